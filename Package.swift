@@ -1,0 +1,43 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+let package = Package(
+    name: "Roundtable",
+    platforms: [.iOS(.v18), .macOS(.v15)],
+    products: [
+        .library(name: "Roundtable", targets: ["Roundtable"]),
+        .executable(name: "roundtable", targets: ["RoundtableTool"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+    ],
+    targets: [
+        .target(name: "CRoundtableShims"),
+        .target(name: "RoundtableKernel", dependencies: ["CRoundtableShims"]),
+        .target(
+            name: "Roundtable",
+            dependencies: [
+                "RoundtableKernel",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            ]
+        ),
+        .target(name: "RoundtableTestKit", dependencies: ["Roundtable"]),
+        .executableTarget(
+            name: "RoundtableTool",
+            dependencies: [
+                "Roundtable",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+        ),
+        .executableTarget(name: "roundtable-peer", dependencies: ["Roundtable", "RoundtableTestKit"]),
+        .testTarget(name: "RoundtableKernelTests", dependencies: ["RoundtableKernel"]),
+        .testTarget(name: "RoundtableTests", dependencies: ["Roundtable"]),
+        .testTarget(
+            name: "RoundtableProcessTests",
+            dependencies: ["Roundtable", "RoundtableTestKit", "roundtable-peer"]
+        ),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,77 @@
+#include "CRoundtableShims.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+// A slot is in use while its length is not 0. Writers hold `table_lock`; the handler reads without it, so `base` is
+// written before `length` on the way in, and `length` is cleared first on the way out.
+struct guarded {
+    _Atomic(uintptr_t) base;
+    _Atomic(size_t) length;
+    atomic_int lost;
+};
+
+static struct guarded table[RT_GUARD_CAPACITY];
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t installed = PTHREAD_ONCE_INIT;
+static struct sigaction previous;
+
+static void pass_on(int signal_number, siginfo_t *info, void *context) {
+    if (previous.sa_flags & SA_SIGINFO) {
+        previous.sa_sigaction(signal_number, info, context);
+    } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
+        // The faulting instruction runs again, and then ends the process the way it would have without us.
+        signal(signal_number, SIG_DFL);
+    } else {
+        previous.sa_handler(signal_number);
+    }
+}
+
+static void on_bus_error(int signal_number, siginfo_t *info, void *context) {
+    uintptr_t address = (uintptr_t)info->si_addr;
+    for (int i = 0; i < RT_GUARD_CAPACITY; i++) {
+        size_t length = atomic_load(&table[i].length);
+        uintptr_t base = atomic_load(&table[i].base);
+        if (length == 0 || address < base || address - base >= length) continue;
+        void *zeros = mmap((void *)base, length, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANON, -1, 0);
+        if (zeros == MAP_FAILED) break;
+        atomic_store(&table[i].lost, 1);
+        return;
+    }
+    pass_on(signal_number, info, context);
+}
+
+static void install(void) {
+    struct sigaction action = {0};
+    action.sa_sigaction = on_bus_error;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, &previous);
+}
+
+int rt_guard_add(void *base, size_t length) {
+    pthread_once(&installed, install);
+    int index = -1;
+    pthread_mutex_lock(&table_lock);
+    for (int i = 0; i < RT_GUARD_CAPACITY; i++) {
+        if (atomic_load(&table[i].length) != 0) continue;
+        atomic_store(&table[i].lost, 0);
+        atomic_store(&table[i].base, (uintptr_t)base);
+        atomic_store(&table[i].length, length);
+        index = i;
+        break;
+    }
+    pthread_mutex_unlock(&table_lock);
+    return index;
+}
+
+void rt_guard_remove(int index) {
+    pthread_mutex_lock(&table_lock);
+    atomic_store(&table[index].length, 0);
+    pthread_mutex_unlock(&table_lock);
+}
+
+int rt_guard_is_lost(int index) { return atomic_load(&table[index].lost); }

@@ -1,0 +1,63 @@
+// What Swift cannot call. Each shim says why it exists and when it can go.
+
+#ifndef ROUNDTABLE_SHIMS_H
+#define ROUNDTABLE_SHIMS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// MARK: Futex
+//
+// Why: glibc has no futex function, and `syscall` is variadic, which Swift does not import. On Darwin the equivalent is
+// `os_sync_wait_on_address`, whose header needs availability checks that C expresses. Can go when the platforms' Swift
+// modules export both.
+
+/// Sleeps while `*word == expected`, at most `timeout_ns`. Shared between processes; works on read-only mappings.
+/// Returns 0 when woken (or spuriously), else an errno: EAGAIN (the word differs), ETIMEDOUT, EINTR, EFAULT.
+int rt_futex_wait(const uint32_t *word, uint32_t expected, uint64_t timeout_ns);
+
+/// Wakes up to `count` waiters. Returns how many, or -errno.
+int rt_futex_wake(const uint32_t *word, int count);
+
+// MARK: Guarded mappings
+//
+// Why: a shared mapping of a file that somebody truncates raises SIGBUS on access, and a signal handler cannot be
+// written in Swift (it may not allocate or take locks). Can go if a kernel offers mappings that fault into an error.
+
+enum { RT_GUARD_CAPACITY = 64 };
+
+/// Registers a mapping. A page fault in it (SIGBUS) replaces it by private zero pages and marks it lost, instead of
+/// ending the process; faults elsewhere go to the handler that was there before. Returns an index, or -1 when full.
+int rt_guard_add(void *base, size_t length);
+/// Forgets the mapping; call it before `munmap`.
+void rt_guard_remove(int index);
+/// Whether the mapping was lost.
+int rt_guard_is_lost(int index);
+
+// MARK: Fork
+//
+// Why: `pthread_atfork` takes C function pointers that run in the child of a process with threads, where Swift code may
+// not run. Can go never: this is what the function is for.
+
+/// How many forks lie between the first call of this function and the calling process: 0 where it was first called.
+uint32_t rt_fork_generation(void);
+/// `fork` itself, which Swift marks unavailable; for the tests of what happens after it.
+int rt_fork(void);
+
+// MARK: File systems
+//
+// Why: Swift's Glibc module leaves out <sys/vfs.h>. Can go when it does not.
+
+#if defined(__linux__)
+/// The magic number of the file system that holds `path` (statfs(2)), or -1 with errno.
+int64_t rt_file_system_type(const char *path);
+#endif
+
+// MARK: Thread-local pointer
+//
+// Why: Swift has no thread-local variables with the cost of one load. Can go when it has.
+
+void *rt_thread_local_get(void);
+void rt_thread_local_set(void *value);
+
+#endif

@@ -1,0 +1,57 @@
+import Foundation
+import GRDB
+import RoundtableKernel
+
+/// Who holds SQLite's write lock, as far as it can be found out.
+struct LockHolder {
+    enum Party {
+        case participant(ParticipantSnapshot)
+        /// A process that does not share through Roundtable, or not through this control block.
+        case stranger(pid: Int32, name: String?)
+        case unknown
+    }
+
+    let party: Party
+
+    /// - parameter participant: ourselves, whom it is not.
+    static func find(databasePath: String, participant: Participant?) -> LockHolder {
+        let participants = (participant?.block.participants() ?? []).filter { $0.slot != participant?.slot.index }
+        let writers = participants.filter { $0.writing != nil }
+        if let pid = SystemLocks.writer(databasePath: databasePath) {
+            let own = writers.filter { $0.pid == pid } + participants.filter { $0.pid == pid }
+            if let holder = own.first { return LockHolder(party: .participant(holder)) }
+            return LockHolder(party: .stranger(pid: pid, name: ProcessTable.name(pid)))
+        }
+        // Where the system does not tell: whoever has been writing for longest.
+        if let holder = writers.max(by: { $0.writing ?? 0 < $1.writing ?? 0 }) {
+            return LockHolder(party: .participant(holder))
+        }
+        return LockHolder(party: .unknown)
+    }
+
+    func description(waited: Nanoseconds) -> String {
+        let waiting = "waited \(Self.seconds(waited))"
+        switch party {
+        case .participant(let holder):
+            var text = "'\(holder.author)' (pid \(holder.pid)) "
+            if let writing = holder.writing {
+                text += "has been writing for \(Self.seconds(writing))"
+                if let callSite = holder.callSite { text += ", since \(callSite)" }
+            } else {
+                text += "holds the write lock"
+            }
+            if holder.liveness == .stopped { text += "; it is stopped (SIGSTOP)" }
+            return "\(text); \(waiting)"
+        case .stranger(let pid, let name):
+            return """
+                \(name.map { "'\($0)' " } ?? "")(pid \(pid)) holds the write lock, and does not take turns; \(waiting)
+                """
+        case .unknown:
+            return "another connection holds the write lock; \(waiting)"
+        }
+    }
+
+    private static func seconds(_ time: Nanoseconds) -> String {
+        String(format: "%.1f s", Double(time) / 1e9)
+    }
+}

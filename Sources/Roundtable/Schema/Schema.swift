@@ -1,0 +1,49 @@
+import GRDB
+
+/// What a program expects of the database's schema, and how to get there.
+public struct Schema: Sendable {
+    let migrator: DatabaseMigrator?
+
+    /// The schema that these migrations make.
+    ///
+    /// Read-write processes apply the missing ones when they open, one process at a time. The migrator's
+    /// `eraseDatabaseOnSchemaChange` must not be set: opening throws
+    /// ``SharedDatabaseError/erasesDatabaseOnSchemaChange(path:)``.
+    public init(_ migrator: DatabaseMigrator) {
+        self.migrator = migrator
+    }
+
+    private init() { migrator = nil }
+
+    /// Whatever schema the database has. For tools, and for programs that set up their schema themselves.
+    public static let unmanaged = Schema()
+}
+
+/// How a database's schema compares to what a program expects.
+enum SchemaState: Equatable {
+    case current
+    /// Nothing of it is there.
+    case absent
+    case tooOld(missing: [String])
+    case tooNew(unknown: [String])
+}
+
+extension Schema {
+    /// Rules S6, S7. In a read transaction, or while nobody else migrates.
+    func state(_ db: Database) throws -> SchemaState {
+        guard let migrator else { return .current }
+        let applied = try migrator.appliedIdentifiers(db)
+        let known = migrator.migrations
+        let unknown = applied.subtracting(known)
+        if !unknown.isEmpty { return .tooNew(unknown: unknown.sorted()) }
+        let missing = known.filter { !applied.contains($0) }
+        if missing.isEmpty { return .current }
+        return applied.isEmpty ? .absent : .tooOld(missing: missing)
+    }
+
+    func check(path: String) throws {
+        if migrator?.eraseDatabaseOnSchemaChange == true {
+            throw SharedDatabaseError.erasesDatabaseOnSchemaChange(path: path)
+        }
+    }
+}

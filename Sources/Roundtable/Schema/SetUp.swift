@@ -1,0 +1,185 @@
+import Foundation
+import GRDB
+import RoundtableKernel
+
+/// Opens the writer connection of a database, after creating, switching to WAL and migrating it where that is needed
+/// (rules S1–S6).
+struct SetUp {
+    let file: DatabaseFile
+    let schema: Schema
+    let author: String
+    let options: SharedDatabase.Options
+
+    func run() throws -> (WriterConnection, Seat) {
+        let deadline = MonotonicClock.now.addingSaturating(options.setupTimeout.nanoseconds)
+        if !file.isAbsentOrEmpty {
+            // Looked at before anything is written, a control block included.
+            let writer = try openWriter()
+            let isReady = try self.isReady(writer)
+            let seat = makeSeat()
+            writer.take(seat)
+            if !isReady {
+                try withSetupTurn(seat, until: deadline, isWriteLockFree: { writer.isWriteLockFree }) {
+                    try bringUpToDate(writer, until: deadline)
+                }
+            }
+            return (writer, seat)
+        }
+        let seat = makeSeat()
+        let writer = try withSetupTurn(seat, until: deadline, isWriteLockFree: { false }) {
+            let writer = try openWriter()
+            writer.take(seat)
+            try bringUpToDate(writer, until: deadline)
+            return writer
+        }
+        return (writer, seat)
+    }
+
+    private func openWriter() throws -> WriterConnection {
+        do {
+            return try WriterConnection(path: file.path, options: options)
+        } catch let error as DatabaseError {
+            throw error.naming(file.path)
+        }
+    }
+
+    private func makeSeat() -> Seat {
+        Seat(
+            databasePath: file.path, author: author, role: .readWrite, settings: options.turnSettings,
+            permissions: file.permissions
+        )
+    }
+
+    /// Rule S1.
+    private func isReady(_ writer: WriterConnection) throws -> Bool {
+        try writer.queue.inDatabase { db in
+            let isWAL = try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
+            return try isWAL && needsNothing(db)
+        }
+    }
+
+    private func needsNothing(_ db: Database) throws -> Bool {
+        switch try schema.state(db) {
+        case .current: return true
+        case .absent, .tooOld: return false
+        case .tooNew(let unknown):
+            throw SharedDatabaseError.schemaTooNew(path: file.path, unknownMigrations: unknown)
+        }
+    }
+
+    // MARK: Under the turn
+
+    /// Rules S2, S3. Without coordination, SQLite's lock and rule S4 do.
+    private func withSetupTurn<T>(
+        _ seat: Seat, until deadline: Nanoseconds, isWriteLockFree: () -> Bool, _ body: () throws -> T
+    ) throws -> T {
+        let outcome = seat.takeTurn(
+            deadline: deadline, callSite: nil, settingUp: true, isWriteLockFree: isWriteLockFree)
+        guard outcome != .timedOut else {
+            let holder = LockHolder.setter(participant: seat.participant)
+            seat.leave()
+            throw DatabaseError(
+                resultCode: .SQLITE_BUSY,
+                message: "\(file.path): waited \(options.setupTimeout) for \(holder)"
+            )
+        }
+        defer { seat.giveTurnUp(settingUp: true) }
+        return try body()
+    }
+
+    private func bringUpToDate(_ writer: WriterConnection, until deadline: Nanoseconds) throws {
+        try writer.queue.inDatabase { db in
+            // Too new a schema is not touched.
+            _ = try needsNothing(db)
+            try switchToWAL(db, until: deadline)
+        }
+        guard let migrator = schema.migrator else { return }
+        while try !writer.queue.inDatabase(needsNothing) {
+            let applied = try writer.queue.inDatabase(migrator.appliedIdentifiers)
+            do {
+                try migrator.migrate(writer.queue)
+            } catch {
+                // Rule S4: another process was first with this migration. Go on with what is missing.
+                let now = try writer.queue.inDatabase(migrator.appliedIdentifiers)
+                guard Self.isOtherProcessesProgress(error, before: applied, after: now) else { throw error }
+            }
+        }
+    }
+
+    /// Whether the migrations that are applied now tell that another process applied some while ours failed.
+    private static func isOtherProcessesProgress(_ error: any Error, before: Set<String>, after: Set<String>) -> Bool {
+        guard let error = error as? DatabaseError, before != after else { return false }
+        switch error.resultCode {
+        case .SQLITE_CONSTRAINT, .SQLITE_ERROR, .SQLITE_BUSY: return true
+        default: return false
+        }
+    }
+
+    /// SQLite does not call the busy handler on every path of this pragma, so the waiting is done here.
+    private func switchToWAL(_ db: Database, until deadline: Nanoseconds) throws {
+        var pause: Nanoseconds = 500_000
+        while true {
+            do {
+                let mode = try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL")
+                if mode == "wal" { return }
+                throw DatabaseError(
+                    resultCode: .SQLITE_CANTOPEN,
+                    message: """
+                        \(file.path): cannot be switched to WAL, its journal mode stays '\(mode ?? "unknown")'. \
+                        A database with a VFS without shared memory, or in a folder that cannot be written, cannot be \
+                        shared for writing.
+                        """
+                )
+            } catch let error as DatabaseError
+                where [.SQLITE_BUSY, .SQLITE_LOCKED].contains(error.resultCode)
+            {
+                let now = MonotonicClock.now
+                guard now < deadline else {
+                    let holder = LockHolder.find(databasePath: file.path, participant: nil)
+                    throw DatabaseError(
+                        resultCode: error.extendedResultCode,
+                        message: """
+                            \(file.path): cannot be switched to WAL while it is in use: \
+                            \(holder.description(waited: options.setupTimeout.nanoseconds))
+                            """
+                    )
+                }
+                Thread.sleep(forTimeInterval: Double(min(pause, deadline - now)) / 1e9)
+                pause = min(pause * 2, 20_000_000)
+            }
+        }
+    }
+}
+
+extension WriterConnection {
+    /// Rule T12. Not on `queue`.
+    var isWriteLockFree: Bool {
+        queue.inDatabase { !$0.isInsideTransaction && WalIndex($0)?.isWriteLockFree == true }
+    }
+}
+
+extension LockHolder {
+    /// Who is creating or migrating the database.
+    static func setter(participant: Participant?) -> String {
+        let others = (participant?.block.participants() ?? []).filter { $0.slot != participant?.slot.index }
+        guard let holder = others.first(where: { $0.state == .settingUp }) ?? others.first(where: \.hasTurn) else {
+            return "another process to create or migrate the database"
+        }
+        let stopped = holder.liveness == .stopped ? ", which is stopped (SIGSTOP)" : ""
+        return "'\(holder.author)' (pid \(holder.pid))\(stopped), to create or migrate the database"
+    }
+}
+
+extension DatabaseError {
+    /// SQLite's messages do not tell which file.
+    func naming(_ path: String) -> DatabaseError {
+        var text = message ?? "cannot be opened"
+        switch resultCode {
+        case .SQLITE_NOTADB: text = "is not a SQLite database (or is encrypted)"
+        case .SQLITE_CANTOPEN: text = "cannot be opened: no permission, or not a file SQLite can write beside (\(text))"
+        case .SQLITE_READONLY: text = "cannot be written (\(text))"
+        default: break
+        }
+        return DatabaseError(resultCode: extendedResultCode, message: "\(path): \(text)", sql: sql)
+    }
+}

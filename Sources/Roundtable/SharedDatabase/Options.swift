@@ -1,0 +1,79 @@
+import GRDB
+import RoundtableKernel
+
+extension SharedDatabase {
+    /// How a participant opens, waits and writes. The defaults suit an app and its extensions.
+    public struct Options: Sendable {
+        /// The most reader connections that are open at once. Further reads wait for one. At least 1.
+        public var maximumReaderCount = 5
+
+        /// How long a write waits for its turn and for SQLite's write lock before it fails with `SQLITE_BUSY`, and a read
+        /// for the rare locks that make readers wait ([when WAL returns
+        /// SQLITE_BUSY](https://www.sqlite.org/wal.html#sometimes_queries_return_sqlite_busy_in_wal_mode)).
+        public var busyTimeout: Duration = .seconds(5)
+
+        /// How long opening waits for another process that is creating or migrating the database.
+        public var setupTimeout: Duration = .seconds(60)
+
+        /// Who goes first when several participants wait to write.
+        public var priority: TurnPriority = .default
+
+        /// How long this participant may go on writing, transaction after transaction, while others wait. A transaction
+        /// that has begun always ends; the slice is only looked at between transactions.
+        public var slice: Duration = .milliseconds(2)
+
+        /// How long a wait goes on without any progress before this participant looks whether the one who has the turn
+        /// is dead or frozen. At least 1 ms.
+        public var patience: Duration = .milliseconds(100)
+
+        /// What survives a power cut.
+        public var durability: Durability = .normal
+
+        /// Everything else that GRDB can be configured with: custom functions, collations, tracing, labels, foreign
+        /// keys, quality of service.
+        ///
+        /// Roundtable decides for itself about `readonly`, `busyMode`, `journalMode` and `maximumReaderCount`, and
+        /// ignores what they say here.
+        public var configuration = Configuration()
+
+        public init() {}
+    }
+
+    /// Who goes first when several participants wait to write. Waiting raises a priority by one level every 100 ms, so
+    /// nobody waits for ever.
+    public enum TurnPriority: UInt8, Sendable, CaseIterable, Codable {
+        /// Somebody is looking at a screen.
+        case interactive = 0
+        case `default` = 1
+        /// Nobody would notice a delay: synchronization, indexing, maintenance.
+        case background = 2
+    }
+
+    /// [`PRAGMA synchronous`](https://www.sqlite.org/pragma.html#pragma_synchronous) of the writer connection.
+    ///
+    /// Whatever you choose, a committed transaction survives the death of any process, and the database is not
+    /// corrupted by a power cut.
+    public enum Durability: String, Sendable, CaseIterable, Codable {
+        /// A power cut may undo the last commits. GRDB's default for `DatabasePool`.
+        case normal = "NORMAL"
+        /// A commit is on the disk when it returns, at the price of a sync each.
+        case full = "FULL"
+    }
+}
+
+extension SharedDatabase.Options {
+    var turnSettings: TurnSettings {
+        TurnSettings(priority: priority.rawValue, slice: slice.nanoseconds, patience: patience.nanoseconds)
+    }
+
+    /// The configuration of a reader connection, and that of the only connection of a read-only participant.
+    var readerConfiguration: Configuration {
+        var configuration = configuration
+        configuration.readonly = true
+        configuration.journalMode = .default
+        configuration.maximumReaderCount = 1
+        configuration.allowsUnsafeTransactions = false
+        configuration.busyMode = .timeout(Double(busyTimeout.nanoseconds) / 1e9)
+        return configuration
+    }
+}

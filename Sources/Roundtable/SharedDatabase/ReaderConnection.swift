@@ -1,0 +1,121 @@
+import GRDB
+import GRDBSQLite
+
+/// One read-only connection, with prepared statements for what every read does.
+///
+/// A GRDB `DatabaseQueue` costs a fraction of a `DatabasePool` reader; beginning the transaction and looking at the
+/// schema through SQLite directly spares compiling both each time.
+final class ReaderConnection: @unchecked Sendable {
+    // @unchecked: the mutable state is confined to `queue`.
+    let queue: DatabaseQueue
+    private var beginStatement: OpaquePointer?
+    private var schemaVersionStatement: OpaquePointer?
+    /// GRDB's own, so that GRDB notices the end of the transaction (`Database.transactionDate` depends on it).
+    private var commitStatement: Statement?
+    private var lastSchemaVersion: Int32?
+
+    init(path: String, configuration: Configuration) throws {
+        queue = try DatabaseQueue(path: path, configuration: configuration)
+        try queue.inDatabase { db in
+            beginStatement = try db.prepareRaw("BEGIN DEFERRED TRANSACTION")
+            schemaVersionStatement = try db.prepareRaw("PRAGMA schema_version")
+            commitStatement = try db.makeStatement(sql: "COMMIT TRANSACTION")
+        }
+    }
+
+    deinit { finalize() }
+
+    /// Runs `body` in a read transaction whose snapshot is established before it starts. Call it on `queue`.
+    func isolated<T>(_ db: Database, _ body: (Database) throws -> T) throws -> T {
+        try begin(db)
+        let result: T
+        do {
+            result = try body(db)
+        } catch {
+            // Nothing was written, so ending is all there is to undo; the error that counts is the first.
+            try? end(db)
+            throw error
+        }
+        try end(db)
+        return result
+    }
+
+    /// Begins a read transaction, and establishes its snapshot.
+    func begin(_ db: Database) throws {
+        try step(beginStatement, db)
+        do {
+            try forgetSchemaIfChanged(db)
+        } catch {
+            try? end(db)
+            throw error
+        }
+    }
+
+    func end(_ db: Database) throws {
+        guard db.isInsideTransaction else { return }
+        do {
+            try commitStatement?.execute()
+        } catch {
+            // A cancelled task, an interruption: the transaction ends all the same.
+            try db.rollback()
+            if !(error is CancellationError) { throw error }
+        }
+    }
+
+    /// Another connection may have changed the schema since the last access; GRDB's cache is not told.
+    func forgetSchemaIfChanged(_ db: Database) throws {
+        guard let statement = schemaVersionStatement else { throw DatabaseError.closed }
+        defer { sqlite3_reset(statement) }
+        guard sqlite3_step(statement) == SQLITE_ROW else { throw DatabaseError(lastErrorOf: db) }
+        let version = sqlite3_column_int(statement, 0)
+        if version != lastSchemaVersion {
+            lastSchemaVersion = version
+            db.clearSchemaCache()
+        }
+    }
+
+    func close() throws {
+        queue.inDatabase { _ in finalize() }
+        try queue.close()
+    }
+
+    private func finalize() {
+        sqlite3_finalize(beginStatement)
+        sqlite3_finalize(schemaVersionStatement)
+        beginStatement = nil
+        schemaVersionStatement = nil
+        commitStatement = nil
+    }
+
+    private func step(_ statement: OpaquePointer?, _ db: Database) throws {
+        guard let statement else { throw DatabaseError.closed }
+        defer { sqlite3_reset(statement) }
+        guard sqlite3_step(statement) == SQLITE_DONE else { throw DatabaseError(lastErrorOf: db) }
+    }
+}
+
+extension Database {
+    /// A statement that lives as long as the connection, outside of GRDB's caches. The caller finalizes it.
+    fileprivate func prepareRaw(_ sql: String) throws -> OpaquePointer? {
+        var statement: OpaquePointer?
+        let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
+        guard sqlite3_prepare_v3(sqliteConnection, sql, -1, flags, &statement, nil) == SQLITE_OK else {
+            throw DatabaseError(lastErrorOf: self)
+        }
+        return statement
+    }
+}
+
+extension DatabaseError {
+    init(lastErrorOf db: Database) {
+        self.init(
+            resultCode: ResultCode(rawValue: sqlite3_extended_errcode(db.sqliteConnection)),
+            message: db.lastErrorMessage
+        )
+    }
+
+    /// What GRDB throws after `close()`.
+    static var closed: DatabaseError {
+        DatabaseError(resultCode: .SQLITE_MISUSE, message: "Connection is closed")
+    }
+}

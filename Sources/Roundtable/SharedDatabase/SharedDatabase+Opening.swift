@@ -1,0 +1,128 @@
+import Dispatch
+import Foundation
+import GRDB
+import RoundtableKernel
+
+extension SharedDatabase {
+    /// Opens a database for reading and writing; creates and migrates it where that is needed. Any number of processes
+    /// may do this at the same time: one does the work, the others wait for it.
+    ///
+    /// - parameter author: how other processes will know this one, such as `"app"` or `"share extension"`.
+    /// - throws: ``SharedDatabaseError``; `DatabaseError` with `SQLITE_NOTADB`, `SQLITE_CANTOPEN`, `SQLITE_FULL` …;
+    ///   `SQLITE_BUSY` when another process has been creating or migrating it for longer than
+    ///   ``Options/setupTimeout``; what a migration throws.
+    public static func open(
+        at url: URL, schema: Schema, as author: String, options: Options = Options()
+    ) async throws -> SharedDatabase {
+        try await offThread { try openNow(at: url, schema: schema, as: author, options: options) }
+    }
+
+    /// The same, blocking the calling thread.
+    @_disfavoredOverload
+    public static func open(
+        at url: URL, schema: Schema, as author: String, options: Options = Options()
+    ) throws -> SharedDatabase {
+        try openNow(at: url, schema: schema, as: author, options: options)
+    }
+
+    /// Opens a database that others create and migrate, for reading.
+    ///
+    /// Not being there yet, or having another schema, is an answer and not an error. Nothing is created, not even a
+    /// control block.
+    public static func openReadOnly(
+        at url: URL, schema: Schema, as author: String, options: Options = Options()
+    ) async throws -> Availability {
+        try await offThread { try openReadOnlyNow(at: url, schema: schema, as: author, options: options) }
+    }
+
+    /// The same, blocking the calling thread.
+    @_disfavoredOverload
+    public static func openReadOnly(
+        at url: URL, schema: Schema, as author: String, options: Options = Options()
+    ) throws -> Availability {
+        try openReadOnlyNow(at: url, schema: schema, as: author, options: options)
+    }
+
+    /// Opens a database for reading, and waits until other processes have created and migrated it.
+    ///
+    /// - parameter timeout: how long to wait. When it passes, the answer is the last reason for not being available. A
+    ///   schema that is too new is answered at once: waiting would not change it.
+    public static func openReadOnly(
+        at url: URL, schema: Schema, as author: String, options: Options = Options(), waitingUpTo timeout: Duration
+    ) async throws -> Availability {
+        let deadline = ContinuousClock.now + timeout
+        var pause = Duration.milliseconds(2)
+        while true {
+            let answer = try await openReadOnly(at: url, schema: schema, as: author, options: options)
+            switch answer {
+            case .available, .unavailable(.schemaTooNew): return answer
+            case .unavailable: break
+            }
+            let now = ContinuousClock.now
+            guard now < deadline else { return answer }
+            try await Task.sleep(for: min(pause, deadline - now))
+            pause = min(pause * 2, .milliseconds(50))
+        }
+    }
+
+    /// The answer of a read-only opening.
+    public enum Availability: Sendable {
+        case available(SharedDatabase)
+        case unavailable(Unavailability)
+    }
+
+    /// Why a read-only process cannot use the database now.
+    public enum Unavailability: Sendable, Equatable {
+        /// There is no file, or it has none of the schema's migrations: no read-write process was there yet, or one is at it.
+        case notCreated
+        /// These migrations are still to be applied, by a read-write process.
+        case schemaTooOld(missing: [String])
+        /// These migrations are unknown to this program, which is older than the one that applied them.
+        case schemaTooNew(unknown: [String])
+    }
+}
+
+extension SharedDatabase {
+    private static func offThread<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
+        try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global().async { continuation.resume(with: Result(catching: body)) }
+        }
+    }
+
+    private static func openNow(
+        at url: URL, schema: Schema, as author: String, options: Options
+    ) throws -> SharedDatabase {
+        let file = try DatabaseFile(url)
+        try schema.check(path: file.path)
+        let (writer, seat) = try SetUp(file: file, schema: schema, author: author, options: options).run()
+        return SharedDatabase(
+            path: file.path, author: author, role: .readWrite, options: options, writer: writer, seat: seat)
+    }
+
+    private static func openReadOnlyNow(
+        at url: URL, schema: Schema, as author: String, options: Options
+    ) throws -> Availability {
+        let file = try DatabaseFile(url)
+        try schema.check(path: file.path)
+        guard !file.isAbsentOrEmpty else { return .unavailable(.notCreated) }
+        let connection: WriterConnection
+        do {
+            connection = try WriterConnection(readOnlyAt: file.path, options: options)
+        } catch let error as DatabaseError {
+            // It may have been removed, or be in the making, since we looked.
+            if try DatabaseFile(url).isAbsentOrEmpty { return .unavailable(.notCreated) }
+            throw error.naming(file.path)
+        }
+        switch try connection.queue.read(schema.state) {
+        case .absent: return .unavailable(.notCreated)
+        case .tooOld(let missing): return .unavailable(.schemaTooOld(missing: missing))
+        case .tooNew(let unknown): return .unavailable(.schemaTooNew(unknown: unknown))
+        case .current: break
+        }
+        let seat = Seat(
+            databasePath: file.path, author: author, role: .readOnly, settings: options.turnSettings, permissions: nil)
+        return .available(
+            SharedDatabase(
+                path: file.path, author: author, role: .readOnly, options: options, writer: connection, seat: seat))
+    }
+}

@@ -1,0 +1,121 @@
+import CRoundtableShims
+import Foundation
+import GRDB
+import RoundtableKernel
+import Synchronization
+
+/// One SQLite database, shared by many processes.
+///
+/// Open it with the same line in every process, and use it like a GRDB `DatabasePool`: it is a `DatabaseReader` and a
+/// `DatabaseWriter`, so everything written against those protocols works on it.
+///
+/// ```swift
+/// let db = try await SharedDatabase.open(at: url, schema: Schema(migrator), as: "app")
+/// try await db.write { db in try Player(name: "Arthur").insert(db) }
+/// let players = try await db.read { db in try Player.fetchAll(db) }
+/// ```
+///
+/// - Reads run in parallel, each on a snapshot of the database, and never wait for a writer.
+/// - Writes take turns with all other participants, in this process and in others: see <doc:FairTurns>.
+///
+/// A shared database is safe to use from any thread. It does not survive `fork` without `exec`: in the child, accesses
+/// throw `SQLITE_MISUSE`.
+public final class SharedDatabase: Sendable {
+    /// What a participant may do.
+    public enum Role: String, Sendable, Codable {
+        case readWrite
+        case readOnly
+    }
+
+    /// The path of the database file, with symbolic links resolved.
+    public let path: String
+
+    /// The name that other processes know this participant by: in errors, in `status`.
+    public let author: String
+
+    public let role: Role
+
+    let writer: WriterConnection
+    let readers: ReaderPool
+    let seat: Seat
+    private let forkGeneration: UInt32
+    private let isClosed = Mutex(false)
+
+    init(path: String, author: String, role: Role, options: Options, writer: WriterConnection, seat: Seat) {
+        self.path = path
+        self.author = author
+        self.role = role
+        self.writer = writer
+        self.seat = seat
+        self.forkGeneration = rt_fork_generation()
+        let configuration = options.readerConfiguration
+        self.readers = ReaderPool(maximumCount: options.maximumReaderCount) {
+            try ReaderConnection(path: path, configuration: configuration)
+        }
+        if role == .readWrite { writer.take(seat) }
+    }
+
+    deinit {
+        guard isInOwnProcess else {
+            // Closing the connections of the parent would act on locks that the child does not have (rule W4).
+            _ = Unmanaged.passRetained(writer)
+            _ = Unmanaged.passRetained(readers)
+            _ = Unmanaged.passRetained(seat)
+            return
+        }
+        seat.leave()
+    }
+
+    /// Closes all connections, and leaves the other participants. Waits for running accesses to end; later ones throw
+    /// `SQLITE_MISUSE`.
+    ///
+    /// - throws: `SQLITE_BUSY` when a statement or a cursor of yours is still alive; the database is not closed then.
+    public func close() throws {
+        try checkProcess()
+        if isClosed.withLock({ $0 }) { return }
+        try readers.barrier {
+            // The writer first: if it cannot close, nothing is closed.
+            try writer.queue.close()
+            isClosed.withLock { $0 = true }
+            seat.leave()
+            try readers.close()
+        }
+    }
+
+    /// Why this participant does not coordinate with others beyond SQLite's own locks; nil when it does.
+    ///
+    /// Nothing is lost without coordination; turns are not fair. See `docs/PROTOCOL.md`, rules L1 to L5.
+    public var uncoordinatedReason: String? { seat.unusable?.description }
+}
+
+// MARK: - Fork
+
+extension SharedDatabase {
+    var isInOwnProcess: Bool { rt_fork_generation() == forkGeneration }
+
+    /// Rule W4.
+    func checkProcess() throws {
+        guard isInOwnProcess else { throw forkedError }
+    }
+
+    var forkedError: DatabaseError {
+        DatabaseError(
+            resultCode: .SQLITE_MISUSE,
+            message: """
+                \(path) was opened before fork(): a child process must not use its parent's connections. \
+                Open the database anew in the child, or exec a program.
+                """
+        )
+    }
+
+    /// For functions that cannot throw an error of their own: runs `body` on a connection whose every statement fails.
+    func failingAccess<T>(_ body: (Database) throws -> T) rethrows -> T {
+        do {
+            guard let queue = try? DatabaseQueue() else { preconditionFailure(forkedError.description) }
+            try? queue.close()
+            return try queue.inDatabase(body)
+        } catch is DatabaseError {
+            throw forkedError
+        }
+    }
+}

@@ -1,0 +1,49 @@
+import GRDB
+import GRDBSQLite
+
+/// The wal-index (`-shm`), reached through SQLite's own file object: opening the file ourselves would drop SQLite's locks
+/// (rule G5). Source of layout and locks: <https://www.sqlite.org/walformat.html#the_wal_index_file_format>.
+///
+/// For a connection in WAL mode that has been read from, on the connection's queue.
+struct WalIndex {
+    private let file: UnsafeMutablePointer<sqlite3_file>
+
+    private static let writeLock: Int32 = 0
+    private static let headerPage: Int32 = 32768
+
+    init?(_ db: Database) {
+        var file: UnsafeMutablePointer<sqlite3_file>?
+        let code = sqlite3_file_control(db.sqliteConnection, "main", SQLITE_FCNTL_FILE_POINTER, &file)
+        guard code == SQLITE_OK, let file, let methods = file.pointee.pMethods, methods.pointee.iVersion >= 2 else {
+            return nil
+        }
+        self.file = file
+    }
+
+    /// Whether nobody holds the write lock at this moment (rule T12). `false` when it cannot be told.
+    var isWriteLockFree: Bool {
+        guard let lock = file.pointee.pMethods.pointee.xShmLock else { return false }
+        guard lock(file, Self.writeLock, 1, SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE) == SQLITE_OK else { return false }
+        _ = lock(file, Self.writeLock, 1, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)
+        return true
+    }
+
+    struct Frames: Equatable {
+        /// Frames in the WAL that belong to committed transactions.
+        var committed: Int
+        /// Those of them that are in the database file already.
+        var backfilled: Int
+    }
+
+    /// nil when there is no WAL, or its header is being written.
+    var frames: Frames? {
+        guard let map = file.pointee.pMethods.pointee.xShmMap else { return nil }
+        var page: UnsafeMutableRawPointer?
+        // SQLite wants `volatile`, which Swift drops.
+        guard map(file, 0, Self.headerPage, 0, &page) == SQLITE_OK, let page else { return nil }
+        let copies = [0, 48].map { page.loadUnaligned(fromByteOffset: $0 + 16, as: UInt32.self) }
+        guard copies[0] == copies[1] else { return nil }
+        let backfilled = page.loadUnaligned(fromByteOffset: 96, as: UInt32.self)
+        return Frames(committed: Int(copies[0]), backfilled: Int(backfilled))
+    }
+}

@@ -1,0 +1,157 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+import RoundtableKernel
+
+/// The one connection of a participant that writes, with its seat at the control block.
+final class WriterConnection: @unchecked Sendable {
+    // @unchecked: `seat` is set once, before the connection is shared with other threads; the rest is confined to `queue`.
+    let queue: DatabaseQueue
+    let path: String
+    private(set) var seat: Seat?
+    private let options: SharedDatabase.Options
+    private let busyWait: BusyWait
+    private var lastSchemaVersion: Int32?
+
+    /// Opens the file, or creates it, as it is: no journal mode is changed.
+    init(path: String, options: SharedDatabase.Options) throws {
+        let busyWait = BusyWait(path: path, timeout: options.busyTimeout.nanoseconds)
+        var configuration = options.configuration
+        configuration.readonly = false
+        configuration.journalMode = .default
+        configuration.busyMode = .callback { busyWait.next(tries: $0) }
+        configuration.prepareDatabase { db in
+            try db.keepWalFiles()
+            try db.execute(sql: "PRAGMA synchronous = \(options.durability.rawValue)")
+        }
+        self.path = path
+        self.options = options
+        self.busyWait = busyWait
+        self.queue = try DatabaseQueue(path: path, configuration: configuration)
+    }
+
+    /// The connection that a read-only participant has in the writer's place: whoever writes on it is told
+    /// `SQLITE_READONLY`.
+    init(readOnlyAt path: String, options: SharedDatabase.Options) throws {
+        self.path = path
+        self.options = options
+        self.busyWait = BusyWait(path: path, timeout: options.busyTimeout.nanoseconds)
+        self.queue = try DatabaseQueue(path: path, configuration: options.readerConfiguration)
+    }
+
+    func take(_ seat: Seat) {
+        self.seat = seat
+        busyWait.participants = { [weak seat] in seat?.participant }
+    }
+
+    // MARK: Turns
+
+    /// Waits for the turn, runs `body`, and gives the turn up. On `queue`.
+    ///
+    /// - throws: what `body` throws; a `SQLITE_BUSY` of it with the name of who is in the way.
+    func withTurn<T>(_ db: Database, at site: CallSite?, _ body: () throws -> T) rethrows -> T {
+        let requested = MonotonicClock.now
+        let deadline = requested.addingSaturating(options.busyTimeout.nanoseconds)
+        let outcome = seat?.takeTurn(deadline: deadline, callSite: site) {
+            !db.isInsideTransaction && WalIndex(db)?.isWriteLockFree == true
+        }
+        busyWait.begin(requested: requested, deadline: deadline, isSpent: outcome == .timedOut)
+        defer {
+            busyWait.end()
+            // Rule W3.
+            if !db.isInsideTransaction { seat?.giveTurnUp() }
+        }
+        do {
+            return try body()
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+            throw busyWait.named(error)
+        }
+    }
+
+    /// GRDB's schema cache is not told of what other processes changed. In a transaction, on `queue`.
+    func forgetSchemaIfChanged(_ db: Database) throws {
+        let version = try db.schemaVersion()
+        defer { lastSchemaVersion = version }
+        if let lastSchemaVersion, lastSchemaVersion != version { db.clearSchemaCache() }
+    }
+}
+
+/// SQLite's busy handler for the writer connection: short waits up to a deadline, then a look at who is in the way.
+///
+/// Waits are short because at most one participant, the one with the turn, waits here: SQLite's own handler would be up
+/// to 100 ms late.
+private final class BusyWait: @unchecked Sendable {
+    // @unchecked: confined to the writer's queue, where SQLite calls it.
+    private let path: String
+    private let timeout: Nanoseconds
+    private var requested: Nanoseconds?
+    private var deadline: Nanoseconds?
+    private var isSpent = false
+    private var obstacle: String?
+    var participants: () -> Participant? = { nil }
+
+    private static let shortest: Nanoseconds = 50_000
+    private static let longest: Nanoseconds = 2_000_000
+
+    init(path: String, timeout: Nanoseconds) {
+        self.path = path
+        self.timeout = timeout
+    }
+
+    /// - parameter isSpent: whether the time was used up waiting for the turn: SQLite is asked once.
+    func begin(requested: Nanoseconds, deadline: Nanoseconds, isSpent: Bool) {
+        self.requested = requested
+        self.deadline = deadline
+        self.isSpent = isSpent
+        obstacle = nil
+    }
+
+    func end() {
+        requested = nil
+        deadline = nil
+        isSpent = false
+    }
+
+    /// Whether SQLite shall try again.
+    func next(tries: Int) -> Bool {
+        let now = MonotonicClock.now
+        if tries == 0 {
+            // What the turn left of the timeout is for the first lock; each later one has a timeout of its own.
+            if !isSpent, now >= deadline ?? 0 {
+                requested = now
+                deadline = now.addingSaturating(timeout)
+            }
+        }
+        guard !isSpent, let deadline, now < deadline else {
+            let lockHolder = LockHolder.find(databasePath: path, participant: participants())
+            obstacle = lockHolder.description(waited: now &- (requested ?? now))
+            self.deadline = nil
+            isSpent = false
+            return false
+        }
+        let pause = min(Self.longest, Self.shortest << UInt64(min(tries, 8)), deadline - now)
+        var time = timespec(tv_sec: Int(pause / 1_000_000_000), tv_nsec: Int(pause % 1_000_000_000))
+        nanosleep(&time, nil)
+        return true
+    }
+
+    func named(_ error: DatabaseError) -> DatabaseError {
+        guard let obstacle else { return error }
+        return DatabaseError(
+            resultCode: error.extendedResultCode,
+            message: "database is locked: \(obstacle)",
+            sql: error.sql,
+            arguments: error.arguments
+        )
+    }
+}
+
+extension Database {
+    /// `-wal` and `-shm` stay when the last connection closes, so that read-only processes can open the database
+    /// ([SQLITE_FCNTL_PERSIST_WAL](https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html)).
+    func keepWalFiles() throws {
+        var flag: CInt = 1
+        let code = sqlite3_file_control(sqliteConnection, "main", SQLITE_FCNTL_PERSIST_WAL, &flag)
+        guard code == SQLITE_OK else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
+    }
+}

@@ -1,0 +1,80 @@
+import Synchronization
+
+/// The memory that all participants of one database share: a small file beside the database, mapped by each.
+///
+/// All of it is advice (rule G1), and all of it may be garbage (rule G2). Safe to use from any thread: every word but
+/// the seal is an atomic.
+package final class ControlBlock: Sendable {
+    package let path: String
+    package let file: MappedFile
+
+    init(path: String, file: MappedFile) {
+        self.path = path
+        self.file = file
+    }
+
+    /// The place of the control block of a database.
+    package static func path(forDatabaseAt databasePath: String) -> String { databasePath + "-coord" }
+
+    // MARK: Words
+
+    func word(at offset: Int) -> UnsafeMutablePointer<Atomic<UInt64>> {
+        (file.base + offset).assumingMemoryBound(to: Atomic<UInt64>.self)
+    }
+
+    func halfWord(at offset: Int) -> UnsafeMutablePointer<Atomic<UInt32>> {
+        (file.base + offset).assumingMemoryBound(to: Atomic<UInt32>.self)
+    }
+
+    var turn: UnsafeMutablePointer<Atomic<UInt64>> { word(at: Layout.Header.turn) }
+    var nextTicket: UnsafeMutablePointer<Atomic<UInt64>> { word(at: Layout.Header.nextTicket) }
+    var nextIncarnation: UnsafeMutablePointer<Atomic<UInt64>> { word(at: Layout.Header.nextIncarnation) }
+
+    package func slot(_ index: Int) -> Slot {
+        precondition(index >= 0 && index < Layout.slotCount, "slot \(index) of \(Layout.slotCount)")
+        return Slot(index: index, block: self)
+    }
+
+    package var slots: some Sequence<Slot> { (0..<Layout.slotCount).lazy.map { Slot(index: $0, block: self) } }
+
+    // MARK: Waiting bits
+
+    func raiseWaitingBit(_ index: Int) {
+        word(at: Layout.Header.waitingBits + index / 64 * 8).pointee
+            .bitwiseOr(1 << UInt64(index % 64), ordering: .sequentiallyConsistent)
+    }
+
+    func lowerWaitingBit(_ index: Int) {
+        word(at: Layout.Header.waitingBits + index / 64 * 8).pointee
+            .bitwiseAnd(~(1 << UInt64(index % 64)), ordering: .sequentiallyConsistent)
+    }
+
+    /// Calls `body` with the index of each slot whose waiting bit is set.
+    func forEachWaitingSlot(_ body: (Int) -> Void) {
+        for number in 0..<Layout.waitingWords {
+            var bits = word(at: Layout.Header.waitingBits + number * 8).pointee.load(ordering: .sequentiallyConsistent)
+            while bits != 0 {
+                body(number * 64 + bits.trailingZeroBitCount)
+                bits &= bits - 1
+            }
+        }
+    }
+
+    // MARK: Counters
+
+    package enum Counter: Int, CaseIterable, Sendable {
+        case grants, turnsSteppedOver, waitersEvicted, slotsReclaimed
+    }
+
+    private func pointer(_ counter: Counter) -> UnsafeMutablePointer<Atomic<UInt64>> {
+        word(at: Layout.Header.grants + counter.rawValue * 8)
+    }
+
+    func count(_ counter: Counter) {
+        pointer(counter).pointee.wrappingAdd(1, ordering: .relaxed)
+    }
+
+    package func value(of counter: Counter) -> UInt64 {
+        pointer(counter).pointee.load(ordering: .relaxed)
+    }
+}

@@ -1,0 +1,76 @@
+/// Where everything is in the control block. The table in `docs/PROTOCOL.md` (B, P) says who writes what.
+///
+/// Version log:
+/// - 1 (2026-11): first layout.
+package enum Layout {
+    package static let version: UInt32 = 1
+    /// "RNDTABLE", read as a little-endian word.
+    package static let magic: UInt64 = 0x454C_4241_5444_4E52
+
+    package static let headerSize = 4096
+    package static let slotSize = 256
+    package static let slotCount = 128
+    package static let fileSize = headerSize + slotSize * slotCount
+
+    /// Offsets in the header.
+    package enum Header {
+        static let magic = 0
+        static let version = 8
+        static let headerSize = 12
+        static let slotSize = 16
+        static let slotCount = 20
+        static let fileSize = 24
+        static let checksum = 32
+        static let turn = 128
+        static let nextTicket = 256
+        static let waitingBits = 384
+        static let nextIncarnation = 512
+        static let grants = 640
+        static let turnsSteppedOver = 648
+        static let waitersEvicted = 656
+        static let slotsReclaimed = 664
+    }
+
+    /// Offsets in a slot.
+    package enum Slot {
+        static let owner = 0
+        static let startTime = 8
+        static let namespace = 16
+        static let description = 24
+        static let ticket = 32
+        static let waitingSince = 40
+        static let wakeWord = 48
+        static let lingerUntil = 56
+        static let writingSince = 64
+        static let turnsTaken = 72
+        static let longestWait = 80
+        static let joinedAt = 88
+        static let author = 96
+        static let authorSize = 48
+        static let callSite = 144
+        static let callSiteSize = 112
+    }
+
+    static var waitingWords: Int { slotCount / 64 }
+
+    /// The first bytes of a block: they are written once, before the file has its name.
+    static func seal() -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: Header.checksum)
+        func put(_ value: some FixedWidthInteger, at offset: Int) {
+            withUnsafeBytes(of: value.littleEndian) { bytes.replaceSubrange(offset..<offset + $0.count, with: $0) }
+        }
+        put(magic, at: Header.magic)
+        put(version, at: Header.version)
+        put(UInt32(headerSize), at: Header.headerSize)
+        put(UInt32(slotSize), at: Header.slotSize)
+        put(UInt32(slotCount), at: Header.slotCount)
+        put(UInt64(fileSize), at: Header.fileSize)
+        let sum = checksum(bytes)
+        return bytes + withUnsafeBytes(of: sum.littleEndian) { Array($0) }
+    }
+
+    /// FNV-1a: tells a damaged seal from a whole one; no more is asked of it.
+    private static func checksum(_ bytes: [UInt8]) -> UInt64 {
+        bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+    }
+}

@@ -1,0 +1,113 @@
+import Synchronization
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// A claimed slot: this process's place in a control block, until `leave()`.
+package final class Participant: Sendable {
+    package let block: ControlBlock
+    package let slot: Slot
+    package let identity: ProcessIdentity
+    private let ownerWord: UInt64
+
+    /// Claims a slot (rules P1, P2).
+    package init(
+        in block: ControlBlock, author: String, traits: ParticipantTraits
+    ) throws(ControlBlock.Unusable) {
+        let identity = ProcessIdentity.current
+        let incarnation = block.nextIncarnation.pointee.wrappingAdd(1, ordering: .relaxed).newValue
+        let ownerWord = OwnerWord(pid: identity.pid, incarnation: UInt32(truncatingIfNeeded: incarnation)).rawValue
+        guard let slot = Self.claim(in: block, ownerWord: ownerWord, identity: identity) else { throw .full }
+        self.block = block
+        self.slot = slot
+        self.identity = identity
+        self.ownerWord = ownerWord
+
+        slot.ticket.pointee.store(0, ordering: .sequentiallyConsistent)
+        block.lowerWaitingBit(slot.index)
+        slot.writingSince = 0
+        slot.lingerUntil = 0
+        slot.turnsTaken = 0
+        slot.longestWait = 0
+        slot.namespace = identity.namespace
+        slot.startTime = identity.startTime
+        slot.joinedAt = UInt64(max(0, time(nil)))
+        slot.author = author
+        slot.setCallSite(file: "", line: 0)
+        var traits = traits
+        traits.incarnation = OwnerWord(rawValue: ownerWord).incarnation
+        slot.traits = traits
+    }
+
+    /// A free slot, else the slot of a dead owner.
+    private static func claim(in block: ControlBlock, ownerWord: UInt64, identity: ProcessIdentity) -> Slot? {
+        for slot in block.slots where slot.owner.pointee.load(ordering: .relaxed) == 0 {
+            if slot.swapOwner(from: 0, to: ownerWord) { return slot }
+        }
+        for slot in block.slots {
+            let owner = slot.owner.pointee.load(ordering: .acquiring)
+            guard owner != 0, slot.liveness(ofOwner: owner, seenFrom: identity) == .dead else { continue }
+            if slot.swapOwner(from: owner, to: ownerWord) {
+                block.count(.slotsReclaimed)
+                return slot
+            }
+        }
+        return nil
+    }
+
+    /// Whether the slot is still ours (rule P6), in a block that can be used.
+    package var isSeated: Bool {
+        block.isIntact && slot.owner.pointee.load(ordering: .acquiring) == ownerWord
+    }
+
+    package func setState(_ state: ParticipantTraits.State) {
+        guard isSeated else { return }
+        slot.traits.state = state
+    }
+
+    /// Gives the slot up. The turn, if we have it, must have been passed on (rule P5).
+    package func leave() {
+        guard isSeated else { return }
+        slot.ticket.pointee.store(0, ordering: .sequentiallyConsistent)
+        block.lowerWaitingBit(slot.index)
+        slot.writingSince = 0
+        _ = slot.swapOwner(from: ownerWord, to: 0)
+    }
+}
+
+/// pid and incarnation of a slot's owner.
+struct OwnerWord {
+    let rawValue: UInt64
+    init(rawValue: UInt64) { self.rawValue = rawValue }
+    init(pid: Int32, incarnation: UInt32) {
+        rawValue = UInt64(UInt32(bitPattern: pid)) << 32 | UInt64(incarnation)
+    }
+    var pid: Int32 { Int32(bitPattern: UInt32(rawValue >> 32)) }
+    var incarnation: UInt32 { UInt32(truncatingIfNeeded: rawValue) }
+}
+
+extension Slot {
+    func swapOwner(from old: UInt64, to new: UInt64) -> Bool {
+        owner.pointee.compareExchange(expected: old, desired: new, ordering: .sequentiallyConsistent).exchanged
+    }
+
+    /// Rule P4, for the owner word just read.
+    func liveness(ofOwner ownerWord: UInt64, seenFrom reader: ProcessIdentity) -> Liveness {
+        guard ownerWord != 0 else { return .dead }
+        let word = OwnerWord(rawValue: ownerWord)
+        guard word.pid > 0 else { return .dead }
+        // While a claim is in progress, the slot may hold the start time of a predecessor.
+        let isFilled = traits.incarnation == word.incarnation
+        let identity = ProcessIdentity(
+            pid: word.pid,
+            startTime: isFilled ? startTime : 0,
+            namespace: isFilled ? namespace : reader.namespace
+        )
+        let liveness = identity.liveness(seenFrom: reader)
+        // Rule P3: what was read belongs to this owner only if it still is the owner.
+        return owner.pointee.load(ordering: .acquiring) == ownerWord ? liveness : .unknown
+    }
+}

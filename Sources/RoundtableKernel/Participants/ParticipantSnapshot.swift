@@ -1,0 +1,63 @@
+/// What the control block tells of one participant, at one moment.
+package struct ParticipantSnapshot: Sendable, Equatable {
+    package let slot: Int
+    package let pid: Int32
+    package let author: String
+    package let role: ParticipantTraits.Role
+    package let state: ParticipantTraits.State
+    package let priority: UInt8
+    package let liveness: Liveness
+    /// How long it has been waiting for the turn; nil when it is not.
+    package let waiting: Nanoseconds?
+    /// How long it has been writing; nil when it is not.
+    package let writing: Nanoseconds?
+    package let callSite: String?
+    package let hasTurn: Bool
+    package let turnsTaken: UInt64
+    package let longestWait: Nanoseconds
+    /// Seconds since 1970.
+    package let joinedAt: UInt64
+}
+
+extension ControlBlock {
+    /// All participants, the dead ones that nobody has cleared yet included (rule P3).
+    package func participants(seenFrom reader: ProcessIdentity = .current) -> [ParticipantSnapshot] {
+        let now = MonotonicClock.now
+        let turn = Turn(rawValue: self.turn.pointee.load(ordering: .acquiring))
+        return slots.compactMap { slot in
+            let owner = slot.owner.pointee.load(ordering: .acquiring)
+            guard owner != 0 else { return nil }
+            let ticket = slot.ticket.pointee.load(ordering: .acquiring)
+            let traits = slot.traits
+            let snapshot = ParticipantSnapshot(
+                slot: slot.index,
+                pid: OwnerWord(rawValue: owner).pid,
+                author: slot.author,
+                role: traits.role,
+                state: traits.state,
+                priority: traits.priority,
+                liveness: slot.liveness(ofOwner: owner, seenFrom: reader),
+                waiting: ticket == 0 ? nil : now.subtractingSaturating(slot.waitingSince),
+                writing: slot.writingSince == 0 ? nil : now.subtractingSaturating(slot.writingSince),
+                callSite: slot.callSite,
+                hasTurn: turn.slot == slot.index && turn.phase != .lingering,
+                turnsTaken: slot.turnsTaken,
+                longestWait: slot.longestWait,
+                joinedAt: slot.joinedAt
+            )
+            return slot.owner.pointee.load(ordering: .acquiring) == owner ? snapshot : nil
+        }
+    }
+
+    /// Frees the slots of the dead (rule T9), so that nobody waits for them.
+    package func buryTheDead(seenFrom reader: ProcessIdentity) {
+        for slot in slots {
+            let owner = slot.owner.pointee.load(ordering: .acquiring)
+            guard owner != 0, slot.liveness(ofOwner: owner, seenFrom: reader) == .dead else { continue }
+            // The ticket first: once the owner word is 0, the slot may be another's.
+            slot.ticket.pointee.store(0, ordering: .sequentiallyConsistent)
+            lowerWaitingBit(slot.index)
+            if slot.swapOwner(from: owner, to: 0) { count(.slotsReclaimed) }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+import Synchronization
+
+/// One participant's place in the control block. A view of shared memory: it owns nothing.
+package struct Slot: Sendable {
+    package let index: Int
+    unowned let block: ControlBlock
+
+    private var offset: Int { Layout.headerSize + index * Layout.slotSize }
+
+    private func word(_ field: Int) -> UnsafeMutablePointer<Atomic<UInt64>> { block.word(at: offset + field) }
+
+    var owner: UnsafeMutablePointer<Atomic<UInt64>> { word(Layout.Slot.owner) }
+    var ticket: UnsafeMutablePointer<Atomic<UInt64>> { word(Layout.Slot.ticket) }
+    var wakeWord: UnsafeMutablePointer<Atomic<UInt32>> { block.halfWord(at: offset + Layout.Slot.wakeWord) }
+
+    // Plain numbers: each is written by the owner alone, and read alone.
+    var startTime: UInt64 { get { get(Layout.Slot.startTime) } nonmutating set { set(Layout.Slot.startTime, newValue) } }
+    var namespace: UInt64 { get { get(Layout.Slot.namespace) } nonmutating set { set(Layout.Slot.namespace, newValue) } }
+    var waitingSince: Nanoseconds {
+        get { get(Layout.Slot.waitingSince) }
+        nonmutating set { set(Layout.Slot.waitingSince, newValue) }
+    }
+    var lingerUntil: Nanoseconds {
+        get { get(Layout.Slot.lingerUntil) }
+        nonmutating set { set(Layout.Slot.lingerUntil, newValue) }
+    }
+    var writingSince: Nanoseconds {
+        get { get(Layout.Slot.writingSince) }
+        nonmutating set { set(Layout.Slot.writingSince, newValue) }
+    }
+    var turnsTaken: UInt64 { get { get(Layout.Slot.turnsTaken) } nonmutating set { set(Layout.Slot.turnsTaken, newValue) } }
+    var longestWait: Nanoseconds {
+        get { get(Layout.Slot.longestWait) }
+        nonmutating set { set(Layout.Slot.longestWait, newValue) }
+    }
+    var joinedAt: UInt64 { get { get(Layout.Slot.joinedAt) } nonmutating set { set(Layout.Slot.joinedAt, newValue) } }
+    var traits: ParticipantTraits {
+        get { ParticipantTraits(word: get(Layout.Slot.description)) }
+        nonmutating set { set(Layout.Slot.description, newValue.word) }
+    }
+    var author: String {
+        get { text(Layout.Slot.author, Layout.Slot.authorSize).text }
+        nonmutating set { setText(Layout.Slot.author, Layout.Slot.authorSize, newValue, number: 0) }
+    }
+    /// The place in the code where the participant last began to write, as `File.swift:12`; nil if it never did.
+    var callSite: String? {
+        let (text, line) = text(Layout.Slot.callSite, Layout.Slot.callSiteSize)
+        return text.isEmpty ? nil : "\(text):\(line)"
+    }
+    func setCallSite(file: String, line: UInt32) {
+        setText(Layout.Slot.callSite, Layout.Slot.callSiteSize, file, number: line)
+    }
+
+    private func get(_ field: Int) -> UInt64 { word(field).pointee.load(ordering: .acquiring) }
+    private func set(_ field: Int, _ value: UInt64) { word(field).pointee.store(value, ordering: .releasing) }
+
+    // MARK: Text
+    //
+    // A number (4 bytes), a length (1), and UTF-8. Copied word by word, so that a reader in another process sees no
+    // torn word; it may see a mixture of two texts, which harms nobody.
+
+    private func text(_ field: Int, _ size: Int) -> (text: String, number: UInt32) {
+        let bytes = stride(from: 0, to: size, by: 8).flatMap { step in
+            withUnsafeBytes(of: word(field + step).pointee.load(ordering: .relaxed).littleEndian) { Array($0) }
+        }
+        let number = bytes[0..<4].reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+        let length = min(Int(bytes[4]), size - 5)
+        return (String(decoding: bytes[5..<5 + length], as: UTF8.self), number)
+    }
+
+    private func setText(_ field: Int, _ size: Int, _ text: String, number: UInt32) {
+        var bytes = [UInt8](repeating: 0, count: size)
+        withUnsafeBytes(of: number.littleEndian) { bytes.replaceSubrange(0..<4, with: $0) }
+        // The end of a path tells more than its beginning; the beginning of a name more than its end.
+        let content = text.utf8.count <= size - 5 ? text : String(text.suffix(size - 8))
+        let utf8 = content.utf8.prefix(size - 5)
+        bytes[4] = UInt8(utf8.count)
+        bytes.replaceSubrange(5..<5 + utf8.count, with: utf8)
+        for step in stride(from: 0, to: size, by: 8) {
+            let value = bytes[step..<step + 8].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+            word(field + step).pointee.store(value, ordering: .relaxed)
+        }
+    }
+}
+
+/// What kind of participant this is.
+package struct ParticipantTraits: Equatable, Sendable {
+    package enum Role: UInt8, Sendable { case unknown, readWrite, readOnly }
+    package enum State: UInt8, Sendable { case joining, present, settingUp }
+
+    package var role: Role
+    package var priority: UInt8
+    package var state: State
+    /// That of the owner for whom the slot was filled. Until it equals the owner word's, the slot's other fields may be
+    /// a predecessor's.
+    var incarnation: UInt32 = 0
+
+    package init(role: Role, priority: UInt8, state: State = .present) {
+        self.role = role
+        self.priority = priority
+        self.state = state
+    }
+
+    init(word: UInt64) {
+        role = Role(rawValue: UInt8(truncatingIfNeeded: word)) ?? .unknown
+        priority = UInt8(truncatingIfNeeded: word >> 8)
+        state = State(rawValue: UInt8(truncatingIfNeeded: word >> 16)) ?? .joining
+        incarnation = UInt32(word >> 32)
+    }
+
+    var word: UInt64 {
+        UInt64(role.rawValue) | UInt64(priority) << 8 | UInt64(state.rawValue) << 16 | UInt64(incarnation) << 32
+    }
+}

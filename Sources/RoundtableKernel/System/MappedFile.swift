@@ -1,0 +1,70 @@
+import CRoundtableShims
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// Which file this is, whatever its name.
+package struct FileIdentity: Hashable, Sendable {
+    package let device: UInt64
+    package let inode: UInt64
+
+    init(_ status: stat) {
+        device = UInt64(status.st_dev)
+        inode = UInt64(status.st_ino)
+    }
+}
+
+/// A whole file, mapped shared. Survives the file's truncation: see `isLost`.
+///
+/// The descriptor is closed right after mapping; the kernel holds no lock on the file that this could drop.
+package final class MappedFile: @unchecked Sendable {
+    // @unchecked: the pointer is constant, and the memory behind it is accessed through atomics only (rule B4).
+    package let base: UnsafeMutableRawPointer
+    package let size: Int
+    package let identity: FileIdentity
+    package let isWritable: Bool
+    private let guardIndex: Int32
+
+    /// Maps `path` when it has exactly `size` bytes.
+    ///
+    /// - throws: `SystemError`; with `EINVAL` when the size differs, `EMFILE` when too many files are mapped.
+    package init(path: String, size: Int, writable: Bool) throws {
+        let descriptor = try System.perform(.open, path) {
+            open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW)
+        }
+        defer { close(descriptor) }
+        var status = stat()
+        try System.perform(.fstat, path) { fstat(descriptor, &status) }
+        guard status.st_mode & S_IFMT == S_IFREG, Int(status.st_size) == size else {
+            throw SystemError(call: .fstat, errno: EINVAL, path: path)
+        }
+        let protection = writable ? PROT_READ | PROT_WRITE : PROT_READ
+        let address = try System.perform(.mmap, path) {
+            Int(bitPattern: mmap(nil, size, protection, MAP_SHARED, descriptor, 0))
+        }
+        guard let base = UnsafeMutableRawPointer(bitPattern: address) else {
+            throw SystemError(call: .mmap, errno: EFAULT, path: path)
+        }
+        let guardIndex = rt_guard_add(base, size)
+        guard guardIndex >= 0 else {
+            munmap(base, size)
+            throw SystemError(call: .mmap, errno: EMFILE, path: path)
+        }
+        self.base = base
+        self.size = size
+        self.identity = FileIdentity(status)
+        self.isWritable = writable
+        self.guardIndex = guardIndex
+    }
+
+    deinit {
+        rt_guard_remove(guardIndex)
+        _ = try? System.perform(.munmap) { munmap(base, size) }
+    }
+
+    /// Whether a page of the file went away while mapped, and zeros took its place.
+    package var isLost: Bool { rt_guard_is_lost(guardIndex) != 0 }
+}

@@ -1,0 +1,75 @@
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+import Synchronization
+
+/// The calls that the kernel makes, by the names of their manual pages.
+package enum SystemCall: String, Sendable, CaseIterable {
+    case open, close, fstat, stat, chmod, write, link, unlink, mmap, munmap, kill, statfs
+    case futexWait = "futex-wait"
+    case futexWake = "futex-wake"
+    case readProcess = "read-process"
+}
+
+/// A fault that a test asks for: calls number `skipping + 1` to `skipping + times` of `call` fail with `errno`.
+package struct Fault: Sendable, Equatable {
+    package var call: SystemCall
+    package var errno: Int32
+    package var skipping: Int
+    package var times: Int
+
+    package init(_ call: SystemCall, errno: Int32, skipping: Int = 0, times: Int = .max) {
+        self.call = call
+        self.errno = errno
+        self.skipping = skipping
+        self.times = times
+    }
+}
+
+/// The one door to the operating system. Every call of the kernel passes `perform`, where tests can make it fail.
+package enum System {
+    /// Guards `faults`. `armed` spares calls the lock while no test has asked for anything.
+    private static let faults = Mutex<[Fault]>([])
+    private static let armed = Atomic<Bool>(false)
+
+    /// Replaces the faults to inject in this process. For tests.
+    package static func inject(_ newFaults: [Fault]) {
+        faults.withLock { $0 = newFaults }
+        armed.store(!newFaults.isEmpty, ordering: .sequentiallyConsistent)
+    }
+
+    /// The errno that a test wants this call to fail with.
+    private static func fault(_ call: SystemCall) -> Int32? {
+        guard armed.load(ordering: .relaxed) else { return nil }
+        return faults.withLock { faults in
+            guard let index = faults.firstIndex(where: { $0.call == call && $0.times > 0 }) else { return nil }
+            if faults[index].skipping > 0 {
+                faults[index].skipping -= 1
+                return nil
+            }
+            if faults[index].times != .max { faults[index].times -= 1 }
+            return faults[index].errno
+        }
+    }
+
+    /// Makes a call that reports failure as -1 and `errno`; retries it when a signal interrupted it.
+    @discardableResult
+    static func perform<Value: SignedInteger>(
+        _ call: SystemCall, _ path: String? = nil, _ body: () -> Value
+    ) throws -> Value {
+        if let errno = fault(call) { throw SystemError(call: call, errno: errno, path: path) }
+        while true {
+            let value = body()
+            if value != -1 { return value }
+            let code = errno
+            if code != EINTR { throw SystemError(call: call, errno: code, path: path) }
+        }
+    }
+
+    /// Makes a call that reports failure as its result: 0, or an errno.
+    static func performReturningErrno(_ call: SystemCall, _ body: () -> Int32) -> Int32 {
+        fault(call) ?? body()
+    }
+}

@@ -1,0 +1,381 @@
+/// One participant's part in the writer queue, as a pure state machine.
+///
+/// It holds no memory and no clock. Each `Action` is one access to shared memory, one question to the system, or one
+/// wait; `TurnTaker` carries it out and answers with an `Event`. The model test carries the same actions out in every
+/// interleaving. Rules T1–T11 of `docs/PROTOCOL.md`.
+///
+/// ```
+///          acquire                                   swap won
+///   idle ──────────► approaching ─► claiming ─────────────────────────► holding
+///    ▲                    │ others wait, or the turn is another's           │ release
+///    │                    ▼                                                 ▼
+///    │                 drawing ─► watching ⇄ waiting ─► accepting ──►    closing ─► lingering ─► (acquire: resuming)
+///    └──────────── leaving at the deadline ◄────┘                           └─► granting ─► idle
+/// ```
+package struct TurnMachine: Hashable, Sendable {
+    /// A participant in the queue. Storage lists them best first (rule T3).
+    package struct Waiter: Hashable, Sendable {
+        package let slot: Int
+        package let ticket: UInt64
+        package init(slot: Int, ticket: UInt64) {
+            self.slot = slot
+            self.ticket = ticket
+        }
+    }
+
+    package enum Wait: Hashable, Sendable {
+        /// Until the holder's time to linger is over.
+        case linger(holder: Int)
+        /// Until patience is over, counted from the last change of the turn word. `ahead`: how many wait before us.
+        case patience(ahead: Int)
+    }
+
+    package enum Action: Hashable, Sendable {
+        case look
+        case listWaiters
+        case swap(from: Turn, to: Turn)
+        case drawTicket
+        case enqueue(ticket: UInt64)
+        case dequeue
+        case evict(Waiter)
+        case wake(slot: Int)
+        case wait(Wait)
+        case judge(slot: Int)
+        case probeWriteLock
+        case finish(Outcome)
+    }
+
+    package enum Outcome: Hashable, Sendable {
+        /// We have the turn.
+        case acquired
+        /// The deadline passed first; we are out of the queue.
+        case timedOut
+        /// We have no turn, or have left it lingering.
+        case released
+    }
+
+    package enum Event: Hashable, Sendable {
+        /// Begin to take the turn. `mayResume`: our lingering turn's time is not over.
+        case acquire(mayResume: Bool)
+        /// Give the turn up. `mayLinger`: the slice is not over, and we write in bursts.
+        case release(mayLinger: Bool)
+        /// Give up whatever we have, for good.
+        case leave
+        /// Answer to `look`. `isOver`: the word is lingering, and its time is over.
+        case turn(Turn, isOver: Bool)
+        case waiters([Waiter])
+        case swapped(Bool)
+        case ticket(UInt64)
+        /// Answer to `enqueue`, `dequeue`, `evict`, `wake`.
+        case done
+        /// Answers to `wait`: woken, or one of three times is over.
+        case woken, lingerOver, patienceOver, deadlineOver
+        /// Answer to `judge`: proven dead. `excused`: alive, and not to be stepped over (rule S3).
+        case judged(isDead: Bool, isExcused: Bool)
+        case probed(isFree: Bool)
+    }
+
+    enum State: Hashable, Sendable {
+        case idle
+        case lingering(Turn)
+        case holding(Turn)
+
+        // Taking the turn.
+        case resuming(to: Turn)
+        case approaching
+        case sizingUp(Turn, isOver: Bool)
+        case claiming(to: Turn)
+        case drawing
+        case enqueueing(UInt64)
+        case watching(UInt64, isSuspicious: Bool)
+        case ranking(UInt64, Turn, isOver: Bool, isSuspicious: Bool)
+        case accepting(UInt64, to: Turn)
+        case grantingToFirst(UInt64, Waiter)
+        case wakingFirst(UInt64)
+        case waiting(UInt64)
+        case judging(UInt64, Turn, [Waiter])
+        case probing(UInt64, Turn)
+        case steppingOver(UInt64, to: Turn, evicting: Waiter?)
+        case evicting(UInt64, next: Turn)
+        case dequeueing(Turn)
+
+        // Giving up waiting.
+        case abandoning
+        case checkingLateGrant
+        case acceptingLateGrant(to: Turn)
+
+        // Giving the turn up.
+        case closing(Turn, mayLinger: Bool)
+        case parking(to: Turn, watcher: Waiter?)
+        case wakingWatcher(Turn)
+        case recheckingWaiters(Turn)
+        case grantingNext(Waiter)
+        case wakingNext
+        case leaving(Turn)
+        case freeing
+    }
+
+    package let slot: Int
+    private(set) var state = State.idle
+    /// The waiter that we have told, in this slice, to watch us linger (rule T5).
+    private var watcher: Waiter?
+
+    package init(slot: Int) { self.slot = slot }
+
+    package var hasTurn: Bool {
+        if case .holding = state { true } else { false }
+    }
+
+    package var isLingering: Bool {
+        if case .lingering = state { true } else { false }
+    }
+
+    package var isAtRest: Bool {
+        switch state {
+        case .idle, .lingering, .holding: true
+        default: false
+        }
+    }
+
+    /// What to do next, after `event`.
+    package mutating func next(_ event: Event) -> Action {
+        if let action = nextOfGivingUp(event) ?? nextOfApproaching(event) ?? nextOfQueueing(event) { return action }
+        preconditionFailure("the writer queue cannot meet \(event) in state \(state)")
+    }
+
+    private mutating func go(_ state: State, _ action: Action) -> Action {
+        self.state = state
+        return action
+    }
+
+    private mutating func hold(_ turn: Turn) -> Action {
+        go(.holding(turn), .finish(.acquired))
+    }
+}
+
+// MARK: - Without queueing
+
+extension TurnMachine {
+    private mutating func nextOfApproaching(_ event: Event) -> Action? {
+        switch (state, event) {
+        case (.lingering(let turn), .acquire(mayResume: true)):
+            let busy = turn.with(.busy)
+            return go(.resuming(to: busy), .swap(from: turn, to: busy))
+        case (.idle, .acquire), (.lingering, .acquire):
+            watcher = nil
+            return go(.approaching, .look)
+
+        case (.resuming(let turn), .swapped(true)):
+            return hold(turn)
+        case (.resuming, .swapped(false)):
+            watcher = nil
+            return go(.approaching, .look)
+
+        case (.approaching, .turn(let turn, let isOver)):
+            return go(.sizingUp(turn, isOver: isOver), .listWaiters)
+        case (.sizingUp(let turn, let isOver), .waiters(let waiters)):
+            guard waiters.isEmpty, isClaimable(turn, isOver: isOver) else { return go(.drawing, .drawTicket) }
+            let busy = turn.next(.busy, slot: slot)
+            return go(.claiming(to: busy), .swap(from: turn, to: busy))
+        case (.claiming(let turn), .swapped(true)):
+            return hold(turn)
+        case (.claiming, .swapped(false)):
+            return go(.drawing, .drawTicket)
+
+        default:
+            return nil
+        }
+    }
+
+    /// Rule T1. A turn that names our own slot, and that we do not hold, is a predecessor's in this slot, or one that
+    /// we left lingering.
+    private func isClaimable(_ turn: Turn, isOver: Bool) -> Bool {
+        turn.phase == .free || turn.slot == slot || (turn.phase == .lingering && isOver)
+    }
+}
+
+// MARK: - In the queue
+
+extension TurnMachine {
+    private mutating func nextOfQueueing(_ event: Event) -> Action? {
+        switch (state, event) {
+        case (.drawing, .ticket(let ticket)):
+            return go(.enqueueing(ticket), .enqueue(ticket: ticket))
+        case (.enqueueing(let ticket), .done):
+            return watch(ticket)
+
+        case (.watching(let ticket, let isSuspicious), .turn(let turn, let isOver)):
+            if turn.phase == .granted, turn.slot == slot {
+                let busy = turn.with(.busy)
+                return go(.accepting(ticket, to: busy), .swap(from: turn, to: busy))
+            }
+            let ranking = State.ranking(ticket, turn, isOver: isOver, isSuspicious: isSuspicious)
+            return go(ranking, .listWaiters)
+        case (.accepting(_, let turn), .swapped(true)):
+            return go(.dequeueing(turn), .dequeue)
+        case (.accepting(let ticket, _), .swapped(false)):
+            return watch(ticket)
+        case (.dequeueing(let turn), .done):
+            return hold(turn)
+
+        case (.ranking(let ticket, let turn, let isOver, let isSuspicious), .waiters(let waiters)):
+            return rank(ticket, turn, isOver: isOver, isSuspicious: isSuspicious, waiters)
+
+        case (.grantingToFirst(let ticket, let first), .swapped(true)):
+            return go(.wakingFirst(ticket), .wake(slot: first.slot))
+        case (.grantingToFirst(let ticket, _), .swapped(false)):
+            return watch(ticket)
+        case (.wakingFirst(let ticket), .done):
+            return watch(ticket)
+
+        case (.waiting(let ticket), .woken), (.waiting(let ticket), .lingerOver):
+            return watch(ticket)
+        case (.waiting(let ticket), .patienceOver):
+            return watch(ticket, isSuspicious: true)
+        case (.waiting, .deadlineOver):
+            return go(.abandoning, .dequeue)
+
+        default:
+            return nextOfSteppingOver(event)
+        }
+    }
+
+    private mutating func watch(_ ticket: UInt64, isSuspicious: Bool = false) -> Action {
+        go(.watching(ticket, isSuspicious: isSuspicious), .look)
+    }
+
+    private mutating func rank(
+        _ ticket: UInt64, _ turn: Turn, isOver: Bool, isSuspicious: Bool, _ waiters: [Waiter]
+    ) -> Action {
+        // Not in the queue: we were stepped over, and begin again (rule T9).
+        let own = Waiter(slot: slot, ticket: ticket)
+        guard let ahead = waiters.firstIndex(of: own) else { return go(.drawing, .drawTicket) }
+
+        // A time to linger that is longer than anyone's patience is garbage (rule G2).
+        if isClaimable(turn, isOver: isOver) || (turn.phase == .lingering && isSuspicious) {
+            let first = waiters[0]
+            if first == own { return stepIn(ticket, from: turn, to: first, evicting: nil) }
+            let granted = turn.next(.granted, slot: first.slot)
+            return go(.grantingToFirst(ticket, first), .swap(from: turn, to: granted))
+        }
+        guard isSuspicious, let holder = turn.slot else {
+            let isNext = ahead == 0 && turn.phase == .lingering
+            let wait = isNext ? Wait.linger(holder: turn.slot ?? 0) : .patience(ahead: ahead)
+            return go(.waiting(ticket), .wait(wait))
+        }
+        if turn.phase == .granted {
+            // Not taken up within our patience: dead or frozen.
+            let late = waiters.first { $0.slot == holder }
+            let first = waiters.first { $0.slot != holder } ?? own
+            return stepIn(ticket, from: turn, to: first, evicting: late)
+        }
+        return go(.judging(ticket, turn, waiters), .judge(slot: holder))
+    }
+
+    private mutating func nextOfSteppingOver(_ event: Event) -> Action? {
+        switch (state, event) {
+        case (.judging(let ticket, let turn, let waiters), .judged(isDead: true, _)):
+            return stepIn(ticket, from: turn, to: waiters[0], evicting: nil)
+        case (.judging(let ticket, _, _), .judged(isDead: false, isExcused: true)):
+            return watch(ticket)
+        case (.judging(let ticket, let turn, _), .judged(isDead: false, isExcused: false)):
+            return go(.probing(ticket, turn), .probeWriteLock)
+
+        // Whoever finds the write lock free takes the turn itself: the first in the queue may be frozen too.
+        case (.probing(let ticket, let turn), .probed(isFree: true)):
+            return stepIn(ticket, from: turn, to: Waiter(slot: slot, ticket: ticket), evicting: nil)
+        case (.probing(let ticket, _), .probed(isFree: false)):
+            return watch(ticket)
+
+        case (.steppingOver(let ticket, let turn, let late?), .swapped(true)):
+            return go(.evicting(ticket, next: turn), .evict(late))
+        case (.steppingOver(let ticket, let turn, nil), .swapped(true)), (.evicting(let ticket, let turn), .done):
+            if turn.slot == slot { return go(.dequeueing(turn), .dequeue) }
+            return go(.wakingFirst(ticket), .wake(slot: turn.slot ?? slot))
+        case (.steppingOver(let ticket, _, _), .swapped(false)):
+            return watch(ticket)
+
+        case (.abandoning, .done):
+            return go(.checkingLateGrant, .look)
+        case (.checkingLateGrant, .turn(let turn, _)):
+            // Granted while we were leaving: late, and still the turn (rule T7).
+            guard turn.phase == .granted, turn.slot == slot else { return go(.idle, .finish(.timedOut)) }
+            let busy = turn.with(.busy)
+            return go(.acceptingLateGrant(to: busy), .swap(from: turn, to: busy))
+        case (.acceptingLateGrant(let turn), .swapped(true)):
+            return hold(turn)
+        case (.acceptingLateGrant, .swapped(false)):
+            return go(.idle, .finish(.timedOut))
+
+        default:
+            return nil
+        }
+    }
+
+    /// Moves the turn on to `first`, who may be ourselves.
+    private mutating func stepIn(
+        _ ticket: UInt64, from turn: Turn, to first: Waiter, evicting late: Waiter?
+    ) -> Action {
+        let next = turn.next(first.slot == slot ? .busy : .granted, slot: first.slot)
+        return go(.steppingOver(ticket, to: next, evicting: late), .swap(from: turn, to: next))
+    }
+}
+
+// MARK: - Giving the turn up
+
+extension TurnMachine {
+    private mutating func nextOfGivingUp(_ event: Event) -> Action? {
+        switch (state, event) {
+        case (.holding(let turn), .release(let mayLinger)):
+            return go(.closing(turn, mayLinger: mayLinger), .listWaiters)
+
+        case (.closing(let turn, let mayLinger), .waiters(let waiters)):
+            guard let first = waiters.first(where: { $0.slot != slot }) else {
+                return park(turn, watcher: nil)
+            }
+            return mayLinger ? park(turn, watcher: first) : grant(turn, to: first)
+
+        case (.parking(let turn, let first?), .swapped(true)):
+            guard first != watcher else { return go(.lingering(turn), .finish(.released)) }
+            watcher = first
+            return go(.wakingWatcher(turn), .wake(slot: first.slot))
+        case (.wakingWatcher(let turn), .done):
+            return go(.lingering(turn), .finish(.released))
+        case (.parking(let turn, nil), .swapped(true)):
+            return go(.recheckingWaiters(turn), .listWaiters)
+        case (.recheckingWaiters(let turn), .waiters(let waiters)):
+            guard let first = waiters.first(where: { $0.slot != slot }) else {
+                return go(.lingering(turn), .finish(.released))
+            }
+            return grant(turn, to: first)
+
+        case (.grantingNext(let next), .swapped(true)):
+            return go(.wakingNext, .wake(slot: next.slot))
+        case (.wakingNext, .done), (.freeing, .swapped):
+            return go(.idle, .finish(.released))
+        // The turn is another's already: we were stepped over (rule T10).
+        case (.parking, .swapped(false)), (.grantingNext, .swapped(false)):
+            return go(.idle, .finish(.released))
+
+        case (.idle, .leave):
+            return .finish(.released)
+        case (.lingering(let turn), .leave):
+            return go(.leaving(turn), .listWaiters)
+        case (.leaving(let turn), .waiters(let waiters)):
+            if let first = waiters.first(where: { $0.slot != slot }) { return grant(turn, to: first) }
+            return go(.freeing, .swap(from: turn, to: turn.next(.free)))
+
+        default:
+            return nil
+        }
+    }
+
+    private mutating func park(_ turn: Turn, watcher: Waiter?) -> Action {
+        let lingering = turn.with(.lingering)
+        return go(.parking(to: lingering, watcher: watcher), .swap(from: turn, to: lingering))
+    }
+
+    private mutating func grant(_ turn: Turn, to next: Waiter) -> Action {
+        go(.grantingNext(next), .swap(from: turn, to: turn.next(.granted, slot: next.slot)))
+    }
+}

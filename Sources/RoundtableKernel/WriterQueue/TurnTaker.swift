@@ -1,0 +1,273 @@
+import Synchronization
+
+/// How a participant waits and writes.
+package struct TurnSettings: Sendable, Equatable {
+    /// 0 is the most urgent.
+    package var priority: UInt8
+    package var slice: Nanoseconds
+    package var patience: Nanoseconds
+
+    package init(priority: UInt8, slice: Nanoseconds, patience: Nanoseconds) {
+        self.priority = priority
+        self.slice = slice
+        self.patience = max(patience, 1_000_000)
+    }
+
+    /// Waiting this long is worth one level of priority (rule T3).
+    package static let ageing: Nanoseconds = 100_000_000
+
+    /// A pause between two transactions that is shorter makes a burst (rule T5).
+    var burstGap: Nanoseconds { slice / 8 }
+}
+
+/// Runs a `TurnMachine` on a control block, with the clock of this machine.
+///
+/// Not thread-safe, but for `cancelWaiting`: its owner calls it from one serial queue.
+package final class TurnTaker {
+    package enum Outcome: Equatable, Sendable {
+        case acquired, timedOut, cancelled
+        /// The control block went away while waiting (rule L3).
+        case unseated
+    }
+
+    private let participant: Participant
+    private let settings: TurnSettings
+    private var machine: TurnMachine
+
+    // What the machine does not know: times. All in ns of the monotonic clock.
+    private var requestedAt: Nanoseconds = 0
+    private var deadline: Nanoseconds = 0
+    private var sliceBegan: Nanoseconds = 0
+    private var lastReleased: Nanoseconds = 0
+    private var isBurst = false
+    private var mayLinger = false
+    /// Patience counts from here: when the turn word was last seen to change, or the write lock to be taken.
+    private var progressAt: Nanoseconds = 0
+    private var lastSeen = Turn(rawValue: 0)
+    /// The wake word as it was before the last look: a wake-up since then ends the wait at once.
+    private var wakeWordSeen: UInt32 = 0
+    private var excusesSetup = false
+    private var isUnseated = false
+
+    private let isCancelled = Atomic<Bool>(false)
+
+    package init(participant: Participant, settings: TurnSettings) {
+        self.participant = participant
+        self.settings = settings
+        self.machine = TurnMachine(slot: participant.slot.index)
+    }
+
+    package var hasTurn: Bool { machine.hasTurn }
+
+    private var block: ControlBlock { participant.block }
+    private var slot: Slot { participant.slot }
+
+    /// Waits for the turn until `deadline`.
+    ///
+    /// - parameter settingUp: whether the turn is wanted for creating or migrating (rule S3).
+    /// - parameter isWriteLockFree: asks SQLite (rule T12).
+    package func acquire(deadline: Nanoseconds, settingUp: Bool, isWriteLockFree: () -> Bool) -> Outcome {
+        let now = MonotonicClock.now
+        requestedAt = now
+        self.deadline = deadline
+        excusesSetup = settingUp
+        progressAt = now
+        lastSeen = Turn(rawValue: 0)
+        isUnseated = false
+        isBurst = now.subtractingSaturating(lastReleased) < settings.burstGap
+        let mayResume = now < slot.lingerUntil
+        let outcome = run(.acquire(mayResume: mayResume), isWriteLockFree: isWriteLockFree)
+        guard outcome == .acquired else {
+            if isUnseated { return .unseated }
+            return isCancelled.exchange(false, ordering: .acquiringAndReleasing) ? .cancelled : .timedOut
+        }
+        let acquiredAt = MonotonicClock.now
+        if !mayResume || slot.lingerUntil == 0 { sliceBegan = acquiredAt }
+        let waited = acquiredAt &- requestedAt
+        if waited > slot.longestWait { slot.longestWait = waited }
+        slot.turnsTaken &+= 1
+        slot.writingSince = acquiredAt
+        block.count(.grants)
+        return .acquired
+    }
+
+    package func release() {
+        let now = MonotonicClock.now
+        slot.writingSince = 0
+        lastReleased = now
+        mayLinger = isBurst && now < sliceBegan.addingSaturating(settings.slice)
+        _ = run(.release(mayLinger: mayLinger), isWriteLockFree: { false })
+    }
+
+    package func leave() {
+        if machine.hasTurn { release() }
+        _ = run(.leave, isWriteLockFree: { false })
+    }
+
+    /// Ends a wait early. From any thread.
+    package func cancelWaiting() {
+        isCancelled.store(true, ordering: .sequentiallyConsistent)
+        slot.wakeUp()
+    }
+
+    /// Forgets a cancellation that came after the wait it was meant for.
+    package func forgetCancellation() {
+        isCancelled.store(false, ordering: .relaxed)
+    }
+
+    private func run(_ event: TurnMachine.Event, isWriteLockFree: () -> Bool) -> TurnMachine.Outcome {
+        var event = event
+        while true {
+            switch machine.next(event) {
+            case .finish(let outcome): return outcome
+            case let action: event = perform(action, isWriteLockFree)
+            }
+        }
+    }
+
+    private func perform(_ action: TurnMachine.Action, _ isWriteLockFree: () -> Bool) -> TurnMachine.Event {
+        switch action {
+        case .look:
+            return look()
+        case .listWaiters:
+            return .waiters(block.waiters())
+        case .swap(let from, let to):
+            if to.slot == slot.index, to.phase == .lingering {
+                slot.lingerUntil = mayLinger ? sliceBegan.addingSaturating(settings.slice) : 0
+            }
+            let result = block.turn.pointee.compareExchange(
+                expected: from.rawValue, desired: to.rawValue, ordering: .sequentiallyConsistent)
+            return .swapped(result.exchanged)
+        case .drawTicket:
+            var ticket: UInt64 = 0
+            while ticket == 0 { ticket = block.nextTicket.pointee.wrappingAdd(1, ordering: .relaxed).newValue }
+            return .ticket(ticket)
+        case .enqueue(let ticket):
+            slot.waitingSince = requestedAt
+            slot.ticket.pointee.store(ticket, ordering: .sequentiallyConsistent)
+            block.raiseWaitingBit(slot.index)
+            return .done
+        case .dequeue:
+            slot.ticket.pointee.store(0, ordering: .sequentiallyConsistent)
+            block.lowerWaitingBit(slot.index)
+            return .done
+        case .evict(let waiter):
+            block.evict(waiter)
+            return .done
+        case .wake(let index):
+            block.slot(index).wakeUp()
+            return .done
+        case .wait(let wait):
+            return self.wait(wait)
+        case .judge(let index):
+            return judge(index)
+        case .probeWriteLock:
+            let isFree = isWriteLockFree()
+            if isFree { block.count(.turnsSteppedOver) } else { progressAt = MonotonicClock.now }
+            return .probed(isFree: isFree)
+        case .finish:
+            preconditionFailure("finishing is no access to anything")
+        }
+    }
+
+    private func look() -> TurnMachine.Event {
+        wakeWordSeen = slot.wakeWord.pointee.load(ordering: .sequentiallyConsistent)
+        let turn = Turn(rawValue: block.turn.pointee.load(ordering: .sequentiallyConsistent))
+        guard turn != lastSeen || turn.phase == .lingering else { return .turn(turn, isOver: false) }
+        let now = MonotonicClock.now
+        if turn != lastSeen {
+            lastSeen = turn
+            progressAt = now
+        }
+        var isOver = false
+        if turn.phase == .lingering, let holder = turn.slot {
+            isOver = now >= lingerUntil(ofHolder: holder, now: now)
+        }
+        return .turn(turn, isOver: isOver)
+    }
+
+    /// A time further away than anyone's patience is garbage (rule G2), and is over.
+    private func lingerUntil(ofHolder holder: Int, now: Nanoseconds) -> Nanoseconds {
+        let until = block.slot(holder).lingerUntil
+        return until > now.addingSaturating(settings.patience) ? now : until
+    }
+
+    private func wait(_ wait: TurnMachine.Wait) -> TurnMachine.Event {
+        let now = MonotonicClock.now
+        let (end, event): (Nanoseconds, TurnMachine.Event)
+        switch wait {
+        case .linger(let holder):
+            (end, event) = (lingerUntil(ofHolder: holder, now: now), .lingerOver)
+        case .patience(let ahead):
+            let extra = UInt64(min(ahead, 4)) * settings.patience / 2
+            (end, event) = (progressAt.addingSaturating(settings.patience).addingSaturating(extra), .patienceOver)
+        }
+        if isCancelled.load(ordering: .sequentiallyConsistent) || now >= deadline { return .deadlineOver }
+        guard block.isIntact else { return unseat() }
+        if now >= end { return event }
+        switch Futex.wait(on: slot.wakeWord, while: wakeWordSeen, timeout: min(end, deadline) - now) {
+        case .changed: return .woken
+        case .timedOut: return MonotonicClock.now >= deadline ? .deadlineOver : event
+        case .failed: return unseat()
+        }
+    }
+
+    private func unseat() -> TurnMachine.Event {
+        isUnseated = true
+        return .deadlineOver
+    }
+
+    private func judge(_ index: Int) -> TurnMachine.Event {
+        let holder = block.slot(index)
+        let owner = holder.owner.pointee.load(ordering: .acquiring)
+        let isExcused = excusesSetup && holder.traits.state == .settingUp
+        if holder.liveness(ofOwner: owner, seenFrom: participant.identity) == .dead {
+            // The others who died go with it, so that each costs no patience of its own.
+            block.buryTheDead(seenFrom: participant.identity)
+            block.count(.turnsSteppedOver)
+            return .judged(isDead: true, isExcused: false)
+        }
+        if isExcused { progressAt = MonotonicClock.now }
+        return .judged(isDead: false, isExcused: isExcused)
+    }
+}
+
+extension Slot {
+    fileprivate func wakeUp() {
+        wakeWord.pointee.wrappingAdd(1, ordering: .sequentiallyConsistent)
+        Futex.wake(wakeWord)
+    }
+}
+
+extension ControlBlock {
+    /// Those in the queue, best first: priority, raised by waiting, then ticket (rule T3).
+    fileprivate func waiters() -> [TurnMachine.Waiter] {
+        var ranked: [(level: UInt64, waiter: TurnMachine.Waiter)] = []
+        var now: Nanoseconds?
+        forEachWaitingSlot { index in
+            let slot = slot(index)
+            let ticket = slot.ticket.pointee.load(ordering: .sequentiallyConsistent)
+            guard ticket != 0 else { return }
+            let time = now ?? MonotonicClock.now
+            now = time
+            let levels = time.subtractingSaturating(slot.waitingSince) / TurnSettings.ageing
+            let level = UInt64(min(slot.traits.priority, 8)).subtractingSaturating(levels)
+            ranked.append((level, TurnMachine.Waiter(slot: index, ticket: ticket)))
+        }
+        if ranked.count > 1 {
+            ranked.sort { ($0.level, $0.waiter.ticket) < ($1.level, $1.waiter.ticket) }
+        }
+        return ranked.map(\.waiter)
+    }
+
+    /// Rule T9.
+    fileprivate func evict(_ waiter: TurnMachine.Waiter) {
+        let slot = slot(waiter.slot)
+        let result = slot.ticket.pointee.compareExchange(
+            expected: waiter.ticket, desired: 0, ordering: .sequentiallyConsistent)
+        if result.exchanged {
+            count(.waitersEvicted)
+            count(.turnsSteppedOver)
+        }
+    }
+}
