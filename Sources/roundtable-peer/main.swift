@@ -13,22 +13,45 @@ func smoke() async throws {
     let n = try await db.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM t") }
     print("rows", n as Any, db.uncoordinatedReason as Any)
     switch try await SharedDatabase.openReadOnly(at: url, schema: Schema(m), as: "w") {
-    case .available(let r): print("ro", try r.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM t") } as Any)
-        do { try r.write { try $0.execute(sql: "INSERT INTO t DEFAULT VALUES") } } catch { print("expected:", error) }
+    case .available(let r):
+        print("ro", try await r.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM t") } as Any)
+        do { try await r.write { try $0.execute(sql: "INSERT INTO t DEFAULT VALUES") } } catch {
+            print("expected:", error)
+        }
     case .unavailable(.notCreated): print("notCreated")
     case .unavailable(.schemaTooOld), .unavailable(.schemaTooNew): print("other")
     }
+    try timing(db, url)
+}
+func timing(_ db: SharedDatabase, _ url: URL) throws {
     let seconds = 2.0
     func time(_ name: String, _ body: () throws -> Void) rethrows {
         let start = Date(); var n = 0
         while Date().timeIntervalSince(start) < seconds { for _ in 0..<50 { try body(); n += 1 } }
         print(name, Date().timeIntervalSince(start) / Double(n) * 1e6, "µs")
     }
-    try time("read ours") { _ = try db.read { try Int.fetchOne($0.cachedStatement(sql: "SELECT id FROM t WHERE id = 1")) } }
+    for _ in 0..<3 {
+        try time("write ours") {
+            try db.write { try $0.cachedStatement(sql: "INSERT INTO t DEFAULT VALUES").execute() }
+        }
+    }
+    try time("read ours") {
+        _ = try db.read { try Int.fetchOne($0.cachedStatement(sql: "SELECT id FROM t WHERE id = 1")) }
+    }
     try time("write ours") { try db.write { try $0.cachedStatement(sql: "INSERT INTO t DEFAULT VALUES").execute() } }
     var c = Configuration(); c.busyMode = .timeout(5)
     let pool = try DatabasePool(path: url.path, configuration: c)
-    try time("read pool") { _ = try pool.read { try Int.fetchOne($0.cachedStatement(sql: "SELECT id FROM t WHERE id = 1")) } }
+    for _ in 0..<3 {
+        try time("write pool") {
+            try pool.write { try $0.cachedStatement(sql: "INSERT INTO t DEFAULT VALUES").execute() }
+        }
+        try time("write ours") {
+            try db.write { try $0.cachedStatement(sql: "INSERT INTO t DEFAULT VALUES").execute() }
+        }
+    }
+    try time("read pool") {
+        _ = try pool.read { try Int.fetchOne($0.cachedStatement(sql: "SELECT id FROM t WHERE id = 1")) }
+    }
     try time("write pool") { try pool.write { try $0.cachedStatement(sql: "INSERT INTO t DEFAULT VALUES").execute() } }
 }
 func contend(_ ours: Bool) throws {
@@ -36,13 +59,24 @@ func contend(_ ours: Bool) throws {
     m.registerMigration("v1") { try $0.execute(sql: "CREATE TABLE t(id INTEGER PRIMARY KEY)") }
     let url = URL(fileURLWithPath: CommandLine.arguments[2])
     var c = Configuration(); c.busyMode = .timeout(5)
-    let db: any DatabaseWriter = ours ? try SharedDatabase.open(at: url, schema: Schema(m), as: "c") : try DatabasePool(path: url.path, configuration: c)
+    let db: any DatabaseWriter =
+        ours
+        ? try SharedDatabase.open(at: url, schema: Schema(m), as: "c")
+        : try DatabasePool(path: url.path, configuration: c)
     let start = Date(); var n = 0; var longest = 0.0; var errors = 0
     while Date().timeIntervalSince(start) < 3 {
         let t = Date()
-        do { try db.write { try $0.cachedStatement(sql: "INSERT INTO t DEFAULT VALUES").execute() }; n += 1 } catch { errors += 1 }
+        do { try db.write { try $0.cachedStatement(sql: "INSERT INTO t DEFAULT VALUES").execute() }; n += 1 } catch {
+            errors += 1
+        }
         longest = max(longest, Date().timeIntervalSince(t))
     }
     print("commits", n, "longest ms", longest * 1000, "errors", errors)
 }
-if CommandLine.arguments[1] == "contend" { try contend(true) } else if CommandLine.arguments[1] == "pool" { try contend(false) } else { try await smoke() }
+if CommandLine.arguments[1] == "contend" {
+    try contend(true)
+} else if CommandLine.arguments[1] == "pool" {
+    try contend(false)
+} else {
+    try await smoke()
+}

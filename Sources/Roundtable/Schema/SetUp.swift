@@ -45,7 +45,10 @@ struct SetUp {
 
     private func makeSeat() -> Seat {
         Seat(
-            databasePath: file.path, author: author, role: .readWrite, settings: options.turnSettings,
+            databasePath: file.path,
+            author: author,
+            role: .readWrite,
+            settings: options.turnSettings,
             permissions: file.permissions
         )
     }
@@ -71,10 +74,17 @@ struct SetUp {
 
     /// Rules S2, S3. Without coordination, SQLite's lock and rule S4 do.
     private func withSetupTurn<T>(
-        _ seat: Seat, until deadline: Nanoseconds, isWriteLockFree: () -> Bool, _ body: () throws -> T
+        _ seat: Seat,
+        until deadline: Nanoseconds,
+        isWriteLockFree: () -> Bool,
+        _ body: () throws -> T
     ) throws -> T {
         let outcome = seat.takeTurn(
-            deadline: deadline, callSite: nil, settingUp: true, isWriteLockFree: isWriteLockFree)
+            deadline: deadline,
+            callSite: nil,
+            settingUp: true,
+            isWriteLockFree: isWriteLockFree
+        )
         guard outcome != .timedOut else {
             let holder = LockHolder.setter(participant: seat.participant)
             seat.leave()

@@ -28,7 +28,8 @@ struct DatabaseFile {
             if let status = try System.status(ofFileAt: path) {
                 switch status.st_mode & S_IFMT {
                 case S_IFREG: break
-                case S_IFDIR: throw SharedDatabaseError.notAFile(path: given, reason: "is a folder, not a database file")
+                case S_IFDIR:
+                    throw SharedDatabaseError.notAFile(path: given, reason: "is a folder, not a database file")
                 default: throw SharedDatabaseError.notAFile(path: given, reason: "is not a regular file")
                 }
                 size = Int(status.st_size)

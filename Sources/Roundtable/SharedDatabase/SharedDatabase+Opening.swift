@@ -12,7 +12,10 @@ extension SharedDatabase {
     ///   `SQLITE_BUSY` when another process has been creating or migrating it for longer than
     ///   ``Options/setupTimeout``; what a migration throws.
     public static func open(
-        at url: URL, schema: Schema, as author: String, options: Options = Options()
+        at url: URL,
+        schema: Schema,
+        as author: String,
+        options: Options = Options()
     ) async throws -> SharedDatabase {
         try await offThread { try openNow(at: url, schema: schema, as: author, options: options) }
     }
@@ -20,7 +23,10 @@ extension SharedDatabase {
     /// The same, blocking the calling thread.
     @_disfavoredOverload
     public static func open(
-        at url: URL, schema: Schema, as author: String, options: Options = Options()
+        at url: URL,
+        schema: Schema,
+        as author: String,
+        options: Options = Options()
     ) throws -> SharedDatabase {
         try openNow(at: url, schema: schema, as: author, options: options)
     }
@@ -30,7 +36,10 @@ extension SharedDatabase {
     /// Not being there yet, or having another schema, is an answer and not an error. Nothing is created, not even a
     /// control block.
     public static func openReadOnly(
-        at url: URL, schema: Schema, as author: String, options: Options = Options()
+        at url: URL,
+        schema: Schema,
+        as author: String,
+        options: Options = Options()
     ) async throws -> Availability {
         try await offThread { try openReadOnlyNow(at: url, schema: schema, as: author, options: options) }
     }
@@ -38,7 +47,10 @@ extension SharedDatabase {
     /// The same, blocking the calling thread.
     @_disfavoredOverload
     public static func openReadOnly(
-        at url: URL, schema: Schema, as author: String, options: Options = Options()
+        at url: URL,
+        schema: Schema,
+        as author: String,
+        options: Options = Options()
     ) throws -> Availability {
         try openReadOnlyNow(at: url, schema: schema, as: author, options: options)
     }
@@ -48,7 +60,11 @@ extension SharedDatabase {
     /// - parameter timeout: how long to wait. When it passes, the answer is the last reason for not being available. A
     ///   schema that is too new is answered at once: waiting would not change it.
     public static func openReadOnly(
-        at url: URL, schema: Schema, as author: String, options: Options = Options(), waitingUpTo timeout: Duration
+        at url: URL,
+        schema: Schema,
+        as author: String,
+        options: Options = Options(),
+        waitingUpTo timeout: Duration
     ) async throws -> Availability {
         let deadline = ContinuousClock.now + timeout
         var pause = Duration.milliseconds(2)
@@ -90,17 +106,29 @@ extension SharedDatabase {
     }
 
     private static func openNow(
-        at url: URL, schema: Schema, as author: String, options: Options
+        at url: URL,
+        schema: Schema,
+        as author: String,
+        options: Options
     ) throws -> SharedDatabase {
         let file = try DatabaseFile(url)
         try schema.check(path: file.path)
         let (writer, seat) = try SetUp(file: file, schema: schema, author: author, options: options).run()
         return SharedDatabase(
-            path: file.path, author: author, role: .readWrite, options: options, writer: writer, seat: seat)
+            path: file.path,
+            author: author,
+            role: .readWrite,
+            options: options,
+            writer: writer,
+            seat: seat
+        )
     }
 
     private static func openReadOnlyNow(
-        at url: URL, schema: Schema, as author: String, options: Options
+        at url: URL,
+        schema: Schema,
+        as author: String,
+        options: Options
     ) throws -> Availability {
         let file = try DatabaseFile(url)
         try schema.check(path: file.path)
@@ -120,9 +148,21 @@ extension SharedDatabase {
         case .current: break
         }
         let seat = Seat(
-            databasePath: file.path, author: author, role: .readOnly, settings: options.turnSettings, permissions: nil)
+            databasePath: file.path,
+            author: author,
+            role: .readOnly,
+            settings: options.turnSettings,
+            permissions: nil
+        )
         return .available(
             SharedDatabase(
-                path: file.path, author: author, role: .readOnly, options: options, writer: connection, seat: seat))
+                path: file.path,
+                author: author,
+                role: .readOnly,
+                options: options,
+                writer: connection,
+                seat: seat
+            )
+        )
     }
 }

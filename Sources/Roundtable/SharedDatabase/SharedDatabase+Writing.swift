@@ -12,7 +12,9 @@ extension SharedDatabase {
     /// - throws: what `updates` throws; `SQLITE_BUSY`, with the name of who is in the way, when the busy timeout passes.
     @_disfavoredOverload
     public func write<T>(
-        file: StaticString = #fileID, line: UInt = #line, _ updates: (Database) throws -> T
+        file: StaticString = #fileID,
+        line: UInt = #line,
+        _ updates: (Database) throws -> T
     ) throws -> T {
         try checkProcess()
         return try writer.queue.inDatabase { db in
@@ -25,7 +27,9 @@ extension SharedDatabase {
     /// - throws: what `updates` throws; `CancellationError`; `SQLITE_BUSY`, with the name of who is in the way, when the
     ///   busy timeout passes.
     public func write<T: Sendable>(
-        file: StaticString = #fileID, line: UInt = #line, _ updates: @Sendable (Database) throws -> T
+        file: StaticString = #fileID,
+        line: UInt = #line,
+        _ updates: @Sendable (Database) throws -> T
     ) async throws -> T {
         try checkProcess()
         return try await cancellable {
@@ -40,7 +44,9 @@ extension SharedDatabase {
 
     /// Schedules a transaction, and returns at once.
     public func asyncWrite<T>(
-        file: StaticString = #fileID, line: UInt = #line, _ updates: @escaping @Sendable (Database) throws -> T,
+        file: StaticString = #fileID,
+        line: UInt = #line,
+        _ updates: @escaping @Sendable (Database) throws -> T,
         completion: @escaping @Sendable (Database, Result<T, any Error>) -> Void
     ) {
         asyncWriting(at: CallSite(file, line)) { db in
@@ -52,7 +58,9 @@ extension SharedDatabase {
     /// its own.
     @_disfavoredOverload
     public func writeWithoutTransaction<T>(
-        file: StaticString, line: UInt, _ updates: (Database) throws -> T
+        file: StaticString,
+        line: UInt,
+        _ updates: (Database) throws -> T
     ) rethrows -> T {
         guard isInOwnProcess else { return try failingAccess(updates) }
         return try writer.queue.inDatabase { db in

@@ -11,6 +11,7 @@ final class WriterConnection: @unchecked Sendable {
     private(set) var seat: Seat?
     private let options: SharedDatabase.Options
     private let busyWait: BusyWait
+    private var lastDataVersion: UInt32?
     private var lastSchemaVersion: Int32?
 
     /// Opens the file, or creates it, as it is: no journal mode is changed.
@@ -70,9 +71,14 @@ final class WriterConnection: @unchecked Sendable {
 
     /// GRDB's schema cache is not told of what other processes changed. In a transaction, on `queue`.
     func forgetSchemaIfChanged(_ db: Database) throws {
-        let version = try db.schemaVersion()
-        defer { lastSchemaVersion = version }
-        if let lastSchemaVersion, lastSchemaVersion != version { db.clearSchemaCache() }
+        // Moves when another connection has committed; a call that reads one field.
+        var dataVersion: UInt32 = 0
+        let code = sqlite3_file_control(db.sqliteConnection, "main", SQLITE_FCNTL_DATA_VERSION, &dataVersion)
+        if code == SQLITE_OK, dataVersion == lastDataVersion { return }
+        lastDataVersion = code == SQLITE_OK ? dataVersion : nil
+        let schemaVersion = try db.schemaVersion()
+        if let lastSchemaVersion, lastSchemaVersion != schemaVersion { db.clearSchemaCache() }
+        lastSchemaVersion = schemaVersion
     }
 }
 

@@ -15,7 +15,9 @@ package final class Participant: Sendable {
 
     /// Claims a slot (rules P1, P2).
     package init(
-        in block: ControlBlock, author: String, traits: ParticipantTraits
+        in block: ControlBlock,
+        author: String,
+        traits: ParticipantTraits
     ) throws(ControlBlock.Unusable) {
         let identity = ProcessIdentity.current
         let incarnation = block.nextIncarnation.pointee.wrappingAdd(1, ordering: .relaxed).newValue

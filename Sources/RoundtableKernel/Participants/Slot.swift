@@ -14,8 +14,14 @@ package struct Slot: Sendable {
     var wakeWord: UnsafeMutablePointer<Atomic<UInt32>> { block.halfWord(at: offset + Layout.Slot.wakeWord) }
 
     // Plain numbers: each is written by the owner alone, and read alone.
-    var startTime: UInt64 { get { get(Layout.Slot.startTime) } nonmutating set { set(Layout.Slot.startTime, newValue) } }
-    var namespace: UInt64 { get { get(Layout.Slot.namespace) } nonmutating set { set(Layout.Slot.namespace, newValue) } }
+    var startTime: UInt64 {
+        get { get(Layout.Slot.startTime) }
+        nonmutating set { set(Layout.Slot.startTime, newValue) }
+    }
+    var namespace: UInt64 {
+        get { get(Layout.Slot.namespace) }
+        nonmutating set { set(Layout.Slot.namespace, newValue) }
+    }
     var waitingSince: Nanoseconds {
         get { get(Layout.Slot.waitingSince) }
         nonmutating set { set(Layout.Slot.waitingSince, newValue) }
@@ -28,12 +34,18 @@ package struct Slot: Sendable {
         get { get(Layout.Slot.writingSince) }
         nonmutating set { set(Layout.Slot.writingSince, newValue) }
     }
-    var turnsTaken: UInt64 { get { get(Layout.Slot.turnsTaken) } nonmutating set { set(Layout.Slot.turnsTaken, newValue) } }
+    var turnsTaken: UInt64 {
+        get { get(Layout.Slot.turnsTaken) }
+        nonmutating set { set(Layout.Slot.turnsTaken, newValue) }
+    }
     var longestWait: Nanoseconds {
         get { get(Layout.Slot.longestWait) }
         nonmutating set { set(Layout.Slot.longestWait, newValue) }
     }
-    var joinedAt: UInt64 { get { get(Layout.Slot.joinedAt) } nonmutating set { set(Layout.Slot.joinedAt, newValue) } }
+    var joinedAt: UInt64 {
+        get { get(Layout.Slot.joinedAt) }
+        nonmutating set { set(Layout.Slot.joinedAt, newValue) }
+    }
     var traits: ParticipantTraits {
         get { ParticipantTraits(word: get(Layout.Slot.description)) }
         nonmutating set { set(Layout.Slot.description, newValue.word) }

@@ -44,7 +44,11 @@ package final class Seat: @unchecked Sendable {
     ///
     /// - parameter permissions: mode bits of a new control block; nil for the umask's.
     package init(
-        databasePath: String, author: String, role: ParticipantTraits.Role, settings: TurnSettings, permissions: mode_t?
+        databasePath: String,
+        author: String,
+        role: ParticipantTraits.Role,
+        settings: TurnSettings,
+        permissions: mode_t?
     ) {
         self.path = ControlBlock.path(forDatabaseAt: databasePath)
         self.author = author
@@ -64,7 +68,10 @@ package final class Seat: @unchecked Sendable {
 
     /// Waits for the turn (rule W2). A turn that is still ours (rule W3) is `acquired` at once.
     package func takeTurn(
-        deadline: Nanoseconds, callSite: CallSite?, settingUp: Bool = false, isWriteLockFree: () -> Bool
+        deadline: Nanoseconds,
+        callSite: CallSite?,
+        settingUp: Bool = false,
+        isWriteLockFree: () -> Bool
     ) -> Outcome {
         guard let taker = seatedTaker() else { return .uncoordinated }
         if taker.hasTurn { return .acquired }

@@ -19,7 +19,9 @@ package enum Futex {
 
     /// Sleeps while the word has the value `expected`, for at most `timeout` nanoseconds. May return early.
     package static func wait(
-        on word: UnsafeMutablePointer<Atomic<UInt32>>, while expected: UInt32, timeout: Nanoseconds
+        on word: UnsafeMutablePointer<Atomic<UInt32>>,
+        while expected: UInt32,
+        timeout: Nanoseconds
     ) -> Outcome {
         let address = UnsafeRawPointer(word).assumingMemoryBound(to: UInt32.self)
         // Longer waits than an hour are cut: the kernel refuses absurd ones, and callers look again anyway.

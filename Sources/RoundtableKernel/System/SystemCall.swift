@@ -1,9 +1,10 @@
+import Synchronization
+
 #if canImport(Darwin)
     import Darwin
 #else
     import Glibc
 #endif
-import Synchronization
 
 /// The calls that the kernel makes, by the names of their manual pages.
 package enum SystemCall: String, Sendable, CaseIterable {
@@ -57,7 +58,9 @@ package enum System {
     /// Makes a call that reports failure as -1 and `errno`; retries it when a signal interrupted it.
     @discardableResult
     static func perform<Value: SignedInteger>(
-        _ call: SystemCall, _ path: String? = nil, _ body: () -> Value
+        _ call: SystemCall,
+        _ path: String? = nil,
+        _ body: () -> Value
     ) throws -> Value {
         if let errno = fault(call) { throw SystemError(call: call, errno: errno, path: path) }
         while true {

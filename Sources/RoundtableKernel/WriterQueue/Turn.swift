@@ -20,7 +20,8 @@ package struct Turn: Hashable, Sendable, CustomStringConvertible {
 
     /// A word that no participant writes (rule G2) counts as free: the next one puts a good one in its place.
     package var phase: Phase {
-        guard let phase = Phase(rawValue: UInt16(truncatingIfNeeded: rawValue)), let slot, slot < Layout.slotCount else {
+        guard let phase = Phase(rawValue: UInt16(truncatingIfNeeded: rawValue)), let slot, slot < Layout.slotCount
+        else {
             return .free
         }
         return phase

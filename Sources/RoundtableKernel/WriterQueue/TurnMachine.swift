@@ -245,7 +245,11 @@ extension TurnMachine {
     }
 
     private mutating func rank(
-        _ ticket: UInt64, _ turn: Turn, isOver: Bool, isSuspicious: Bool, _ waiters: [Waiter]
+        _ ticket: UInt64,
+        _ turn: Turn,
+        isOver: Bool,
+        isSuspicious: Bool,
+        _ waiters: [Waiter]
     ) -> Action {
         // Not in the queue: we were stepped over, and begin again (rule T9).
         let own = Waiter(slot: slot, ticket: ticket)
@@ -314,7 +318,10 @@ extension TurnMachine {
 
     /// Moves the turn on to `first`, who may be ourselves.
     private mutating func stepIn(
-        _ ticket: UInt64, from turn: Turn, to first: Waiter, evicting late: Waiter?
+        _ ticket: UInt64,
+        from turn: Turn,
+        to first: Waiter,
+        evicting late: Waiter?
     ) -> Action {
         let next = turn.next(first.slot == slot ? .busy : .granted, slot: first.slot)
         return go(.steppingOver(ticket, to: next, evicting: late), .swap(from: turn, to: next))

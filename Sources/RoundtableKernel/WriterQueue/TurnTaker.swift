@@ -136,7 +136,10 @@ package final class TurnTaker {
                 slot.lingerUntil = mayLinger ? sliceBegan.addingSaturating(settings.slice) : 0
             }
             let result = block.turn.pointee.compareExchange(
-                expected: from.rawValue, desired: to.rawValue, ordering: .sequentiallyConsistent)
+                expected: from.rawValue,
+                desired: to.rawValue,
+                ordering: .sequentiallyConsistent
+            )
             return .swapped(result.exchanged)
         case .drawTicket:
             var ticket: UInt64 = 0
@@ -264,7 +267,10 @@ extension ControlBlock {
     fileprivate func evict(_ waiter: TurnMachine.Waiter) {
         let slot = slot(waiter.slot)
         let result = slot.ticket.pointee.compareExchange(
-            expected: waiter.ticket, desired: 0, ordering: .sequentiallyConsistent)
+            expected: waiter.ticket,
+            desired: 0,
+            ordering: .sequentiallyConsistent
+        )
         if result.exchanged {
             count(.waitersEvicted)
             count(.turnsSteppedOver)

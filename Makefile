@@ -1,0 +1,28 @@
+# The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
+
+.PHONY: demo test lint bench format dependencies
+
+SWIFT ?= swift
+
+demo: dependencies
+	@$(SWIFT) build -c release --product roundtable
+	@.build/release/roundtable demo
+
+test: dependencies
+	$(SWIFT) build --build-tests
+	$(SWIFT) test --skip-build
+
+bench: dependencies
+	cd Benchmarks && $(SWIFT) build -c release
+	cd Benchmarks && for name in read write open contention; do .build/release/roundtable-bench $$name || exit 1; done
+
+lint:
+	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks
+	$(SWIFT) build --build-tests -Xswiftc -warnings-as-errors
+
+format:
+	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks
+
+# Installs what is missing and can be installed; says plainly what cannot.
+dependencies:
+	@sh scripts/dependencies.sh $(SWIFT)
