@@ -80,7 +80,8 @@ struct SetUp {
         _ body: () throws -> T
     ) throws -> T {
         let outcome = seat.takeTurn(
-            deadline: deadline,
+            at: MonotonicClock.now,
+            until: deadline,
             callSite: nil,
             settingUp: true,
             isWriteLockFree: isWriteLockFree

@@ -9,8 +9,9 @@ final class WriterConnection: @unchecked Sendable {
     let queue: DatabaseQueue
     let path: String
     private(set) var seat: Seat?
-    private let options: SharedDatabase.Options
+    private let busyTimeout: Nanoseconds
     private let busyWait: BusyWait
+    private let checkpoint = AutomaticCheckpoint()
     private var lastDataVersion: UInt32?
     private var lastSchemaVersion: Int32?
 
@@ -21,12 +22,13 @@ final class WriterConnection: @unchecked Sendable {
         configuration.readonly = false
         configuration.journalMode = .default
         configuration.busyMode = .callback { busyWait.next(tries: $0) }
-        configuration.prepareDatabase { db in
+        configuration.prepareDatabase { [checkpoint] db in
+            checkpoint.install(in: db)
             try db.keepWalFiles()
             try db.execute(sql: "PRAGMA synchronous = \(options.durability.rawValue)")
         }
         self.path = path
-        self.options = options
+        self.busyTimeout = options.busyTimeout.nanoseconds
         self.busyWait = busyWait
         self.queue = try DatabaseQueue(path: path, configuration: configuration)
     }
@@ -35,8 +37,8 @@ final class WriterConnection: @unchecked Sendable {
     /// `SQLITE_READONLY`.
     init(readOnlyAt path: String, options: SharedDatabase.Options) throws {
         self.path = path
-        self.options = options
-        self.busyWait = BusyWait(path: path, timeout: options.busyTimeout.nanoseconds)
+        self.busyTimeout = options.busyTimeout.nanoseconds
+        self.busyWait = BusyWait(path: path, timeout: busyTimeout)
         self.queue = try DatabaseQueue(path: path, configuration: options.readerConfiguration)
     }
 
@@ -52,21 +54,29 @@ final class WriterConnection: @unchecked Sendable {
     /// - throws: what `body` throws; a `SQLITE_BUSY` of it with the name of who is in the way.
     func withTurn<T>(_ db: Database, at site: CallSite?, _ body: () throws -> T) rethrows -> T {
         let requested = MonotonicClock.now
-        let deadline = requested.addingSaturating(options.busyTimeout.nanoseconds)
-        let outcome = seat?.takeTurn(deadline: deadline, callSite: site) {
+        let deadline = requested.addingSaturating(busyTimeout)
+        let outcome = seat?.takeTurn(at: requested, until: deadline, callSite: site) {
             !db.isInsideTransaction && WalIndex(db)?.isWriteLockFree == true
         }
         busyWait.begin(requested: requested, deadline: deadline, isSpent: outcome == .timedOut)
         defer {
             busyWait.end()
-            // Rule W3.
-            if !db.isInsideTransaction { seat?.giveTurnUp() }
+            giveTurnUp(db)
         }
         do {
             return try body()
         } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
             throw busyWait.named(error)
         }
+    }
+
+    private func giveTurnUp(_ db: Database) {
+        // Rule W3.
+        if db.isInsideTransaction { return }
+        let need = checkpoint.need(db)
+        if need == .withinTurn { checkpoint.run(db) }
+        seat?.giveTurnUp(goingOn: need == .none)
+        if need == .afterTurn { checkpoint.run(db) }
     }
 
     /// GRDB's schema cache is not told of what other processes changed. In a transaction, on `queue`.

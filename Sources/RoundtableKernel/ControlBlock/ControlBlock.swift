@@ -4,13 +4,16 @@ import Synchronization
 ///
 /// All of it is advice (rule G1), and all of it may be garbage (rule G2). Safe to use from any thread: every word but
 /// the seal is an atomic.
-package final class ControlBlock: Sendable {
+package final class ControlBlock: @unchecked Sendable {
+    // @unchecked: the pointer is constant, and the memory behind it is accessed through atomics only (rule B4).
     package let path: String
     package let file: MappedFile
+    let base: UnsafeMutableRawPointer
 
     init(path: String, file: MappedFile) {
         self.path = path
         self.file = file
+        self.base = file.base
     }
 
     /// The place of the control block of a database.
@@ -19,11 +22,11 @@ package final class ControlBlock: Sendable {
     // MARK: Words
 
     func word(at offset: Int) -> UnsafeMutablePointer<Atomic<UInt64>> {
-        (file.base + offset).assumingMemoryBound(to: Atomic<UInt64>.self)
+        (base + offset).assumingMemoryBound(to: Atomic<UInt64>.self)
     }
 
     func halfWord(at offset: Int) -> UnsafeMutablePointer<Atomic<UInt32>> {
-        (file.base + offset).assumingMemoryBound(to: Atomic<UInt32>.self)
+        (base + offset).assumingMemoryBound(to: Atomic<UInt32>.self)
     }
 
     var turn: UnsafeMutablePointer<Atomic<UInt64>> { word(at: Layout.Header.turn) }
@@ -32,10 +35,12 @@ package final class ControlBlock: Sendable {
 
     package func slot(_ index: Int) -> Slot {
         precondition(index >= 0 && index < Layout.slotCount, "slot \(index) of \(Layout.slotCount)")
-        return Slot(index: index, block: self)
+        return Slot(index: index, blockBase: base)
     }
 
-    package var slots: some Sequence<Slot> { (0..<Layout.slotCount).lazy.map { Slot(index: $0, block: self) } }
+    package var slots: some Sequence<Slot> {
+        (0..<Layout.slotCount).lazy.map { [base] in Slot(index: $0, blockBase: base) }
+    }
 
     // MARK: Waiting bits
 

@@ -1,17 +1,26 @@
 import Synchronization
 
-/// One participant's place in the control block. A view of shared memory: it owns nothing.
-package struct Slot: Sendable {
+/// One participant's place in the control block. A view of shared memory: it owns nothing, and must not outlive the
+/// block. (A reference to the block would cost the hot path more than all else it does here.)
+package struct Slot: @unchecked Sendable {
+    // @unchecked: the pointer is constant, and the memory behind it is accessed through atomics only (rule B4).
     package let index: Int
-    unowned let block: ControlBlock
+    private let base: UnsafeMutableRawPointer
 
-    private var offset: Int { Layout.headerSize + index * Layout.slotSize }
+    init(index: Int, blockBase: UnsafeMutableRawPointer) {
+        self.index = index
+        self.base = blockBase + Layout.headerSize + index * Layout.slotSize
+    }
 
-    private func word(_ field: Int) -> UnsafeMutablePointer<Atomic<UInt64>> { block.word(at: offset + field) }
+    private func word(_ field: Int) -> UnsafeMutablePointer<Atomic<UInt64>> {
+        (base + field).assumingMemoryBound(to: Atomic<UInt64>.self)
+    }
 
     var owner: UnsafeMutablePointer<Atomic<UInt64>> { word(Layout.Slot.owner) }
     var ticket: UnsafeMutablePointer<Atomic<UInt64>> { word(Layout.Slot.ticket) }
-    var wakeWord: UnsafeMutablePointer<Atomic<UInt32>> { block.halfWord(at: offset + Layout.Slot.wakeWord) }
+    var wakeWord: UnsafeMutablePointer<Atomic<UInt32>> {
+        (base + Layout.Slot.wakeWord).assumingMemoryBound(to: Atomic<UInt32>.self)
+    }
 
     // Plain numbers: each is written by the owner alone, and read alone.
     var startTime: UInt64 {

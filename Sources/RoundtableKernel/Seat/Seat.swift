@@ -9,18 +9,23 @@ import Synchronization
 /// A participant's seat at the control block, or the lack of one: joins, takes turns, and joins anew when the block goes
 /// bad (rules L1–L5). While it has no seat, it works uncoordinated, and SQLite's locks do everything.
 package final class Seat: @unchecked Sendable {
-    // @unchecked: `taker` and the times below are confined to the caller's serial queue (the writer's); what other
-    // threads read is in `shared`.
+    // @unchecked: the mutable state is confined to the caller's serial queue (the writer's); what other threads read is
+    // in `shared`.
     package enum Outcome: Equatable, Sendable {
         case acquired, timedOut, cancelled
         /// No control block: go to SQLite at once.
         case uncoordinated
     }
 
-    /// What other threads may see.
+    /// A claimed slot, and for those who write, its part in the queue.
+    private struct Place: @unchecked Sendable {
+        // @unchecked: the taker is used on the writer's queue, but for `cancelWaiting`, which is safe anywhere.
+        let participant: Participant
+        let taker: TurnTaker?
+    }
+
     private struct Shared {
-        var participant: Participant?
-        var taker: TurnTaker?
+        var place: Place?
         var unusable: ControlBlock.Unusable?
         var hasLeft = false
     }
@@ -30,9 +35,11 @@ package final class Seat: @unchecked Sendable {
     private let role: ParticipantTraits.Role
     private let settings: TurnSettings
     private let permissions: mode_t?
-    private let shared: Mutex<Shared>
+    private let shared = Mutex(Shared())
 
     // Confined to the writer's queue.
+    /// The same as in `shared`, without the lock.
+    private var place: Place?
     private var lastJoinAttempt: Nanoseconds = 0
     private var lastPlaceCheck: Nanoseconds = 0
     private var callSite: CallSite?
@@ -55,30 +62,32 @@ package final class Seat: @unchecked Sendable {
         self.role = role
         self.settings = settings
         self.permissions = permissions
-        self.shared = Mutex(Shared())
         join(now: MonotonicClock.now)
     }
 
     /// Why there is no seat; nil when there is one.
-    package var unusable: ControlBlock.Unusable? { shared.withLock { $0.participant == nil ? $0.unusable : nil } }
+    package var unusable: ControlBlock.Unusable? { shared.withLock { $0.place == nil ? $0.unusable : nil } }
 
-    package var participant: Participant? { shared.withLock { $0.participant } }
+    package var participant: Participant? { shared.withLock { $0.place?.participant } }
 
     // MARK: On the writer's queue
 
     /// Waits for the turn (rule W2). A turn that is still ours (rule W3) is `acquired` at once.
+    ///
+    /// - parameter now: the time of the request.
     package func takeTurn(
-        deadline: Nanoseconds,
+        at now: Nanoseconds,
+        until deadline: Nanoseconds,
         callSite: CallSite?,
         settingUp: Bool = false,
         isWriteLockFree: () -> Bool
     ) -> Outcome {
-        guard let taker = seatedTaker() else { return .uncoordinated }
+        guard let place = seated(now: now), let taker = place.taker else { return .uncoordinated }
         if taker.hasTurn { return .acquired }
-        record(callSite)
-        if settingUp { participant?.setState(.settingUp) }
-        let outcome = taker.acquire(deadline: deadline, settingUp: settingUp, isWriteLockFree: isWriteLockFree)
-        if settingUp, outcome != .acquired { participant?.setState(.present) }
+        record(callSite, place.participant)
+        if settingUp { place.participant.setState(.settingUp) }
+        let outcome = taker.acquire(at: now, until: deadline, settingUp: settingUp, isWriteLockFree: isWriteLockFree)
+        if settingUp, outcome != .acquired { place.participant.setState(.present) }
         switch outcome {
         case .acquired: return .acquired
         case .timedOut: return .timedOut
@@ -87,60 +96,57 @@ package final class Seat: @unchecked Sendable {
         }
     }
 
-    package func giveTurnUp(settingUp: Bool = false) {
-        let (participant, taker) = shared.withLock { ($0.participant, $0.taker) }
-        guard let participant, let taker, taker.hasTurn else { return }
-        if settingUp { participant.setState(.present) }
+    /// - parameter goingOn: whether we may write again at once: a pause that is known to come ends the slice (rule T5).
+    package func giveTurnUp(settingUp: Bool = false, goingOn: Bool = true) {
+        guard let place, let taker = place.taker, taker.hasTurn else { return }
+        if settingUp { place.participant.setState(.present) }
         // A slot that is not ours any more is not written to (rule P6); the next turn finds that out and joins anew.
-        if participant.isSeated { taker.release() } else { unseat() }
+        if place.participant.isSeated { taker.release(goingOn: goingOn) } else { unseat() }
     }
 
     package func leave() {
-        let (participant, taker) = shared.withLock { shared in
-            defer {
-                shared.participant = nil
-                shared.taker = nil
-                shared.hasLeft = true
-            }
-            return (shared.participant, shared.taker)
+        shared.withLock { shared in
+            shared.place = nil
+            shared.hasLeft = true
         }
-        guard let participant, participant.isSeated else { return }
-        taker?.leave()
-        participant.leave()
+        if let place { leave(place) }
+        place = nil
+    }
+
+    private func leave(_ place: Place) {
+        guard place.participant.isSeated else { return }
+        place.taker?.leave()
+        place.participant.leave()
     }
 
     // MARK: From any thread
 
     /// Ends a wait of `takeTurn` early.
-    package func cancelWaiting() { shared.withLock { $0.taker }?.cancelWaiting() }
-
-    /// Forgets a cancellation that came after the wait it was meant for.
-    package func forgetCancellation() { shared.withLock { $0.taker }?.forgetCancellation() }
+    package func cancelWaiting() { shared.withLock { $0.place }?.taker?.cancelWaiting() }
 
     // MARK: Joining
 
-    private func seatedTaker() -> TurnTaker? {
-        let (participant, taker) = shared.withLock { ($0.participant, $0.taker) }
-        if let taker, taker.hasTurn { return taker }
-        let now = MonotonicClock.now
-        if let participant, participant.isSeated {
-            if now &- lastPlaceCheck < Self.placeCheckInterval { return taker }
-            lastPlaceCheck = now
-            if participant.block.isInPlace { return taker }
-            taker?.leave()
-            participant.leave()
+    private func seated(now: Nanoseconds) -> Place? {
+        if let place {
+            if place.taker?.hasTurn == true { return place }
+            if place.participant.isSeated {
+                if now &- lastPlaceCheck < Self.placeCheckInterval { return place }
+                lastPlaceCheck = now
+                if place.participant.block.isInPlace { return place }
+                leave(place)
+            }
+            unseat()
         }
-        if participant != nil { unseat() }
         guard now &- lastJoinAttempt >= Self.rejoinInterval else { return nil }
         join(now: now)
-        return shared.withLock { $0.taker }
+        return place
     }
 
     private func unseat() {
         callSite = nil
+        place = nil
         shared.withLock {
-            $0.participant = nil
-            $0.taker = nil
+            $0.place = nil
             $0.unusable = .damaged
         }
     }
@@ -156,9 +162,11 @@ package final class Seat: @unchecked Sendable {
                 : try ControlBlock.openOrCreate(at: path, permissions: permissions)
             let traits = ParticipantTraits(role: role, priority: settings.priority)
             let participant = try Participant(in: block, author: author, traits: traits)
+            let taker = role == .readOnly ? nil : TurnTaker(participant: participant, settings: settings)
+            let place = Place(participant: participant, taker: taker)
+            self.place = place
             shared.withLock {
-                $0.participant = participant
-                $0.taker = role == .readOnly ? nil : TurnTaker(participant: participant, settings: settings)
+                $0.place = place
                 $0.unusable = nil
             }
         } catch {
@@ -166,15 +174,15 @@ package final class Seat: @unchecked Sendable {
         }
     }
 
-    private func record(_ newCallSite: CallSite?) {
+    private func record(_ newCallSite: CallSite?, _ participant: Participant) {
         guard let newCallSite else {
             guard callSite != nil else { return }
             callSite = nil
-            participant?.slot.setCallSite(file: "", line: 0)
+            participant.slot.setCallSite(file: "", line: 0)
             return
         }
         if let callSite, callSite.isSame(as: newCallSite) { return }
         callSite = newCallSite
-        participant?.slot.setCallSite(file: newCallSite.file.description, line: UInt32(clamping: newCallSite.line))
+        participant.slot.setCallSite(file: newCallSite.file.description, line: UInt32(clamping: newCallSite.line))
     }
 }

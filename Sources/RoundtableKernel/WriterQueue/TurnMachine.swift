@@ -333,6 +333,9 @@ extension TurnMachine {
 extension TurnMachine {
     private mutating func nextOfGivingUp(_ event: Event) -> Action? {
         switch (state, event) {
+        // Somebody waits and watches already: spare the look at the queue, which costs more than all the rest.
+        case (.holding(let turn), .release(mayLinger: true)) where watcher != nil:
+            return park(turn, watcher: watcher)
         case (.holding(let turn), .release(let mayLinger)):
             return go(.closing(turn, mayLinger: mayLinger), .listWaiters)
 

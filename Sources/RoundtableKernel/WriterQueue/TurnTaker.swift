@@ -48,6 +48,7 @@ package final class TurnTaker {
     private var wakeWordSeen: UInt32 = 0
     private var excusesSetup = false
     private var isUnseated = false
+    private var hasQueued = false
 
     private let isCancelled = Atomic<Bool>(false)
 
@@ -64,11 +65,17 @@ package final class TurnTaker {
 
     /// Waits for the turn until `deadline`.
     ///
+    /// - parameter now: the time of the request.
     /// - parameter settingUp: whether the turn is wanted for creating or migrating (rule S3).
     /// - parameter isWriteLockFree: asks SQLite (rule T12).
-    package func acquire(deadline: Nanoseconds, settingUp: Bool, isWriteLockFree: () -> Bool) -> Outcome {
-        let now = MonotonicClock.now
-        requestedAt = now
+    package func acquire(
+        at now: Nanoseconds,
+        until deadline: Nanoseconds,
+        settingUp: Bool,
+        isWriteLockFree: () -> Bool
+    ) -> Outcome {
+        self.requestedAt = now
+        hasQueued = false
         self.deadline = deadline
         excusesSetup = settingUp
         progressAt = now
@@ -81,21 +88,24 @@ package final class TurnTaker {
             if isUnseated { return .unseated }
             return isCancelled.exchange(false, ordering: .acquiringAndReleasing) ? .cancelled : .timedOut
         }
-        let acquiredAt = MonotonicClock.now
-        if !mayResume || slot.lingerUntil == 0 { sliceBegan = acquiredAt }
-        let waited = acquiredAt &- requestedAt
-        if waited > slot.longestWait { slot.longestWait = waited }
+        var acquiredAt = now
+        if hasQueued {
+            acquiredAt = MonotonicClock.now
+            let waited = acquiredAt &- requestedAt
+            if waited > slot.longestWait { slot.longestWait = waited }
+        }
+        if hasQueued || !mayResume { sliceBegan = acquiredAt }
         slot.turnsTaken &+= 1
         slot.writingSince = acquiredAt
         block.count(.grants)
         return .acquired
     }
 
-    package func release() {
+    package func release(goingOn: Bool = true) {
         let now = MonotonicClock.now
         slot.writingSince = 0
         lastReleased = now
-        mayLinger = isBurst && now < sliceBegan.addingSaturating(settings.slice)
+        mayLinger = goingOn && isBurst && now < sliceBegan.addingSaturating(settings.slice)
         _ = run(.release(mayLinger: mayLinger), isWriteLockFree: { false })
     }
 
@@ -142,6 +152,7 @@ package final class TurnTaker {
             )
             return .swapped(result.exchanged)
         case .drawTicket:
+            hasQueued = true
             var ticket: UInt64 = 0
             while ticket == 0 { ticket = block.nextTicket.pointee.wrappingAdd(1, ordering: .relaxed).newValue }
             return .ticket(ticket)

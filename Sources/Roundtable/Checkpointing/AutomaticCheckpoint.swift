@@ -1,0 +1,50 @@
+import GRDB
+import GRDBSQLite
+
+/// SQLite's automatic checkpoint, moved out of the turn (rules C1, C2).
+///
+/// SQLite runs it inside the commit that makes the WAL long, so the holder of the turn would sync the database file
+/// while everybody waits.
+final class AutomaticCheckpoint: @unchecked Sendable {
+    // @unchecked: confined to the writer's queue, where SQLite calls the hook.
+    enum Need { case none, afterTurn, withinTurn }
+
+    /// Frames that are not yet in the database file; SQLite's own default.
+    static let threshold = 1000
+    /// Frames in the WAL. Beyond it, the checkpoint keeps other writers waiting: only then can it reach the end of the
+    /// WAL, and only from there does SQLite start the WAL anew.
+    static let limit = 4 * threshold
+
+    /// As the last commit of this connection left it.
+    private var framesInWAL = 0
+
+    /// Takes the place of SQLite's automatic checkpoint.
+    func install(in db: Database) {
+        sqlite3_wal_hook(
+            db.sqliteConnection,
+            { context, _, _, frames in
+                let checkpoint = Unmanaged<AutomaticCheckpoint>.fromOpaque(context!).takeUnretainedValue()
+                checkpoint.framesInWAL = Int(frames)
+                return SQLITE_OK
+            },
+            Unmanaged.passUnretained(self).toOpaque()
+        )
+    }
+
+    /// To be asked outside of transactions.
+    func need(_ db: Database) -> Need {
+        guard framesInWAL >= Self.threshold else { return .none }
+        guard !db.isInsideTransaction, let frames = WalIndex(db)?.frames else { return .none }
+        framesInWAL = frames.committed
+        // A checkpoint of a WAL that is all backfilled does nothing, and is how SQLite's WAL-reset bug begins.
+        guard frames.backfilled < frames.committed else { return .none }
+        if frames.committed >= Self.limit { return .withinTurn }
+        return frames.committed - frames.backfilled >= Self.threshold ? .afterTurn : .none
+    }
+
+    /// PASSIVE: waits for nobody. That another connection is at it, or that a reader holds it up, is no error: the next
+    /// commit asks again. Any other failure shows when that commit, or SQLite at closing, meets it.
+    func run(_ db: Database) {
+        _ = sqlite3_wal_checkpoint_v2(db.sqliteConnection, "main", SQLITE_CHECKPOINT_PASSIVE, nil, nil)
+    }
+}
