@@ -73,7 +73,15 @@ func contend(_ ours: Bool) throws {
     }
     print("commits", n, "longest ms", longest * 1000, "errors", errors)
 }
-if CommandLine.arguments[1] == "setup" { let d = try DatabasePool(path: CommandLine.arguments[2]); try d.write { try $0.execute(sql: "CREATE TABLE t(id INTEGER PRIMARY KEY); CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY); INSERT INTO grdb_migrations VALUES ('v1')") } } else if CommandLine.arguments[1] == "contend" {
+if CommandLine.arguments[1] == "setup" {
+    let d = try DatabasePool(path: CommandLine.arguments[2]);
+    try d.write {
+        try $0.execute(
+            sql:
+                "CREATE TABLE t(id INTEGER PRIMARY KEY); CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY); INSERT INTO grdb_migrations VALUES ('v1')"
+        )
+    }
+} else if CommandLine.arguments[1] == "contend" {
     try contend(true)
 } else if CommandLine.arguments[1] == "pool" {
     try contend(false)

@@ -24,8 +24,11 @@ package struct TurnMachine: Hashable, Sendable {
     }
 
     package enum Wait: Hashable, Sendable {
-        /// Until the holder's time to linger is over.
+        /// First in the queue, and the turn is lingering: until the holder's time to linger is over.
         case linger(holder: Int)
+        /// First in the queue, and the turn is busy: the same, if the holder has announced a time to linger that is not
+        /// over (it may leave the turn lingering again without another word). Else as `patience`.
+        case slice(holder: Int)
         /// Until patience is over, counted from the last change of the turn word. `ahead`: how many wait before us.
         case patience(ahead: Int)
     }
@@ -40,6 +43,8 @@ package struct TurnMachine: Hashable, Sendable {
         case evict(Waiter)
         case wake(slot: Int)
         case wait(Wait)
+        /// Is any of our time to linger left?
+        case checkTimeLeft
         case judge(slot: Int)
         case probeWriteLock
         case finish(Outcome)
@@ -70,6 +75,8 @@ package struct TurnMachine: Hashable, Sendable {
         case done
         /// Answers to `wait`: woken, or one of three times is over.
         case woken, lingerOver, patienceOver, deadlineOver
+        /// Answer to `checkTimeLeft`.
+        case timeLeft(Bool)
         /// Answer to `judge`: proven dead. `excused`: alive, and not to be stepped over (rule S3).
         case judged(isDead: Bool, isExcused: Bool)
         case probed(isFree: Bool)
@@ -108,6 +115,7 @@ package struct TurnMachine: Hashable, Sendable {
         case closing(Turn, mayLinger: Bool)
         case parking(to: Turn, watcher: Waiter?)
         case wakingWatcher(Turn)
+        case checkingTime(Turn)
         case recheckingWaiters(Turn)
         case grantingNext(Waiter)
         case wakingNext
@@ -263,9 +271,7 @@ extension TurnMachine {
             return go(.grantingToFirst(ticket, first), .swap(from: turn, to: granted))
         }
         guard isSuspicious, let holder = turn.slot else {
-            let isNext = ahead == 0 && turn.phase == .lingering
-            let wait = isNext ? Wait.linger(holder: turn.slot ?? 0) : .patience(ahead: ahead)
-            return go(.waiting(ticket), .wait(wait))
+            return go(.waiting(ticket), .wait(wait(turn, ahead: ahead)))
         }
         if turn.phase == .granted {
             // Not taken up within our patience: dead or frozen.
@@ -274,6 +280,15 @@ extension TurnMachine {
             return stepIn(ticket, from: turn, to: first, evicting: late)
         }
         return go(.judging(ticket, turn, waiters), .judge(slot: holder))
+    }
+
+    private func wait(_ turn: Turn, ahead: Int) -> Wait {
+        guard ahead == 0, let holder = turn.slot else { return .patience(ahead: ahead) }
+        switch turn.phase {
+        case .lingering: return .linger(holder: holder)
+        case .busy: return .slice(holder: holder)
+        case .free, .granted: return .patience(ahead: ahead)
+        }
     }
 
     private mutating func nextOfSteppingOver(_ event: Event) -> Action? {
@@ -346,11 +361,15 @@ extension TurnMachine {
             return mayLinger ? park(turn, watcher: first) : grant(turn, to: first)
 
         case (.parking(let turn, let first?), .swapped(true)):
-            guard first != watcher else { return go(.lingering(turn), .finish(.released)) }
+            // The watcher sleeps until our time is over. If it is over already, it may have looked while we were still
+            // busy, and not look again.
+            guard first != watcher else { return go(.checkingTime(turn), .checkTimeLeft) }
             watcher = first
             return go(.wakingWatcher(turn), .wake(slot: first.slot))
-        case (.wakingWatcher(let turn), .done):
+        case (.wakingWatcher(let turn), .done), (.checkingTime(let turn), .timeLeft(true)):
             return go(.lingering(turn), .finish(.released))
+        case (.checkingTime(let turn), .timeLeft(false)):
+            return go(.recheckingWaiters(turn), .listWaiters)
         case (.parking(let turn, nil), .swapped(true)):
             return go(.recheckingWaiters(turn), .listWaiters)
         case (.recheckingWaiters(let turn), .waiters(let waiters)):

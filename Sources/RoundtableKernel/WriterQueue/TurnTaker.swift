@@ -173,6 +173,8 @@ package final class TurnTaker {
             return .done
         case .wait(let wait):
             return self.wait(wait)
+        case .checkTimeLeft:
+            return .timeLeft(MonotonicClock.now < slot.lingerUntil)
         case .judge(let index):
             return judge(index)
         case .probeWriteLock:
@@ -208,13 +210,16 @@ package final class TurnTaker {
 
     private func wait(_ wait: TurnMachine.Wait) -> TurnMachine.Event {
         let now = MonotonicClock.now
-        let (end, event): (Nanoseconds, TurnMachine.Event)
+        var end = progressAt.addingSaturating(settings.patience)
+        var event = TurnMachine.Event.patienceOver
         switch wait {
         case .linger(let holder):
             (end, event) = (lingerUntil(ofHolder: holder, now: now), .lingerOver)
+        case .slice(let holder):
+            let until = lingerUntil(ofHolder: holder, now: now)
+            if until > now { (end, event) = (until, .lingerOver) }
         case .patience(let ahead):
-            let extra = UInt64(min(ahead, 4)) * settings.patience / 2
-            (end, event) = (progressAt.addingSaturating(settings.patience).addingSaturating(extra), .patienceOver)
+            end = end.addingSaturating(UInt64(min(ahead, 4)) * settings.patience / 2)
         }
         if isCancelled.load(ordering: .sequentiallyConsistent) || now >= deadline { return .deadlineOver }
         guard block.isIntact else { return unseat() }

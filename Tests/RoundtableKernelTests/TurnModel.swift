@@ -1,0 +1,307 @@
+import RoundtableKernel
+
+/// A world of participants that run `TurnMachine`, with the shared memory, SQLite's write lock, and what may befall them.
+/// Each step is one action of one participant, so walking all steps walks all interleavings.
+struct TurnModel: Hashable {
+    /// What else a participant does between the actions of its machine.
+    enum Activity: Hashable {
+        case outside
+        case acting(TurnMachine.Action)
+        case beginning(hasTurn: Bool)
+        case writing(hasTurn: Bool)
+    }
+
+    struct Participant: Hashable {
+        var machine: TurnMachine
+        var activity = Activity.outside
+        var roundsLeft: Int
+        var ticket: UInt64 = 0
+        var hasBit = false
+        /// Whether the wake word changed since the last look.
+        var isWoken = false
+        /// Whether its time to linger is the end of its slice, and not none at all.
+        var lingers = false
+        var isSliceOver = false
+        var isDead = false
+        var isFrozen = false
+
+        var canAct: Bool { !isDead && !isFrozen }
+        var isDone: Bool { roundsLeft == 0 && activity == .outside }
+    }
+
+    /// What may still go wrong.
+    struct Budget: Hashable {
+        var deaths = 0
+        var freezes = 0
+        var patience = 0
+        var deadlines = 0
+    }
+
+    var turn = Turn(rawValue: 0)
+    var nextTicket: UInt64 = 1
+    var lock: Int?
+    var participants: [Participant]
+    var budget: Budget
+
+    init(participants count: Int, rounds: Int, budget: Budget) {
+        participants = (0..<count).map { Participant(machine: TurnMachine(slot: $0), roundsLeft: rounds) }
+        self.budget = budget
+    }
+}
+
+// MARK: - Steps
+
+extension TurnModel {
+    /// All worlds that are one step away, with the name of the step.
+    func successors() -> [(step: String, world: TurnModel)] {
+        participants.indices.flatMap { steps(of: $0) + faults(of: $0) }
+    }
+
+    private func steps(of index: Int) -> [(String, TurnModel)] {
+        let me = participants[index]
+        guard me.canAct else { return [] }
+        switch me.activity {
+        case .outside:
+            guard me.roundsLeft > 0 else { return [] }
+            var worlds = [self]
+            if me.machine.isLingering, me.lingers, !me.isSliceOver {
+                worlds.append(changed("") { $0.participants[index].isSliceOver = true }.1)
+            }
+            return worlds.map { world in
+                var world = world
+                let mayResume = me.machine.isLingering && !world.isOver(index)
+                if !mayResume { world.participants[index].isSliceOver = false }
+                return world.feed(.acquire(mayResume: mayResume), to: index, "\(index) acquires")
+            }
+        case .acting(let action):
+            return perform(action, index)
+        case .beginning(let hasTurn):
+            var steps: [(String, TurnModel)] = []
+            if lock == nil {
+                steps.append(
+                    changed("\(index) begins") { world in
+                        world.lock = index
+                        world.participants[index].activity = .writing(hasTurn: hasTurn)
+                    }
+                )
+            } else if budget.deadlines > 0 || !hasTurn {
+                // SQLite's busy timeout: without the turn it is over already (rule T11).
+                var world = self
+                if hasTurn { world.budget.deadlines -= 1 }
+                steps += world.end(index, hadTurn: hasTurn, "\(index) is told SQLITE_BUSY")
+            }
+            return steps
+        case .writing(let hasTurn):
+            var world = self
+            world.lock = nil
+            return world.end(index, hadTurn: hasTurn, "\(index) commits")
+        }
+    }
+
+    /// The end of a transaction, or of the attempt.
+    private func end(_ index: Int, hadTurn: Bool, _ name: String) -> [(String, TurnModel)] {
+        var world = self
+        world.participants[index].roundsLeft -= 1
+        guard hadTurn else {
+            world.participants[index].activity = .outside
+            return [(name, world)]
+        }
+        let lingering = participants[index].isSliceOver ? [false] : [true, false]
+        return lingering.map { mayLinger in
+            var world = world
+            world.participants[index].lingers = mayLinger
+            return world.feed(.release(mayLinger: mayLinger), to: index, "\(name), may linger: \(mayLinger)")
+        }
+    }
+
+    private func perform(_ action: TurnMachine.Action, _ index: Int) -> [(String, TurnModel)] {
+        let me = participants[index]
+        let name = "\(index) \(action)"
+        func answer(_ event: TurnMachine.Event, _ change: (inout TurnModel) -> Void = { _ in }) -> (String, TurnModel) {
+            var world = self
+            change(&world)
+            return world.feed(event, to: index, "\(name) → \(event)")
+        }
+
+        switch action {
+        case .look:
+            guard turn.phase == .lingering, let holder = turn.slot else {
+                return [answer(.turn(turn, isOver: false)) { $0.participants[index].isWoken = false }]
+            }
+            return (isOver(holder) ? [true] : [true, false]).map { isOver in
+                answer(.turn(turn, isOver: isOver)) { world in
+                    world.participants[index].isWoken = false
+                    if isOver { world.participants[holder].isSliceOver = true }
+                }
+            }
+        case .listWaiters:
+            return [answer(.waiters(queue))]
+        case .swap(let from, let to):
+            return [answer(.swapped(turn == from)) { world in if world.turn == from { world.turn = to } }]
+        case .drawTicket:
+            return [answer(.ticket(nextTicket)) { $0.nextTicket += 1 }]
+        case .enqueue(let ticket):
+            return [
+                answer(.done) { world in
+                    world.participants[index].ticket = ticket
+                    world.participants[index].hasBit = true
+                }
+            ]
+        case .dequeue:
+            return [answer(.done) { $0.clearTicket(index) }]
+        case .evict(let waiter):
+            return [
+                answer(.done) { world in
+                    if world.participants[waiter.slot].ticket == waiter.ticket {
+                        world.participants[waiter.slot].ticket = 0
+                    }
+                }
+            ]
+        case .wake(let slot):
+            return [answer(.done) { $0.participants[slot].isWoken = true }]
+        case .wait(let wait):
+            if me.isWoken { return [answer(.woken)] }
+            var answers: [(String, TurnModel)] = []
+            switch wait {
+            case .linger(let holder):
+                answers.append(answer(.lingerOver) { $0.participants[holder].isSliceOver = true })
+            case .slice(let holder) where !isOver(holder):
+                answers.append(answer(.lingerOver) { $0.participants[holder].isSliceOver = true })
+            case .slice, .patience:
+                guard budget.patience > 0 else { break }
+                answers.append(answer(.patienceOver) { $0.budget.patience -= 1 })
+            }
+            if budget.deadlines > 0 { answers.append(answer(.deadlineOver) { $0.budget.deadlines -= 1 }) }
+            return answers
+        case .checkTimeLeft:
+            let left = isOver(index) ? [] : [answer(.timeLeft(true))]
+            return left + [answer(.timeLeft(false)) { $0.participants[index].isSliceOver = true }]
+        case .judge(let slot):
+            guard participants[slot].isDead else { return [answer(.judged(isDead: false, isExcused: false))] }
+            return [
+                answer(.judged(isDead: true, isExcused: false)) { world in
+                    for dead in world.participants.indices where world.participants[dead].isDead {
+                        world.clearTicket(dead)
+                    }
+                }
+            ]
+        case .probeWriteLock:
+            return [answer(.probed(isFree: lock == nil))]
+        case .finish:
+            preconditionFailure("an end is no step")
+        }
+    }
+
+    private func faults(of index: Int) -> [(String, TurnModel)] {
+        let me = participants[index]
+        guard !me.isDead, !me.isDone else { return [] }
+        var steps: [(String, TurnModel)] = []
+        if budget.deaths > 0 {
+            steps.append(
+                changed("\(index) dies") { world in
+                    world.budget.deaths -= 1
+                    world.participants[index].isDead = true
+                    // The system releases the locks of the dead.
+                    if world.lock == index { world.lock = nil }
+                }
+            )
+        }
+        if me.isFrozen {
+            steps.append(changed("\(index) thaws") { $0.participants[index].isFrozen = false })
+        } else if budget.freezes > 0 {
+            steps.append(
+                changed("\(index) freezes") { world in
+                    world.budget.freezes -= 1
+                    world.participants[index].isFrozen = true
+                }
+            )
+        }
+        return steps
+    }
+
+    // MARK: Helpers
+
+    /// Whether the time that a participant has announced to linger is over.
+    private func isOver(_ index: Int) -> Bool { !participants[index].lingers || participants[index].isSliceOver }
+
+    private var queue: [TurnMachine.Waiter] {
+        participants.enumerated()
+            .filter { $0.element.hasBit && $0.element.ticket != 0 }
+            .map { TurnMachine.Waiter(slot: $0.offset, ticket: $0.element.ticket) }
+            .sorted { $0.ticket < $1.ticket }
+    }
+
+    private mutating func clearTicket(_ index: Int) {
+        participants[index].ticket = 0
+        participants[index].hasBit = false
+    }
+
+    private func changed(_ name: String, _ change: (inout TurnModel) -> Void) -> (String, TurnModel) {
+        var world = self
+        change(&world)
+        return (name, world)
+    }
+
+    private func feed(_ event: TurnMachine.Event, to index: Int, _ name: String) -> (String, TurnModel) {
+        var world = self
+        let action = world.participants[index].machine.next(event)
+        switch action {
+        case .finish(.acquired): world.participants[index].activity = .beginning(hasTurn: true)
+        case .finish(.timedOut): world.participants[index].activity = .beginning(hasTurn: false)
+        case .finish(.released): world.participants[index].activity = .outside
+        default: world.participants[index].activity = .acting(action)
+        }
+        return (name, world)
+    }
+}
+
+// MARK: - What must hold
+
+extension TurnModel {
+    /// Those who believe to have the turn, and could act on it.
+    var believers: Int {
+        participants.count { participant in
+            guard !participant.isDead else { return false }
+            switch participant.activity {
+            case .beginning(hasTurn: true), .writing(hasTurn: true): return true
+            default: return false
+            }
+        }
+    }
+
+    var writers: Int {
+        participants.count {
+            guard !$0.isDead, case .writing = $0.activity else { return false }
+            return true
+        }
+    }
+
+    /// Everyone who can act has done all its rounds.
+    var isFinished: Bool { participants.allSatisfy { !$0.canAct || $0.isDone } }
+
+    /// The next world when nothing else goes wrong, and every process that can run does: those who can act do so in
+    /// turn; when all wait, a time to linger ends; when that does not help, somebody's patience, then a deadline.
+    ///
+    /// - parameter bounds: whether patience and deadlines end. Without, only wake-ups and lingering do.
+    func fairSuccessor(round: Int, bounds: Bool) -> TurnModel? {
+        var stages: [(budget: Budget, lingers: Bool)] = [(Budget(), false), (Budget(), true)]
+        if bounds {
+            stages += [(Budget(patience: 1), true), (Budget(patience: 1, deadlines: 1), true)]
+            // What patience has not ended by now, it never will.
+            if round > 400 { stages.removeFirst(3) }
+        }
+        for stage in stages {
+            var fair = self
+            fair.budget = stage.budget
+            for offset in participants.indices {
+                let steps = fair.steps(of: (round + offset) % participants.count)
+                let allowed = steps.filter { stage.lingers || !$0.0.hasSuffix("lingerOver") }
+                guard let step = stage.budget == Budget() ? allowed.first : allowed.last else { continue }
+                var next = step.1
+                next.budget = Budget()
+                return next
+            }
+        }
+        return nil
+    }
+}
