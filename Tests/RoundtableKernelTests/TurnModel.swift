@@ -42,8 +42,11 @@ struct TurnModel: Hashable {
     var lock: Int?
     var participants: [Participant]
     var budget: Budget
+    /// Whether a holder may leave the turn lingering while others wait (rule T5). Without, worlds are much smaller.
+    let lingering: Bool
 
-    init(participants count: Int, rounds: Int, budget: Budget) {
+    init(participants count: Int, rounds: Int, budget: Budget, lingering: Bool = true) {
+        self.lingering = lingering
         participants = (0..<count).map { Participant(machine: TurnMachine(slot: $0), roundsLeft: rounds) }
         self.budget = budget
     }
@@ -106,12 +109,8 @@ extension TurnModel {
             world.participants[index].activity = .outside
             return [(name, world)]
         }
-        let lingering = participants[index].isSliceOver ? [false] : [true, false]
-        return lingering.map { mayLinger in
-            var world = world
-            world.participants[index].lingers = mayLinger
-            return world.feed(.release(mayLinger: mayLinger), to: index, "\(name), may linger: \(mayLinger)")
-        }
+        let lingering = self.lingering && !participants[index].isSliceOver ? [true, false] : [false]
+        return lingering.map { world.feed(.release(mayLinger: $0), to: index, "\(name), may linger: \($0)") }
     }
 
     private func perform(_ action: TurnMachine.Action, _ index: Int) -> [(String, TurnModel)] {
@@ -138,6 +137,13 @@ extension TurnModel {
             return [answer(.waiters(queue))]
         case .swap(let from, let to):
             return [answer(.swapped(turn == from)) { world in if world.turn == from { world.turn = to } }]
+        case .park(let from, let to, let lingers):
+            return [
+                answer(.swapped(turn == from)) { world in
+                    world.participants[index].lingers = lingers
+                    if world.turn == from { world.turn = to }
+                }
+            ]
         case .drawTicket:
             return [answer(.ticket(nextTicket)) { $0.nextTicket += 1 }]
         case .enqueue(let ticket):

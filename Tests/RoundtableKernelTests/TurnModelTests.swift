@@ -29,7 +29,7 @@ import Testing
     /// two participants never write at once, and from every state that can be reached, everyone who can run gets done.
     @Test(arguments: budgets)
     func nobodyWaitsForEver(budget: TurnModel.Budget) throws {
-        try exploreWithLiveness(from: TurnModel(participants: 3, rounds: 1, budget: budget))
+        try exploreWithLiveness(from: TurnModel(participants: 3, rounds: 1, budget: budget, lingering: Self.isLong))
     }
 
     /// The same, with several faults in one life, and several turns each, for two participants.

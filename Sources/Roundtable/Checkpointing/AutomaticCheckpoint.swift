@@ -9,11 +9,11 @@ final class AutomaticCheckpoint: @unchecked Sendable {
     // @unchecked: confined to the writer's queue, where SQLite calls the hook.
     enum Need { case none, afterTurn, withinTurn }
 
-    /// Frames that are not yet in the database file; SQLite's own default.
+    /// New frames that make a checkpoint worth while; SQLite's own default.
     static let threshold = 1000
-    /// Frames in the WAL. Beyond it, the checkpoint keeps other writers waiting: only then can it reach the end of the
+    /// Frames in the WAL beyond which the checkpoint keeps other writers waiting: only then can it reach the end of the
     /// WAL, and only from there does SQLite start the WAL anew.
-    static let limit = 4 * threshold
+    static let limit = 3 * threshold
 
     /// As the last commit of this connection left it.
     private var framesInWAL = 0
@@ -38,8 +38,10 @@ final class AutomaticCheckpoint: @unchecked Sendable {
         framesInWAL = frames.committed
         // A checkpoint of a WAL that is all backfilled does nothing, and is how SQLite's WAL-reset bug begins.
         guard frames.backfilled < frames.committed else { return .none }
-        if frames.committed >= Self.limit { return .withinTurn }
-        return frames.committed - frames.backfilled >= Self.threshold ? .afterTurn : .none
+        // Counted from the last attempt, whoever made it: while one is under way, or held up by a reader, every commit
+        // would find the same backlog.
+        guard frames.committed - max(frames.attempted, frames.backfilled) >= Self.threshold else { return .none }
+        return frames.committed >= Self.limit ? .withinTurn : .afterTurn
     }
 
     /// PASSIVE: waits for nobody. That another connection is at it, or that a reader holds it up, is no error: the next

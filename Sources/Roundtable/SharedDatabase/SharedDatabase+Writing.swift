@@ -193,6 +193,7 @@ extension SharedDatabase {
             result = try updates(db)
             return .commit
         }
+        writer.noteOwnCommit(db)
         return result!
     }
 

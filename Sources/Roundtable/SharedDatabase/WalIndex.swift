@@ -33,6 +33,8 @@ struct WalIndex {
         var committed: Int
         /// Those of them that are in the database file already.
         var backfilled: Int
+        /// Those of them that a checkpoint has begun to copy there. It may be at it, have been held up, or have died.
+        var attempted: Int
     }
 
     /// nil when there is no WAL, or its header is being written.
@@ -44,6 +46,7 @@ struct WalIndex {
         let copies = [0, 48].map { page.loadUnaligned(fromByteOffset: $0 + 16, as: UInt32.self) }
         guard copies[0] == copies[1] else { return nil }
         let backfilled = page.loadUnaligned(fromByteOffset: 96, as: UInt32.self)
-        return Frames(committed: Int(copies[0]), backfilled: Int(backfilled))
+        let attempted = page.loadUnaligned(fromByteOffset: 128, as: UInt32.self)
+        return Frames(committed: Int(copies[0]), backfilled: Int(backfilled), attempted: Int(attempted))
     }
 }

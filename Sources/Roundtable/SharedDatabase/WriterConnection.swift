@@ -81,14 +81,23 @@ final class WriterConnection: @unchecked Sendable {
 
     /// GRDB's schema cache is not told of what other processes changed. In a transaction, on `queue`.
     func forgetSchemaIfChanged(_ db: Database) throws {
-        // Moves when another connection has committed; a call that reads one field.
-        var dataVersion: UInt32 = 0
-        let code = sqlite3_file_control(db.sqliteConnection, "main", SQLITE_FCNTL_DATA_VERSION, &dataVersion)
-        if code == SQLITE_OK, dataVersion == lastDataVersion { return }
-        lastDataVersion = code == SQLITE_OK ? dataVersion : nil
+        if let version = dataVersion(db), version == lastDataVersion { return }
         let schemaVersion = try db.schemaVersion()
         if let lastSchemaVersion, lastSchemaVersion != schemaVersion { db.clearSchemaCache() }
         lastSchemaVersion = schemaVersion
+    }
+
+    /// Own commits move the data version too. After a transaction, on `queue`.
+    func noteOwnCommit(_ db: Database) {
+        lastDataVersion = dataVersion(db)
+    }
+
+    /// A number that moves with each commit that this connection has met: its own, and at the begin of a transaction,
+    /// those of others. One field of the pager, read for less than a statement costs. nil when SQLite does not tell.
+    private func dataVersion(_ db: Database) -> UInt32? {
+        var version: UInt32 = 0
+        let code = sqlite3_file_control(db.sqliteConnection, "main", SQLITE_FCNTL_DATA_VERSION, &version)
+        return code == SQLITE_OK ? version : nil
     }
 }
 

@@ -37,6 +37,8 @@ package struct TurnMachine: Hashable, Sendable {
         case look
         case listWaiters
         case swap(from: Turn, to: Turn)
+        /// As `swap`, from busy to lingering, after announcing how long: the rest of the slice, or no time at all.
+        case park(from: Turn, to: Turn, lingers: Bool)
         case drawTicket
         case enqueue(ticket: UInt64)
         case dequeue
@@ -401,7 +403,10 @@ extension TurnMachine {
 
     private mutating func park(_ turn: Turn, watcher: Waiter?) -> Action {
         let lingering = turn.with(.lingering)
-        return go(.parking(to: lingering, watcher: watcher), .swap(from: turn, to: lingering))
+        return go(
+            .parking(to: lingering, watcher: watcher),
+            .park(from: turn, to: lingering, lingers: watcher != nil)
+        )
     }
 
     private mutating func grant(_ turn: Turn, to next: Waiter) -> Action {

@@ -40,7 +40,7 @@ package final class TurnTaker {
     private var sliceBegan: Nanoseconds = 0
     private var lastReleased: Nanoseconds = 0
     private var isBurst = false
-    private var mayLinger = false
+    private var pauseIsShort = false
     /// Patience counts from here: when the turn word was last seen to change, or the write lock to be taken.
     private var progressAt: Nanoseconds = 0
     private var lastSeen = Turn(rawValue: 0)
@@ -81,7 +81,10 @@ package final class TurnTaker {
         progressAt = now
         lastSeen = Turn(rawValue: 0)
         isUnseated = false
-        isBurst = now.subtractingSaturating(lastReleased) < settings.burstGap
+        // One long pause may be the scheduler's: two make the end of a burst.
+        let pauseWasShort = pauseIsShort
+        pauseIsShort = now.subtractingSaturating(lastReleased) < settings.burstGap
+        isBurst = pauseIsShort || pauseWasShort
         let mayResume = now < slot.lingerUntil
         let outcome = run(.acquire(mayResume: mayResume), isWriteLockFree: isWriteLockFree)
         guard outcome == .acquired else {
@@ -102,15 +105,16 @@ package final class TurnTaker {
     }
 
     package func release(goingOn: Bool = true) {
+        guard machine.hasTurn else { return }
         let now = MonotonicClock.now
         slot.writingSince = 0
         lastReleased = now
-        mayLinger = goingOn && isBurst && now < sliceBegan.addingSaturating(settings.slice)
+        let mayLinger = goingOn && isBurst && now < sliceBegan.addingSaturating(settings.slice)
         _ = run(.release(mayLinger: mayLinger), isWriteLockFree: { false })
     }
 
     package func leave() {
-        if machine.hasTurn { release() }
+        release()
         _ = run(.leave, isWriteLockFree: { false })
     }
 
@@ -142,15 +146,10 @@ package final class TurnTaker {
         case .listWaiters:
             return .waiters(block.waiters())
         case .swap(let from, let to):
-            if to.slot == slot.index, to.phase == .lingering {
-                slot.lingerUntil = mayLinger ? sliceBegan.addingSaturating(settings.slice) : 0
-            }
-            let result = block.turn.pointee.compareExchange(
-                expected: from.rawValue,
-                desired: to.rawValue,
-                ordering: .sequentiallyConsistent
-            )
-            return .swapped(result.exchanged)
+            return .swapped(swapTurn(from, to))
+        case .park(let from, let to, let lingers):
+            slot.lingerUntil = lingers ? sliceBegan.addingSaturating(settings.slice) : 0
+            return .swapped(swapTurn(from, to))
         case .drawTicket:
             hasQueued = true
             var ticket: UInt64 = 0
@@ -184,6 +183,14 @@ package final class TurnTaker {
         case .finish:
             preconditionFailure("finishing is no access to anything")
         }
+    }
+
+    private func swapTurn(_ from: Turn, _ to: Turn) -> Bool {
+        block.turn.pointee.compareExchange(
+            expected: from.rawValue,
+            desired: to.rawValue,
+            ordering: .sequentiallyConsistent
+        ).exchanged
     }
 
     private func look() -> TurnMachine.Event {

@@ -1,0 +1,187 @@
+import Dispatch
+import Foundation
+import Synchronization
+import Testing
+
+@testable import RoundtableKernel
+
+/// Takers of turns on one block, as threads of this process. What needs processes is in `RoundtableProcessTests`.
+@Suite struct TurnTakerTests: Sendable {
+    let folder: TemporaryFolder
+    let block: ControlBlock
+
+    init() throws {
+        folder = try TemporaryFolder()
+        block = try ControlBlock.openOrCreate(at: folder.file("db-coord"), permissions: nil)
+    }
+
+    private func taker(_ name: String, _ settings: TurnSettings = .testing()) throws -> TurnTaker {
+        let traits = ParticipantTraits(role: .readWrite, priority: settings.priority)
+        return TurnTaker(participant: try Participant(in: block, author: name, traits: traits), settings: settings)
+    }
+
+    private func acquire(
+        _ taker: TurnTaker,
+        within time: Duration = .seconds(10),
+        isLockFree: Bool = false
+    ) -> TurnTaker.Outcome {
+        let now = MonotonicClock.now
+        return taker.acquire(at: now, until: now + time.nanoseconds, settingUp: false) { isLockFree }
+    }
+
+    /// **Rule T1**: no one else waits, no wait.
+    @Test func aloneNobodyWaits() throws {
+        let taker = try taker("a")
+        for _ in 0..<1000 {
+            #expect(acquire(taker, within: .zero) == .acquired)
+            taker.release()
+        }
+    }
+
+    /// **Rule T1**: what the one left, the other takes at once.
+    @Test func aTurnGivenUpIsFree() throws {
+        let (a, b) = (try taker("a"), try taker("b"))
+        for _ in 0..<100 {
+            #expect(acquire(a, within: .zero) == .acquired)
+            a.release()
+            #expect(acquire(b, within: .milliseconds(50)) == .acquired)
+            b.release()
+        }
+    }
+
+    /// **Rule T11**: at the deadline a waiter leaves the queue.
+    @Test func theDeadlineEndsAWait() throws {
+        let (a, b) = (try taker("a"), try taker("b"))
+        #expect(acquire(a) == .acquired)
+        #expect(acquire(b, within: .milliseconds(30)) == .timedOut)
+        #expect(block.participants().allSatisfy { $0.waiting == nil })
+        a.release()
+        #expect(acquire(b) == .acquired)
+    }
+
+    /// **Rule T8**: a holder that does not hold SQLite's lock is stepped over when patience ends; **T10**: it notices.
+    @Test func aHolderWithoutTheLockIsSteppedOver() throws {
+        let (a, b) = (try taker("a"), try taker("b", .testing(patience: .milliseconds(20))))
+        #expect(acquire(a) == .acquired)
+        let began = MonotonicClock.now
+        #expect(acquire(b, isLockFree: true) == .acquired)
+        #expect(MonotonicClock.now - began >= 20_000_000)
+        a.release()
+        #expect(b.hasTurn && !a.hasTurn)
+        b.release()
+        #expect(acquire(a) == .acquired)
+    }
+
+    /// **Rule T8**: a dead holder is stepped over when patience ends, and its slot freed.
+    @Test func aDeadHolderIsSteppedOver() throws {
+        let dead = try endedProcess()
+        let (a, b) = (try taker("a"), try taker("b", .testing(patience: .milliseconds(20))))
+        #expect(acquire(a) == .acquired)
+        let slot = try #require(block.participants().first { $0.author == "a" }?.slot)
+        block.slot(slot).owner.pointee.store(
+            OwnerWord(pid: dead.pid, incarnation: 1).rawValue,
+            ordering: .sequentiallyConsistent
+        )
+        #expect(acquire(b, isLockFree: false) == .acquired)
+        #expect(!block.participants().contains { $0.author == "a" })
+    }
+
+    /// A cancelled wait ends at once, and leaves the queue.
+    @Test func cancellationEndsAWait() async throws {
+        let (a, b) = (try taker("a"), try taker("b"))
+        #expect(acquire(a) == .acquired)
+        let waiting = Shared(b)
+        let outcome = Task.detached { [self] in acquire(waiting.taker) }
+        try await wait { block.participants().contains { $0.author == "b" && $0.waiting != nil } }
+        b.cancelWaiting()
+        #expect(await outcome.value == .cancelled)
+        #expect(block.participants().allSatisfy { $0.waiting == nil })
+    }
+
+    /// **Rule T3**: waiters go by priority, then by ticket.
+    @Test func priorityThenTicket() async throws {
+        let holder = try taker("holder")
+        #expect(acquire(holder) == .acquired)
+        let order = Log<String>()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for (name, priority) in [("background", 2), ("first", 1), ("second", 1), ("interactive", 0)] {
+                let waiting = Shared(try taker(name, .testing(priority: UInt8(priority), slice: .zero)))
+                group.addTask { [self] in
+                    await onThread {
+                        _ = acquire(waiting.taker)
+                        order.append(name)
+                        waiting.taker.release()
+                    }
+                }
+                try await wait { block.participants().contains { $0.author == name && $0.waiting != nil } }
+            }
+            // Before ageing (rule T3) makes the background one as urgent as the rest.
+            holder.release()
+            try await group.waitForAll()
+        }
+        #expect(order.entries == ["interactive", "first", "second", "background"])
+    }
+
+    /// **Rules T4, T5**: threads that write without pause share evenly, and nobody waits for patience.
+    @Test func sharesAreEven() async throws {
+        let count = 6
+        let takers = try (0..<count).map { Shared(try taker("\($0)")) }
+        let turns = Log<Int>()
+        let end = MonotonicClock.now + 1_500_000_000
+        await withTaskGroup(of: Void.self) { group in
+            for shared in takers {
+                group.addTask { [self] in
+                    await onThread {
+                        var taken = 0
+                        while MonotonicClock.now < end {
+                            guard acquire(shared.taker) == .acquired else { return }
+                            let done = MonotonicClock.now + 30_000
+                            while MonotonicClock.now < done {}
+                            shared.taker.release()
+                            taken += 1
+                        }
+                        shared.taker.leave()
+                        turns.append(taken)
+                    }
+                }
+            }
+        }
+        let shares = turns.entries.map(Double.init)
+        let jain = pow(shares.reduce(0, +), 2) / (Double(count) * shares.map { $0 * $0 }.reduce(0, +))
+        #expect(jain >= 0.95, "shares: \(shares)")
+        #expect(block.value(of: .waitersEvicted) == 0)
+    }
+
+    // MARK: Helpers
+
+    private final class Log<Entry: Sendable>: Sendable {
+        private let mutex = Mutex<[Entry]>([])
+        func append(_ entry: Entry) { mutex.withLock { $0.append(entry) } }
+        var entries: [Entry] { mutex.withLock { $0 } }
+    }
+
+    /// A taker that one other thread uses.
+    private struct Shared: @unchecked Sendable {
+        // @unchecked: each test uses a taker from one thread at a time.
+        let taker: TurnTaker
+        init(_ taker: TurnTaker) { self.taker = taker }
+    }
+
+    /// Waiting blocks: not on the threads that Swift's tasks share.
+    private func onThread(_ body: @escaping @Sendable () -> Void) async {
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                body()
+                continuation.resume()
+            }
+        }
+    }
+
+    private func wait(_ condition: () -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(10)
+        while !condition() {
+            try #require(ContinuousClock.now < deadline)
+            await Task.yield()
+        }
+    }
+}
