@@ -1,0 +1,117 @@
+import Foundation
+import GRDBSQLite
+
+/// Named figures of one side, in the order in which a table shows them.
+struct Figures: Encodable, ExpressibleByDictionaryLiteral {
+    private(set) var values: [(name: String, value: Double)] = []
+
+    init(dictionaryLiteral elements: (String, Double)...) {
+        values = elements.map { ($0.0, $0.1) }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        try Dictionary(uniqueKeysWithValues: values.map { ($0.name, $0.value.rounded(digits: 5)) }).encode(to: encoder)
+    }
+}
+
+/// Ours beside its peers, doing one thing.
+struct Comparison {
+    var ours: Figures
+    var peers: [(name: String, figures: Figures)]
+    /// For each peer, round by round: our speed by the peer's. Above 1, ours is faster.
+    var ratios: [String: [Double]]
+}
+
+extension Comparison: Encodable {
+    enum CodingKeys: String, CodingKey {
+        case ours, peers, ratios
+        case ratioRanges = "ratio_ranges"
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(ours, forKey: .ours)
+        try container.encode(Dictionary(uniqueKeysWithValues: peers.map { ($0.name, $0.figures) }), forKey: .peers)
+        try container.encode(ratios.mapValues { $0.median.rounded(digits: 4) }, forKey: .ratios)
+        let ranges = ratios.mapValues { ratios in
+            [ratios.percentile(0.25), ratios.percentile(0.75)].map { ($0 ?? 0).rounded(digits: 4) }
+        }
+        try container.encode(ranges, forKey: .ratioRanges)
+    }
+}
+
+/// What one run of one benchmark found.
+struct Report: Encodable {
+    struct Machine: Encodable {
+        let cores: Int
+        let system: String
+        /// Of the minute before the run. Much more than 0 means that others were using the machine.
+        let loadAverage: Double
+
+        enum CodingKeys: String, CodingKey {
+            case cores, system
+            case loadAverage = "load_average"
+        }
+
+        static var current: Machine {
+            var load = [0.0]
+            getloadavg(&load, 1)
+            return Machine(
+                cores: ProcessInfo.processInfo.activeProcessorCount,
+                system: ProcessInfo.processInfo.operatingSystemVersionString,
+                loadAverage: load[0].rounded(digits: 3)
+            )
+        }
+    }
+
+    let name: String
+    /// What the main comparison is called among the variants.
+    let title: String
+    let unit: String
+    let main: Comparison
+    var variants: [(name: String, comparison: Comparison)] = []
+    let seconds: Double
+    let processes: Int
+    let rounds: Int
+    let machine: Machine
+
+    enum CodingKeys: String, CodingKey {
+        case name, title, unit, variants, seconds, processes, rounds, machine
+        case sqliteVersion = "sqlite_version"
+    }
+
+    static var sqliteVersion: String { String(cString: sqlite3_libversion()) }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(name, forKey: .name)
+        try container.encode(title, forKey: .title)
+        try container.encode(unit, forKey: .unit)
+        try main.encode(to: encoder)
+        if !variants.isEmpty {
+            let variants = Dictionary(uniqueKeysWithValues: variants.map { ($0.name, $0.comparison) })
+            try container.encode(variants, forKey: .variants)
+        }
+        try container.encode(seconds, forKey: .seconds)
+        try container.encode(processes, forKey: .processes)
+        try container.encode(rounds, forKey: .rounds)
+        try container.encode(machine, forKey: .machine)
+        try container.encode(Self.sqliteVersion, forKey: .sqliteVersion)
+    }
+
+    func json() throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(self), as: UTF8.self)
+    }
+}
+
+extension Double {
+    /// With so many significant digits.
+    func rounded(digits: Int) -> Double {
+        guard self != 0, isFinite else { return self }
+        let scale = pow(10, Double(digits) - 1 - log10(abs(self)).rounded(.down))
+        // Dividing by a power of ten gives the shortest decimal; multiplying by its inverse would not.
+        return scale >= 1 ? (self * scale).rounded() / scale : rounded()
+    }
+}
