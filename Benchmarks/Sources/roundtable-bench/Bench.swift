@@ -25,6 +25,12 @@ struct CommonOptions: ParsableArguments {
     @Option(help: "The folder for the databases. A temporary one inside it is made, and removed.")
     var directory: String?
 
+    @Option(name: .customLong("side"), help: "Measure this side; repeat it for more. For profilers. (default: all)")
+    var chosenSides: [Side] = []
+
+    /// Ours first.
+    var sides: [Side] { Side.allCases.filter { chosenSides.isEmpty || chosenSides.contains($0) } }
+
     func validate() throws {
         if let seconds, !(seconds > 0 && seconds <= 3600) {
             throw ValidationError("--seconds must be more than 0, and at most 3600.")

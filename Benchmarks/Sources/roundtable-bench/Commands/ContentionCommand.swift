@@ -15,6 +15,12 @@ struct ContentionCommand: AsyncParsableCommand {
     @Option(help: "Into how many trials each side's time is divided, each with new processes and a new database.")
     var rounds = 5
 
+    @Option(help: "How long one of our participants may go on writing while others wait, in milliseconds.")
+    var slice: Double?
+
+    @Flag(help: "No side checkpoints. Shows what turns alone cost; the WAL grows by the size of what is written.")
+    var noCheckpoints = false
+
     @Flag(help: "Measure 1, 2, 4, 8, 16, 32 and 64 processes.")
     var sweep = false
 
@@ -37,8 +43,13 @@ struct ContentionCommand: AsyncParsableCommand {
 
     func run() async throws {
         let machine = Report.Machine.current
-        let seconds = options.seconds ?? 10
-        let contention = Contention(seconds: seconds / Double(rounds), rounds: rounds)
+        let seconds = options.seconds ?? 15
+        let contention = Contention(
+            seconds: seconds / Double(rounds),
+            rounds: rounds,
+            sides: options.sides,
+            settings: ContestantSettings(hasAutomaticCheckpoints: !noCheckpoints, sliceMilliseconds: slice)
+        )
         let report = try await options.withFolder { folder in
             var variants: [(name: String, comparison: Comparison)] = []
             let title: String

@@ -12,11 +12,11 @@ struct OpenCommand: AsyncParsableCommand {
         let machine = Report.Machine.current
         let benchmark = LoopBenchmark(seconds: options.seconds ?? 5)
         let report = try await options.withFolder { folder in
-            let paths = try Side.allCases.reduce(into: [:]) { paths, side in
+            let paths = try options.sides.reduce(into: [:]) { paths, side in
                 paths[side] = try Fixture.create(in: folder, name: side.rawValue, rows: 1000)
             }
             func compare() async throws -> Comparison {
-                try await benchmark.compare(Side.allCases) { side, duration in
+                try await benchmark.compare(options.sides) { side, duration in
                     try LoopSlice.measuring(for: duration) { try side.open(paths[side]!).close() }
                 }
             }

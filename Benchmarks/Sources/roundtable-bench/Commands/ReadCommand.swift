@@ -13,19 +13,19 @@ struct ReadCommand: AsyncParsableCommand {
         let benchmark = LoopBenchmark(seconds: options.seconds ?? 5)
         let report = try await options.withFolder { folder in
             let rows = 1000
-            let contestants = try Side.allCases.reduce(into: [:]) { contestants, side in
+            let contestants = try options.sides.reduce(into: [:]) { contestants, side in
                 contestants[side] = try side.open(Fixture.create(in: folder, name: side.rawValue, rows: rows))
             }
             defer { for contestant in contestants.values { try? contestant.close() } }
             var id: Int64 = 0
-            let select = try await benchmark.compare(Side.allCases) { side, duration in
+            let select = try await benchmark.compare(options.sides) { side, duration in
                 let contestant = contestants[side]!
                 return try LoopSlice.measuring(for: duration) {
                     id = id % Int64(rows) + 1
                     guard try contestant.select(id: id) == id else { throw WrongResult(side: side) }
                 }
             }
-            let empty = try await benchmark.compare(Side.allCases) { side, duration in
+            let empty = try await benchmark.compare(options.sides) { side, duration in
                 let contestant = contestants[side]!
                 return try LoopSlice.measuring(for: duration) { try contestant.readNothing() }
             }

@@ -8,24 +8,29 @@ struct WriteCommand: AsyncParsableCommand {
 
     @OptionGroup var options: CommonOptions
 
+    @Flag(help: "No side checkpoints. The WAL grows by the size of what is written.")
+    var noCheckpoints = false
+
     func run() async throws {
         let machine = Report.Machine.current
         let benchmark = LoopBenchmark(seconds: options.seconds ?? 5)
         let report = try await options.withFolder { folder in
-            let paths = try Side.allCases.reduce(into: [:]) { paths, side in
+            let paths = try options.sides.reduce(into: [:]) { paths, side in
                 paths[side] = try Fixture.create(in: folder, name: side.rawValue)
             }
-            let contestants = try paths.reduce(into: [:]) { $0[$1.key] = try $1.key.open($1.value) }
+            let settings = ContestantSettings(hasAutomaticCheckpoints: !noCheckpoints)
+            let contestants = try paths.reduce(into: [:]) { $0[$1.key] = try $1.key.open($1.value, settings) }
             defer { for contestant in contestants.values { try? contestant.close() } }
             var written: [Side: Int] = [:]
-            let sync = try await benchmark.compare(Side.allCases) { side, duration in
+            let sync = try await benchmark.compare(options.sides) { side, duration in
                 let contestant = contestants[side]!
                 let slice = try LoopSlice.measuring(for: duration) { try contestant.insert(author: 1) {} }
                 written[side, default: 0] += slice.times.count
                 return slice
             }
+            let asyncSides = options.sides.filter { $0 != .sqliteC }
             let variants = try await [("async, 1 task", 1), ("async, 64 tasks", 64)].asyncMap { name, tasks in
-                let comparison = try await benchmark.compare([.ours, .grdb]) { side, duration in
+                let comparison = try await benchmark.compare(asyncSides) { side, duration in
                     let contestant = contestants[side] as! any AsyncContestant
                     let slice = try await LoopSlice.measuring(for: duration, tasks: tasks) {
                         try await contestant.insertAsync(author: 1)

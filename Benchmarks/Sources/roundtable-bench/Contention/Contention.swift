@@ -5,10 +5,13 @@ struct Contention {
     /// Of one trial.
     let seconds: Double
     let rounds: Int
+    let sides: [Side]
+    /// Of all contestants.
+    var settings = ContestantSettings()
 
     /// All processes do the same.
     func equal(processes: Int, in folder: URL) async throws -> Comparison {
-        let trials = try await Interleaving.run(Side.allCases, rounds: rounds) { side in
+        let trials = try await Interleaving.run(sides, rounds: rounds) { side in
             try Trial.run(side, tasks(side, processes), seconds: seconds, in: folder)
         }
         return compare(trials, participants: 0..<processes)
@@ -16,7 +19,7 @@ struct Contention {
 
     /// The first process holds each transaction open for 20 ms. Gives the others' figures, and its own.
     func longWriter(processes: Int, in folder: URL) async throws -> (short: Comparison, long: Comparison) {
-        let trials = try await Interleaving.run(Side.allCases, rounds: rounds) { side in
+        let trials = try await Interleaving.run(sides, rounds: rounds) { side in
             var tasks = tasks(side, processes)
             tasks[0].holdMilliseconds = 20
             return try Trial.run(side, tasks, seconds: seconds, in: folder)
@@ -34,7 +37,7 @@ struct Contention {
             var tasks = tasks(.ours, processes)
             tasks[0].pauseMilliseconds = 10
             if hasPriorities {
-                for index in tasks.indices { tasks[index].priority = index == 0 ? .interactive : .background }
+                for index in tasks.indices { tasks[index].settings.priority = index == 0 ? .interactive : .background }
             }
             return try Trial.run(.ours, tasks, seconds: seconds, in: folder)
         }
@@ -44,29 +47,26 @@ struct Contention {
             return Comparison(
                 ours: with.figures(of: participants),
                 peers: [(name, without.figures(of: participants))],
-                ratios: [name: Self.ratios(with, without, participants)]
+                ratios: [
+                    name: Comparison.ratios(
+                        with.commitsPerSecond(of: participants),
+                        without.commitsPerSecond(of: participants)
+                    )
+                ]
             )
         }
         return (compare(0..<1), compare(1..<processes))
     }
 
     private func tasks(_ side: Side, _ count: Int) -> [ParticipantTask] {
-        (1...count).map { ParticipantTask(side: side, path: "", author: $0) }
+        (1...count).map { author in
+            var task = ParticipantTask(side: side, path: "", author: author)
+            task.settings = settings
+            return task
+        }
     }
 
     private func compare(_ trials: [Side: [Trial]], participants: Range<Int>) -> Comparison {
-        let ours = trials[.ours] ?? []
-        let peers = Side.allCases.filter { $0 != .ours }
-        return Comparison(
-            ours: ours.figures(of: participants),
-            peers: peers.map { ($0.rawValue, (trials[$0] ?? []).figures(of: participants)) },
-            ratios: Dictionary(
-                uniqueKeysWithValues: peers.map { ($0.rawValue, Self.ratios(ours, trials[$0] ?? [], participants)) }
-            )
-        )
-    }
-
-    private static func ratios(_ ours: [Trial], _ others: [Trial], _ participants: Range<Int>) -> [Double] {
-        zip(ours.commitsPerSecond(of: participants), others.commitsPerSecond(of: participants)).map { $0 / $1 }
+        Comparison(sides, trials, figures: { $0.figures(of: participants) }) { $0.commitsPerSecond(of: participants) }
     }
 }

@@ -1,5 +1,4 @@
 import Foundation
-import Roundtable
 
 /// What one process of a trial does.
 struct ParticipantTask: Codable {
@@ -11,7 +10,7 @@ struct ParticipantTask: Codable {
     var holdMilliseconds = 0.0
     /// How long it pauses between two transactions.
     var pauseMilliseconds = 0.0
-    var priority = SharedDatabase.TurnPriority.default
+    var settings = ContestantSettings()
 
     init(side: Side, path: String, author: Int) {
         self.side = side.rawValue
@@ -21,7 +20,7 @@ struct ParticipantTask: Codable {
 
     func openContestant() throws -> any Contestant {
         guard let side = Side(rawValue: side) else { preconditionFailure("no side is called '\(side)'") }
-        return try side.open(path, priority: priority)
+        return try side.open(path, settings)
     }
 }
 

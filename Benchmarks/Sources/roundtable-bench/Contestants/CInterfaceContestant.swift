@@ -17,12 +17,15 @@ final class CInterfaceContestant: Contestant {
 
     private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
-    init(_ path: String) throws {
+    init(_ path: String, _ settings: ContestantSettings) throws {
         try check(sqlite3_open_v2(path, &connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil))
         try check(sqlite3_busy_timeout(connection, 5000))
         var flag: CInt = 1
         try check(sqlite3_file_control(connection, nil, SQLITE_FCNTL_PERSIST_WAL, &flag))
         try check(sqlite3_exec(connection, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL", nil, nil, nil))
+        if !settings.hasAutomaticCheckpoints {
+            try check(sqlite3_exec(connection, Statements.noAutomaticCheckpoints, nil, nil, nil))
+        }
     }
 
     func insert(author: Int, inside: () -> Void) throws {

@@ -31,16 +31,23 @@ protocol AsyncContestant: Contestant, Sendable {
     func insertAsync(author: Int) async throws
 }
 
+/// How a contestant works.
+struct ContestantSettings: Codable {
+    /// Whether commits checkpoint, as SQLite has it.
+    var hasAutomaticCheckpoints = true
+    /// For our side.
+    var priority = SharedDatabase.TurnPriority.default
+    /// For our side; nil for the default.
+    var sliceMilliseconds: Double?
+}
+
 extension Side {
     /// Opens a database that exists and has the schema.
-    func open(
-        _ path: String,
-        priority: SharedDatabase.TurnPriority = .default
-    ) throws -> any Contestant {
+    func open(_ path: String, _ settings: ContestantSettings = ContestantSettings()) throws -> any Contestant {
         switch self {
-        case .ours: try SharedDatabaseContestant(path, priority: priority)
-        case .grdb: try PoolContestant(path)
-        case .sqliteC: try CInterfaceContestant(path)
+        case .ours: try SharedDatabaseContestant(path, settings)
+        case .grdb: try PoolContestant(path, settings)
+        case .sqliteC: try CInterfaceContestant(path, settings)
         }
     }
 }
@@ -49,5 +56,6 @@ extension Side {
 enum Statements {
     static let insert = "INSERT INTO entry (author, text) VALUES (?, ?)"
     static let select = "SELECT id FROM entry WHERE id = ?"
+    static let noAutomaticCheckpoints = "PRAGMA wal_autocheckpoint = 0"
     static let text = "a row of some length"
 }

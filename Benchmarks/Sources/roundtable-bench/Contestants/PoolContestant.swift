@@ -8,7 +8,7 @@ struct PoolContestant: AsyncContestant {
 
     private let pool: DatabasePool
 
-    init(_ path: String) throws {
+    init(_ path: String, _ settings: ContestantSettings) throws {
         var configuration = Configuration()
         configuration.busyMode = .timeout(5)
         configuration.prepareDatabase { db in
@@ -21,6 +21,9 @@ struct PoolContestant: AsyncContestant {
                     throw DatabaseError(resultCode: ResultCode(rawValue: code))
                 }
             }
+        }
+        if !settings.hasAutomaticCheckpoints {
+            configuration.prepareDatabase { try $0.execute(sql: Statements.noAutomaticCheckpoints) }
         }
         pool = try DatabasePool(path: path, configuration: configuration)
         let migrator = Fixture.migrator

@@ -6,9 +6,13 @@ import Roundtable
 struct SharedDatabaseContestant: AsyncContestant {
     private let database: SharedDatabase
 
-    init(_ path: String, priority: SharedDatabase.TurnPriority) throws {
+    init(_ path: String, _ settings: ContestantSettings) throws {
         var options = SharedDatabase.Options()
-        options.priority = priority
+        options.priority = settings.priority
+        if let slice = settings.sliceMilliseconds { options.slice = .microseconds(slice * 1e3) }
+        if !settings.hasAutomaticCheckpoints {
+            options.configuration.prepareDatabase { try $0.execute(sql: Statements.noAutomaticCheckpoints) }
+        }
         database = try SharedDatabase.open(
             at: URL(fileURLWithPath: path),
             schema: Schema(Fixture.migrator),

@@ -17,22 +17,7 @@ struct LoopBenchmark {
         // The first round fills caches, and does not count.
         for side in sides { _ = try await slice(side, Self.sliceDuration) }
         let slices = try await Interleaving.run(sides, rounds: rounds) { try await slice($0, Self.sliceDuration) }
-        let figures = slices.mapValues(Self.figures)
-        let peers = sides.filter { $0 != .ours }
-        return Comparison(
-            ours: figures[.ours] ?? [:],
-            peers: peers.map { ($0.rawValue, figures[$0] ?? [:]) },
-            ratios: Dictionary(
-                uniqueKeysWithValues: peers.map { peer in
-                    (
-                        peer.rawValue,
-                        zip(slices[.ours] ?? [], slices[peer] ?? []).map {
-                            $0.operationsPerSecond / $1.operationsPerSecond
-                        }
-                    )
-                }
-            )
-        )
+        return Comparison(sides, slices, figures: Self.figures) { $0.map(\.operationsPerSecond) }
     }
 
     private static func figures(_ slices: [LoopSlice]) -> Figures {

@@ -22,6 +22,30 @@ struct Comparison {
     var ratios: [String: [Double]]
 }
 
+extension Comparison {
+    /// Ours beside the others of `sides`.
+    ///
+    /// - parameter measurements: those of each side, round by round.
+    /// - parameter speeds: the speed of each of these measurements.
+    init<Measurement>(
+        _ sides: [Side],
+        _ measurements: [Side: [Measurement]],
+        figures: ([Measurement]) -> Figures,
+        speeds: ([Measurement]) -> [Double]
+    ) {
+        let ours = measurements[.ours] ?? []
+        self.init(ours: ours.isEmpty ? [:] : figures(ours), peers: [], ratios: [:])
+        for side in sides where side != .ours {
+            let theirs = measurements[side] ?? []
+            peers.append((side.rawValue, figures(theirs)))
+            if !ours.isEmpty { ratios[side.rawValue] = Self.ratios(speeds(ours), speeds(theirs)) }
+        }
+    }
+
+    /// Pair by pair.
+    static func ratios(_ ours: [Double], _ theirs: [Double]) -> [Double] { zip(ours, theirs).map { $0 / $1 } }
+}
+
 extension Comparison: Encodable {
     enum CodingKeys: String, CodingKey {
         case ours, peers, ratios
@@ -32,9 +56,9 @@ extension Comparison: Encodable {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(ours, forKey: .ours)
         try container.encode(Dictionary(uniqueKeysWithValues: peers.map { ($0.name, $0.figures) }), forKey: .peers)
-        try container.encode(ratios.mapValues { $0.median.rounded(digits: 4) }, forKey: .ratios)
+        try container.encode(ratios.mapValues { $0.median.rounded(digits: 4).ifFinite }, forKey: .ratios)
         let ranges = ratios.mapValues { ratios in
-            [ratios.percentile(0.25), ratios.percentile(0.75)].map { ($0 ?? 0).rounded(digits: 4) }
+            [ratios.percentile(0.25), ratios.percentile(0.75)].map { ($0 ?? 0).rounded(digits: 4).ifFinite }
         }
         try container.encode(ranges, forKey: .ratioRanges)
     }
@@ -107,6 +131,9 @@ struct Report: Encodable {
 }
 
 extension Double {
+    /// JSON has no infinity, which is our speed by that of a peer that got nothing done: it is null there.
+    fileprivate var ifFinite: Double? { isFinite ? self : nil }
+
     /// With so many significant digits.
     func rounded(digits: Int) -> Double {
         guard self != 0, isFinite else { return self }

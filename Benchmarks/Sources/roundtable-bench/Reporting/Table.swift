@@ -17,14 +17,14 @@ extension Report {
 
 extension Comparison {
     fileprivate var rows: [String] {
-        var rows = [[""] + ours.values.map(\.name) + ["our speed by its (middle half)"]]
-        rows.append(["ours"] + ours.values.map { format($0.value) } + [""])
-        for peer in peers {
-            let ratio = ratios[peer.name].map { ratios in
+        let sides = (ours.values.isEmpty ? [] : [("ours", ours)]) + peers.map { ($0.name, $0.figures) }
+        var rows = [[""] + (sides.first?.1.values.map(\.name) ?? []) + ["our speed by its (middle half)"]]
+        for (name, figures) in sides {
+            let ratio = ratios[name].map { ratios in
                 let range = [0.25, 0.75].map { format(ratios.percentile($0) ?? 0) }
                 return "\(format(ratios.median)) (\(range[0])–\(range[1]))"
             }
-            rows.append([peer.name] + peer.figures.values.map { format($0.value) } + [ratio ?? ""])
+            rows.append([name] + figures.values.map { format($0.value) } + [ratio ?? ""])
         }
         let widths = rows[0].indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
         return rows.map { row in
