@@ -42,7 +42,7 @@ struct ContentionCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let machine = Report.Machine.current
+        let load = OtherLoad()
         let seconds = options.seconds ?? 15
         let contention = Contention(
             seconds: seconds / Double(rounds),
@@ -81,7 +81,7 @@ struct ContentionCommand: AsyncParsableCommand {
                 seconds: seconds,
                 processes: processes,
                 rounds: rounds,
-                machine: machine
+                machine: Report.Machine(load)
             )
         }
         try options.print(report)

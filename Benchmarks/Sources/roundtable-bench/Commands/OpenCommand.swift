@@ -9,7 +9,7 @@ struct OpenCommand: AsyncParsableCommand {
     @OptionGroup var options: CommonOptions
 
     func run() async throws {
-        let machine = Report.Machine.current
+        let load = OtherLoad()
         let benchmark = LoopBenchmark(seconds: options.seconds ?? 5)
         let report = try await options.withFolder { folder in
             let paths = try options.sides.reduce(into: [:]) { paths, side in
@@ -33,7 +33,7 @@ struct OpenCommand: AsyncParsableCommand {
                 title: "open and close, nobody else has it open",
                 main: alone,
                 variants: [("another process has it open", shared)],
-                machine: machine
+                machine: Report.Machine(load)
             )
         }
         try options.print(report)

@@ -9,7 +9,7 @@ struct ReadCommand: AsyncParsableCommand {
     @OptionGroup var options: CommonOptions
 
     func run() async throws {
-        let machine = Report.Machine.current
+        let load = OtherLoad()
         let benchmark = LoopBenchmark(seconds: options.seconds ?? 5)
         let report = try await options.withFolder { folder in
             let rows = 1000
@@ -34,7 +34,7 @@ struct ReadCommand: AsyncParsableCommand {
                 title: "cached one-row SELECT",
                 main: select,
                 variants: [("empty", empty)],
-                machine: machine
+                machine: Report.Machine(load)
             )
         }
         try options.print(report)

@@ -12,7 +12,7 @@ struct WriteCommand: AsyncParsableCommand {
     var noCheckpoints = false
 
     func run() async throws {
-        let machine = Report.Machine.current
+        let load = OtherLoad()
         let benchmark = LoopBenchmark(seconds: options.seconds ?? 5)
         let report = try await options.withFolder { folder in
             let paths = try options.sides.reduce(into: [:]) { paths, side in
@@ -48,7 +48,7 @@ struct WriteCommand: AsyncParsableCommand {
                 title: "cached one-row INSERT, sync",
                 main: sync,
                 variants: variants,
-                machine: machine
+                machine: Report.Machine(load)
             )
         }
         try options.print(report)

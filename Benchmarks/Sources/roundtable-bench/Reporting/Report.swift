@@ -69,22 +69,19 @@ struct Report: Encodable {
     struct Machine: Encodable {
         let cores: Int
         let system: String
-        /// Of the minute before the run. Much more than 0 means that others were using the machine.
-        let loadAverage: Double
+        /// How many of the cores other programs used during the run.
+        let coresUsedByOthers: Double?
 
         enum CodingKeys: String, CodingKey {
             case cores, system
-            case loadAverage = "load_average"
+            case coresUsedByOthers = "cores_used_by_others"
         }
 
-        static var current: Machine {
-            var load = [0.0]
-            getloadavg(&load, 1)
-            return Machine(
-                cores: ProcessInfo.processInfo.activeProcessorCount,
-                system: ProcessInfo.processInfo.operatingSystemVersionString,
-                loadAverage: load[0].rounded(digits: 3)
-            )
+        /// - parameter load: from the beginning of the run.
+        init(_ load: OtherLoad?) {
+            cores = ProcessInfo.processInfo.activeProcessorCount
+            system = ProcessInfo.processInfo.operatingSystemVersionString
+            coresUsedByOthers = load?.cores?.rounded(digits: 3)
         }
     }
 

@@ -6,7 +6,8 @@ extension Report {
         let processes = processes == 1 ? "1 process" : "\(processes) processes"
         var lines = [
             "\(name): \(processes), \(format(seconds)) s a side in \(rounds) rounds; "
-                + "SQLite \(Self.sqliteVersion), \(machine.cores) cores, load \(format(machine.loadAverage))"
+                + "SQLite \(Self.sqliteVersion), \(machine.cores) cores"
+                + (machine.coresUsedByOthers.map { ", of which others used \(format($0))" } ?? "")
         ]
         for (name, comparison) in [(title, main)] + variants {
             lines += ["", name] + comparison.rows
