@@ -3,6 +3,8 @@ import Foundation
 /// Some processes writing one new database at the same time, once.
 struct Trial {
     let results: [ParticipantResult]
+    /// Of all participants.
+    let commitsInARow: Double
     let duration: Nanoseconds
 
     /// - parameter tasks: what each process does; the path is filled in.
@@ -38,7 +40,11 @@ struct Trial {
                 )
             }
         }
-        return Trial(results: results, duration: schedule.end - schedule.start)
+        return Trial(
+            results: results,
+            commitsInARow: Double(found.values.reduce(0, +)) / Double(try Fixture.handovers(path) + 1),
+            duration: schedule.end - schedule.start
+        )
     }
 }
 
@@ -54,6 +60,7 @@ extension [Trial] {
             "longest_ms": (times.last ?? 0).milliseconds,
             "p50_us": (times.percentile(0.5) ?? 0).microseconds,
             "p99_us": (times.percentile(0.99) ?? 0).microseconds,
+            "commits_in_a_row": map(\.commitsInARow).median,
             "errors": Double(results.joined().reduce(0) { $0 + $1.errors }),
         ]
     }

@@ -43,6 +43,18 @@ enum Fixture {
         return path
     }
 
+    /// How often another author inserted a row than the one before: how often the right to write changed hands.
+    static func handovers(_ path: String) throws -> Int {
+        let queue = try DatabaseQueue(path: path)
+        let sql = """
+            SELECT SUM(author <> before)
+            FROM (SELECT author, LAG(author) OVER (ORDER BY id) AS before FROM entry)
+            """
+        let count = try queue.read { try Int.fetchOne($0, sql: sql) }
+        try queue.close()
+        return count ?? 0
+    }
+
     /// How many rows each author has inserted.
     static func rowCounts(_ path: String) throws -> [Int: Int] {
         let queue = try DatabaseQueue(path: path)
