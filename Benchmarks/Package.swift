@@ -1,0 +1,25 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+// A package of its own, so that nobody who uses Roundtable fetches what only the benchmarks need.
+let package = Package(
+    name: "RoundtableBenchmarks",
+    platforms: [.macOS(.v15)],
+    dependencies: [
+        .package(name: "Roundtable", path: ".."),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+    ],
+    targets: [
+        .executableTarget(
+            name: "roundtable-bench",
+            dependencies: [
+                .product(name: "Roundtable", package: "Roundtable"),
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]
+        )
+    ],
+    swiftLanguageModes: [.v6]
+)

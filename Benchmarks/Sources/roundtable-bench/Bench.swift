@@ -1,0 +1,52 @@
+import ArgumentParser
+import Foundation
+
+/// Measures Roundtable beside its peers, in one run.
+@main
+struct Bench: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "roundtable-bench",
+        abstract: "Measures Roundtable beside plain GRDB and SQLite's C interface, in one run.",
+        discussion: "See docs/BENCHMARKS.md for what each benchmark measures, and how to read it.",
+        subcommands: [
+            ContentionCommand.self, ReadCommand.self, WriteCommand.self, OpenCommand.self, ParticipantCommand.self,
+        ]
+    )
+}
+
+/// What all benchmarks understand.
+struct CommonOptions: ParsableArguments {
+    @Option(help: "How long each side is measured, in seconds.")
+    var seconds: Double?
+
+    @Flag(help: "Print one JSON object instead of a table.")
+    var json = false
+
+    @Option(help: "The folder for the databases. A temporary one inside it is made, and removed.")
+    var directory: String?
+
+    @Option(name: .customLong("side"), help: "Measure this side; repeat it for more. For profilers. (default: all)")
+    var chosenSides: [Side] = []
+
+    /// Ours first.
+    var sides: [Side] { Side.allCases.filter { chosenSides.isEmpty || chosenSides.contains($0) } }
+
+    func validate() throws {
+        if let seconds, !(seconds > 0 && seconds <= 3600) {
+            throw ValidationError("--seconds must be more than 0, and at most 3600.")
+        }
+    }
+
+    /// Runs `body` with an empty folder, which is removed afterwards.
+    func withFolder<T>(_ body: (URL) async throws -> T) async throws -> T {
+        let parent = directory.map { URL(fileURLWithPath: $0) } ?? FileManager.default.temporaryDirectory
+        let folder = parent.appendingPathComponent("roundtable-bench-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        return try await body(folder)
+    }
+
+    func print(_ report: Report) throws {
+        Swift.print(json ? try report.json() : report.table())
+    }
+}

@@ -1,0 +1,22 @@
+import ArgumentParser
+import Foundation
+
+/// One process of a contention trial. Opens its database, says so, waits for the times to begin and end at, writes, and
+/// tells what happened. Started by `ParticipantProcess`.
+struct ParticipantCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "participant", shouldDisplay: false)
+
+    @Argument var task: String
+
+    func run() throws {
+        let task = try JSONDecoder().decode(ParticipantTask.self, from: Data(self.task.utf8))
+        let contestant = try task.openContestant()
+        FileHandle.standardOutput.write(Data("ready\n".utf8))
+        // No line: the parent wants no more of us, or is gone.
+        guard let line = readLine() else { return try contestant.close() }
+        let schedule = try JSONDecoder().decode(Schedule.self, from: Data(line.utf8))
+        var result = task.run(contestant, schedule)
+        do { try contestant.close() } catch { result.fail(error) }
+        FileHandle.standardOutput.write(try JSONEncoder().encode(result))
+    }
+}

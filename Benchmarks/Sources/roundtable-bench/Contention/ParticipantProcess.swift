@@ -1,0 +1,94 @@
+import Foundation
+
+/// A child process of this program that carries a `ParticipantTask` out.
+final class ParticipantProcess {
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    private let process = Process()
+    private let input = Pipe()
+    private let output: FileHandle
+    private let outputFile: URL
+    private let name: String
+
+    /// - parameter folder: where the child's output goes; a file holds any amount of it while nobody reads.
+    init(_ task: ParticipantTask, in folder: URL) throws {
+        guard let executable = Bundle.main.executableURL else {
+            throw Failure(description: "cannot find the executable of this process, to start it again")
+        }
+        outputFile = folder.appendingPathComponent("participant-\(UUID().uuidString)")
+        guard FileManager.default.createFile(atPath: outputFile.path, contents: nil) else {
+            throw Failure(description: "\(outputFile.path): cannot be created")
+        }
+        output = try FileHandle(forWritingTo: outputFile)
+        name = "\(task.side) participant \(task.author)"
+        process.executableURL = executable
+        process.arguments = ["participant", String(decoding: try JSONEncoder().encode(task), as: UTF8.self)]
+        process.standardInput = input
+        process.standardOutput = output
+        try process.run()
+        try input.fileHandleForReading.close()
+    }
+
+    private var label: String { "\(name) (pid \(process.processIdentifier))" }
+
+    /// Until the child has opened its database.
+    func waitUntilReady() throws {
+        try waitForOutput("open its database", seconds: 60) { $0.starts(with: Self.ready) }
+    }
+
+    func start(_ schedule: Schedule) throws {
+        try input.fileHandleForWriting.write(contentsOf: JSONEncoder().encode(schedule) + Data("\n".utf8))
+    }
+
+    /// Waits for the child to end.
+    ///
+    /// - parameter seconds: how long it may take.
+    func result(within seconds: Double) throws -> ParticipantResult {
+        try input.fileHandleForWriting.close()
+        try waitForEnd(seconds: seconds)
+        guard process.terminationReason == .exit, process.terminationStatus == 0 else {
+            throw Failure(description: "\(label) ended with \(process.terminationStatus)")
+        }
+        return try JSONDecoder().decode(
+            ParticipantResult.self,
+            from: Data(contentsOf: outputFile).dropFirst(Self.ready.count)
+        )
+    }
+
+    /// Makes sure that the child is gone. It ends by itself when its input does.
+    func end() {
+        try? input.fileHandleForWriting.close()
+        try? waitForEnd(seconds: 10)
+        try? output.close()
+        try? FileManager.default.removeItem(at: outputFile)
+    }
+
+    private static let ready = Data("ready\n".utf8)
+
+    private func waitForOutput(_ what: String, seconds: Double, _ isThere: (Data) -> Bool) throws {
+        let deadline = Clock.now + Nanoseconds(seconds: seconds)
+        while !isThere(try Data(contentsOf: outputFile)) {
+            guard process.isRunning else {
+                throw Failure(description: "\(label) ended with \(process.terminationStatus) before it could \(what)")
+            }
+            guard Clock.now < deadline else {
+                throw Failure(description: "\(label) did not \(what) in \(seconds) s")
+            }
+            Clock.sleep(until: Clock.now + 2_000_000)
+        }
+    }
+
+    private func waitForEnd(seconds: Double) throws {
+        let deadline = Clock.now + Nanoseconds(seconds: seconds)
+        while process.isRunning {
+            guard Clock.now < deadline else {
+                kill(process.processIdentifier, SIGKILL)
+                process.waitUntilExit()
+                throw Failure(description: "\(label) did not end in \(seconds) s, and was killed")
+            }
+            Clock.sleep(until: Clock.now + 2_000_000)
+        }
+    }
+}

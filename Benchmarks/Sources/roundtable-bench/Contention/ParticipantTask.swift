@@ -1,0 +1,79 @@
+import Foundation
+
+/// What one process of a trial does.
+struct ParticipantTask: Codable {
+    var side: String
+    var path: String
+    /// Marks the rows of this process.
+    var author: Int
+    /// How long each transaction stays open before it inserts its row.
+    var holdMilliseconds = 0.0
+    /// How long it pauses between two transactions.
+    var pauseMilliseconds = 0.0
+    var settings = ContestantSettings()
+
+    init(side: Side, path: String, author: Int) {
+        self.side = side.rawValue
+        self.path = path
+        self.author = author
+    }
+
+    func openContestant() throws -> any Contestant {
+        guard let side = Side(rawValue: side) else { preconditionFailure("no side is called '\(side)'") }
+        return try side.open(path, settings)
+    }
+}
+
+/// When all processes of a trial begin and end, on the clock that they share.
+struct Schedule: Codable {
+    var start: Nanoseconds
+    var end: Nanoseconds
+}
+
+/// What one process of a trial saw.
+struct ParticipantResult: Codable {
+    /// Until the end of the trial.
+    var commits = 0
+    /// The transaction that the end met, if it was committed.
+    var lateCommits = 0
+    var errors = 0
+    var firstError: String?
+    /// From asking for a transaction until being inside it, or until the error.
+    var longestWait: Nanoseconds = 0
+    /// From asking for a transaction until it was committed, each. The waits of failures are in `longestWait` alone.
+    var times: [Nanoseconds] = []
+
+    mutating func fail(_ error: any Error) {
+        errors += 1
+        firstError = firstError ?? "\(error)"
+    }
+}
+
+extension ParticipantTask {
+    func run(_ contestant: any Contestant, _ schedule: Schedule) -> ParticipantResult {
+        let hold = Nanoseconds(seconds: holdMilliseconds / 1e3)
+        let pause = Nanoseconds(seconds: pauseMilliseconds / 1e3)
+        var result = ParticipantResult()
+        result.times.reserveCapacity(1 << 17)
+        Clock.sleep(until: schedule.start)
+        while true {
+            let requested = Clock.now
+            guard requested < schedule.end else { return result }
+            var began = Nanoseconds(0)
+            do {
+                try contestant.insert(author: author) {
+                    began = Clock.now
+                    if hold > 0 { Clock.sleep(until: began + hold) }
+                }
+                let done = Clock.now
+                result.times.append(done - requested)
+                if done <= schedule.end { result.commits += 1 } else { result.lateCommits += 1 }
+            } catch {
+                result.fail(error)
+            }
+            let waited = (began == 0 ? Clock.now : began) - requested
+            result.longestWait = max(result.longestWait, waited)
+            if pause > 0 { Clock.sleep(until: Clock.now + pause) }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+import Foundation
+import GRDB
+import Roundtable
+
+/// Our side.
+struct SharedDatabaseContestant: AsyncContestant {
+    private let database: SharedDatabase
+
+    init(_ path: String, _ settings: ContestantSettings) throws {
+        var options = SharedDatabase.Options()
+        options.priority = settings.priority
+        if let slice = settings.sliceMilliseconds { options.slice = .microseconds(slice * 1e3) }
+        if !settings.hasAutomaticCheckpoints {
+            options.configuration.prepareDatabase { try $0.execute(sql: Statements.noAutomaticCheckpoints) }
+        }
+        database = try SharedDatabase.open(
+            at: URL(fileURLWithPath: path),
+            schema: Schema(Fixture.migrator),
+            as: "bench",
+            options: options
+        )
+    }
+
+    func insert(author: Int, inside: () -> Void) throws {
+        try database.write { db in
+            inside()
+            try db.cachedStatement(sql: Statements.insert).execute(arguments: [author, Statements.text])
+        }
+    }
+
+    func insertAsync(author: Int) async throws {
+        try await database.write { db in
+            try db.cachedStatement(sql: Statements.insert).execute(arguments: [author, Statements.text])
+        }
+    }
+
+    func select(id: Int64) throws -> Int64? {
+        try database.read { db in
+            try Int64.fetchOne(db.cachedStatement(sql: Statements.select), arguments: [id])
+        }
+    }
+
+    func readNothing() throws {
+        try database.read { _ in }
+    }
+
+    func close() throws {
+        try database.close()
+    }
+}

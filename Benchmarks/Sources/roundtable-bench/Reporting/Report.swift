@@ -1,0 +1,141 @@
+import Foundation
+import GRDBSQLite
+
+/// Named figures of one side, in the order in which a table shows them.
+struct Figures: Encodable, ExpressibleByDictionaryLiteral {
+    private(set) var values: [(name: String, value: Double)] = []
+
+    init(dictionaryLiteral elements: (String, Double)...) {
+        values = elements.map { ($0.0, $0.1) }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        try Dictionary(uniqueKeysWithValues: values.map { ($0.name, $0.value.rounded(digits: 5)) }).encode(to: encoder)
+    }
+}
+
+/// Ours beside its peers, doing one thing.
+struct Comparison {
+    var ours: Figures
+    var peers: [(name: String, figures: Figures)]
+    /// For each peer, round by round: our speed by the peer's. Above 1, ours is faster.
+    var ratios: [String: [Double]]
+}
+
+extension Comparison {
+    /// Ours beside the others of `sides`.
+    ///
+    /// - parameter measurements: those of each side, round by round.
+    /// - parameter speeds: the speed of each of these measurements.
+    init<Measurement>(
+        _ sides: [Side],
+        _ measurements: [Side: [Measurement]],
+        figures: ([Measurement]) -> Figures,
+        speeds: ([Measurement]) -> [Double]
+    ) {
+        let ours = measurements[.ours] ?? []
+        self.init(ours: ours.isEmpty ? [:] : figures(ours), peers: [], ratios: [:])
+        for side in sides where side != .ours {
+            let theirs = measurements[side] ?? []
+            peers.append((side.rawValue, figures(theirs)))
+            if !ours.isEmpty { ratios[side.rawValue] = Self.ratios(speeds(ours), speeds(theirs)) }
+        }
+    }
+
+    /// Pair by pair.
+    static func ratios(_ ours: [Double], _ theirs: [Double]) -> [Double] { zip(ours, theirs).map { $0 / $1 } }
+}
+
+extension Comparison: Encodable {
+    enum CodingKeys: String, CodingKey {
+        case ours, peers, ratios
+        case ratioRanges = "ratio_ranges"
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(ours, forKey: .ours)
+        try container.encode(Dictionary(uniqueKeysWithValues: peers.map { ($0.name, $0.figures) }), forKey: .peers)
+        try container.encode(ratios.mapValues { $0.median.rounded(digits: 4).ifFinite }, forKey: .ratios)
+        let ranges = ratios.mapValues { ratios in
+            [ratios.percentile(0.25), ratios.percentile(0.75)].map { ($0 ?? 0).rounded(digits: 4).ifFinite }
+        }
+        try container.encode(ranges, forKey: .ratioRanges)
+    }
+}
+
+/// What one run of one benchmark found.
+struct Report: Encodable {
+    struct Machine: Encodable {
+        let cores: Int
+        let system: String
+        /// How many of the cores other programs used during the run.
+        let coresUsedByOthers: Double?
+
+        enum CodingKeys: String, CodingKey {
+            case cores, system
+            case coresUsedByOthers = "cores_used_by_others"
+        }
+
+        /// - parameter load: from the beginning of the run.
+        init(_ load: OtherLoad?) {
+            cores = ProcessInfo.processInfo.activeProcessorCount
+            system = ProcessInfo.processInfo.operatingSystemVersionString
+            coresUsedByOthers = load?.cores?.rounded(digits: 3)
+        }
+    }
+
+    let name: String
+    /// What the main comparison is called among the variants.
+    let title: String
+    let unit: String
+    let main: Comparison
+    var variants: [(name: String, comparison: Comparison)] = []
+    let seconds: Double
+    let processes: Int
+    let rounds: Int
+    let machine: Machine
+
+    enum CodingKeys: String, CodingKey {
+        case name, title, unit, variants, seconds, processes, rounds, machine
+        case sqliteVersion = "sqlite_version"
+    }
+
+    static var sqliteVersion: String { String(cString: sqlite3_libversion()) }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(name, forKey: .name)
+        try container.encode(title, forKey: .title)
+        try container.encode(unit, forKey: .unit)
+        try main.encode(to: encoder)
+        if !variants.isEmpty {
+            let variants = Dictionary(uniqueKeysWithValues: variants.map { ($0.name, $0.comparison) })
+            try container.encode(variants, forKey: .variants)
+        }
+        try container.encode(seconds, forKey: .seconds)
+        try container.encode(processes, forKey: .processes)
+        try container.encode(rounds, forKey: .rounds)
+        try container.encode(machine, forKey: .machine)
+        try container.encode(Self.sqliteVersion, forKey: .sqliteVersion)
+    }
+
+    func json() throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(self), as: UTF8.self)
+    }
+}
+
+extension Double {
+    /// JSON has no infinity, which is our speed by that of a peer that got nothing done: it is null there.
+    fileprivate var ifFinite: Double? { isFinite ? self : nil }
+
+    /// With so many significant digits.
+    func rounded(digits: Int) -> Double {
+        guard self != 0, isFinite else { return self }
+        let scale = pow(10, Double(digits) - 1 - log10(abs(self)).rounded(.down))
+        // Dividing by a power of ten gives the shortest decimal; multiplying by its inverse would not.
+        return scale >= 1 ? (self * scale).rounded() / scale : rounded()
+    }
+}

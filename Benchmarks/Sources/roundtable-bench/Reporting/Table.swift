@@ -1,0 +1,48 @@
+import Foundation
+
+extension Report {
+    /// For people.
+    func table() -> String {
+        let processes = processes == 1 ? "1 process" : "\(processes) processes"
+        var lines = [
+            "\(name): \(processes), \(format(seconds)) s a side in \(rounds) rounds; "
+                + "SQLite \(Self.sqliteVersion), \(machine.cores) cores"
+                + (machine.coresUsedByOthers.map { ", of which others used \(format($0))" } ?? "")
+        ]
+        for (name, comparison) in [(title, main)] + variants {
+            lines += ["", name] + comparison.rows
+        }
+        return lines.joined(separator: "\n")
+    }
+}
+
+extension Comparison {
+    fileprivate var rows: [String] {
+        let sides = (ours.values.isEmpty ? [] : [("ours", ours)]) + peers.map { ($0.name, $0.figures) }
+        var rows = [[""] + (sides.first?.1.values.map(\.name) ?? []) + ["our speed by its (middle half)"]]
+        for (name, figures) in sides {
+            let ratio = ratios[name].map { ratios in
+                let range = [0.25, 0.75].map { format(ratios.percentile($0) ?? 0) }
+                return "\(format(ratios.median)) (\(range[0])–\(range[1]))"
+            }
+            rows.append([name] + figures.values.map { format($0.value) } + [ratio ?? ""])
+        }
+        let widths = rows[0].indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+        return rows.map { row in
+            row.enumerated().map { column, cell in
+                let padding = String(repeating: " ", count: widths[column] - cell.count)
+                return column == 0 ? cell + padding : padding + cell
+            }.joined(separator: "  ")
+        }
+    }
+}
+
+private func format(_ value: Double) -> String {
+    if value == value.rounded(), abs(value) < 1e15 { return String(Int(value)) }
+    switch abs(value) {
+    case 1000...: return String(format: "%.0f", value)
+    case 100...: return String(format: "%.1f", value)
+    case 10...: return String(format: "%.2f", value)
+    default: return String(format: "%.3f", value)
+    }
+}
