@@ -32,7 +32,8 @@ struct Root: ParsableCommand {
                     configuration.subcommands.contains { $0.configuration.commandName == name }
                 }
                 let name = ["roundtable", verb].compactMap(\.self).joined(separator: " ")
-                Terminal.complain("\(message(for: error)) Try '\(name) --help'.")
+                let message = message(for: error)
+                Terminal.complain("\(message)\(message.hasSuffix(".") ? "" : ".") Try '\(name) --help'.")
             } else {
                 Terminal.complain(ToolError.line(for: error))
             }

@@ -21,7 +21,8 @@ struct ToolError: Error, Equatable, CustomStringConvertible {
 
     private static func describe(_ error: DatabaseError) -> String {
         let text = error.message ?? "\(error.extendedResultCode)"
-        guard let sql = error.sql else { return text }
+        // What SQLite or GRDB began by themselves says nothing to whoever typed other SQL.
+        guard let sql = error.sql, !sql.hasPrefix("BEGIN ") else { return text }
         let line = sql.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         return "\(text), in: \(line.count <= 80 ? line : line.prefix(79) + "…")"
     }

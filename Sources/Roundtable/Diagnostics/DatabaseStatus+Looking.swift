@@ -96,7 +96,7 @@ extension DatabaseStatus {
         do {
             let queue = try onlooker.connection(configuration)
             (schema, wal) = try queue.read { db in
-                (try SchemaVersion(db), journalMode == .wal ? Onlooker.frames(db).map(WAL.init) : nil)
+                (try SchemaVersion(db), onlooker.frames(db).map(WAL.init))
             }
             try queue.close()
         } catch {

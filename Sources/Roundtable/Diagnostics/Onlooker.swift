@@ -25,6 +25,8 @@ package struct Onlooker: Sendable {
         package var rollbackJournal: Int?
     }
 
+    package static let noSuchFile = "there is no such file"
+
     package let path: String
     package let size: Int
     /// nil for an empty file.
@@ -35,7 +37,7 @@ package struct Onlooker: Sendable {
     package init(_ url: URL) throws {
         let file = try DatabaseFile(url)
         guard let size = file.size else {
-            throw SharedDatabaseError.notAFile(path: url.path, reason: "there is no such file")
+            throw SharedDatabaseError.notAFile(path: url.path, reason: Self.noSuchFile)
         }
         func companion(_ suffix: String) throws -> Int? {
             try System.status(ofFileAt: file.path + suffix).map { Int($0.st_size) }
@@ -78,10 +80,13 @@ package struct Onlooker: Sendable {
 }
 
 extension Onlooker {
-    /// Frames of the WAL that are committed, and how many of them are in the database file. In a read transaction.
+    /// Frames of the WAL that are committed, and how many of them are in the database file. In a read transaction of
+    /// this onlooker's connection.
     ///
     /// - returns: nil while nobody keeps the wal-index in order, or its header is being written.
-    static func frames(_ db: Database) -> WalIndex.Frames? {
+    func frames(_ db: Database) -> WalIndex.Frames? {
+        // Mapping the wal-index of a connection that does not use it would create the file.
+        guard manner == .wal else { return nil }
         var file: UnsafeMutablePointer<sqlite3_file>?
         let code = sqlite3_file_control(db.sqliteConnection, "main", SQLITE_FCNTL_FILE_POINTER, &file)
         guard code == SQLITE_OK, let file, let methods = file.pointee.pMethods, methods.pointee.iVersion >= 2,

@@ -10,50 +10,51 @@ struct DatabaseAccess {
 
     // MARK: Reading
 
-    func read<T: Sendable>(_ body: (Database) throws -> T) throws -> T {
+    func read(_ run: ScriptRun, _ permission: ScriptRun.Permission) throws -> ScriptRun.Outcome {
+        do {
+            return try readUnexplained(run, permission)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+            throw naming(error)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_READONLY {
+            let isHot = error.extendedResultCode == .SQLITE_READONLY_ROLLBACK
+            if isHot, permission == .readUnlessWriting, run.script.statements.contains(where: \.surelyWrites) {
+                throw ScriptRun.NeedsWriting()
+            }
+            throw isHot ? cutShort : refused
+        }
+    }
+
+    private func readUnexplained(_ run: ScriptRun, _ permission: ScriptRun.Permission) throws -> ScriptRun.Outcome {
         // A database that nobody has open is read without locks. If somebody opens it meanwhile, what was read may be
         // torn: it is read again, the ordinary way.
         for _ in 0..<3 {
             let onlooker = try Onlooker(url)
             guard onlooker.header == nil || onlooker.manner == .still && !onlooker.missesWAL else { break }
-            let result = Result { try readQuietly(onlooker, body) }
+            var run = run
+            if onlooker.manner == .still { run.journalMode = "wal" }
+            let result = Result { try onlooker.connection().inDatabase { try run.run($0, permission) } }
             if try Onlooker(url).sees(sameAs: onlooker) { return try result.get() }
         }
-        return try readSharing(body)
-    }
-
-    private func readQuietly<T>(_ onlooker: Onlooker, _ body: (Database) throws -> T) throws -> T {
-        let queue = try onlooker.connection()
-        return try queue.inDatabase(body)
-    }
-
-    private func readSharing<T>(_ body: (Database) throws -> T) throws -> T {
-        do {
-            switch try SharedDatabase.openReadOnly(at: url, schema: .unmanaged, as: author, options: options) {
-            case .available(let database):
-                defer { try? database.close() }
-                return try database.unsafeRead(body)
-            case .unavailable:
-                throw ToolError("\(url.path): there is no such file")
-            }
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
-            throw naming(error)
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_READONLY {
-            throw explaining(error)
+        switch try SharedDatabase.openReadOnly(at: url, schema: .unmanaged, as: author, options: options) {
+        case .available(let database):
+            defer { try? database.close() }
+            return try database.unsafeRead { try run.run($0, permission) }
+        case .unavailable:
+            throw SharedDatabaseError.notAFile(path: url.path, reason: Onlooker.noSuchFile)
         }
     }
 
-    /// Reads; where there is no file, runs `body` on an empty database in memory, to learn whether it wants to write.
-    func readOrRehearse<T: Sendable>(_ body: (Database) throws -> T) throws -> T {
-        if FileManager.default.fileExists(atPath: url.path) { return try read(body) }
-        // The folder, then.
+    /// Reads; where there is no file, runs the script on an empty database in memory, to learn whether it wants to write.
+    func readOrRehearse(_ run: ScriptRun) throws -> ScriptRun.Outcome {
+        if FileManager.default.fileExists(atPath: url.path) { return try read(run, .readUnlessWriting) }
         do {
+            // Tells of a missing folder, too.
             _ = try Onlooker(url)
-        } catch SharedDatabaseError.notAFile(_, "there is no such file") {
+        } catch SharedDatabaseError.notAFile(_, Onlooker.noSuchFile) {
             // The expected answer.
         }
         do {
-            _ = try DatabaseQueue().inDatabase(body)
+            _ = try DatabaseQueue().inDatabase { try run.run($0, .readUnlessWriting) }
         } catch let error as DatabaseError where error.message?.hasPrefix("no such") != true {
             throw error
         } catch is DatabaseError {
@@ -67,7 +68,7 @@ struct DatabaseAccess {
     // MARK: Writing
 
     /// - parameter notice: told when the database was switched to WAL.
-    func write<T: Sendable>(notice: (String) -> Void, _ body: (Database) throws -> T) throws -> T {
+    func write(_ run: ScriptRun, notice: (String) -> Void) throws -> ScriptRun.Outcome {
         let header = FileManager.default.fileExists(atPath: url.path) ? try Onlooker(url).header : nil
         try checkWritable()
         let database = try SharedDatabase.open(at: url, schema: .unmanaged, as: author, options: options)
@@ -75,7 +76,7 @@ struct DatabaseAccess {
         if header?.isWAL == false {
             notice("\(url.path): switched from rollback journal to WAL, which sharing needs.")
         }
-        return try database.writeWithoutTransaction(file: #fileID, line: #line, body)
+        return try database.writeWithoutTransaction(file: #fileID, line: #line) { try run.run($0, .readWrite) }
     }
 
     /// SQLite would open the file read-only without a word, and fail later.
@@ -106,13 +107,17 @@ struct DatabaseAccess {
         )
     }
 
-    private func explaining(_ error: DatabaseError) -> any Error {
-        let isHot = error.extendedResultCode == .SQLITE_READONLY_ROLLBACK
-        return ToolError(
-            isHot
-                ? "\(url.path): a transaction was cut short, and must be undone first. Open the database for writing once."
-                : "\(url.path): opened read-only, and a statement writes. Leave --read-only out to write."
+    private var cutShort: ToolError {
+        ToolError(
+            """
+            \(url.path): a transaction was cut short, and must be undone before anyone can read. Any statement that writes \
+            does that, such as 'BEGIN IMMEDIATE; COMMIT'.
+            """
         )
+    }
+
+    private var refused: ToolError {
+        ToolError("\(url.path): opened read-only, and a statement writes. Leave --read-only out to write.")
     }
 }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import GRDB
 import Roundtable
 
 struct SQLCommand: ParsableCommand {
@@ -59,6 +60,16 @@ struct SQLCommand: ParsableCommand {
     }
 
     func run() throws {
+        do {
+            try execute()
+        } catch let error as DatabaseError {
+            let line = ToolError.line(for: error)
+            let fullPath = URL(fileURLWithPath: path).path
+            throw line.contains(fullPath) ? error : ToolError("\(fullPath): \(line)")
+        }
+    }
+
+    private func execute() throws {
         let run = ScriptRun(script: SQLScript(statements), parameters: Parameters(parameters))
         var options = SharedDatabase.Options()
         options.busyTimeout = .seconds(timeout)
@@ -66,20 +77,16 @@ struct SQLCommand: ParsableCommand {
         let access = DatabaseAccess(url: URL(fileURLWithPath: path), author: author, options: options)
 
         let outcome: ScriptRun.Outcome
-        if readOnly {
-            outcome = try access.read { try run.run($0, .readOnly) }
-        } else {
-            do {
-                outcome = try access.readOrRehearse { try run.run($0, .readUnlessWriting) }
-            } catch is ScriptRun.NeedsWriting {
-                outcome = try access.write(notice: Terminal.complain) { try run.run($0, .readWrite) }
-            }
+        do {
+            outcome = try readOnly ? access.read(run, .readOnly) : access.readOrRehearse(run)
+        } catch is ScriptRun.NeedsWriting {
+            outcome = try access.write(run, notice: Terminal.complain)
         }
         if json {
             for result in outcome.results { Terminal.write(result.jsonLines) }
         } else {
             var parts = outcome.results.map(\.text)
-            if outcome.hasWritten, outcome.changeCount > 0 || parts.isEmpty {
+            if run.script.changesRows, outcome.hasWritten {
                 parts.append("\(outcome.changeCount.grouped) row\(outcome.changeCount == 1 ? "" : "s") changed\n")
             }
             Terminal.write(parts.joined(separator: "\n"))

@@ -21,6 +21,11 @@ struct SQLScript: Equatable {
     /// refuses to run them in one.
     var managesTransactions: Bool { statements.contains(where: \.managesTransactions) }
 
+    /// Whether there is a number of changed rows to tell.
+    var changesRows: Bool {
+        statements.contains { ["INSERT", "UPDATE", "DELETE", "REPLACE", "WITH"].contains($0.words.first) }
+    }
+
     /// `sqlite3_complete` knows where a statement ends: not in strings, comments and triggers.
     private static func split(_ text: String) -> [String] {
         var pieces: [String] = []
@@ -83,9 +88,16 @@ extension SQLScript.Statement {
     var onlyAsks: Bool {
         switch words.first {
         case "EXPLAIN": true
-        case "PRAGMA": pragma == "JOURNAL_MODE" && words.last == "JOURNAL_MODE"
-        default: false
+        default: asksJournalMode
         }
+    }
+
+    var asksJournalMode: Bool { pragma == "JOURNAL_MODE" && words.last == "JOURNAL_MODE" }
+
+    /// Whether the statement writes for certain, as far as its first word tells.
+    var surelyWrites: Bool {
+        !["SELECT", "VALUES", "WITH", "PRAGMA", "EXPLAIN", "COMMIT", "END", "ROLLBACK"].contains(words.first)
+            && (words.first != "BEGIN" || words.contains("IMMEDIATE") || words.contains("EXCLUSIVE"))
     }
 
     /// The name of the pragma, without the schema before it.

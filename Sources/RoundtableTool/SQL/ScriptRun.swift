@@ -21,6 +21,8 @@ struct ScriptRun {
 
     let script: SQLScript
     let parameters: Parameters
+    /// What to answer to `PRAGMA journal_mode` where the connection does not know (see `Onlooker.Manner.still`).
+    var journalMode: String?
 
     /// All in one transaction, unless the script manages its own.
     func run(_ db: Database, _ permission: Permission) throws -> Outcome {
@@ -62,6 +64,9 @@ struct ScriptRun {
 
     /// nil for a statement that returns no rows by its kind.
     private func rows(of statement: Statement, _ source: SQLScript.Statement) throws -> ResultSet? {
+        if let journalMode, source.asksJournalMode {
+            return ResultSet(columns: statement.columnNames, rows: [[journalMode.databaseValue]])
+        }
         guard statement.columnCount > 0 else {
             try statement.execute()
             return nil

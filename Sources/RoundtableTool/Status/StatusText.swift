@@ -14,7 +14,7 @@ struct StatusText {
             ("turn", turn), ("write lock", writeLock),
         ]
         lines += facts.compactMap { name, value in value.map { "  \(name.padded(to: 14)) \($0)" } }
-        lines += [""] + participants
+        if !participants.isEmpty { lines += [""] + participants }
         if !status.unknowns.isEmpty {
             lines += ["", "  Not known:"] + status.unknowns.map { "  - \($0)" }
         }
