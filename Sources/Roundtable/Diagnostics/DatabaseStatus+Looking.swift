@@ -112,7 +112,7 @@ extension DatabaseStatus {
             )
         } else if (files.wal ?? 0) > 0 {
             unknowns.append(
-                "How many frames the WAL holds: no process has the database open, so nobody keeps the -shm file in order."
+                "How many frames the WAL holds: no process has the database open and keeps the -shm file in order."
             )
         } else {
             wal = WAL(committedFrames: 0, backfilledFrames: 0)
@@ -126,7 +126,7 @@ extension DatabaseStatus {
             return "the database is locked."
         case .SQLITE_READONLY where files.rollbackJournal != nil,
             .SQLITE_CANTOPEN where files.rollbackJournal != nil:
-            return "a transaction was cut short, and waits in the -journal file to be undone by the next process that writes."
+            return "a transaction was cut short, and waits in the -journal file to be undone by the next writer."
         default:
             return "\(error.message ?? "unknown error") (\(error.extendedResultCode))."
         }
@@ -145,7 +145,8 @@ extension DatabaseStatus.SchemaVersion {
         tableCount =
             try Int.fetchOne(
                 db,
-                sql: "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+                sql:
+                    "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
             ) ?? 0
         appliedMigrations =
             try db.tableExists("grdb_migrations")

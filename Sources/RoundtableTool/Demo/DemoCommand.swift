@@ -79,7 +79,8 @@ struct DemoCommand: AsyncParsableCommand {
         for (command, isDone) in [("open", \DemoFleet.Member.isReady), ("go \(seconds)", \.hasOpened)] {
             guard try await fleet.wait(until: clock.now + Self.startTime, { $0[keyPath: isDone] }) else {
                 let late = fleet.members.filter { !$0[keyPath: isDone] }.map { "'\($0.player.name)' (pid \($0.pid))" }
-                throw ToolError("after \(Self.startTime.components.seconds) s, not ready yet: \(late.joined(separator: ", "))")
+                let time = Self.startTime.components.seconds
+                throw ToolError("not ready after \(time) s: \(late.joined(separator: ", "))")
             }
             fleet.tell(command)
         }

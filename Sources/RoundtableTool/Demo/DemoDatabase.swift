@@ -27,9 +27,8 @@ enum DemoDatabase {
 
     /// What is in the database after the demo; nil when there is none.
     static func inspect(_ url: URL) throws -> Findings? {
-        guard case .available(let database) = try SharedDatabase.openReadOnly(at: url, schema: schema, as: "demo") else {
-            return nil
-        }
+        let answer = try SharedDatabase.openReadOnly(at: url, schema: schema, as: "demo")
+        guard case .available(let database) = answer else { return nil }
         defer { try? database.close() }
         return try database.read { db in
             let counts = try Row.fetchAll(db, sql: "SELECT author, COUNT(*) AS count FROM entry GROUP BY author")
@@ -49,7 +48,7 @@ enum DemoDatabase {
         let status = try SharedDatabase.status(ofDatabaseAt: url)
         if let schema = status.schema, schema.tableCount == 0 { return 0 }
         guard status.schema?.appliedMigrations == [migration], let findings = try inspect(url) else {
-            throw ToolError("\(url.path): there is a database already, and not the demo's. Give --at a path of its own.")
+            throw ToolError("\(url.path): this is a database, and not the demo's. Give --at another path.")
         }
         return findings.rows
     }

@@ -103,9 +103,11 @@ final class DemoFleet: Sendable {
     }
 
     /// Waits until `condition` holds for all members; false when `deadline` passes.
-    func wait(until deadline: ContinuousClock.Instant, _ condition: (Member) -> Bool, _ tick: () -> Void = {}) async throws
-        -> Bool
-    {
+    func wait(
+        until deadline: ContinuousClock.Instant,
+        _ condition: (Member) -> Bool,
+        _ tick: () -> Void = {}
+    ) async throws -> Bool {
         while true {
             let now = members
             tick()

@@ -37,7 +37,8 @@ struct DemoScreen {
             let bar = String(repeating: "█", count: width) + String(repeating: "░", count: isWriter ? 24 - width : 0)
             let rate = elapsed > 0 ? Int(Double(count) / elapsed) : 0
             let work = "\(count.grouped.padded(to: 9, .right)) \(isWriter ? "commits" : "reads  ")"
-            return "  \(member.player.name.padded(to: 16)) \(bar.padded(to: 24)) \(work) \(condition(member, rate: rate))"
+            let columns = [member.player.name.padded(to: 16), bar.padded(to: 24), work, condition(member, rate: rate)]
+            return "  " + columns.joined(separator: " ")
         }
     }
 

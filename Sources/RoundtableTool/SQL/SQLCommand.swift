@@ -21,9 +21,9 @@ struct SQLCommand: ParsableCommand {
             With --json, each row is one JSON object on a line of its own, ready for jq. A BLOB is {"base64": "…"}.
 
             Examples:
-              roundtable sql app.sqlite "SELECT * FROM player"
-              roundtable sql app.sqlite "INSERT INTO player (name, score) VALUES (?, ?)" --param Arthur --param 42
-              roundtable sql app.sqlite "SELECT name FROM player WHERE id = :id" --param :id=1 --json | jq -r .name
+              roundtable sql app.db "SELECT * FROM player"
+              roundtable sql app.db "INSERT INTO player VALUES (?, ?)" --param Arthur --param 7
+              roundtable sql app.db "SELECT * FROM player" --json | jq -r .name
             """
     )
 

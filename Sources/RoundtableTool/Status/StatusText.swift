@@ -42,7 +42,7 @@ struct StatusText {
         guard let schema = status.schema else { return nil }
         var parts = [Self.count(schema.tableCount, "table"), "user_version \(schema.userVersion)"]
         if let migrations = schema.appliedMigrations {
-            let last = migrations.last.map { ", the last is '\($0)'" } ?? ""
+            let last = migrations.last.map { ", last '\($0)'" } ?? ""
             parts.append(Self.count(migrations.count, "migration") + last)
         }
         return parts.joined(separator: " · ")
@@ -91,13 +91,21 @@ struct StatusText {
         table.rows = status.participants.map { participant in
             [
                 "\(participant.pid)", participant.author,
-                participant.role == .readOnly ? "reads" : participant.role == .readWrite ? "reads, writes" : "?",
+                Self.role(participant),
                 Self.condition(participant),
                 participant.waiting.map(Self.time) ?? "–", participant.writing.map(Self.time) ?? "–",
                 participant.turnsTaken.grouped, Self.time(participant.longestWait),
             ]
         }
         return table.lines
+    }
+
+    private static func role(_ participant: DatabaseStatus.Participant) -> String {
+        switch participant.role {
+        case .readWrite: "writer"
+        case .readOnly: "reader"
+        case .unknown: "?"
+        }
     }
 
     private static func condition(_ participant: DatabaseStatus.Participant) -> String {
