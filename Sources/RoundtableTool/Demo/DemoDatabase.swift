@@ -44,7 +44,12 @@ enum DemoDatabase {
     ///
     /// - throws: `ToolError` when the file is something else: the demo writes into no database but its own.
     static func rowsBefore(_ url: URL) throws -> Int {
-        guard FileManager.default.fileExists(atPath: url.path) else { return 0 }
+        do {
+            // Tells of a missing folder, too.
+            _ = try Onlooker(url)
+        } catch SharedDatabaseError.notAFile(_, Onlooker.noSuchFile) {
+            return 0
+        }
         let status = try SharedDatabase.status(ofDatabaseAt: url)
         if let schema = status.schema, schema.tableCount == 0 { return 0 }
         guard status.schema?.appliedMigrations == [migration], let findings = try inspect(url) else {
