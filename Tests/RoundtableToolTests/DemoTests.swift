@@ -67,18 +67,19 @@ import Testing
     @Test(arguments: [SIGINT, SIGTERM])
     func `A signal ends the demo, its processes and its folder`(signal: Int32) async throws {
         let folder = try Folder()
-        let (output, errors) = (Pipe(), Pipe())
         let process = try Tool.start(
-            ["demo", "--json", "--seconds", "60", "--at", "demo.sqlite"],
+            ["demo", "--json", "--seconds", "60"],
             in: folder.url,
-            output: output,
-            errors: errors
+            output: Pipe(),
+            errors: Pipe()
         )
-        let child = try await participant("app", in: folder)
+        let database = "roundtable-demo-\(process.processIdentifier)/demo.sqlite"
+        let child = try await participant("app", in: folder, database)
         #expect(kill(process.processIdentifier, signal) == 0)
         process.waitUntilExit()
         #expect(process.terminationStatus == 128 + signal)
-        #expect(kill(child, 0) == -1, "the process of the app is still there")
+        #expect(!Self.isRunning(child), "the process of the app is still there")
+        #expect(try folder.contents == [:])
     }
 
     @Test func `When the demo is killed, its processes end by themselves`() async throws {
@@ -108,10 +109,14 @@ import Testing
     }
 
     /// The pid of a participant of the demo that has begun to write.
-    private func participant(_ name: String, in folder: Folder) async throws -> Int32 {
+    private func participant(
+        _ name: String,
+        in folder: Folder,
+        _ database: String = "demo.sqlite"
+    ) async throws -> Int32 {
         var pid: Int32?
         try await eventually("'\(name)' writes") {
-            let status = try Tool.run("status", "--json", "demo.sqlite", in: folder)
+            let status = try Tool.run("status", "--json", database, in: folder)
             let member = Self.participants(status).first { $0["author"] as? String == name }
             guard let member, member["turns_taken"] as? Int ?? 0 > 0 else { return false }
             pid = (member["pid"] as? Int).map(Int32.init)

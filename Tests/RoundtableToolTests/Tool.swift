@@ -26,7 +26,7 @@ struct Tool {
         }
     }
 
-    /// Starts the program with these arguments in `folder`.
+    /// Starts the program with these arguments in `folder`, which it also takes for temporary files.
     static func start(
         _ arguments: [String],
         in folder: URL,
@@ -39,6 +39,7 @@ struct Tool {
         process.executableURL = try program ?? url
         process.arguments = arguments
         process.currentDirectoryURL = folder
+        process.environment = ProcessInfo.processInfo.environment.merging(["TMPDIR": folder.path]) { $1 }
         process.standardInput = input ?? FileHandle.nullDevice
         process.standardOutput = output
         process.standardError = errors
