@@ -45,13 +45,15 @@ final class DemoFleet: Sendable {
             let (input, output) = (Pipe(), Pipe())
             process.standardInput = input
             process.standardOutput = output
-            try state.withLock { state in
-                guard !state.isStopped else { return }
+            let isStarted = try state.withLock { state in
+                if state.isStopped { return false }
                 try process.run()
                 state.processes.append(process)
                 state.inputs.append(input.fileHandleForWriting)
                 state.members[index].pid = process.processIdentifier
+                return true
             }
+            guard isStarted else { return }
             let reading = output.fileHandleForReading
             Thread.detachNewThread { [self] in listen(to: reading, index) }
         }
