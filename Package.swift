@@ -28,12 +28,15 @@ let package = Package(
             name: "RoundtableTool",
             dependencies: [
                 "Roundtable",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
         ),
         .executableTarget(name: "roundtable-peer", dependencies: ["Roundtable", "RoundtableTestKit"]),
         .testTarget(name: "RoundtableKernelTests", dependencies: ["RoundtableKernel"]),
         .testTarget(name: "RoundtableTests", dependencies: ["Roundtable"]),
+        .testTarget(name: "RoundtableToolTests", dependencies: ["RoundtableTool", "Roundtable"]),
         .testTarget(
             name: "RoundtableProcessTests",
             dependencies: ["Roundtable", "RoundtableTestKit", "roundtable-peer"]

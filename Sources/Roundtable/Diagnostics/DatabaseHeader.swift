@@ -1,0 +1,58 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+
+/// The first bytes of a database file (<https://www.sqlite.org/fileformat2.html#the_database_header>), read without
+/// taking a lock and without creating a `-wal` or `-shm` file.
+package struct DatabaseHeader: Equatable, Sendable {
+    package let isWAL: Bool
+    package let pageSize: Int
+    package let userVersion: Int
+
+    static let size = 100
+
+    /// Reads the header through SQLite's own file object: opening the file ourselves would drop the locks of a connection
+    /// that this process has to it (rule G5).
+    ///
+    /// - returns: nil for an empty file, which is an empty database.
+    /// - throws: `DatabaseError`: `SQLITE_NOTADB`, `SQLITE_CANTOPEN`, `SQLITE_IOERR`.
+    package init?(databasePath path: String) throws {
+        guard FileManager.default.isReadableFile(atPath: path) else {
+            throw DatabaseError(
+                resultCode: .SQLITE_CANTOPEN,
+                message: "\(path): permission denied. Reading needs the permission to read the file."
+            )
+        }
+        var connection: OpaquePointer?
+        defer { sqlite3_close_v2(connection) }
+        let flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
+        let code = sqlite3_open_v2(Onlooker.uri(path, "immutable=1"), &connection, flags, nil)
+        var file: UnsafeMutablePointer<sqlite3_file>?
+        guard code == SQLITE_OK,
+            sqlite3_file_control(connection, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK,
+            let file, let read = file.pointee.pMethods?.pointee.xRead
+        else { throw DatabaseError(resultCode: ResultCode(rawValue: code)).naming(path) }
+
+        var bytes = [UInt8](repeating: 0, count: Self.size)
+        // What lies past the end of the file is read as zeros, and reported as SHORT_READ.
+        let result = ResultCode(rawValue: read(file, &bytes, Int32(Self.size), 0))
+        guard result == .SQLITE_OK || result == .SQLITE_IOERR_SHORT_READ else {
+            throw DatabaseError(resultCode: result).naming(path)
+        }
+        if result == .SQLITE_IOERR_SHORT_READ, bytes.allSatisfy({ $0 == 0 }) { return nil }
+        guard let header = DatabaseHeader(bytes) else {
+            throw DatabaseError(resultCode: .SQLITE_NOTADB).naming(path)
+        }
+        self = header
+    }
+
+    /// - returns: nil when these are not the first bytes of a database.
+    init?(_ bytes: [UInt8]) {
+        guard bytes.count >= Self.size, bytes.starts(with: Array("SQLite format 3\0".utf8)) else { return nil }
+        func number(_ range: Range<Int>) -> Int { bytes[range].reduce(0) { $0 << 8 | Int($1) } }
+        let size = number(16..<18)
+        pageSize = size == 1 ? 65536 : size
+        isWAL = bytes[18] == 2
+        userVersion = Int(Int32(truncatingIfNeeded: number(60..<64)))
+    }
+}

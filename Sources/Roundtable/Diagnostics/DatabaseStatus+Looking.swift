@@ -1,0 +1,205 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+import RoundtableKernel
+
+extension SharedDatabase {
+    /// Looks at a database from outside: who shares it, who writes, who waits, and what state its files are in.
+    ///
+    /// Takes no part: it creates and changes no file, takes no place in the control block and no turn. It works on any
+    /// SQLite database, shared through Roundtable or not, and also in a process that has the database open.
+    ///
+    /// - throws: ``SharedDatabaseError`` when there is no such file, or it cannot be a database; `DatabaseError` with
+    ///   `SQLITE_NOTADB` or `SQLITE_CANTOPEN`. What else cannot be found out is in ``DatabaseStatus/unknowns``.
+    public static func status(ofDatabaseAt url: URL) throws -> DatabaseStatus {
+        let onlooker = try Onlooker(url)
+        var status = DatabaseStatus(
+            path: onlooker.path,
+            sqliteVersion: String(cString: sqlite3_libversion()),
+            journalMode: onlooker.header?.isWAL == true ? .wal : .rollback,
+            pageSize: onlooker.header?.pageSize,
+            files: DatabaseStatus.Files(
+                database: onlooker.size,
+                wal: onlooker.companions.wal,
+                walIndex: onlooker.companions.walIndex,
+                rollbackJournal: onlooker.companions.rollbackJournal
+            ),
+            wal: nil,
+            schema: nil,
+            controlBlock: DatabaseStatus.ControlBlockStatus(
+                path: ControlBlock.path(forDatabaseAt: onlooker.path),
+                state: .absent
+            ),
+            participants: [],
+            writeLock: nil,
+            unknowns: []
+        )
+        // Participants and lock first: reading the database may have to wait for the one who holds it.
+        status.lookAtControlBlock()
+        status.lookAtWriteLock()
+        status.lookIntoDatabase(onlooker)
+        return status
+    }
+}
+
+extension DatabaseStatus {
+    fileprivate mutating func lookAtControlBlock() {
+        do {
+            let block = try ControlBlock.open(at: controlBlock.path, writable: false)
+            controlBlock.state = .usable
+            controlBlock.layoutVersion = Int(Layout.version)
+            participants = block.participants().map(Participant.init)
+        } catch {
+            controlBlock.problem = error.description
+            switch error {
+            case .absent:
+                controlBlock.state = .absent
+                return
+            case .otherVersion(let version):
+                controlBlock.state = .otherVersion
+                controlBlock.layoutVersion = Int(version)
+            case .damaged, .full: controlBlock.state = .damaged
+            case .system: controlBlock.state = .unreadable
+            }
+            unknowns.append("Who takes part: \(error).")
+        }
+    }
+
+    fileprivate mutating func lookAtWriteLock() {
+        writeLock = Self.writer(ofDatabaseAt: path, among: participants)
+        #if !os(Linux)
+            if writeLock == nil { unknowns.append("Who holds SQLite's write lock: this system lists no locks.") }
+        #endif
+    }
+
+    /// Who holds the write lock, by the system's list of locks, or else by what participants say of themselves.
+    package static func writer(ofDatabaseAt path: String, among participants: [Participant]) -> Writer? {
+        guard let pid = SystemLocks.writer(databasePath: path) else {
+            #if os(Linux)
+                return nil
+            #else
+                return participants.filter { $0.writing != nil && $0.liveness != .dead }
+                    .max { $0.writing ?? 0 < $1.writing ?? 0 }
+                    .map { Writer(pid: $0.pid, name: $0.author, isParticipant: true) }
+            #endif
+        }
+        let own = participants.filter { $0.pid == pid && $0.liveness != .dead }
+        if let participant = own.first(where: { $0.writing != nil }) ?? own.first {
+            return Writer(pid: pid, name: participant.author, isParticipant: true)
+        }
+        return Writer(pid: pid, name: ProcessTable.name(pid), isParticipant: false)
+    }
+
+    fileprivate mutating func lookIntoDatabase(_ onlooker: Onlooker) {
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(0.25)
+        do {
+            let queue = try onlooker.connection(configuration)
+            (schema, wal) = try queue.read { db in
+                (try SchemaVersion(db), onlooker.frames(db).map(WAL.init))
+            }
+            try queue.close()
+        } catch {
+            unknowns.append("The schema: \(Self.reason(error, files))")
+        }
+        guard journalMode == .wal, wal == nil else { return }
+        if onlooker.missesWAL {
+            unknowns.append(
+                """
+                The WAL: it holds \(files.wal ?? 0) bytes and there is no -shm file, as after a crash. What is shown is \
+                the state before it; the next process that opens the database recovers it.
+                """
+            )
+        } else if (files.wal ?? 0) > 0 {
+            unknowns.append(
+                "How many frames the WAL holds: no process has the database open and keeps the -shm file in order."
+            )
+        } else {
+            wal = WAL(committedFrames: 0, backfilledFrames: 0)
+        }
+    }
+
+    private static func reason(_ error: any Error, _ files: Files) -> String {
+        guard let error = error as? DatabaseError else { return "\(error)." }
+        switch error.resultCode {
+        case .SQLITE_BUSY:
+            return "the database is locked."
+        case .SQLITE_READONLY where files.rollbackJournal != nil,
+            .SQLITE_CANTOPEN where files.rollbackJournal != nil:
+            return "a transaction was cut short, and waits in the -journal file to be undone by the next writer."
+        default:
+            return "\(error.message ?? "unknown error") (\(error.extendedResultCode))."
+        }
+    }
+}
+
+extension DatabaseStatus.WAL {
+    init(_ frames: WalIndex.Frames) {
+        self.init(committedFrames: frames.committed, backfilledFrames: frames.backfilled)
+    }
+}
+
+extension DatabaseStatus.SchemaVersion {
+    init(_ db: Database) throws {
+        userVersion = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        tableCount =
+            try Int.fetchOne(
+                db,
+                sql:
+                    "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+            ) ?? 0
+        appliedMigrations =
+            try db.tableExists("grdb_migrations")
+            ? String.fetchAll(db, sql: "SELECT identifier FROM grdb_migrations ORDER BY rowid") : nil
+    }
+}
+
+extension DatabaseStatus.Participant {
+    init(_ snapshot: ParticipantSnapshot) {
+        self.init(
+            pid: snapshot.pid,
+            author: snapshot.author,
+            role: Role(snapshot.role),
+            state: State(snapshot.state),
+            liveness: Liveness(snapshot.liveness),
+            hasTurn: snapshot.hasTurn,
+            waiting: snapshot.waiting.map { TimeInterval($0) / 1e9 },
+            writing: snapshot.writing.map { TimeInterval($0) / 1e9 },
+            callSite: snapshot.callSite,
+            turnsTaken: Int(clamping: snapshot.turnsTaken),
+            longestWait: TimeInterval(snapshot.longestWait) / 1e9,
+            joinedAt: Date(timeIntervalSince1970: TimeInterval(snapshot.joinedAt))
+        )
+    }
+}
+
+extension DatabaseStatus.Participant.Role {
+    fileprivate init(_ role: ParticipantTraits.Role) {
+        switch role {
+        case .unknown: self = .unknown
+        case .readWrite: self = .readWrite
+        case .readOnly: self = .readOnly
+        }
+    }
+}
+
+extension DatabaseStatus.Participant.State {
+    fileprivate init(_ state: ParticipantTraits.State) {
+        switch state {
+        case .joining: self = .joining
+        case .present: self = .present
+        case .settingUp: self = .settingUp
+        }
+    }
+}
+
+extension DatabaseStatus.Participant.Liveness {
+    fileprivate init(_ liveness: Liveness) {
+        switch liveness {
+        case .alive: self = .alive
+        case .stopped: self = .stopped
+        case .dead: self = .dead
+        case .unknown: self = .unknown
+        }
+    }
+}

@@ -1,0 +1,180 @@
+import Foundation
+
+/// What can be seen of a shared database from outside, at one moment.
+///
+/// It encodes as JSON with the keys listed here; times are seconds, sizes bytes.
+public struct DatabaseStatus: Codable, Sendable, Equatable {
+    /// The path of the database file, with symbolic links resolved.
+    public var path: String
+    /// The version of the SQLite library that looked: <https://www.sqlite.org/c3ref/libversion.html>.
+    public var sqliteVersion: String
+    public var journalMode: JournalMode
+    /// nil for an empty file.
+    public var pageSize: Int?
+    public var files: Files
+    /// nil in rollback-journal mode, and where ``unknowns`` says why.
+    public var wal: WAL?
+    /// nil where ``unknowns`` says why.
+    public var schema: SchemaVersion?
+    public var controlBlock: ControlBlockStatus
+    /// All participants, those included that died and that nobody has cleared yet.
+    public var participants: [Participant]
+    /// Who holds SQLite's write lock; nil when nobody does, or where ``unknowns`` says why.
+    public var writeLock: Writer?
+    /// What could not be found out, and why, in plain words.
+    public var unknowns: [String]
+
+    /// Who has the turn: the one that writes next, or now.
+    public var turnHolder: Participant? { participants.first(where: \.hasTurn) }
+
+    enum CodingKeys: String, CodingKey {
+        case path, files, wal, schema, participants, unknowns
+        case sqliteVersion = "sqlite_version"
+        case journalMode = "journal_mode"
+        case pageSize = "page_size"
+        case controlBlock = "control_block"
+        case writeLock = "write_lock"
+    }
+}
+
+extension DatabaseStatus {
+    /// <https://www.sqlite.org/wal.html>. The file tells these two apart; the kinds of rollback journal are a
+    /// connection's own.
+    public enum JournalMode: String, Codable, Sendable {
+        case wal
+        case rollback
+    }
+
+    /// Sizes in bytes; nil where there is no such file.
+    public struct Files: Codable, Sendable, Equatable {
+        public var database: Int
+        public var wal: Int?
+        public var walIndex: Int?
+        public var rollbackJournal: Int?
+
+        enum CodingKeys: String, CodingKey {
+            case database, wal
+            case walIndex = "wal_index"
+            case rollbackJournal = "rollback_journal"
+        }
+    }
+
+    /// Frames of the WAL: <https://www.sqlite.org/walformat.html>.
+    public struct WAL: Codable, Sendable, Equatable {
+        /// Those of committed transactions.
+        public var committedFrames: Int
+        /// Those of them that a checkpoint has copied into the database file.
+        public var backfilledFrames: Int
+
+        enum CodingKeys: String, CodingKey {
+            case committedFrames = "committed_frames"
+            case backfilledFrames = "backfilled_frames"
+        }
+    }
+
+    public struct SchemaVersion: Codable, Sendable, Equatable {
+        /// [`PRAGMA user_version`](https://www.sqlite.org/pragma.html#pragma_user_version).
+        public var userVersion: Int
+        /// The migrations that GRDB recorded, in the order they ran; nil when no `DatabaseMigrator` was ever here.
+        public var appliedMigrations: [String]?
+        /// How many tables there are, virtual ones included, SQLite's own excluded.
+        public var tableCount: Int
+
+        enum CodingKeys: String, CodingKey {
+            case userVersion = "user_version"
+            case appliedMigrations = "applied_migrations"
+            case tableCount = "table_count"
+        }
+    }
+
+    public struct ControlBlockStatus: Codable, Sendable, Equatable {
+        public enum State: String, Codable, Sendable {
+            case usable
+            case absent
+            /// A Roundtable with another layout made it.
+            case otherVersion = "other_version"
+            case damaged
+            /// The system refuses: ``problem`` says why.
+            case unreadable
+        }
+
+        public var path: String
+        public var state: State
+        /// nil when there is none, or it is damaged.
+        public var layoutVersion: Int?
+        /// Why it cannot be used; nil when it can. Without it, participants rely on SQLite's locks alone.
+        public var problem: String?
+
+        enum CodingKeys: String, CodingKey {
+            case path, state, problem
+            case layoutVersion = "layout_version"
+        }
+    }
+
+    /// One open `SharedDatabase` in one process.
+    public struct Participant: Codable, Sendable, Equatable {
+        public enum Role: String, Codable, Sendable {
+            case readWrite = "read_write"
+            case readOnly = "read_only"
+            case unknown
+        }
+
+        public enum State: String, Codable, Sendable {
+            /// It is taking its place.
+            case joining
+            case present
+            /// It is creating or migrating the database, or waits to.
+            case settingUp = "setting_up"
+        }
+
+        public enum Liveness: String, Codable, Sendable {
+            case alive
+            /// By a signal, a debugger, or the system.
+            case stopped
+            case dead
+            /// The system does not tell: another container, for example.
+            case unknown
+        }
+
+        public var pid: Int32
+        public var author: String
+        public var role: Role
+        public var state: State
+        public var liveness: Liveness
+        public var hasTurn: Bool
+        /// How long it has been waiting for its turn; nil when it is not waiting.
+        public var waiting: TimeInterval?
+        /// How long it has been writing; nil when it is not writing.
+        public var writing: TimeInterval?
+        /// Where in the code it last began to write; nil when it never did, or did not tell.
+        public var callSite: String?
+        public var turnsTaken: Int
+        public var longestWait: TimeInterval
+        public var joinedAt: Date
+
+        enum CodingKeys: String, CodingKey {
+            case pid, author, role, state, liveness
+            case hasTurn = "has_turn"
+            case waiting = "waiting_s"
+            case writing = "writing_s"
+            case callSite = "call_site"
+            case turnsTaken = "turns_taken"
+            case longestWait = "longest_wait_s"
+            case joinedAt = "joined_at"
+        }
+    }
+
+    /// Who holds SQLite's write lock.
+    public struct Writer: Codable, Sendable, Equatable {
+        public var pid: Int32
+        /// The author of a participant, the program of a stranger; nil when the system does not tell.
+        public var name: String?
+        /// Whether it is a participant. Strangers, such as the `sqlite3` shell, do not take turns.
+        public var isParticipant: Bool
+
+        enum CodingKeys: String, CodingKey {
+            case pid, name
+            case isParticipant = "is_participant"
+        }
+    }
+}

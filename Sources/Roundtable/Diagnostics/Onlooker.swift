@@ -1,0 +1,104 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+import RoundtableKernel
+
+/// How to look into a database without leaving a trace: no file is created or changed, no turn taken, no recovery done.
+///
+/// SQLite's read-only connections do create `-wal` and `-shm` where they are missing, and rebuild a `-shm` that nobody
+/// uses; which URI keeps it from that depends on what is there.
+package struct Onlooker: Sendable {
+    package enum Manner: Equatable, Sendable {
+        /// Rollback journal: a read-only connection creates nothing.
+        case rollback
+        /// WAL, with its companion files: their `-shm` is mapped read-only
+        /// (<https://www.sqlite.org/walformat.html#recovery>, `readonly_shm`).
+        case wal
+        /// WAL, and no `-wal` or no `-shm`: nobody has it open. The database file alone is read, without locks.
+        case still
+    }
+
+    /// Sizes in bytes; nil where there is no file.
+    package struct CompanionFiles: Equatable, Sendable {
+        package var wal: Int?
+        package var walIndex: Int?
+        package var rollbackJournal: Int?
+    }
+
+    package static let noSuchFile = "there is no such file"
+
+    package let path: String
+    package let size: Int
+    /// nil for an empty file.
+    package let header: DatabaseHeader?
+    package let companions: CompanionFiles
+
+    /// - throws: ``SharedDatabaseError/notAFile(path:reason:)`` also for a file that does not exist; `DatabaseError`.
+    package init(_ url: URL) throws {
+        let file = try DatabaseFile(url)
+        guard let size = file.size else {
+            throw SharedDatabaseError.notAFile(path: url.path, reason: Self.noSuchFile)
+        }
+        func companion(_ suffix: String) throws -> Int? {
+            try System.status(ofFileAt: file.path + suffix).map { Int($0.st_size) }
+        }
+        path = file.path
+        self.size = size
+        header = try DatabaseHeader(databasePath: file.path)
+        companions = CompanionFiles(
+            wal: try companion("-wal"),
+            walIndex: try companion("-shm"),
+            rollbackJournal: try companion("-journal")
+        )
+    }
+
+    package var manner: Manner {
+        guard header?.isWAL == true else { return .rollback }
+        return companions.wal != nil && companions.walIndex != nil ? .wal : .still
+    }
+
+    /// Whether the `-wal` file has frames that a connection in this manner does not see.
+    package var missesWAL: Bool { manner == .still && (companions.wal ?? 0) > 0 }
+
+    package func connection(_ configuration: Configuration = Configuration()) throws -> DatabaseQueue {
+        var configuration = configuration
+        configuration.readonly = true
+        let parameters =
+            switch manner {
+            case .rollback: "mode=ro"
+            case .wal: "mode=ro&readonly_shm=1"
+            case .still: "immutable=1"
+            }
+        return try DatabaseQueue(path: Self.uri(path, parameters), configuration: configuration)
+    }
+
+    /// <https://www.sqlite.org/uri.html>
+    static func uri(_ path: String, _ parameters: String) -> String {
+        let allowed = CharacterSet(charactersIn: "/-._~").union(.alphanumerics)
+        return "file:\(path.addingPercentEncoding(withAllowedCharacters: allowed) ?? path)?\(parameters)"
+    }
+}
+
+extension Onlooker {
+    /// Frames of the WAL that are committed, and how many of them are in the database file. In a read transaction of
+    /// this onlooker's connection.
+    ///
+    /// - returns: nil while nobody keeps the wal-index in order, or its header is being written.
+    func frames(_ db: Database) -> WalIndex.Frames? {
+        // Mapping the wal-index of a connection that does not use it would create the file.
+        guard manner == .wal else { return nil }
+        var file: UnsafeMutablePointer<sqlite3_file>?
+        let code = sqlite3_file_control(db.sqliteConnection, "main", SQLITE_FCNTL_FILE_POINTER, &file)
+        guard code == SQLITE_OK, let file, let methods = file.pointee.pMethods, methods.pointee.iVersion >= 2,
+            let map = methods.pointee.xShmMap
+        else { return nil }
+        var page: UnsafeMutableRawPointer?
+        // SQLITE_READONLY is how a read-only mapping reports success.
+        let result = withUnsafeMutablePointer(to: &page) { map(file, 0, 32768, 0, $0) }
+        guard result == SQLITE_OK || result == SQLITE_READONLY, let page else { return nil }
+        func number(_ offset: Int) -> UInt32 { page.loadUnaligned(fromByteOffset: offset, as: UInt32.self) }
+        let (committed, copy, backfilled) = (number(16), number(48 + 16), number(96))
+        guard committed == copy, backfilled <= committed else { return nil }
+        return WalIndex.Frames(committed: Int(committed), backfilled: Int(backfilled))
+    }
+}

@@ -1,0 +1,44 @@
+/// Who plays in the demo.
+struct DemoCast: Equatable, Sendable {
+    struct Player: Equatable, Sendable, Codable {
+        enum Role: String, Codable, Sendable {
+            case readWrite = "read_write"
+            case readOnly = "read_only"
+        }
+        let name: String
+        let role: Role
+    }
+
+    static let maximumSize = 100
+
+    private static let writers = [
+        "app", "sync daemon", "share extension", "notifications", "keyboard", "intents", "indexer", "file provider",
+        "mail import", "backup agent", "spell checker", "watch bridge",
+    ]
+
+    let players: [Player]
+
+    var writerCount: Int { players.count { $0.role == .readWrite } }
+
+    /// The first four are an app, a sync daemon, a share extension and a read-only widget; all others write.
+    init(size: Int) {
+        var players: [Player] = []
+        for number in 0..<size {
+            if number == 3 {
+                players.append(Player(name: "widget", role: .readOnly))
+            } else {
+                let index = number > 3 ? number - 1 : number
+                let name = index < Self.writers.count ? Self.writers[index] : "worker \(index - Self.writers.count + 1)"
+                players.append(Player(name: name, role: .readWrite))
+            }
+        }
+        self.players = players
+    }
+}
+
+/// [Jain's index](https://en.wikipedia.org/wiki/Fairness_measure): 1 when all got the same, 1/n when one got all.
+func jainIndex(_ values: [Int]) -> Double {
+    let sum = values.reduce(0.0) { $0 + Double($1) }
+    let squares = values.reduce(0.0) { $0 + Double($1) * Double($1) }
+    return squares == 0 ? 0 : sum * sum / (Double(values.count) * squares)
+}

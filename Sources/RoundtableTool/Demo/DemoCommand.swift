@@ -1,0 +1,164 @@
+import ArgumentParser
+import Dispatch
+import Foundation
+
+struct DemoCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "demo",
+        abstract: "See several processes share one database.",
+        discussion: """
+            Starts an app, a sync daemon, a share extension and a read-only widget, as real processes, all at once, on a \
+            database that does not exist yet. They write one-row transactions as fast as they can. Then counts: did \
+            everyone get an equal share, how long did the unluckiest wait, is every committed row there.
+
+            Exits with 1 when anything is wrong.
+            """
+    )
+
+    @Option(
+        name: .customLong("at"),
+        help: ArgumentHelp("The database file to use, and keep. (default: a temporary one)", valueName: "path"),
+        completion: .file()
+    )
+    var path: String?
+
+    @Option(help: ArgumentHelp("How many processes, from 1 to \(DemoCast.maximumSize).", valueName: "n"))
+    var processes = 4
+
+    @Option(help: ArgumentHelp("For how long.", valueName: "seconds"))
+    var seconds = 5.0
+
+    @Flag(help: "Print one JSON object, and nothing else.")
+    var json = false
+
+    private static let startTime: Duration = .seconds(30)
+    /// How long a process may take to finish after its time: the busy timeout, and some.
+    private static let grace: Duration = .seconds(10)
+
+    func validate() throws {
+        guard (1...DemoCast.maximumSize).contains(processes) else {
+            throw ValidationError("--processes takes a number from 1 to \(DemoCast.maximumSize).")
+        }
+        guard seconds >= 0.1, seconds <= 86_400 else {
+            throw ValidationError("--seconds takes a number from 0.1 to 86400.")
+        }
+    }
+
+    func run() async throws {
+        let stage = try DemoStage(path: path)
+        let fleet = DemoFleet(DemoCast(size: processes))
+        let signals = EndingSignals {
+            fleet.stop()
+            stage.clear()
+        }
+        defer {
+            signals.ignore()
+            fleet.stop()
+            stage.clear()
+        }
+        let report = try await play(fleet, stage)
+        if json {
+            Terminal.write(report.json)
+        } else {
+            Terminal.write(report.text + (path == nil ? "" : "\n" + hints(stage.database.path)))
+        }
+        if !report.isGood {
+            if json { report.problems.forEach(Terminal.complain) }
+            throw ExitCode.failure
+        }
+    }
+
+    private func play(_ fleet: DemoFleet, _ stage: DemoStage) async throws -> DemoReport {
+        let rowsBefore = try DemoDatabase.rowsBefore(stage.database)
+        say("One database, \(processes) process\(processes == 1 ? "" : "es"), \(seconds.formatted()) seconds")
+        say("\(stage.database.path)\n")
+        try fleet.start(databaseAt: stage.database)
+        let clock = ContinuousClock()
+        // All open the database at once, which exists for none of them; all begin to write at once, so that equal shares
+        // are equal.
+        for (command, isDone) in [("open", \DemoFleet.Member.isReady), ("go \(seconds)", \.hasOpened)] {
+            guard try await fleet.wait(until: clock.now + Self.startTime, { $0[keyPath: isDone] }) else {
+                let late = fleet.members.filter { !$0[keyPath: isDone] }.map { "'\($0.player.name)' (pid \($0.pid))" }
+                let time = Self.startTime.components.seconds
+                throw ToolError("not ready after \(time) s: \(late.joined(separator: ", "))")
+            }
+            fleet.tell(command)
+        }
+        var screen = DemoScreen(isInteractive: Terminal.isInteractive)
+        let start = clock.now
+        _ = try await fleet.wait(until: start + .seconds(seconds) + Self.grace, \.hasEnded) {
+            if !json { screen.show(fleet.members) }
+        }
+        if !json { screen.clear() }
+        var members = fleet.members
+        for index in members.indices where !members[index].hasEnded {
+            members[index].failure = "did not finish in time"
+        }
+        fleet.stop()
+        return DemoReport(
+            members: members,
+            rowsBefore: rowsBefore,
+            findings: try DemoDatabase.inspect(stage.database),
+            seconds: seconds
+        )
+    }
+
+    private func say(_ line: String) {
+        if !json { Terminal.write("  \(line)\n") }
+    }
+
+    private func hints(_ path: String) -> String {
+        """
+          roundtable status \(path)
+          roundtable sql \(path) "SELECT author, COUNT(*) FROM entry GROUP BY author"
+
+        """
+    }
+}
+
+/// Where the demo takes place: at the path that was given, or in a temporary folder that goes away.
+struct DemoStage: Sendable {
+    let database: URL
+    private let temporaryFolder: URL?
+
+    init(path: String?) throws {
+        if let path {
+            database = URL(fileURLWithPath: path)
+            temporaryFolder = nil
+        } else {
+            let folder = FileManager.default.temporaryDirectory
+                .appendingPathComponent("roundtable-demo-\(ProcessInfo.processInfo.processIdentifier)")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            database = folder.appendingPathComponent("demo.sqlite")
+            temporaryFolder = folder
+        }
+    }
+
+    func clear() {
+        // A temporary folder that cannot be removed is the system's to clean up.
+        if let temporaryFolder { try? FileManager.default.removeItem(at: temporaryFolder) }
+    }
+}
+
+/// Ctrl-C and its like: cleans up, and ends with the signal's exit code.
+final class EndingSignals: @unchecked Sendable {
+    // @unchecked: the sources are only created and cancelled here, which is safe from any thread.
+    private let sources: [any DispatchSourceSignal]
+
+    init(_ cleanUp: @escaping @Sendable () -> Void) {
+        // Writing to a process that has just died must not end this one.
+        signal(SIGPIPE, SIG_IGN)
+        sources = [SIGINT, SIGTERM, SIGHUP].map { number in
+            signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+            source.setEventHandler {
+                cleanUp()
+                Foundation.exit(128 + number)
+            }
+            source.resume()
+            return source
+        }
+    }
+
+    func ignore() { sources.forEach { $0.cancel() } }
+}

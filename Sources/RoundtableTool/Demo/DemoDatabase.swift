@@ -1,0 +1,60 @@
+import Foundation
+import GRDB
+import Roundtable
+
+/// The database of the demo: a journal that everyone writes to.
+enum DemoDatabase {
+    static let migration = "roundtable-demo-1"
+
+    static var schema: Schema {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration(migration) { db in
+            try db.create(table: "entry") { table in
+                table.autoIncrementedPrimaryKey("id")
+                table.column("author", .text).notNull()
+                table.column("number", .integer).notNull()
+                table.column("at", .datetime).notNull()
+            }
+        }
+        return Schema(migrator)
+    }
+
+    struct Findings {
+        var rows: Int
+        var rowsByAuthor: [String: Int]
+        var integrity: String
+    }
+
+    /// What is in the database after the demo; nil when there is none.
+    static func inspect(_ url: URL) throws -> Findings? {
+        let answer = try SharedDatabase.openReadOnly(at: url, schema: schema, as: "demo")
+        guard case .available(let database) = answer else { return nil }
+        defer { try? database.close() }
+        return try database.read { db in
+            let counts = try Row.fetchAll(db, sql: "SELECT author, COUNT(*) AS count FROM entry GROUP BY author")
+            return Findings(
+                rows: try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM entry") ?? 0,
+                rowsByAuthor: Dictionary(uniqueKeysWithValues: counts.map { ($0["author"], $0["count"]) }),
+                integrity: try String.fetchAll(db, sql: "PRAGMA integrity_check").joined(separator: "; ")
+            )
+        }
+    }
+
+    /// How many rows an earlier demo left.
+    ///
+    /// - throws: `ToolError` when the file is something else: the demo writes into no database but its own.
+    static func rowsBefore(_ url: URL) throws -> Int {
+        do {
+            // Tells of a missing folder, too.
+            _ = try Onlooker(url)
+        } catch SharedDatabaseError.notAFile(_, Onlooker.noSuchFile) {
+            return 0
+        }
+        let status = try SharedDatabase.status(ofDatabaseAt: url)
+        if let schema = status.schema, schema.tableCount == 0 { return 0 }
+        guard status.schema?.appliedMigrations == [migration], let findings = try inspect(url) else {
+            throw ToolError("\(url.path): this is a database, and not the demo's. Give --at another path.")
+        }
+        return findings.rows
+    }
+}

@@ -1,0 +1,59 @@
+import Foundation
+
+/// The lines that are shown while the demo runs: redrawn on a terminal, else appended once a second.
+struct DemoScreen {
+    private let isInteractive: Bool
+    private let start = ContinuousClock.now
+    private var drawn = 0
+    private var lastAppended = 0
+
+    init(isInteractive: Bool) { self.isInteractive = isInteractive }
+
+    mutating func show(_ members: [DemoFleet.Member]) {
+        let elapsed = (ContinuousClock.now - start) / .seconds(1)
+        if isInteractive {
+            Terminal.erase(lines: drawn)
+            let lines = Self.bars(members, elapsed: elapsed)
+            Terminal.write(lines.map { $0 + "\n" }.joined())
+            drawn = lines.count
+        } else if Int(elapsed) > lastAppended {
+            lastAppended = Int(elapsed)
+            Terminal.write(Self.plain(members, second: lastAppended).map { $0 + "\n" }.joined())
+        }
+    }
+
+    /// Makes room for what comes after.
+    mutating func clear() {
+        if isInteractive { Terminal.erase(lines: drawn) }
+        drawn = 0
+    }
+
+    static func bars(_ members: [DemoFleet.Member], elapsed: Double) -> [String] {
+        let most = members.filter { $0.player.role == .readWrite }.compactMap(\.report?.count).max() ?? 0
+        return members.map { member in
+            let count = member.report?.count ?? 0
+            let isWriter = member.player.role == .readWrite
+            let width = isWriter && most > 0 ? count * 24 / most : 0
+            let bar = String(repeating: "█", count: width) + String(repeating: "░", count: isWriter ? 24 - width : 0)
+            let rate = elapsed > 0 ? Int(Double(count) / elapsed) : 0
+            let work = "\(count.grouped.padded(to: 9, .right)) \(isWriter ? "commits" : "reads  ")"
+            let columns = [member.player.name.padded(to: 16), bar.padded(to: 24), work, condition(member, rate: rate)]
+            return "  " + columns.joined(separator: " ")
+        }
+    }
+
+    static func plain(_ members: [DemoFleet.Member], second: Int) -> [String] {
+        members.map { member in
+            let report = member.report ?? PeerReport(phase: .ready)
+            let noun = member.player.role == .readWrite ? "commits" : "reads"
+            let wait = String(format: "%.1f ms", Double(report.longestWait) / 1e6)
+            let count = "\(report.count.grouped.padded(to: 9, .right)) \(noun.padded(to: 7))"
+            return "  \(second) s  \(member.player.name.padded(to: 16)) \(count)  longest wait \(wait)"
+        }
+    }
+
+    private static func condition(_ member: DemoFleet.Member, rate: Int) -> String {
+        if let failure = member.failure { return failure }
+        return member.report.map { _ in "\(rate.grouped.padded(to: 7, .right))/s" } ?? "starting"
+    }
+}

@@ -1,0 +1,43 @@
+import ArgumentParser
+import Foundation
+
+/// The command line, and how its errors look: one line on standard error that says what, where and what next.
+@main
+struct Root: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "roundtable",
+        abstract: "One SQLite database, many processes, and everyone gets a turn.",
+        discussion: """
+            Start with 'roundtable demo': it shows several processes sharing one database. \
+            'roundtable sql' and 'roundtable status' work on any SQLite database, shared or not.
+            """,
+        version: "0.1.0",
+        subcommands: [DemoCommand.self, SQLCommand.self, StatusCommand.self, DemoPeerCommand.self]
+    )
+
+    static func main() async {
+        do {
+            var command = try parseAsRoot()
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            let code = exitCode(for: error)
+            // Help, version, and what has been reported already.
+            if code.isSuccess || error is ExitCode { exit(withError: error) }
+            if code == .validationFailure {
+                let verb = CommandLine.arguments.dropFirst().first { name in
+                    configuration.subcommands.contains { $0.configuration.commandName == name }
+                }
+                let name = ["roundtable", verb].compactMap(\.self).joined(separator: " ")
+                let message = message(for: error)
+                Terminal.complain("\(message)\(message.hasSuffix(".") ? "" : ".") Try '\(name) --help'.")
+            } else {
+                Terminal.complain(ToolError.line(for: error))
+            }
+            Foundation.exit(code.rawValue)
+        }
+    }
+}

@@ -1,0 +1,135 @@
+import Foundation
+import GRDB
+import Roundtable
+
+/// How the tool gets at a database that may be anybody's: reads leave it as it is, writes share it.
+struct DatabaseAccess {
+    let url: URL
+    let author: String
+    let options: SharedDatabase.Options
+
+    // MARK: Reading
+
+    func read(_ run: ScriptRun, _ permission: ScriptRun.Permission) throws -> ScriptRun.Outcome {
+        do {
+            return try readUnexplained(run, permission)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+            throw naming(error)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_READONLY {
+            let isHot = error.extendedResultCode == .SQLITE_READONLY_ROLLBACK
+            if isHot, permission == .readUnlessWriting, run.script.statements.contains(where: \.surelyWrites) {
+                throw ScriptRun.NeedsWriting()
+            }
+            throw isHot ? cutShort : refused
+        }
+    }
+
+    private func readUnexplained(_ run: ScriptRun, _ permission: ScriptRun.Permission) throws -> ScriptRun.Outcome {
+        // A database that nobody has open is read without locks. If somebody opens it meanwhile, what was read may be
+        // torn: it is read again, the ordinary way.
+        for _ in 0..<3 {
+            let onlooker = try Onlooker(url)
+            guard onlooker.header == nil || onlooker.manner == .still && !onlooker.missesWAL else { break }
+            var run = run
+            if onlooker.manner == .still { run.journalMode = "wal" }
+            let result = Result { try onlooker.connection().inDatabase { try run.run($0, permission) } }
+            if try Onlooker(url).sees(sameAs: onlooker) { return try result.get() }
+        }
+        switch try SharedDatabase.openReadOnly(at: url, schema: .unmanaged, as: author, options: options) {
+        case .available(let database):
+            defer { try? database.close() }
+            return try database.unsafeRead { try run.run($0, permission) }
+        case .unavailable:
+            throw SharedDatabaseError.notAFile(path: url.path, reason: Onlooker.noSuchFile)
+        }
+    }
+
+    /// Reads; where there is no file, runs the script on an empty database in memory, to learn whether it wants to write.
+    func readOrRehearse(_ run: ScriptRun) throws -> ScriptRun.Outcome {
+        if FileManager.default.fileExists(atPath: url.path) { return try read(run, .readUnlessWriting) }
+        do {
+            // Tells of a missing folder, too.
+            _ = try Onlooker(url)
+        } catch SharedDatabaseError.notAFile(_, Onlooker.noSuchFile) {
+            // The expected answer.
+        }
+        do {
+            _ = try DatabaseQueue().inDatabase { try run.run($0, .readUnlessWriting) }
+        } catch let error as DatabaseError where error.message?.hasPrefix("no such") != true {
+            throw error
+        } catch is DatabaseError {
+            // It needs a table that is not there, because no file is there.
+        }
+        throw ToolError(
+            "\(url.path): there is no such file. Statements that write, such as CREATE TABLE, would create it."
+        )
+    }
+
+    // MARK: Writing
+
+    /// - parameter notice: told when the database was switched to WAL.
+    func write(_ run: ScriptRun, notice: (String) -> Void) throws -> ScriptRun.Outcome {
+        let header = FileManager.default.fileExists(atPath: url.path) ? try Onlooker(url).header : nil
+        try checkWritable()
+        let database = try SharedDatabase.open(at: url, schema: .unmanaged, as: author, options: options)
+        defer { try? database.close() }
+        if header?.isWAL == false {
+            notice("\(url.path): switched from rollback journal to WAL, which sharing needs.")
+        }
+        return try database.writeWithoutTransaction(file: #fileID, line: #line) { try run.run($0, .readWrite) }
+    }
+
+    /// SQLite would open the file read-only without a word, and fail later.
+    private func checkWritable() throws {
+        let files = FileManager.default
+        let folder = url.deletingLastPathComponent().path
+        if files.fileExists(atPath: url.path), !files.isWritableFile(atPath: url.path) {
+            throw ToolError("\(url.path): permission denied. Writing needs the permission to write the file.")
+        }
+        guard files.isWritableFile(atPath: folder) else {
+            throw ToolError(
+                "\(url.path): permission denied. Writing needs the permission to create files in its folder, \(folder)."
+            )
+        }
+    }
+
+    // MARK: Errors
+
+    private func naming(_ error: DatabaseError) -> any Error {
+        let status = try? SharedDatabase.status(ofDatabaseAt: url)
+        guard let writer = status?.writeLock else { return error }
+        let name = writer.name.map { "'\($0)' " } ?? ""
+        return ToolError(
+            """
+            \(url.path): the database is locked by \(name)(pid \(writer.pid)); waited \
+            \(options.busyTimeout.formattedSeconds). Wait for it to end, or raise --timeout.
+            """
+        )
+    }
+
+    private var cutShort: ToolError {
+        ToolError(
+            """
+            \(url.path): a transaction was cut short, and must be undone before anyone can read. Any statement that writes \
+            does that, such as 'BEGIN IMMEDIATE; COMMIT'.
+            """
+        )
+    }
+
+    private var refused: ToolError {
+        ToolError("\(url.path): opened read-only, and a statement writes. Leave --read-only out to write.")
+    }
+}
+
+extension Onlooker {
+    /// Whether the files are as they were, as far as their sizes tell, and nobody has come.
+    fileprivate func sees(sameAs other: Onlooker) -> Bool {
+        size == other.size && header == other.header && companions == other.companions
+    }
+}
+
+extension Duration {
+    fileprivate var formattedSeconds: String {
+        formatted(.units(allowed: [.seconds, .milliseconds], maximumUnitCount: 1))
+    }
+}

@@ -1,0 +1,121 @@
+import Foundation
+import GRDB
+
+/// The rows that a statement returned.
+struct ResultSet: Equatable, Sendable {
+    var columns: [String]
+    var rows: [[DatabaseValue]]
+}
+
+// MARK: - For people
+
+extension ResultSet {
+    var text: String {
+        let isNumeric = columns.indices.map { index in
+            let values = rows.map { $0[index] }.filter { !$0.isNull }
+            return !values.isEmpty
+                && values.allSatisfy {
+                    switch $0.storage {
+                    case .int64, .double: true
+                    default: false
+                    }
+                }
+        }
+        var table = TextTable(columns: zip(columns, isNumeric).map { ($0.visible, $1 ? .right : .left) })
+        table.rows = rows.map { $0.map(\.visible) }
+        return (table.lines + (rows.isEmpty ? ["(no rows)"] : [])).map { $0 + "\n" }.joined()
+    }
+}
+
+extension DatabaseValue {
+    /// As SQL would write it, except that text stands without quotes unless it could be taken for something else.
+    var visible: String {
+        switch storage {
+        case .null: return "NULL"
+        case .int64(let value): return "\(value)"
+        case .double(let value): return "\(value)"
+        case .string(let text):
+            let visible = text.visible
+            let looksLikeOther = text == "NULL" || text.lowercased().hasPrefix("x'") || text.hasPrefix("'")
+            return looksLikeOther ? "'\(visible)'" : visible
+        case .blob(let data):
+            let limit = 16
+            let hexadecimal = data.prefix(limit).map { String(format: "%02x", $0) }.joined()
+            return data.count <= limit ? "x'\(hexadecimal)'" : "x'\(hexadecimal)…' (\(data.count.grouped) bytes)"
+        }
+    }
+}
+
+extension String {
+    /// Control characters made visible: they would break the columns, or act on the terminal.
+    fileprivate var visible: String {
+        guard unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else { return self }
+        return unicodeScalars.reduce(into: "") { text, scalar in
+            switch scalar {
+            case "\n": text += "\\n"
+            case "\r": text += "\\r"
+            case "\t": text += "\\t"
+            case _ where scalar.properties.generalCategory == .control:
+                text += String(format: "\\u%04x", scalar.value)
+            default: text.unicodeScalars.append(scalar)
+            }
+        }
+    }
+}
+
+// MARK: - For programs
+
+extension ResultSet {
+    /// One JSON object a row and a line, its keys in the order of the columns.
+    var jsonLines: String {
+        let keys = Self.distinct(columns).map(\.json)
+        return rows.map { row in
+            "{" + zip(keys, row).map { "\($0):\($1.json)" }.joined(separator: ",") + "}\n"
+        }.joined()
+    }
+
+    /// A JSON object has one value a key: columns of the same name are numbered.
+    private static func distinct(_ columns: [String]) -> [String] {
+        var seen: Set<String> = []
+        return columns.map { column in
+            var name = column
+            var number = 2
+            while !seen.insert(name).inserted {
+                name = "\(column)_\(number)"
+                number += 1
+            }
+            return name
+        }
+    }
+}
+
+extension DatabaseValue {
+    /// A BLOB is an object with its bytes in Base64. JSON has no infinity: `1e999` is what parsers read as one.
+    fileprivate var json: String {
+        switch storage {
+        case .null: "null"
+        case .int64(let value): "\(value)"
+        case .double(let value): value.isInfinite ? (value < 0 ? "-1e999" : "1e999") : "\(value)"
+        case .string(let text): text.json
+        case .blob(let data): "{\"base64\":\"\(data.base64EncodedString())\"}"
+        }
+    }
+}
+
+extension String {
+    fileprivate var json: String {
+        var text = "\""
+        for scalar in unicodeScalars {
+            switch scalar {
+            case "\"": text += "\\\""
+            case "\\": text += "\\\\"
+            case "\n": text += "\\n"
+            case "\r": text += "\\r"
+            case "\t": text += "\\t"
+            case _ where scalar.value < 0x20: text += String(format: "\\u%04x", scalar.value)
+            default: text.unicodeScalars.append(scalar)
+            }
+        }
+        return text + "\""
+    }
+}

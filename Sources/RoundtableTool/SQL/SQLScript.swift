@@ -1,0 +1,108 @@
+import GRDBSQLite
+
+/// SQL text, cut into statements without compiling them: a later one may need what an earlier one creates.
+struct SQLScript: Equatable {
+    struct Statement: Equatable {
+        let text: String
+        /// The first words and signs, in upper case.
+        let words: [String]
+    }
+
+    let statements: [Statement]
+
+    /// - parameter texts: each may hold several statements.
+    init(_ texts: [String]) {
+        statements = texts.flatMap(Self.split).map { text in
+            Statement(text: text, words: Self.words(of: text, limit: 8))
+        }.filter { !$0.words.isEmpty }
+    }
+
+    /// Whether the statements must not run inside one transaction of ours: they begin or end their own, or SQLite
+    /// refuses to run them in one.
+    var managesTransactions: Bool { statements.contains(where: \.managesTransactions) }
+
+    /// Whether there is a number of changed rows to tell.
+    var changesRows: Bool {
+        statements.contains { ["INSERT", "UPDATE", "DELETE", "REPLACE", "WITH"].contains($0.words.first) }
+    }
+
+    /// `sqlite3_complete` knows where a statement ends: not in strings, comments and triggers.
+    private static func split(_ text: String) -> [String] {
+        var pieces: [String] = []
+        var piece: [UInt8] = []
+        for byte in text.utf8 where byte != 0 {
+            piece.append(byte)
+            guard byte == UInt8(ascii: ";") else { continue }
+            let candidate = String(decoding: piece, as: UTF8.self)
+            if sqlite3_complete(candidate) != 0 {
+                pieces.append(candidate)
+                piece = []
+            }
+        }
+        if !piece.isEmpty { pieces.append(String(decoding: piece, as: UTF8.self)) }
+        return pieces
+    }
+
+    private static func words(of text: String, limit: Int) -> [String] {
+        var words: [String] = []
+        var rest = Substring(text)
+        while words.count < limit, let first = rest.first {
+            if rest.hasPrefix("--") {
+                rest = rest.drop { !$0.isNewline }
+            } else if rest.hasPrefix("/*") {
+                rest = rest.dropFirst(2)
+                while !rest.isEmpty, !rest.hasPrefix("*/") { rest = rest.dropFirst() }
+                rest = rest.dropFirst(2)
+            } else if first.isWhitespace || first == ";" {
+                rest = rest.dropFirst()
+            } else if first.isLetter || first == "_" {
+                let word = rest.prefix { $0.isLetter || $0.isNumber || $0 == "_" }
+                words.append(word.uppercased())
+                rest = rest.dropFirst(word.count)
+            } else {
+                words.append(String(first))
+                rest = rest.dropFirst()
+            }
+        }
+        return words
+    }
+}
+
+extension SQLScript.Statement {
+    /// Pragmas that do nothing, or fail, inside a transaction.
+    private static let pragmasOutsideTransactions: Set<String> = [
+        "FOREIGN_KEYS", "JOURNAL_MODE", "LOCKING_MODE", "SYNCHRONOUS", "TEMP_STORE", "WAL_CHECKPOINT",
+    ]
+
+    var managesTransactions: Bool {
+        switch words.first {
+        case "BEGIN", "COMMIT", "END", "VACUUM", "ATTACH", "DETACH": true
+        case "ROLLBACK": !words.contains("TO")
+        case "PRAGMA": pragma.map(Self.pragmasOutsideTransactions.contains) ?? false
+        default: false
+        }
+    }
+
+    /// Statements that `sqlite3_stmt_readonly` calls writing, and that write nothing: `EXPLAIN INSERT …`, and asking for
+    /// the journal mode.
+    var onlyAsks: Bool {
+        switch words.first {
+        case "EXPLAIN": true
+        default: asksJournalMode
+        }
+    }
+
+    var asksJournalMode: Bool { pragma == "JOURNAL_MODE" && words.last == "JOURNAL_MODE" }
+
+    /// Whether the statement writes for certain, as far as its first word tells.
+    var surelyWrites: Bool {
+        !["SELECT", "VALUES", "WITH", "PRAGMA", "EXPLAIN", "COMMIT", "END", "ROLLBACK"].contains(words.first)
+            && (words.first != "BEGIN" || words.contains("IMMEDIATE") || words.contains("EXCLUSIVE"))
+    }
+
+    /// The name of the pragma, without the schema before it.
+    private var pragma: String? {
+        guard words.first == "PRAGMA", words.count > 1 else { return nil }
+        return words.count > 3 && words[2] == "." ? words[3] : words[1]
+    }
+}

@@ -1,0 +1,55 @@
+import ArgumentParser
+import Foundation
+import Roundtable
+
+struct StatusCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status",
+        abstract: "Show who shares a database, who writes, and who waits.",
+        discussion: """
+            Looks from outside: creates and changes no file, and takes no turn. Works on any SQLite database.
+
+            With --json, prints one JSON object (with --watch: one a line). Times are seconds, sizes bytes; what could not \
+            be found out is in "unknowns".
+            """
+    )
+
+    @Argument(help: "The database file.", completion: .file())
+    var path: String
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    @Option(help: ArgumentHelp("Look again every so many seconds, until Ctrl-C.", valueName: "seconds"))
+    var watch: Double?
+
+    func validate() throws {
+        if let watch, !(watch >= 0.01 && watch <= 1e6) {
+            throw ValidationError("--watch takes a number of seconds, at least 0.01.")
+        }
+    }
+
+    func run() async throws {
+        let url = URL(fileURLWithPath: path)
+        guard let watch else {
+            Terminal.write(try report(SharedDatabase.status(ofDatabaseAt: url)))
+            return
+        }
+        while true {
+            // Looked at before the screen is cleared, so that it does not flicker.
+            let report = try report(SharedDatabase.status(ofDatabaseAt: url))
+            if Terminal.isInteractive, !json { Terminal.clear() }
+            Terminal.write(Terminal.isInteractive || json ? report : report + "\n")
+            try await Task.sleep(for: .seconds(watch))
+        }
+    }
+
+    private func report(_ status: DatabaseStatus) throws -> String {
+        guard json else { return StatusText(status).text }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        if watch == nil { encoder.outputFormatting.insert(.prettyPrinted) }
+        encoder.dateEncodingStrategy = .iso8601
+        return String(decoding: try encoder.encode(status), as: UTF8.self) + "\n"
+    }
+}

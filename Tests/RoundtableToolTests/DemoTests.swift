@@ -1,0 +1,136 @@
+import Foundation
+import Testing
+
+@testable import RoundtableTool
+
+@Suite(.serialized, .timeLimit(.minutes(2))) struct DemoTests {
+    @Test func `Four processes share one database, and everything adds up`() throws {
+        let folder = try Folder()
+        let result = try Tool.run("demo", "--json", "--seconds", "1", "--at", "demo.sqlite", in: folder)
+        #expect(result.code == 0, "\(result.errors)")
+        let report = try JSONDecoder().decode(DemoReport.self, from: Data(result.output.utf8))
+        #expect(report.problems == [])
+        #expect(report.errors == 0)
+        #expect(report.integrity == "ok")
+        #expect(report.rowsExpected == report.rowsFound)
+        #expect(report.participants.map(\.name) == ["app", "sync daemon", "share extension", "widget"])
+        let (writers, readers) = (report.participants.prefix(3), report.participants.suffix(1))
+        #expect(writers.allSatisfy { $0.commits > 0 && $0.role == .readWrite && $0.reads == nil })
+        #expect(readers.allSatisfy { $0.commits == 0 && $0.role == .readOnly && $0.reads ?? 0 > 0 })
+        #expect(report.rowsFound == writers.reduce(0) { $0 + $1.commits })
+        // Others may be using the machine: that turns are taken at all is what must show here.
+        #expect(report.jain > 0.9)
+
+        let count = try Tool.run("sql", "--json", "demo.sqlite", "SELECT COUNT(*) AS n FROM entry", in: folder)
+        #expect(count.output == "{\"n\":\(report.rowsFound)}\n")
+    }
+
+    @Test func `The database of an earlier demo is used again, any other is refused`() throws {
+        let folder = try Folder()
+        for _ in 0..<2 {
+            let result = try Tool.run(
+                ["demo", "--json", "--seconds", "0.2", "--processes", "2", "--at", "demo.sqlite"],
+                in: folder
+            )
+            #expect(result.code == 0, "\(result.errors)")
+        }
+        try Tool.run("sql", "other.sqlite", "CREATE TABLE t(x)", in: folder)
+        let before = try folder.contents
+        let result = try Tool.run("demo", "--at", "other.sqlite", in: folder)
+        #expect(result.code == 1)
+        #expect(result.errors.contains("other.sqlite: this is a database, and not the demo's"))
+        #expect(try folder.contents == before)
+    }
+
+    @Test func `A process that is killed makes the demo fail, and say who it was`() async throws {
+        let folder = try Folder()
+        let (output, errors) = (Pipe(), Pipe())
+        let process = try Tool.start(
+            ["demo", "--json", "--seconds", "3", "--at", "demo.sqlite"],
+            in: folder.url,
+            output: output,
+            errors: errors
+        )
+        defer { process.terminate() }
+        let victim = try await participant("sync daemon", in: folder)
+        #expect(kill(victim, SIGKILL) == 0)
+        let text = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 1)
+        let report = try JSONDecoder().decode(DemoReport.self, from: text)
+        #expect(report.errors == 1)
+        #expect(report.problems == ["'sync daemon' (pid \(victim)): was killed by signal 9"])
+        #expect(report.integrity == "ok")
+        #expect(report.rowsFound >= report.rowsExpected)
+    }
+
+    @Test(arguments: [SIGINT, SIGTERM])
+    func `A signal ends the demo, its processes and its folder`(signal: Int32) async throws {
+        let folder = try Folder()
+        let process = try Tool.start(
+            ["demo", "--json", "--seconds", "60"],
+            in: folder.url,
+            output: Pipe(),
+            errors: Pipe()
+        )
+        let database = "roundtable-demo-\(process.processIdentifier)/demo.sqlite"
+        let child = try await participant("app", in: folder, database)
+        #expect(kill(process.processIdentifier, signal) == 0)
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 128 + signal)
+        #expect(!Self.isRunning(child), "the process of the app is still there")
+        #expect(try folder.contents == [:])
+    }
+
+    @Test func `When the demo is killed, its processes end by themselves`() async throws {
+        let folder = try Folder()
+        let process = try Tool.start(
+            ["demo", "--json", "--seconds", "60", "--at", "demo.sqlite"],
+            in: folder.url,
+            output: Pipe(),
+            errors: Pipe()
+        )
+        let child = try await participant("app", in: folder)
+        kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+        try await eventually("the processes of the demo end") {
+            let status = try Tool.run("status", "--json", "demo.sqlite", in: folder)
+            let pids = Self.participants(status).filter { $0["liveness"] as? String != "dead" }
+            return pids.isEmpty && !Self.isRunning(child)
+        }
+    }
+
+    // MARK: Support
+
+    private static func isRunning(_ pid: Int32) -> Bool { kill(pid, 0) == 0 }
+
+    private static func participants(_ status: Tool.Result) -> [[String: Any]] {
+        status.json?["participants"] as? [[String: Any]] ?? []
+    }
+
+    /// The pid of a participant of the demo that has begun to write.
+    private func participant(
+        _ name: String,
+        in folder: Folder,
+        _ database: String = "demo.sqlite"
+    ) async throws -> Int32 {
+        var pid: Int32?
+        try await eventually("'\(name)' writes") {
+            let status = try Tool.run("status", "--json", database, in: folder)
+            let member = Self.participants(status).first { $0["author"] as? String == name }
+            guard let member, member["turns_taken"] as? Int ?? 0 > 0 else { return false }
+            pid = (member["pid"] as? Int).map(Int32.init)
+            return pid != nil
+        }
+        return try #require(pid)
+    }
+}
+
+/// Waits until `condition` holds, and fails when that takes longer than 20 s.
+func eventually(_ what: String, _ condition: () throws -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(20)
+    while try !condition() {
+        try #require(ContinuousClock.now < deadline, "within 20 s: \(what)")
+        try await Task.sleep(for: .milliseconds(20))
+    }
+}

@@ -1,0 +1,43 @@
+import Testing
+
+@testable import RoundtableTool
+
+@Suite struct SQLScriptTests {
+    private func statements(_ text: String) -> [String] {
+        SQLScript([text]).statements.map { $0.text.trimmingWhitespace }
+    }
+
+    @Test func `Semicolons in strings, comments and triggers end nothing`() {
+        let trigger = "CREATE TRIGGER a AFTER INSERT ON t BEGIN DELETE FROM u; SELECT 1; END;"
+        #expect(statements("SELECT ';'; SELECT \";\" -- ;\n; /* ; */ \(trigger) SELECT 2").count == 4)
+        #expect(statements(trigger) == [trigger])
+    }
+
+    @Test func `Blanks and comments are no statements`() {
+        #expect(statements(" ;; -- nothing\n; /* nothing; */ ; /* open").isEmpty)
+    }
+
+    @Test(arguments: [
+        ("INSERT INTO t VALUES (1); SELECT 1", false), ("BEGIN; SELECT 1; COMMIT", true), ("-- x\n end", true),
+        ("SAVEPOINT a; ROLLBACK TO a; RELEASE a", false), ("ROLLBACK", true), ("VACUUM", true),
+        ("PRAGMA user_version = 1", false), ("pragma main.wal_checkpoint", true), ("PRAGMA foreign_keys = 0", true),
+        ("CREATE TRIGGER a AFTER INSERT ON t BEGIN SELECT 1; END", false),
+    ])
+    func `Transactions of the script's own are noticed`(sql: String, expected: Bool) {
+        #expect(SQLScript([sql]).managesTransactions == expected)
+    }
+
+    @Test(arguments: [
+        ("PRAGMA journal_mode", true), ("PRAGMA main.journal_mode;", true), ("PRAGMA journal_mode = DELETE", false),
+        ("PRAGMA journal_mode(delete)", false), ("EXPLAIN INSERT INTO t VALUES (1)", true), ("SELECT 1", false),
+    ])
+    func `Statements that only ask are told from those that set`(sql: String, expected: Bool) throws {
+        #expect(try #require(SQLScript([sql]).statements.first).onlyAsks == expected)
+    }
+}
+
+extension String {
+    fileprivate var trimmingWhitespace: String {
+        String(drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
+    }
+}

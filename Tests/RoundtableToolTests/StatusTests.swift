@@ -1,0 +1,78 @@
+import Foundation
+import Testing
+
+@Suite(.enabled(if: Shell.isInstalled, "needs the sqlite3 shell")) struct StatusTests {
+    @Test(arguments: [false, true])
+    func `Looking at a database that nobody has open changes nothing`(wal: Bool) throws {
+        let folder = try Folder()
+        try Shell.make("a.db", in: folder, wal: wal)
+        let before = try folder.contents
+        let status = try Tool.run("status", "--json", "a.db", in: folder)
+        #expect(status.code == 0, "\(status.errors)")
+        #expect(status.json?["journal_mode"] as? String == (wal ? "wal" : "rollback"))
+        #expect((status.json?["control_block"] as? [String: Any])?["state"] as? String == "absent")
+        #expect((status.json?["schema"] as? [String: Any])?["table_count"] as? Int == 1)
+        #expect(try Tool.run("status", "a.db", in: folder).code == 0)
+        #expect(try folder.contents == before)
+    }
+
+    @Test(arguments: [false, true])
+    func `A stranger in a write transaction is named`(wal: Bool) throws {
+        let folder = try Folder()
+        try Shell.make("a.db", in: folder, wal: wal)
+        let shell = try Shell(folder, "a.db")
+        try shell.execute("BEGIN IMMEDIATE; INSERT INTO t VALUES (2);")
+        let before = try folder.contents
+        let writer = try Tool.run("status", "--json", "a.db", in: folder).json?["write_lock"] as? [String: Any]
+        #expect(writer?["pid"] as? Int == Int(shell.pid))
+        #expect(writer?["name"] as? String == "sqlite3")
+        #expect(writer?["is_participant"] as? Bool == false)
+        #expect(try folder.contents == before)
+        shell.kill()
+    }
+
+    @Test func `What cannot be found out is said`() throws {
+        let folder = try Folder()
+        try Shell.make("a.db", in: folder, wal: false)
+        let shell = try Shell(folder, "a.db")
+        try shell.execute("BEGIN EXCLUSIVE;")
+        let status = try Tool.run("status", "a.db", in: folder)
+        #expect(status.code == 0)
+        #expect(status.output.contains("The schema: the database is locked."))
+        #expect(status.output.contains("'sqlite3' (pid \(shell.pid)), which does not take turns"))
+        shell.kill()
+    }
+
+    @Test func `A WAL that a crash left behind is left as it is`() throws {
+        let folder = try Folder()
+        try Shell.make("a.db", in: folder, wal: true)
+        let shell = try Shell(folder, "a.db")
+        try shell.execute("INSERT INTO t VALUES (2);")
+        let live = try Tool.run("status", "--json", "a.db", in: folder)
+        #expect((live.json?["wal"] as? [String: Any])?["committed_frames"] as? Int == 1)
+        shell.kill()
+
+        for leftovers in ["-wal and -shm", "-wal"] {
+            if leftovers == "-wal" { try FileManager.default.removeItem(atPath: folder.path("a.db-shm")) }
+            let before = try folder.contents
+            let status = try Tool.run("status", "--json", "a.db", in: folder)
+            #expect(status.code == 0)
+            #expect((status.json?["unknowns"] as? [String])?.count == 1, "\(leftovers): \(status.output)")
+            #expect(try folder.contents == before, "\(leftovers)")
+        }
+        // A read needs the WAL, and sees it.
+        let rows = try Tool.run("sql", "--json", "a.db", "SELECT COUNT(*) AS n FROM t", in: folder)
+        #expect(rows.output == "{\"n\":2}\n")
+    }
+
+    @Test(arguments: [("damaged", "xxxxxxxxxxxx"), ("other_version", "RNDTABLE\u{9}\0\0\0")])
+    func `A control block that cannot be used is named`(state: String, bytes: String) throws {
+        let folder = try Folder()
+        try Tool.run("sql", "a.db", "CREATE TABLE t(x)", in: folder)
+        try Data(bytes.utf8).write(to: folder.url.appendingPathComponent("a.db-coord"))
+        let status = try Tool.run("status", "--json", "a.db", in: folder)
+        #expect(status.code == 0)
+        #expect((status.json?["control_block"] as? [String: Any])?["state"] as? String == state)
+        #expect((status.json?["unknowns"] as? [String])?.contains { $0.hasPrefix("Who takes part") } == true)
+    }
+}
