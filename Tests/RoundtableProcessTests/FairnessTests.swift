@@ -1,0 +1,78 @@
+import Foundation
+import RoundtableKernel
+import RoundtableTestKit
+import Testing
+
+extension ProcessTests {
+    @Suite struct Fairness {
+        /// Turns are shared equally, and nobody waits for long (rules T1–T5).
+        ///
+        /// The bound on the wait is the one that the benchmark proves in a release build. Here it is for all waits but
+        /// the longest one of each process, which may meet a checkpoint or the other programs of the machine; and for
+        /// that one it is doubled.
+        @Test(.timeLimit(.minutes(1)), arguments: [2, 8])
+        func sharesAreEqual(count: Int) throws {
+            try Fleet.run { fleet in
+                let peers = try fleet.spawnOpen(count)
+                let reports = try fleet.writeAtOnce(peers, WriteLoad(seconds: 5))
+                for (peer, report) in zip(peers, reports) { report.expectNoErrors(peer) }
+                let fairness = jainIndex(reports.map(\.commits))
+                let longest = reports.map(\.longestWait).max() ?? 0
+                let secondLongest = reports.map { $0.longestWaits[1] }.max() ?? 0
+                print("\(count) writers: \(reports.map(\.commits)), Jain \(fairness), longest waits \(longest), \(secondLongest) ms")
+                #expect(fairness >= 0.99, "\(reports.map(\.commits))")
+                #expect(longest <= 100)
+                #expect(secondLongest <= 50)
+                try Ledger(of: fleet.database).expectEverything(acknowledgedBy: peers)
+            }
+        }
+
+        /// Beside one who writes long transactions back to back, a short one waits for at most one of them, and for the
+        /// slices of those ahead (rules T3, T4).
+        @Test(.timeLimit(.minutes(1)))
+        func longTransactionsDelayByOne() throws {
+            try Fleet.run { fleet in
+                let peers = try fleet.spawnOpen(4)
+                let long = peers[0]
+                let short = Array(peers[1...])
+                try long.send(.writeLoop(WriteLoad(seconds: 4, transaction: 20)))
+                for peer in short { try peer.send(.writeLoop(WriteLoad(seconds: 4))) }
+                let reports = try peers.map { try $0.report() }
+                for (peer, report) in zip(peers, reports) { report.expectNoErrors(peer) }
+                // One transaction of 20 ms, two slices of 2 ms; two transactions would be 40. The longest wait of each
+                // may also meet a checkpoint.
+                let waits = reports[1...].map { Array($0.longestWaits.prefix(3)) }
+                print("beside a long writer: waits \(waits) ms, commits \(reports.map(\.commits))")
+                for wait in waits {
+                    #expect(wait[0] <= 80)
+                    #expect(wait[2] <= 38)
+                }
+                // The long one is not starved either: about a third of the time is its own.
+                #expect(reports[0].commits >= 50)
+            }
+        }
+
+        /// An interactive writer goes before all background ones, waiting for at most one slice and one transaction; they
+        /// go on (rule T3).
+        @Test(.timeLimit(.minutes(1)))
+        func interactiveGoesFirst() throws {
+            try Fleet.run { fleet in
+                let interactive = try fleet.spawnOpen("interactive", options: PeerOptions(priority: 0))
+                let background = try fleet.spawnOpen(7, options: PeerOptions(priority: 2))
+                for peer in background { try peer.send(.writeLoop(WriteLoad(seconds: 4))) }
+                try interactive.send(.writeLoop(WriteLoad(seconds: 4, think: 5)))
+                let reports = try background.map { try $0.report() }
+                let own = try interactive.report()
+                own.expectNoErrors(interactive)
+                for (peer, report) in zip(background, reports) { report.expectNoErrors(peer) }
+                let commits = reports.map(\.commits)
+                print("interactive: waits \(own.longestWaits) ms, \(own.commits) commits; background \(commits)")
+                // A slice is 2 ms, a transaction in a debug build less than 1; waiting for every other's slice would be
+                // 14. The rest is for a scheduler with eight processes on two cores.
+                #expect(own.longestWait <= 50)
+                #expect(own.longestWaits[4] <= 12)
+                #expect(jainIndex(commits) >= 0.9, "\(commits)")
+            }
+        }
+    }
+}
