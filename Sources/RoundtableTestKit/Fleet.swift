@@ -11,9 +11,9 @@ package final class Fleet {
     private let executable: URL
     private var others: [ChildProcess] = []
 
-    private init(executable: URL?) throws {
+    private init(executable: URL?, inMemory: Bool) throws {
         self.executable = try executable ?? Self.peerExecutable()
-        temporary = try TemporaryFolder()
+        temporary = try TemporaryFolder(inMemory: inMemory)
         folder = temporary.url
         // Peers that run as another user write here too.
         try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder.path)
@@ -24,8 +24,13 @@ package final class Fleet {
     }
 
     /// - parameter executable: `roundtable-peer`, or a program that talks like it; by default the one beside the tests.
-    package static func run<T>(executable: URL? = nil, _ body: (Fleet) throws -> T) throws -> T {
-        let fleet = try Fleet(executable: executable)
+    /// - parameter inMemory: see `TemporaryFolder`.
+    package static func run<T>(
+        executable: URL? = nil,
+        inMemory: Bool = false,
+        _ body: (Fleet) throws -> T
+    ) throws -> T {
+        let fleet = try Fleet(executable: executable, inMemory: inMemory)
         defer { fleet.end() }
         return try body(fleet)
     }

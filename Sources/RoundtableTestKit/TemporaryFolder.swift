@@ -4,9 +4,15 @@ import Foundation
 package final class TemporaryFolder {
     package let url: URL
 
-    package init() throws {
+    /// - parameter inMemory: on a file system without a disk behind it, where there is one, for tests that measure
+    ///   something else than the disk.
+    package init(inMemory: Bool = false) throws {
         let name = "roundtable-\(ProcessInfo.processInfo.processIdentifier)-\(UInt64.random(in: 0...UInt64.max))"
-        url = FileManager.default.temporaryDirectory.appendingPathComponent(name, isDirectory: true)
+        let memory = "/dev/shm"
+        let parent =
+            inMemory && FileManager.default.isWritableFile(atPath: memory)
+            ? URL(fileURLWithPath: memory, isDirectory: true) : FileManager.default.temporaryDirectory
+        url = parent.appendingPathComponent(name, isDirectory: true)
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
     }
 
