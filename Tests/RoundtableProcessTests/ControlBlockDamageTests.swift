@@ -40,7 +40,7 @@ extension ProcessTests {
         func whileFourWrite(damage: Damage) throws {
             var random = SeededGenerator()
             try Fleet.run { fleet in
-                let peers = try fleet.spawnOpen(4)
+                var peers = try fleet.spawnOpen(4)
                 for peer in peers { try peer.send(.writeLoop(WriteLoad(seconds: 60))) }
                 for _ in 0..<(isLongRun ? 20 : 4) {
                     try fleet.waitForProgress(of: peers, commits: 20)
@@ -48,6 +48,11 @@ extension ProcessTests {
                     try inflict(damage, on: fleet.controlBlock.path, using: &random)
                 }
                 try fleet.waitForProgress(of: peers, commits: 50)
+                if damage == .halved {
+                    // Who sits in the half that is left misses nothing. A newcomer does, and makes a new one.
+                    peers.append(try fleet.spawnOpen("newcomer"))
+                    try peers[4].send(.writeLoop(WriteLoad(seconds: 60)))
+                }
                 if damage.isRepaired { try expectMeeting(of: peers, in: fleet) }
                 let reports = try peers.map { try $0.stopLoop() }
                 for (peer, report) in zip(peers, reports) { report.expectNoErrors(peer) }
