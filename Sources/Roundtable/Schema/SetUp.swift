@@ -106,12 +106,12 @@ struct SetUp {
         }
         guard let migrator = schema.migrator else { return }
         while try !writer.queue.inDatabase(needsNothing) {
-            let applied = try writer.queue.inDatabase(migrator.appliedIdentifiers)
+            let applied = try writer.queue.inDatabase(migrator.appliedWhileOthersMigrate)
             do {
                 try migrator.migrate(writer.queue)
             } catch {
                 // Rule S4: another process was first with this migration. Go on with what is missing.
-                let now = try writer.queue.inDatabase(migrator.appliedIdentifiers)
+                let now = try writer.queue.inDatabase(migrator.appliedWhileOthersMigrate)
                 guard Self.isOtherProcessesProgress(error, before: applied, after: now) else { throw error }
             }
         }
