@@ -39,6 +39,7 @@ let package = Package(
             dependencies: [
                 "CRoundtableShims", "Roundtable", "RoundtableKernel", "RoundtableTestKit",
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]
         ),
         .testTarget(name: "RoundtableKernelTests", dependencies: ["RoundtableKernel"]),

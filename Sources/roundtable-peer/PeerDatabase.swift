@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import GRDBSQLite
 import Roundtable
 import RoundtableTestKit
 import Synchronization
@@ -34,13 +35,16 @@ enum PeerDatabase {
     func close() throws { try reader.close() }
 }
 
-/// As GRDB's guide on sharing a database says: a busy timeout, persistent WAL, and a file coordinator's work left out,
-/// which Linux does not have.
+/// As GRDB's guide on sharing a database says: a busy timeout and persistent WAL. What it says of a file coordinator is
+/// for Apple's systems.
 func openPool(at url: URL) throws -> DatabasePool {
     var configuration = Configuration()
     configuration.busyMode = .timeout(5)
     configuration.prepareDatabase { db in
-        if !db.configuration.readonly { try db.execute(sql: "PRAGMA journal_mode = WAL") }
+        guard !db.configuration.readonly else { return }
+        var flag: CInt = 1
+        let code = sqlite3_file_control(db.sqliteConnection, nil, SQLITE_FCNTL_PERSIST_WAL, &flag)
+        guard code == SQLITE_OK else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
     }
     return try DatabasePool(path: url.path, configuration: configuration)
 }

@@ -96,13 +96,14 @@ final class PeerSession {
         let schema = opening.schema.schema
         let options = opening.options.options
         let answer = try blocking {
+            let author = opening.author
             if waiting == 0 {
-                return try await SharedDatabase.openReadOnly(at: url, schema: schema, as: opening.author, options: options)
+                return try await SharedDatabase.openReadOnly(at: url, schema: schema, as: author, options: options)
             }
             return try await SharedDatabase.openReadOnly(
                 at: url,
                 schema: schema,
-                as: opening.author,
+                as: author,
                 options: options,
                 waitingUpTo: .milliseconds(waiting)
             )

@@ -108,7 +108,8 @@ extension ProcessTests {
             try Fleet.run { fleet in
                 if exists { try makeDatabase(at: fleet.database, PeerSchema()) }
                 let schema = PeerSchema(.erasing, migrations: 2)
-                try expectRefusal(fleet, schema: schema, saying: "eraseDatabaseOnSchemaChange", "delete the database file")
+                let texts = ("eraseDatabaseOnSchemaChange", "delete the database file")
+                try expectRefusal(fleet, schema: schema, saying: texts.0, texts.1)
             }
         }
 
@@ -140,7 +141,7 @@ extension ProcessTests {
 
         /// A disk without room: an error that says so, no half-made database for the next one, and no row lost that was
         /// acknowledged (rules B1, S5; DESIGN rule 6).
-        @Test(.timeLimit(.minutes(1)), .enabled(if: SmallDisk.isPossible, "only the superuser can mount a small disk"))
+        @Test(.timeLimit(.minutes(1)), .enabled(if: SmallDisk.isPossible, "a small file system cannot be mounted here"))
         func fullDisk() throws {
             try Fleet.run { fleet in
                 let disk = try SmallDisk(at: fleet.folder.appendingPathComponent("disk"), kibibytes: 512)
@@ -180,9 +181,11 @@ private struct SmallDisk {
     let folder: URL
 
     static var isPossible: Bool {
-        isSuperuser && FileManager.default.isExecutableFile(atPath: "/usr/bin/mount")
-            && (try? SmallDisk(at: URL(fileURLWithPath: NSTemporaryDirectory() + "roundtable-probe-\(getpid())"), kibibytes: 64)
-                .unmount()) != nil
+        guard isSuperuser, FileManager.default.isExecutableFile(atPath: "/usr/bin/mount") else { return false }
+        let probe = FileManager.default.temporaryDirectory.appendingPathComponent("roundtable-probe-\(getpid())")
+        guard let disk = try? SmallDisk(at: probe, kibibytes: 64) else { return false }
+        disk.unmount()
+        return true
     }
 
     init(at folder: URL, kibibytes: Int) throws {

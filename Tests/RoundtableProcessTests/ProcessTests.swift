@@ -43,7 +43,8 @@ struct Ledger {
         }
         entries = Dictionary(uniqueKeysWithValues: rows.map { ($0["author"], $0["entries"]) })
         highest = Dictionary(uniqueKeysWithValues: rows.map { ($0["author"], $0["highest"]) })
-        migrations = try queue.read { try String.fetchAll($0, sql: "SELECT migration FROM migrationLog ORDER BY rowid") }
+        let log = "SELECT migration FROM migrationLog ORDER BY rowid"
+        migrations = try queue.read { try String.fetchAll($0, sql: log) }
     }
 
     /// Rows expected = rows found, and the database is whole.
