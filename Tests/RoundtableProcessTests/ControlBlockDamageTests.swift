@@ -61,7 +61,13 @@ extension ProcessTests {
                 for report in reports { #expect(report.longestWait <= 1500) }
 
                 if let reason = damage.reason {
-                    for peer in peers { #expect(try peer.call(.status).message?.contains(reason) == true) }
+                    // Rule L4: they look at most 4 times a second, when they write.
+                    for peer in peers {
+                        try eventually("\(peer) says '\(reason)'") {
+                            try peer.call(.write(rows: 1))
+                            return try peer.call(.status).message?.contains(reason) == true
+                        }
+                    }
                     // Once it is gone, they meet again.
                     try remove(fleet.controlBlock.path)
                     for peer in peers { try peer.send(.writeLoop(WriteLoad(seconds: 60))) }
