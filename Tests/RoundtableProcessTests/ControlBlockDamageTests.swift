@@ -14,14 +14,14 @@ extension ProcessTests {
     /// (rules G1–G3, L1–L5; DESIGN rule 1).
     @Suite struct ControlBlockDamage {
         enum Damage: String, CaseIterable, CustomTestStringConvertible {
-            case deleted, emptied, halved, randomBytes, randomBytesBehindSeal, otherVersion, otherVersionInPlace
-            case readOnly, replacedByFolder
+            case deleted, emptied, halved, randomBytes, randomBytesBehindSeal, randomTurns
+            case otherVersion, otherVersionInPlace, readOnly, replacedByFolder
             var testDescription: String { rawValue }
 
             /// Damage that the participants undo: they meet again at a control block without anybody's help.
             var isRepaired: Bool {
                 switch self {
-                case .deleted, .emptied, .halved, .randomBytes, .randomBytesBehindSeal, .readOnly: true
+                case .deleted, .emptied, .halved, .randomBytes, .randomBytesBehindSeal, .randomTurns, .readOnly: true
                 case .otherVersion, .otherVersionInPlace, .replacedByFolder: false
                 }
             }
@@ -104,6 +104,8 @@ extension ProcessTests {
                 try overwrite(path, with: random.bytes(Layout.fileSize), at: 0)
             case .randomBytesBehindSeal:
                 try overwrite(path, with: random.bytes(Layout.fileSize - 128), at: 128)
+            case .randomTurns:
+                try overwriteTurns(path, using: &random)
             case .otherVersion:
                 var bytes = [UInt8](repeating: 0, count: Layout.fileSize)
                 withUnsafeBytes(of: Layout.magic.littleEndian) { bytes.replaceSubrange(0..<8, with: $0) }
@@ -116,6 +118,20 @@ extension ProcessTests {
             case .replacedByFolder:
                 unlink(path)
                 mkdir(path, 0o755)
+            }
+        }
+
+        /// Puts turn words in place whose phases exist, and whose slots often do not; everybody seems to wait.
+        private func overwriteTurns(_ path: String, using random: inout SeededGenerator) throws {
+            for _ in 0..<20 {
+                let slot = [1, 2, 64, Layout.slotCount, Layout.slotCount + 1, 0xFFFF].randomElement(using: &random)!
+                let words: [UInt64] = [
+                    .random(in: 0...0xFFFF_FFFF, using: &random) << 32 | UInt64(slot) << 16
+                        | .random(in: 0...4, using: &random)
+                ]
+                try overwrite(path, with: words.withUnsafeBytes { Array($0) }, at: 128)
+                try overwrite(path, with: [UInt8](repeating: 0xFF, count: Layout.slotCount / 8), at: 384)
+                usleep(.random(in: 0...2000, using: &random))
             }
         }
 

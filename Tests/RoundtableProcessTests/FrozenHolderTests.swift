@@ -78,6 +78,55 @@ extension ProcessTests {
             }
         }
 
+        /// Several who freeze in the queue cost those behind them a patience each at most, once (rules T8, T9).
+        ///
+        ///     holder                    four, to be frozen       two others
+        ///     begins a transaction
+        ///                               queue
+        ///                               SIGSTOP
+        ///                                                        queue behind them
+        ///     commits
+        ///                               (are stepped over)
+        ///                                                        write, never delayed again
+        ///                               SIGCONT, write
+        @Test(.timeLimit(.minutes(1)))
+        func waitersThatAreFrozen() throws {
+            try Fleet.run(inMemory: true) { fleet in
+                let options = PeerOptions(busyTimeout: 20_000)
+                let holder = try fleet.spawnOpen("holder")
+                let frozen = try fleet.spawnOpen(4, options: options)
+                let others = try fleet.spawnOpen(2, options: options)
+                func waitForQueue(of count: Int) throws {
+                    try eventually("\(count) are in the queue") {
+                        try fleet.participants().count { $0.waiting != nil } == count
+                    }
+                }
+                try holder.call(.holdTransaction)
+                for peer in frozen { try peer.send(.write(rows: 1)) }
+                try waitForQueue(of: 4)
+                for peer in frozen { try peer.process.stop() }
+                for peer in others { try peer.send(.writeLoop(WriteLoad(seconds: 60))) }
+                try waitForQueue(of: 6)
+
+                let released = ContinuousClock.now
+                try holder.call(.release(commit: true))
+                try fleet.waitForProgress(of: others, commits: 1)
+                let delay = (ContinuousClock.now - released) / .milliseconds(1)
+                print("behind four frozen waiters: \(delay) ms")
+                // Rule T8: 100 ms each, and 50 for each one ahead of who looks, four at most.
+                #expect(delay <= 4 * 300)
+                try fleet.waitForProgress(of: others, commits: 200)
+                for peer in others {
+                    let report = try peer.stopLoop()
+                    report.expectNoErrors(peer)
+                    #expect(report.longestWaits[1] <= 100, "delayed more than once: \(report.longestWaits)")
+                }
+                for peer in frozen { peer.process.resume() }
+                for peer in frozen { #expect(try peer.reply().outcome == .done) }
+                try Ledger(of: fleet.database).expectEverything(acknowledgedBy: fleet.peers)
+            }
+        }
+
         /// Who is frozen inside a transaction has SQLite's lock: the others fail at their timeout, with an error that
         /// tells who, since when, where in the code, and that it is stopped; and they go on at once when it resumes or
         /// dies (rules T8, T11, G1).
