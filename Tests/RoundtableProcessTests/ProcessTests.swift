@@ -41,8 +41,9 @@ struct Ledger {
                 sql: "SELECT author, COUNT(DISTINCT n) AS entries, MAX(n) AS highest FROM entry GROUP BY author"
             )
         }
-        entries = Dictionary(uniqueKeysWithValues: rows.map { ($0["author"], $0["entries"]) })
-        highest = Dictionary(uniqueKeysWithValues: rows.map { ($0["author"], $0["highest"]) })
+        // A damaged database may tell of an author twice; `integrity` says so.
+        entries = Dictionary(rows.map { ($0["author"], $0["entries"]) }) { first, _ in first }
+        highest = Dictionary(rows.map { ($0["author"], $0["highest"]) }) { first, _ in first }
         let log = "SELECT migration FROM migrationLog ORDER BY rowid"
         migrations = try queue.read { try String.fetchAll($0, sql: log) }
     }
