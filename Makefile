@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo test lint bench format dependencies
+.PHONY: demo test test-long lint bench format dependencies
 
 SWIFT ?= swift
 
@@ -10,7 +10,13 @@ demo: dependencies
 
 test: dependencies
 	$(SWIFT) build --build-tests
-	$(SWIFT) test --skip-build
+	$(SWIFT) test --skip-build --skip RoundtableProcessTests
+	$(SWIFT) test --skip-build --filter RoundtableProcessTests
+
+# The tests with real processes, all rounds of them.
+test-long: dependencies
+	$(SWIFT) build --build-tests
+	ROUNDTABLE_LONG=1 $(SWIFT) test --skip-build --filter RoundtableProcessTests
 
 bench: dependencies
 	cd Benchmarks && $(SWIFT) build -c release

@@ -23,7 +23,10 @@ let package = Package(
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]
         ),
-        .target(name: "RoundtableTestKit", dependencies: ["Roundtable"]),
+        .target(
+            name: "RoundtableTestKit",
+            dependencies: ["Roundtable", "RoundtableKernel", .product(name: "GRDB", package: "GRDB.swift")]
+        ),
         .executableTarget(
             name: "RoundtableTool",
             dependencies: [
@@ -33,13 +36,23 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
         ),
-        .executableTarget(name: "roundtable-peer", dependencies: ["Roundtable", "RoundtableTestKit"]),
+        .executableTarget(
+            name: "roundtable-peer",
+            dependencies: [
+                "CRoundtableShims", "Roundtable", "RoundtableKernel", "RoundtableTestKit",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            ]
+        ),
         .testTarget(name: "RoundtableKernelTests", dependencies: ["RoundtableKernel"]),
         .testTarget(name: "RoundtableTests", dependencies: ["Roundtable"]),
         .testTarget(name: "RoundtableToolTests", dependencies: ["RoundtableTool", "Roundtable"]),
         .testTarget(
             name: "RoundtableProcessTests",
-            dependencies: ["Roundtable", "RoundtableTestKit", "roundtable-peer"]
+            dependencies: [
+                "Roundtable", "RoundtableKernel", "RoundtableTestKit", "roundtable-peer",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ]
         ),
     ],
     swiftLanguageModes: [.v6]

@@ -1,1 +1,161 @@
-// placeholder
+import Foundation
+
+/// Real processes on one database in a temporary folder.
+///
+/// Whatever a test does to them, they are continued, killed and reaped, and the folder is removed, when `run` returns or
+/// throws. One thread at a time.
+package final class Fleet {
+    package let folder: URL
+    package private(set) var peers: [Peer] = []
+    private let temporary: TemporaryFolder
+    private let executable: URL
+    private var others: [ChildProcess] = []
+
+    private init(executable: URL?, inMemory: Bool) throws {
+        self.executable = try executable ?? Self.peerExecutable()
+        temporary = try TemporaryFolder(inMemory: inMemory)
+        folder = temporary.url
+        // Peers that run as another user write here too.
+        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder.path)
+        try FileManager.default.createDirectory(at: notes, withIntermediateDirectories: true)
+        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: notes.path)
+        try FileManager.default.createDirectory(at: databaseFolder, withIntermediateDirectories: true)
+        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: databaseFolder.path)
+    }
+
+    /// - parameter executable: `roundtable-peer`, or a program that talks like it; by default the one beside the tests.
+    /// - parameter inMemory: see `TemporaryFolder`.
+    package static func run<T>(
+        executable: URL? = nil,
+        inMemory: Bool = false,
+        _ body: (Fleet) throws -> T
+    ) throws -> T {
+        let fleet = try Fleet(executable: executable, inMemory: inMemory)
+        defer { fleet.end() }
+        return try body(fleet)
+    }
+
+    private func end() {
+        for peer in peers { peer.process.end() }
+        for process in others { process.end() }
+        temporary.remove()
+    }
+
+    // MARK: Places
+
+    /// The folder that holds nothing but the database and what belongs to it.
+    package var databaseFolder: URL { folder.appendingPathComponent("database", isDirectory: true) }
+    package var database: URL { database(named: "shared.sqlite") }
+    package var controlBlock: URL { URL(fileURLWithPath: database.path + "-coord") }
+
+    package func database(named name: String) -> URL { databaseFolder.appendingPathComponent(name) }
+
+    /// Standard error and progress of each process.
+    private var notes: URL { folder.appendingPathComponent("notes", isDirectory: true) }
+
+    /// `roundtable-peer`: of the environment variable `ROUNDTABLE_PEER`, else beside the running test program.
+    private static func peerExecutable() throws -> URL {
+        if let path = ProcessInfo.processInfo.environment["ROUNDTABLE_PEER"] { return URL(fileURLWithPath: path) }
+        #if canImport(Darwin)
+            let bundle = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") } ?? .main
+            let folder = bundle.bundleURL.deletingLastPathComponent()
+        #else
+            let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+            let folder = URL(fileURLWithPath: program).deletingLastPathComponent()
+        #endif
+        let peer = folder.appendingPathComponent("roundtable-peer")
+        guard FileManager.default.isExecutableFile(atPath: peer.path) else {
+            throw TestKitError("\(peer.path) is not there: build the product roundtable-peer, or set ROUNDTABLE_PEER")
+        }
+        return peer
+    }
+
+    // MARK: Processes
+
+    /// Starts a peer. Its name, by default a new one, is its author name, and must be its own.
+    ///
+    /// - parameter user: the numeric user to run as; only the superuser may ask for this.
+    package func spawn(_ name: String? = nil, user: UInt32? = nil) throws -> Peer {
+        let name = name ?? "peer-\(peers.count + 1)"
+        precondition(!peers.contains { $0.name == name }, "a second peer named '\(name)'")
+        var program = executable
+        var arguments: [String] = []
+        if let user {
+            // A copy, because the user may not reach the build folder.
+            program = URL(fileURLWithPath: "/usr/bin/setpriv")
+            arguments = ["--reuid=\(user)", "--regid=\(user)", "--clear-groups", try reachableExecutable().path]
+        }
+        let process = try ChildProcess(
+            executable: program,
+            arguments: arguments,
+            // A peer that crashes shall end now, not after a minute of symbolication.
+            environment: ["SWIFT_BACKTRACE": "enable=no"],
+            errorOutput: notes.appendingPathComponent("\(name).stderr")
+        )
+        let peer = Peer(
+            name: name,
+            process: process,
+            progressPath: notes.appendingPathComponent("\(name).progress").path
+        )
+        peers.append(peer)
+        return peer
+    }
+
+    package func spawn(_ count: Int) throws -> [Peer] {
+        try (0..<count).map { _ in try spawn() }
+    }
+
+    /// Starts any other program, such as the `sqlite3` shell.
+    package func spawn(program: URL, arguments: [String]) throws -> ChildProcess {
+        let process = try ChildProcess(
+            executable: program,
+            arguments: arguments,
+            errorOutput: notes.appendingPathComponent("program-\(others.count + 1).stderr")
+        )
+        others.append(process)
+        return process
+    }
+
+    private func reachableExecutable() throws -> URL {
+        let copy = notes.appendingPathComponent(executable.lastPathComponent)
+        if !FileManager.default.fileExists(atPath: copy.path) {
+            try FileManager.default.copyItem(at: executable, to: copy)
+        }
+        return copy
+    }
+
+    // MARK: Openings
+
+    /// How `peer` opens the fleet's database, or the one at `url`.
+    package func opening(
+        _ peer: Peer,
+        at url: URL? = nil,
+        schema: PeerSchema = PeerSchema(),
+        options: PeerOptions = PeerOptions()
+    ) -> PeerOpening {
+        PeerOpening(
+            path: (url ?? database).path,
+            author: peer.name,
+            schema: schema,
+            options: options,
+            progress: peer.progressPath
+        )
+    }
+
+    /// Starts so many peers, and opens the fleet's database in all of them.
+    package func spawnOpen(_ count: Int, options: PeerOptions = PeerOptions()) throws -> [Peer] {
+        let started = try spawn(count)
+        for peer in started { try peer.send(.open(opening(peer, options: options))) }
+        for peer in started {
+            let reply = try peer.reply()
+            guard reply.outcome == .done else { throw TestKitError("\(peer): \(reply.message ?? "")") }
+        }
+        return started
+    }
+
+    package func spawnOpen(_ name: String, options: PeerOptions = PeerOptions()) throws -> Peer {
+        let peer = try spawn(name)
+        try peer.call(.open(opening(peer, options: options)))
+        return peer
+    }
+}

@@ -28,11 +28,22 @@ enum SchemaState: Equatable {
     case tooNew(unknown: [String])
 }
 
+extension DatabaseMigrator {
+    /// The identifiers of the migrations that are applied.
+    ///
+    /// GRDB's `appliedIdentifiers` queries its table, and looks for the table only when that fails; if another process
+    /// creates it between the two, the failure is thrown. Here the question comes first: a table that is there stays.
+    func appliedWhileOthersMigrate(_ db: Database) throws -> Set<String> {
+        let sql = "SELECT EXISTS (SELECT * FROM sqlite_master WHERE type = 'table' AND name = 'grdb_migrations')"
+        return try Bool.fetchOne(db, sql: sql) == true ? appliedIdentifiers(db) : []
+    }
+}
+
 extension Schema {
-    /// Rules S6, S7. In a read transaction, or while nobody else migrates.
+    /// Rules S6, S7.
     func state(_ db: Database) throws -> SchemaState {
         guard let migrator else { return .current }
-        let applied = try migrator.appliedIdentifiers(db)
+        let applied = try migrator.appliedWhileOthersMigrate(db)
         let known = migrator.migrations
         let unknown = applied.subtracting(known)
         if !unknown.isEmpty { return .tooNew(unknown: unknown.sorted()) }

@@ -56,8 +56,9 @@ struct SetUp {
     /// Rule S1.
     private func isReady(_ writer: WriterConnection) throws -> Bool {
         try writer.queue.inDatabase { db in
-            let isWAL = try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
-            return try isWAL && needsNothing(db)
+            // The schema first: whoever finds it too new leaves nothing behind.
+            let isMigrated = try needsNothing(db)
+            return try isMigrated && String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
         }
     }
 
@@ -106,12 +107,12 @@ struct SetUp {
         }
         guard let migrator = schema.migrator else { return }
         while try !writer.queue.inDatabase(needsNothing) {
-            let applied = try writer.queue.inDatabase(migrator.appliedIdentifiers)
+            let applied = try writer.queue.inDatabase(migrator.appliedWhileOthersMigrate)
             do {
                 try migrator.migrate(writer.queue)
             } catch {
                 // Rule S4: another process was first with this migration. Go on with what is missing.
-                let now = try writer.queue.inDatabase(migrator.appliedIdentifiers)
+                let now = try writer.queue.inDatabase(migrator.appliedWhileOthersMigrate)
                 guard Self.isOtherProcessesProgress(error, before: applied, after: now) else { throw error }
             }
         }
@@ -130,17 +131,9 @@ struct SetUp {
     private func switchToWAL(_ db: Database, until deadline: Nanoseconds) throws {
         var pause: Nanoseconds = 500_000
         while true {
+            let mode: String?
             do {
-                let mode = try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL")
-                if mode == "wal" { return }
-                throw DatabaseError(
-                    resultCode: .SQLITE_CANTOPEN,
-                    message: """
-                        \(file.path): cannot be switched to WAL, its journal mode stays '\(mode ?? "unknown")'. \
-                        A database with a VFS without shared memory, or in a folder that cannot be written, cannot be \
-                        shared for writing.
-                        """
-                )
+                mode = try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL")
             } catch let error as DatabaseError
                 where [.SQLITE_BUSY, .SQLITE_LOCKED].contains(error.resultCode)
             {
@@ -157,7 +150,19 @@ struct SetUp {
                 }
                 Thread.sleep(forTimeInterval: Double(min(pause, deadline - now)) / 1e9)
                 pause = min(pause * 2, 20_000_000)
+                continue
+            } catch let error as DatabaseError {
+                throw error.naming(file.path)
             }
+            if mode == "wal" { return }
+            throw DatabaseError(
+                resultCode: .SQLITE_CANTOPEN,
+                message: """
+                    \(file.path): cannot be switched to WAL, its journal mode stays '\(mode ?? "unknown")'. \
+                    A database with a VFS without shared memory, or in a folder that cannot be written, cannot be \
+                    shared for writing.
+                    """
+            )
         }
     }
 }

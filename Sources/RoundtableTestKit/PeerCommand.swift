@@ -1,0 +1,106 @@
+import RoundtableKernel
+
+/// What a test tells `roundtable-peer` to do: one line of JSON on its standard input. Each command gets one `PeerReply`,
+/// in order.
+package enum PeerCommand: Codable, Sendable {
+    /// Opens a `SharedDatabase` for reading and writing.
+    case open(PeerOpening)
+    /// Opens a `SharedDatabase` for reading; `waiting`: up to so many ms for it to become available, 0 for not at all.
+    case openReadOnly(PeerOpening, waiting: Int)
+    /// Opens a plain GRDB `DatabasePool`, as GRDB's sharing guide says, to compare with.
+    case openPool(PeerOpening)
+    /// Commits one transaction with so many rows.
+    case write(rows: Int)
+    /// Commits transactions until the time is over or `stop` comes. The reply has a `WriteReport`.
+    case writeLoop(WriteLoad)
+    /// Ends a `writeLoop`.
+    case stop
+    /// Begins a transaction, inserts a row, and stays inside until `release`. The reply comes when it is inside.
+    case holdTransaction
+    /// Takes the turn, writes nothing, and keeps it until `release`. The reply comes when it has it.
+    case holdTurn
+    /// Ends `holdTransaction` or `holdTurn`. The reply comes when it has ended.
+    case release(commit: Bool)
+    /// The reply's number is how many rows the table has.
+    case count
+    /// The reply's message is why the database is uncoordinated; none when it is coordinated.
+    case status
+    /// Interrupts the database after so many ms, from another thread.
+    case interrupt(after: Int)
+    case close
+    /// Forks, and writes in the child. The reply's message is the error that the child got.
+    case useAfterFork
+    /// Makes system calls of the kernel fail; replaces earlier faults.
+    case inject([PeerFault])
+}
+
+/// How a peer opens a database.
+package struct PeerOpening: Codable, Sendable {
+    package var path: String
+    package var author: String
+    package var schema: PeerSchema
+    package var options: PeerOptions
+    /// The file in which the peer counts its acknowledged commits, see `ProgressFile`.
+    package var progress: String?
+}
+
+/// `SharedDatabase.Options`, as far as tests need them; nil for the default.
+package struct PeerOptions: Codable, Sendable {
+    /// 0 interactive, 1 default, 2 background.
+    package var priority: UInt8?
+    package var sliceMilliseconds: Int?
+    package var patienceMilliseconds: Int?
+    package var busyTimeoutMilliseconds: Int?
+    package var setupTimeoutMilliseconds: Int?
+
+    package init(
+        priority: UInt8? = nil,
+        slice: Int? = nil,
+        patience: Int? = nil,
+        busyTimeout: Int? = nil,
+        setupTimeout: Int? = nil
+    ) {
+        self.priority = priority
+        sliceMilliseconds = slice
+        patienceMilliseconds = patience
+        busyTimeoutMilliseconds = busyTimeout
+        setupTimeoutMilliseconds = setupTimeout
+    }
+}
+
+/// The work of a `writeLoop`.
+package struct WriteLoad: Codable, Sendable {
+    package var seconds: Double
+    /// Between two transactions.
+    package var thinkMilliseconds: Double
+    /// How long each transaction takes at least.
+    package var transactionMilliseconds: Double
+    package var rows: Int
+
+    package init(seconds: Double, think: Double = 0, transaction: Double = 0, rows: Int = 1) {
+        self.seconds = seconds
+        thinkMilliseconds = think
+        transactionMilliseconds = transaction
+        self.rows = rows
+    }
+}
+
+/// `Fault` of the kernel, as JSON.
+package struct PeerFault: Codable, Sendable {
+    package var call: String
+    package var errno: Int32
+    package var skipping: Int
+    package var times: Int
+
+    package init(_ call: SystemCall, errno: Int32, skipping: Int = 0, times: Int = .max) {
+        self.call = call.rawValue
+        self.errno = errno
+        self.skipping = skipping
+        self.times = times
+    }
+
+    /// nil for a call that this kernel does not make.
+    package var fault: Fault? {
+        SystemCall(rawValue: call).map { Fault($0, errno: errno, skipping: skipping, times: times) }
+    }
+}

@@ -1,0 +1,61 @@
+import Foundation
+import GRDB
+import Roundtable
+
+/// The schema that a peer opens a database with.
+///
+/// Its migrations are `v1`, `v2`, …: each adds a row to the table `migrationLog`, so that one that ran twice shows. `v1`
+/// makes the table `entry`, one row of which says that `author` committed its transaction number `n`.
+package struct PeerSchema: Codable, Sendable {
+    package enum Kind: String, Codable, Sendable {
+        case migrated
+        /// Sets `eraseDatabaseOnSchemaChange`.
+        case erasing
+        /// Has no migrator.
+        case unmanaged
+    }
+
+    package var kind: Kind
+    package var migrations: Int
+    /// How long each migration takes at least.
+    package var migrationMilliseconds: Double
+
+    package init(_ kind: Kind = .migrated, migrations: Int = 1, migrationMilliseconds: Double = 0) {
+        self.kind = kind
+        self.migrations = migrations
+        self.migrationMilliseconds = migrationMilliseconds
+    }
+
+    package static let makeEntryTable = """
+        CREATE TABLE entry (id INTEGER PRIMARY KEY, author TEXT NOT NULL, n INTEGER NOT NULL, part INTEGER NOT NULL,
+            UNIQUE (author, n, part))
+        """
+    package static let insertEntry = "INSERT INTO entry (author, n, part) VALUES (?, ?, ?)"
+
+    package var migrator: DatabaseMigrator {
+        var migrator = DatabaseMigrator()
+        migrator.eraseDatabaseOnSchemaChange = kind == .erasing
+        for number in 0..<migrations {
+            migrator.registerMigration("v\(number + 1)") { [migrationMilliseconds] db in
+                if number == 0 {
+                    try db.execute(sql: Self.makeEntryTable)
+                    try db.execute(sql: "CREATE TABLE migrationLog (migration TEXT NOT NULL, pid INTEGER NOT NULL)")
+                }
+                try db.execute(
+                    sql: "INSERT INTO migrationLog VALUES (?, ?)",
+                    arguments: ["v\(number + 1)", ProcessInfo.processInfo.processIdentifier]
+                )
+                pause(milliseconds: migrationMilliseconds)
+            }
+        }
+        return migrator
+    }
+
+    package var schema: Schema { kind == .unmanaged ? .unmanaged : Schema(migrator) }
+}
+
+/// A part of the work load: it takes this long.
+package func pause(milliseconds: Double) {
+    guard milliseconds > 0 else { return }
+    Thread.sleep(forTimeInterval: milliseconds / 1000)
+}

@@ -1,0 +1,56 @@
+import Foundation
+import RoundtableTestKit
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// Standard input and output, as commands and replies.
+final class CommandChannel {
+    private var input: [UInt8] = []
+
+    /// The next command; ends the process when there will be none.
+    func next() -> PeerCommand {
+        while true {
+            if let end = input.firstIndex(of: UInt8(ascii: "\n")) {
+                let line = Data(input[..<end])
+                input.removeSubrange(...end)
+                do {
+                    return try JSONDecoder().decode(PeerCommand.self, from: line)
+                } catch {
+                    reply(PeerReply(.failed, message: "not a command: \(String(decoding: line, as: UTF8.self))"))
+                    continue
+                }
+            }
+            var buffer = [UInt8](repeating: 0, count: 4096)
+            let count = read(0, &buffer, buffer.count)
+            if count == -1, errno == EINTR { continue }
+            if count <= 0 { exit(0) }
+            input += buffer[..<count]
+        }
+    }
+
+    /// Whether a command, or the end of the input, is there to be read.
+    var hasInput: Bool {
+        if input.contains(UInt8(ascii: "\n")) { return true }
+        var request = pollfd(fd: 0, events: Int16(POLLIN), revents: 0)
+        return poll(&request, 1, 0) > 0
+    }
+
+    func reply(_ reply: PeerReply) {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .withoutEscapingSlashes
+        guard let data = try? encoder.encode(reply) else { preconditionFailure("a reply is always JSON") }
+        let line = [UInt8](data) + [UInt8(ascii: "\n")]
+        var written = 0
+        while written < line.count {
+            let count = line.withUnsafeBytes { write(1, $0.baseAddress! + written, line.count - written) }
+            if count == -1, errno == EINTR { continue }
+            // The test is gone.
+            if count <= 0 { exit(0) }
+            written += count
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+import Roundtable
+import RoundtableTestKit
+import Synchronization
+
+/// The database of a peer: ours, or GRDB's to compare with.
+enum PeerDatabase {
+    case shared(SharedDatabase)
+    case pool(DatabasePool)
+
+    /// Not through `any DatabaseWriter`, which would lose the call site.
+    func write(_ updates: (Database) throws -> Void) throws {
+        switch self {
+        case .shared(let database): try database.write(updates)
+        case .pool(let pool): try pool.write(updates)
+        }
+    }
+
+    var reader: any DatabaseReader {
+        switch self {
+        case .shared(let database): database
+        case .pool(let pool): pool
+        }
+    }
+
+    var shared: SharedDatabase {
+        get throws {
+            guard case .shared(let database) = self else { throw TestKitError("not a SharedDatabase") }
+            return database
+        }
+    }
+
+    func close() throws { try reader.close() }
+}
+
+/// As GRDB's guide on sharing a database says: a busy timeout and persistent WAL. What it says of a file coordinator is
+/// for Apple's systems.
+func openPool(at url: URL) throws -> DatabasePool {
+    var configuration = Configuration()
+    configuration.busyMode = .timeout(5)
+    configuration.prepareDatabase { db in
+        guard !db.configuration.readonly else { return }
+        var flag: CInt = 1
+        let code = sqlite3_file_control(db.sqliteConnection, nil, SQLITE_FCNTL_PERSIST_WAL, &flag)
+        guard code == SQLITE_OK else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
+    }
+    return try DatabasePool(path: url.path, configuration: configuration)
+}
+
+extension PeerOptions {
+    var options: SharedDatabase.Options {
+        var options = SharedDatabase.Options()
+        if let priority = priority.flatMap(SharedDatabase.TurnPriority.init) { options.priority = priority }
+        if let sliceMilliseconds { options.slice = .milliseconds(sliceMilliseconds) }
+        if let patienceMilliseconds { options.patience = .milliseconds(patienceMilliseconds) }
+        if let busyTimeoutMilliseconds { options.busyTimeout = .milliseconds(busyTimeoutMilliseconds) }
+        if let setupTimeoutMilliseconds { options.setupTimeout = .milliseconds(setupTimeoutMilliseconds) }
+        return options
+    }
+}
+
+/// Runs an asynchronous function to its end. The peer does one thing at a time, on its main thread.
+func blocking<T: Sendable>(_ body: @escaping @Sendable () async throws -> T) throws -> T {
+    let result = ResultBox<T>()
+    let isDone = DispatchSemaphore(value: 0)
+    Task.detached {
+        do {
+            result.set(.success(try await body()))
+        } catch {
+            result.set(.failure(error))
+        }
+        isDone.signal()
+    }
+    isDone.wait()
+    return try result.get()
+}
+
+private final class ResultBox<T: Sendable>: Sendable {
+    private let value = Mutex<Result<T, any Error>?>(nil)
+    func set(_ result: Result<T, any Error>) { value.withLock { $0 = result } }
+    func get() throws -> T { try value.withLock { $0! }.get() }
+}

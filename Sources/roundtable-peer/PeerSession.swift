@@ -1,0 +1,190 @@
+import Foundation
+import GRDB
+import Roundtable
+import RoundtableKernel
+import RoundtableTestKit
+
+/// Runs commands, one after the other, on one database.
+final class PeerSession {
+    private let channel = CommandChannel()
+    private var database: PeerDatabase?
+    private var author = ""
+    private var progress: ProgressFile?
+    /// The number of the last transaction that was committed.
+    private var committed = 0
+
+    func run() -> Never {
+        while true {
+            let command = channel.next()
+            do {
+                channel.reply(try perform(command))
+            } catch {
+                channel.reply(PeerReply(failure: error))
+            }
+        }
+    }
+
+    private func perform(_ command: PeerCommand) throws -> PeerReply {
+        switch command {
+        case .open(let opening):
+            let url = try prepare(opening)
+            database = .shared(
+                try SharedDatabase.open(
+                    at: url,
+                    schema: opening.schema.schema,
+                    as: opening.author,
+                    options: opening.options.options
+                )
+            )
+        case .openReadOnly(let opening, let waiting):
+            return try openReadOnly(opening, waiting: waiting)
+        case .openPool(let opening):
+            let pool = try openPool(at: try prepare(opening))
+            try opening.schema.migrator.migrate(pool)
+            database = .pool(pool)
+        case .write(let rows):
+            try opened.write { db in try insert(db, rows: rows) }
+            acknowledge()
+        case .writeLoop(let load):
+            return PeerReply(report: try run(load))
+        case .stop, .release:
+            break
+        case .holdTransaction:
+            try holdTransaction()
+        case .holdTurn:
+            try holdTurn()
+        case .count:
+            return PeerReply(number: try opened.reader.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM entry") })
+        case .status:
+            return PeerReply(message: try opened.shared.uncoordinatedReason)
+        case .interrupt(let milliseconds):
+            let reader = try opened.reader
+            DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(milliseconds)) { reader.interrupt() }
+        case .close:
+            try opened.close()
+            database = nil
+        case .useAfterFork:
+            return PeerReply(message: try errorOfForkedChild(try opened.shared))
+        case .inject(let faults):
+            System.inject(
+                try faults.map { fault in
+                    guard let known = fault.fault else { throw TestKitError("no system call named '\(fault.call)'") }
+                    return known
+                }
+            )
+        }
+        return PeerReply()
+    }
+
+    private var opened: PeerDatabase {
+        get throws {
+            guard let database else { throw TestKitError("no database is open") }
+            return database
+        }
+    }
+
+    // MARK: Opening
+
+    private func prepare(_ opening: PeerOpening) throws -> URL {
+        author = opening.author
+        progress = try opening.progress.map(ProgressFile.init(countingAt:))
+        return URL(fileURLWithPath: opening.path)
+    }
+
+    private func openReadOnly(_ opening: PeerOpening, waiting: Int) throws -> PeerReply {
+        let url = try prepare(opening)
+        let schema = opening.schema.schema
+        let options = opening.options.options
+        let answer = try blocking {
+            let author = opening.author
+            if waiting == 0 {
+                return try await SharedDatabase.openReadOnly(at: url, schema: schema, as: author, options: options)
+            }
+            return try await SharedDatabase.openReadOnly(
+                at: url,
+                schema: schema,
+                as: author,
+                options: options,
+                waitingUpTo: .milliseconds(waiting)
+            )
+        }
+        switch answer {
+        case .available(let shared):
+            database = .shared(shared)
+            return PeerReply()
+        case .unavailable(let reason):
+            return PeerReply(.unavailable, message: "\(reason)")
+        }
+    }
+
+    // MARK: Writing
+
+    private func insert(_ db: Database, rows: Int) throws {
+        let statement = try db.cachedStatement(sql: PeerSchema.insertEntry)
+        for part in 0..<rows { try statement.execute(arguments: [author, committed + 1, part]) }
+    }
+
+    private func acknowledge() {
+        committed += 1
+        progress?.record(committed)
+    }
+
+    private func run(_ load: WriteLoad) throws -> WriteReport {
+        let database = try opened
+        var recorder = WriteRecorder()
+        while recorder.elapsed < load.seconds, !channel.hasInput {
+            let begun = MonotonicClock.now
+            var entered = begun
+            do {
+                try database.write { db in
+                    entered = MonotonicClock.now
+                    try insert(db, rows: load.rows)
+                    pause(milliseconds: load.transactionMilliseconds)
+                }
+                let ended = MonotonicClock.now
+                acknowledge()
+                recorder.commit(waited: entered - begun, took: ended - begun)
+            } catch {
+                recorder.fail(error, waited: MonotonicClock.now - begun)
+            }
+            pause(milliseconds: load.thinkMilliseconds)
+        }
+        return recorder.report
+    }
+
+    // MARK: Holding
+
+    private struct RolledBack: Error {}
+
+    private func holdTransaction() throws {
+        do {
+            try opened.write { db in
+                try insert(db, rows: 1)
+                if !waitForRelease() { throw RolledBack() }
+            }
+            acknowledge()
+        } catch is RolledBack {
+            // As asked.
+        }
+    }
+
+    private func holdTurn() throws {
+        try opened.shared.writeWithoutTransaction(file: #fileID, line: #line) { _ in _ = waitForRelease() }
+    }
+
+    /// Replies to the command that holds, then waits for `release`, whose reply is up to the caller.
+    private func waitForRelease() -> Bool {
+        channel.reply(PeerReply())
+        while true {
+            if case .release(let commit) = channel.next() { return commit }
+            channel.reply(PeerReply(.failed, message: "holding: 'release' first"))
+        }
+    }
+}
+
+extension PeerReply {
+    init(failure error: any Error) {
+        let code = (error as? DatabaseError)?.extendedResultCode.rawValue
+        self.init(.failed, message: "\(error)", code: code)
+    }
+}

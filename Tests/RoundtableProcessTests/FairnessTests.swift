@@ -1,0 +1,81 @@
+import Foundation
+import RoundtableKernel
+import RoundtableTestKit
+import Testing
+
+extension ProcessTests {
+    @Suite struct Fairness {
+        // All of these are about turns, and run where there is no disk: a checkpoint syncs within a commit, and takes as
+        // long as the disk likes.
+
+        /// Turns are shared equally, and nobody waits for long (rules T1–T5).
+        ///
+        /// The bound on the wait is the one that the benchmark proves in a release build. Here it is for all waits but
+        /// the longest two of each process, which may meet the other programs of the machine; for them it is doubled.
+        @Test(.timeLimit(.minutes(1)), arguments: [2, 8])
+        func sharesAreEqual(count: Int) throws {
+            try Fleet.run(inMemory: true) { fleet in
+                let peers = try fleet.spawnOpen(count)
+                let reports = try fleet.writeAtOnce(peers, WriteLoad(seconds: 5))
+                for (peer, report) in zip(peers, reports) { report.expectNoErrors(peer) }
+                let fairness = jainIndex(reports.map(\.commits))
+                let longest = reports.map(\.longestWait).max() ?? 0
+                let thirdLongest = reports.map { $0.longestWaits[2] }.max() ?? 0
+                let commits = reports.map(\.commits)
+                print("\(count) writers: Jain \(fairness), longest waits \(longest), \(thirdLongest) ms; \(commits)")
+                #expect(fairness >= 0.99, "\(commits)")
+                #expect(longest <= 100)
+                #expect(thirdLongest <= 50)
+                try Ledger(of: fleet.database).expectEverything(acknowledgedBy: peers)
+            }
+        }
+
+        /// Beside one who writes long transactions back to back, a short one waits for at most one of them, and for the
+        /// slices of those ahead (rules T3, T4).
+        @Test(.timeLimit(.minutes(1)))
+        func longTransactionsDelayByOne() throws {
+            try Fleet.run(inMemory: true) { fleet in
+                let peers = try fleet.spawnOpen(4)
+                let long = peers[0]
+                let short = Array(peers[1...])
+                try long.send(.writeLoop(WriteLoad(seconds: 4, transaction: 20)))
+                for peer in short { try peer.send(.writeLoop(WriteLoad(seconds: 4))) }
+                let reports = try peers.map { try $0.report() }
+                for (peer, report) in zip(peers, reports) { report.expectNoErrors(peer) }
+                // One transaction of 20 ms, two slices of 2 ms; two transactions would be 40. The longest two of each may
+                // also meet the other programs of the machine.
+                let waits = reports[1...].map { Array($0.longestWaits.prefix(3)) }
+                print("beside a long writer: waits \(waits) ms, commits \(reports.map(\.commits))")
+                for wait in waits {
+                    #expect(wait[0] <= 80)
+                    #expect(wait[2] <= 38)
+                }
+                // The long one is not starved either: about a third of the time is its own.
+                #expect(reports[0].commits >= 50)
+            }
+        }
+
+        /// An interactive writer goes before all background ones, waiting for at most one slice and one transaction; they
+        /// go on (rule T3).
+        @Test(.timeLimit(.minutes(1)))
+        func interactiveGoesFirst() throws {
+            try Fleet.run(inMemory: true) { fleet in
+                let interactive = try fleet.spawnOpen("interactive", options: PeerOptions(priority: 0))
+                let background = try fleet.spawnOpen(7, options: PeerOptions(priority: 2))
+                for peer in background { try peer.send(.writeLoop(WriteLoad(seconds: 4))) }
+                try interactive.send(.writeLoop(WriteLoad(seconds: 4, think: 5)))
+                let reports = try background.map { try $0.report() }
+                let own = try interactive.report()
+                own.expectNoErrors(interactive)
+                for (peer, report) in zip(background, reports) { report.expectNoErrors(peer) }
+                let commits = reports.map(\.commits)
+                print("interactive: waits \(own.longestWaits) ms, \(own.commits) commits; background \(commits)")
+                // A slice is 2 ms, a transaction in a debug build less than 1; waiting for every other's slice would be
+                // 14. The rest is for a scheduler with eight processes on two cores.
+                #expect(own.longestWait <= 50)
+                #expect(own.longestWaits[4] <= 12)
+                #expect(jainIndex(commits) >= 0.9, "\(commits)")
+            }
+        }
+    }
+}

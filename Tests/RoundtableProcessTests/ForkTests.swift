@@ -1,0 +1,33 @@
+import Foundation
+import RoundtableTestKit
+import Testing
+
+extension ProcessTests {
+    @Suite struct Fork {
+        /// A child of `fork` without `exec` gets a clear error for whatever it does, and harms nobody: the parent and the
+        /// others go on, and the child's end drops no lock (rules W4, G4, G5).
+        @Test(.timeLimit(.minutes(1)))
+        func childIsTold() throws {
+            try Fleet.run { fleet in
+                let parent = try fleet.spawnOpen("parent")
+                let others = try fleet.spawnOpen(2)
+                try parent.call(.write(rows: 1))
+                for peer in others { try peer.send(.writeLoop(WriteLoad(seconds: 60))) }
+                for _ in 0..<5 {
+                    let told = try #require(try parent.call(.useAfterFork).message)
+                    let lines = told.split(separator: "\n")
+                    #expect(lines.count == 4)
+                    for line in lines {
+                        #expect(line.contains("SQLite error 21"), "\(line)")
+                        #expect(line.contains("was opened before fork()"), "\(line)")
+                    }
+                    try parent.call(.write(rows: 1))
+                }
+                try parent.send(.writeLoop(WriteLoad(seconds: 1)))
+                try parent.report().expectNoErrors(parent)
+                for peer in others { try peer.stopLoop().expectNoErrors(peer) }
+                try Ledger(of: fleet.database).expectEverything(acknowledgedBy: fleet.peers)
+            }
+        }
+    }
+}

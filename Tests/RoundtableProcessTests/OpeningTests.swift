@@ -1,0 +1,185 @@
+import Foundation
+import GRDB
+import RoundtableKernel
+import RoundtableTestKit
+import Testing
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+extension ProcessTests {
+    @Suite struct Opening {
+        private static let processes = 64
+        private static let rounds = 20
+        private static let schema = PeerSchema(migrations: 4, migrationMilliseconds: 3)
+
+        /// Any number of processes may create a database at once: all of them open it, and each migration is applied once
+        /// (rules S1–S5, B1).
+        ///
+        /// In the long run each round has new processes; in the short one the same processes open one new path after the
+        /// other, which is the same to all but the system's loader.
+        @Test(.timeLimit(.minutes(10)))
+        func manyProcessesCreateAtOnce() throws {
+            try withFleets { fleet, round, peers in
+                let url = fleet.database(named: "round-\(round).sqlite")
+                for peer in peers { try peer.send(.open(fleet.opening(peer, at: url, schema: Self.schema))) }
+                for peer in peers {
+                    let reply = try peer.reply(within: .seconds(60))
+                    #expect(reply.outcome == .done, "round \(round), \(peer): \(reply.message ?? "")")
+                }
+                for peer in peers { try peer.call(.close) }
+                try expectEachMigrationOnce(url)
+                return peers
+            }
+        }
+
+        /// The same when the process that creates and migrates is killed at a random moment: the next one goes on from
+        /// there (rules S4, S5, T8, P4).
+        @Test(.timeLimit(.minutes(10)))
+        func migratingProcessIsKilled() throws {
+            var random = SeededGenerator()
+            var kills = 0
+            var midway = 0
+            try withFleets { fleet, round, peers in
+                let url = fleet.database(named: "round-\(round).sqlite")
+                let block = ControlBlock.path(forDatabaseAt: url.path)
+                for peer in peers { try peer.send(.open(fleet.opening(peer, at: url, schema: Self.schema))) }
+                var migrating: Int32?
+                try eventually("somebody sets the database up") {
+                    let participants = (try? ControlBlock.open(at: block, writable: false))?.participants() ?? []
+                    migrating = participants.first { $0.hasTurn && $0.state == .settingUp }?.pid
+                    return migrating != nil
+                }
+                usleep(.random(in: 0...25_000, using: &random))
+                let victim = try #require(peers.first { $0.pid == migrating })
+                try victim.process.killAndReap()
+                kills += 1
+                let living = peers.filter { $0.pid != victim.pid }
+                for peer in living {
+                    let reply = try peer.reply(within: .seconds(60))
+                    #expect(reply.outcome == .done, "round \(round), \(peer): \(reply.message ?? "")")
+                }
+                for peer in living { try peer.call(.close) }
+                let migrators = try expectEachMigrationOnce(url)
+                if migrators.contains(where: { $0 != victim.pid }) { midway += 1 }
+                return living
+            }
+            print("killed \(kills) migrating processes, \(midway) of them before their last migration")
+            #expect(midway > 0, "nobody was killed while migrating")
+        }
+
+        private func withFleets(_ round: (Fleet, Int, [Peer]) throws -> [Peer]) throws {
+            if isLongRun {
+                for number in 1...Self.rounds {
+                    try Fleet.run { fleet in _ = try round(fleet, number, try fleet.spawn(Self.processes)) }
+                }
+                return
+            }
+            try Fleet.run { fleet in
+                var peers: [Peer] = []
+                for number in 1...Self.rounds {
+                    peers += try fleet.spawn(Self.processes - peers.count)
+                    peers = try round(fleet, number, peers)
+                }
+            }
+        }
+
+        /// - returns: the pids of those that migrated.
+        @discardableResult
+        private func expectEachMigrationOnce(_ url: URL) throws -> [Int32] {
+            let ledger = try Ledger(of: url)
+            #expect(ledger.integrity == "ok")
+            #expect(ledger.migrations == (1...Self.schema.migrations).map { "v\($0)" })
+            let queue = try DatabaseQueue(path: url.path)
+            defer { try? queue.close() }
+            #expect(try queue.read { try String.fetchOne($0, sql: "PRAGMA journal_mode") } == "wal")
+            return try queue.read { try Int32.fetchAll($0, sql: "SELECT pid FROM migrationLog ORDER BY rowid") }
+        }
+
+        /// A database in rollback-journal mode is read as it is by a read-only process, which leaves it as it is, and is
+        /// switched to WAL by a read-write one (rules S2, S7).
+        @Test(.timeLimit(.minutes(1)))
+        func rollbackJournal() throws {
+            try Fleet.run { fleet in
+                try makeDatabase(at: fleet.database, PeerSchema())
+                let before = try FolderContents(of: fleet.databaseFolder)
+
+                let reader = try fleet.spawn("reader")
+                try reader.call(.openReadOnly(fleet.opening(reader), waiting: 0))
+                #expect(try reader.call(.count).number == 1)
+                try reader.call(.close)
+                let after = try FolderContents(of: fleet.databaseFolder)
+                #expect(after.differences(from: before) == [])
+
+                let writer = try fleet.spawnOpen("writer")
+                try writer.call(.write(rows: 1))
+                #expect(try writer.call(.count).number == 2)
+                // One that has it open goes on, too.
+                try reader.call(.openReadOnly(fleet.opening(reader), waiting: 0))
+                #expect(try reader.call(.count).number == 2)
+                try writer.call(.close)
+                let queue = try DatabaseQueue(path: fleet.database.path)
+                #expect(try queue.read { try String.fetchOne($0, sql: "PRAGMA journal_mode") } == "wal")
+                try queue.close()
+            }
+        }
+
+        /// Several processes switch a database from rollback-journal mode at once: none fails (rule S2).
+        @Test(.timeLimit(.minutes(1)))
+        func rollbackJournalSwitchedByMany() throws {
+            try Fleet.run { fleet in
+                let peers = try fleet.spawn(8)
+                for round in 1...5 {
+                    let url = fleet.database(named: "journal-\(round).sqlite")
+                    try makeDatabase(at: url, PeerSchema())
+                    for peer in peers { try peer.send(.open(fleet.opening(peer, at: url))) }
+                    for peer in peers {
+                        let reply = try peer.reply()
+                        #expect(reply.outcome == .done, "round \(round), \(peer): \(reply.message ?? "")")
+                    }
+                    for peer in peers { try peer.call(.close) }
+                }
+            }
+        }
+
+        /// A read-only process that waits sees the database appear, whole; one that does not wait is told that there is
+        /// none, and creates nothing (rule S7).
+        @Test(.timeLimit(.minutes(1)))
+        func readOnlyWaits() throws {
+            try Fleet.run { fleet in
+                let impatient = try fleet.spawn("impatient")
+                let answer = try impatient.attempt(.openReadOnly(fleet.opening(impatient), waiting: 0))
+                #expect(answer.outcome == .unavailable)
+                #expect(answer.message == "notCreated")
+                #expect(try FileManager.default.contentsOfDirectory(atPath: fleet.databaseFolder.path) == [])
+
+                let schema = PeerSchema(migrations: 5, migrationMilliseconds: 20)
+                let waiting = try fleet.spawn("waiting")
+                try waiting.send(.openReadOnly(fleet.opening(waiting, schema: schema), waiting: 10_000))
+                let writer = try fleet.spawn("writer")
+                try writer.call(.open(fleet.opening(writer, schema: schema)))
+                #expect(try waiting.reply().outcome == .done)
+                #expect(try waiting.call(.count).number == 0)
+                try writer.call(.write(rows: 3))
+                #expect(try waiting.call(.count).number == 3)
+
+                let newer = PeerSchema(migrations: 6)
+                let older = try impatient.attempt(.openReadOnly(fleet.opening(impatient, schema: newer), waiting: 0))
+                #expect(older.message == #"schemaTooOld(missing: ["v6"])"#)
+                let old = try impatient.attempt(.openReadOnly(fleet.opening(impatient), waiting: 0))
+                #expect(old.message == #"schemaTooNew(unknown: ["v2", "v3", "v4", "v5"])"#)
+            }
+        }
+    }
+}
+
+/// Makes a database in rollback-journal mode, with one row, in this process.
+func makeDatabase(at url: URL, _ schema: PeerSchema) throws {
+    let queue = try DatabaseQueue(path: url.path)
+    try schema.migrator.migrate(queue)
+    try queue.write { try $0.execute(sql: PeerSchema.insertEntry, arguments: ["test", 1, 0]) }
+    try queue.close()
+}

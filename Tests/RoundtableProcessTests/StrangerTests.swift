@@ -1,0 +1,64 @@
+import Foundation
+import RoundtableTestKit
+import Testing
+
+extension ProcessTests {
+    @Suite struct Strangers {
+        private static let shell = URL(fileURLWithPath: "/usr/bin/sqlite3")
+        private static var hasShell: Bool { FileManager.default.isExecutableFile(atPath: shell.path) }
+
+        /// The `sqlite3` shell, which takes no turns, writes at the same time: no error on our side, and all rows of both
+        /// (rules G1, T11).
+        @Test(.timeLimit(.minutes(1)), .enabled(if: hasShell, "/usr/bin/sqlite3 is not installed"))
+        func shellWritesToo() throws {
+            try Fleet.run { fleet in
+                let peers = try fleet.spawnOpen(2)
+                for peer in peers { try peer.send(.writeLoop(WriteLoad(seconds: 60))) }
+                let rows = 300
+                let script = fleet.folder.appendingPathComponent("script.sql")
+                let statements = (1...rows).map { "INSERT INTO entry (author, n, part) VALUES ('shell', \($0), 0);" }
+                try ([".timeout 20000"] + statements).joined(separator: "\n")
+                    .write(to: script, atomically: true, encoding: .utf8)
+                let shell = try fleet.spawn(
+                    program: Self.shell,
+                    arguments: ["-bail", fleet.database.path, ".read \(script.path)"]
+                )
+                #expect(try shell.waitForExit(within: .seconds(50)) == .status(0), "\(shell.errorText)")
+                for peer in peers { try peer.stopLoop().expectNoErrors(peer) }
+                let ledger = try Ledger(of: fleet.database)
+                ledger.expectEverything(acknowledgedBy: peers)
+                #expect(ledger.entries["shell"] == rows)
+            }
+        }
+
+        /// A plain GRDB pool beside ours: no error on our side (rule G1).
+        @Test(.timeLimit(.minutes(1)))
+        func poolWritesToo() throws {
+            try Fleet.run { fleet in
+                let peers = try fleet.spawnOpen(2)
+                let pool = try fleet.spawn("pool")
+                try pool.call(.openPool(fleet.opening(pool)))
+                let reports = try fleet.writeAtOnce(peers + [pool], WriteLoad(seconds: 2, think: 1))
+                for (peer, report) in zip(peers, reports) { report.expectNoErrors(peer) }
+                try Ledger(of: fleet.database).expectEverything(acknowledgedBy: fleet.peers)
+            }
+        }
+
+        /// A stranger that holds the write lock is named by program and pid (rule T11).
+        @Test(.timeLimit(.minutes(1)))
+        func strangerIsNamed() throws {
+            try Fleet.run { fleet in
+                let peer = try fleet.spawnOpen("app", options: PeerOptions(busyTimeout: 300))
+                let pool = try fleet.spawn("pool")
+                try pool.call(.openPool(fleet.opening(pool)))
+                try pool.call(.holdTransaction)
+                let reply = try peer.attempt(.write(rows: 1))
+                #expect((reply.code ?? 0) & 0xFF == 5)
+                #expect(reply.message?.contains("'roundtable-peer' (pid \(pool.pid)) holds the write lock") == true)
+                try pool.call(.release(commit: false))
+                try peer.call(.write(rows: 1))
+                try Ledger(of: fleet.database).expectEverything(acknowledgedBy: fleet.peers)
+            }
+        }
+    }
+}
