@@ -12,27 +12,45 @@ struct SetUp {
 
     func run() throws -> (WriterConnection, Seat) {
         let deadline = MonotonicClock.now.addingSaturating(options.setupTimeout.nanoseconds)
-        if !file.isAbsentOrEmpty {
-            // Looked at before anything is written, a control block included.
-            let writer = try openWriter()
-            let isReady = try self.isReady(writer)
-            let seat = makeSeat()
+        if file.isAbsentOrEmpty {
+            return try seated { seat in
+                try withSetupTurn(seat, until: deadline, isWriteLockFree: { false }) {
+                    let writer = try openWriter()
+                    writer.take(seat)
+                    try bringUpToDate(writer, until: deadline)
+                    return writer
+                }
+            }
+        }
+        // Looked at before anything is written, a control block included.
+        let writer = try openWriter()
+        let isReady = try self.isReady(writer)
+        return try seated { seat in
             writer.take(seat)
             if !isReady {
                 try withSetupTurn(seat, until: deadline, isWriteLockFree: { writer.isWriteLockFree }) {
                     try bringUpToDate(writer, until: deadline)
                 }
             }
-            return (writer, seat)
-        }
-        let seat = makeSeat()
-        let writer = try withSetupTurn(seat, until: deadline, isWriteLockFree: { false }) {
-            let writer = try openWriter()
-            writer.take(seat)
-            try bringUpToDate(writer, until: deadline)
             return writer
         }
-        return (writer, seat)
+    }
+
+    /// Takes a seat, and leaves it again if `body` fails.
+    private func seated(_ body: (Seat) throws -> WriterConnection) throws -> (WriterConnection, Seat) {
+        let seat = Seat(
+            databasePath: file.path,
+            author: author,
+            role: .readWrite,
+            settings: options.turnSettings,
+            permissions: file.permissions
+        )
+        do {
+            return (try body(seat), seat)
+        } catch {
+            seat.leave()
+            throw error
+        }
     }
 
     private func openWriter() throws -> WriterConnection {
@@ -41,16 +59,6 @@ struct SetUp {
         } catch let error as DatabaseError {
             throw error.naming(file.path)
         }
-    }
-
-    private func makeSeat() -> Seat {
-        Seat(
-            databasePath: file.path,
-            author: author,
-            role: .readWrite,
-            settings: options.turnSettings,
-            permissions: file.permissions
-        )
     }
 
     /// Rule S1.
@@ -89,7 +97,6 @@ struct SetUp {
         )
         guard outcome != .timedOut else {
             let holder = LockHolder.setter(participant: seat.participant)
-            seat.leave()
             throw DatabaseError(
                 resultCode: .SQLITE_BUSY,
                 message: "\(file.path): waited \(options.setupTimeout) for \(holder)"

@@ -33,8 +33,8 @@ extension SharedDatabase {
 
     /// Opens a database that others create and migrate, for reading.
     ///
-    /// Not being there yet, or having another schema, is an answer and not an error. Nothing is created, not even a
-    /// control block.
+    /// Not being there yet, or having another schema, is an answer and not an error. Roundtable creates nothing, not even
+    /// a control block. (SQLite creates `-wal` and `-shm` beside a database in WAL mode that has lost them.)
     public static func openReadOnly(
         at url: URL,
         schema: Schema,

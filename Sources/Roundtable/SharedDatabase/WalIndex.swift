@@ -37,12 +37,15 @@ struct WalIndex {
         var attempted: Int
     }
 
-    /// nil when there is no WAL, or its header is being written.
+    /// nil when its header is being written. Never ask for it on a connection that is not in WAL mode: SQLite would create
+    /// the file.
     var frames: Frames? {
         guard let map = file.pointee.pMethods.pointee.xShmMap else { return nil }
         var page: UnsafeMutableRawPointer?
         // SQLite wants `volatile`, which Swift drops.
-        guard map(file, 0, Self.headerPage, 0, &page) == SQLITE_OK, let page else { return nil }
+        // A mapping that may only be read is told as SQLITE_READONLY.
+        let code = map(file, 0, Self.headerPage, 0, &page)
+        guard code == SQLITE_OK || code & 0xFF == SQLITE_READONLY, let page else { return nil }
         let copies = [0, 48].map { page.loadUnaligned(fromByteOffset: $0 + 16, as: UInt32.self) }
         guard copies[0] == copies[1] else { return nil }
         let backfilled = page.loadUnaligned(fromByteOffset: 96, as: UInt32.self)
