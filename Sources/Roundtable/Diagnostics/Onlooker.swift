@@ -87,18 +87,6 @@ extension Onlooker {
     func frames(_ db: Database) -> WalIndex.Frames? {
         // Mapping the wal-index of a connection that does not use it would create the file.
         guard manner == .wal else { return nil }
-        var file: UnsafeMutablePointer<sqlite3_file>?
-        let code = sqlite3_file_control(db.sqliteConnection, "main", SQLITE_FCNTL_FILE_POINTER, &file)
-        guard code == SQLITE_OK, let file, let methods = file.pointee.pMethods, methods.pointee.iVersion >= 2,
-            let map = methods.pointee.xShmMap
-        else { return nil }
-        var page: UnsafeMutableRawPointer?
-        // SQLITE_READONLY is how a read-only mapping reports success.
-        let result = withUnsafeMutablePointer(to: &page) { map(file, 0, 32768, 0, $0) }
-        guard result == SQLITE_OK || result == SQLITE_READONLY, let page else { return nil }
-        func number(_ offset: Int) -> UInt32 { page.loadUnaligned(fromByteOffset: offset, as: UInt32.self) }
-        let (committed, copy, backfilled) = (number(16), number(48 + 16), number(96))
-        guard committed == copy, backfilled <= committed else { return nil }
-        return WalIndex.Frames(committed: Int(committed), backfilled: Int(backfilled))
+        return WalIndex(db)?.frames
     }
 }

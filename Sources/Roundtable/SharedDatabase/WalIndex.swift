@@ -50,6 +50,7 @@ struct WalIndex {
         guard copies[0] == copies[1] else { return nil }
         let backfilled = page.loadUnaligned(fromByteOffset: 96, as: UInt32.self)
         let attempted = page.loadUnaligned(fromByteOffset: 128, as: UInt32.self)
+        guard backfilled <= copies[0] else { return nil }
         return Frames(committed: Int(copies[0]), backfilled: Int(backfilled), attempted: Int(attempted))
     }
 }
