@@ -18,13 +18,10 @@ extension ProcessTests {
 
         /// Any number of processes may create a database at once: all of them open it, and each migration is applied once
         /// (rules S1–S5, B1).
-        ///
-        /// In the long run each round has new processes; in the short one the same processes open one new path after the
-        /// other, which is the same to all but the system's loader.
         @Test(.timeLimit(.minutes(10)))
         func manyProcessesCreateAtOnce() throws {
-            try withFleets { fleet, round, peers in
-                let url = fleet.database(named: "round-\(round).sqlite")
+            try inEachRound { fleet, round, peers in
+                let url = fleet.database
                 for peer in peers { try peer.send(.open(fleet.opening(peer, at: url, schema: Self.schema))) }
                 for peer in peers {
                     let reply = try peer.reply(within: .seconds(60))
@@ -32,7 +29,6 @@ extension ProcessTests {
                 }
                 for peer in peers { try peer.call(.close) }
                 try expectEachMigrationOnce(url)
-                return peers
             }
         }
 
@@ -43,9 +39,9 @@ extension ProcessTests {
             var random = SeededGenerator()
             var kills = 0
             var midway = 0
-            try withFleets { fleet, round, peers in
-                let url = fleet.database(named: "round-\(round).sqlite")
-                let block = ControlBlock.path(forDatabaseAt: url.path)
+            try inEachRound { fleet, round, peers in
+                let url = fleet.database
+                let block = fleet.controlBlock.path
                 for peer in peers { try peer.send(.open(fleet.opening(peer, at: url, schema: Self.schema))) }
                 var migrating: Int32?
                 try eventually("somebody sets the database up") {
@@ -65,25 +61,15 @@ extension ProcessTests {
                 for peer in living { try peer.call(.close) }
                 let migrators = try expectEachMigrationOnce(url)
                 if migrators.contains(where: { $0 != victim.pid }) { midway += 1 }
-                return living
             }
             print("killed \(kills) migrating processes, \(midway) of them before their last migration")
             #expect(midway > 0, "nobody was killed while migrating")
         }
 
-        private func withFleets(_ round: (Fleet, Int, [Peer]) throws -> [Peer]) throws {
-            if isLongRun {
-                for number in 1...Self.rounds {
-                    try Fleet.run { fleet in _ = try round(fleet, number, try fleet.spawn(Self.processes)) }
-                }
-                return
-            }
-            try Fleet.run { fleet in
-                var peers: [Peer] = []
-                for number in 1...Self.rounds {
-                    peers += try fleet.spawn(Self.processes - peers.count)
-                    peers = try round(fleet, number, peers)
-                }
+        /// Each round has new processes and a new path.
+        private func inEachRound(_ body: (Fleet, Int, [Peer]) throws -> Void) throws {
+            for round in 1...(isLongRun ? 5 * Self.rounds : Self.rounds) {
+                try Fleet.run { fleet in try body(fleet, round, try fleet.spawn(Self.processes)) }
             }
         }
 

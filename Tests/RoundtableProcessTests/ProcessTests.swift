@@ -13,7 +13,7 @@ import Testing
 /// Tests with real processes: one test at a time, since they measure.
 @Suite(.serialized) enum ProcessTests {}
 
-/// `make test-long` sets it: the full number of rounds.
+/// `make test-long` sets it: more rounds.
 let isLongRun = ProcessInfo.processInfo.environment["ROUNDTABLE_LONG"] == "1"
 
 let isSuperuser = geteuid() == 0

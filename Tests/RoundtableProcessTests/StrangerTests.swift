@@ -14,7 +14,8 @@ extension ProcessTests {
             try Fleet.run { fleet in
                 let peers = try fleet.spawnOpen(2)
                 for peer in peers { try peer.send(.writeLoop(WriteLoad(seconds: 60))) }
-                let rows = 300
+                let rows = 3000
+                try fleet.waitForProgress(of: peers)
                 let script = fleet.folder.appendingPathComponent("script.sql")
                 let statements = (1...rows).map { "INSERT INTO entry (author, n, part) VALUES ('shell', \($0), 0);" }
                 try ([".timeout 20000"] + statements).joined(separator: "\n")
