@@ -1,0 +1,263 @@
+import Foundation
+import GRDB
+import Roundtable
+import RoundtableKernel
+import Synchronization
+import Testing
+
+/// How many are at something, and were at most.
+private final class Gauge: Sendable {
+    private let state = Mutex((now: 0, most: 0))
+    var now: Int { state.withLock { $0.now } }
+    var most: Int { state.withLock { $0.most } }
+    func change(by difference: Int) {
+        state.withLock { state in
+            state.now += difference
+            state.most = max(state.most, state.now)
+        }
+    }
+}
+
+@Suite struct SharedDatabaseTests {
+    let folder: TemporaryFolder
+    let url: URL
+
+    init() throws {
+        folder = try TemporaryFolder()
+        url = folder.file("players.sqlite")
+    }
+
+    private func open(
+        _ author: String = "test",
+        version: Int = 1,
+        _ change: (inout SharedDatabase.Options) -> Void = { _ in }
+    ) throws -> SharedDatabase {
+        var options = SharedDatabase.Options()
+        change(&options)
+        return try SharedDatabase.open(at: url, schema: Schema(migrator(upTo: version)), as: author, options: options)
+    }
+
+    private func openReadOnly(version: Int = 1) throws -> SharedDatabase.Availability {
+        try SharedDatabase.openReadOnly(at: url, schema: Schema(migrator(upTo: version)), as: "reader")
+    }
+
+    // MARK: Opening
+
+    /// **Rule S7** and the answers of the other rules, in the life of a database.
+    @Test func availability() async throws {
+        guard case .unavailable(.notCreated) = try openReadOnly() else { return #expect(Bool(false), "no file") }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path).isEmpty)
+
+        try Data().write(to: url)
+        guard case .unavailable(.notCreated) = try openReadOnly() else { return #expect(Bool(false), "empty file") }
+
+        let db = try open()
+        guard case .available(let reader) = try openReadOnly() else { return #expect(Bool(false), "created") }
+        try await db.write { db in _ = try Player(name: "A").inserted(db) }
+        #expect(try await reader.read { try Player.fetchCount($0) } == 1)
+        #expect(reader.role == .readOnly && reader.uncoordinatedReason == nil)
+
+        guard case .unavailable(.schemaTooOld(missing: ["v2"])) = try openReadOnly(version: 2) else {
+            return #expect(Bool(false), "v2 is not applied yet")
+        }
+        _ = try open(version: 2)
+        guard case .unavailable(.schemaTooNew(unknown: ["v2"])) = try openReadOnly() else {
+            return #expect(Bool(false), "v2 is unknown")
+        }
+        #expect(throws: SharedDatabaseError.schemaTooNew(path: db.path, unknownMigrations: ["v2"])) { try open() }
+    }
+
+    /// **Rule 7 of the design**: whoever opens read-only writes nothing, by whatever door.
+    @Test func readOnlyStaysReadOnly() throws {
+        _ = try open()
+        guard case .available(let reader) = try openReadOnly() else { return #expect(Bool(false)) }
+        let insert = "INSERT INTO player (name) VALUES ('A')"
+        #expect(throws: DatabaseError.self) { try reader.write { try $0.execute(sql: insert) } }
+        #expect(throws: DatabaseError.self) { try reader.writeWithoutTransaction { try $0.execute(sql: insert) } }
+        #expect(throws: DatabaseError.self) { try reader.unsafeReentrantWrite { try $0.execute(sql: insert) } }
+        #expect(throws: DatabaseError.self) {
+            try reader.barrierWriteWithoutTransaction { try $0.execute(sql: insert) }
+        }
+        #expect(throws: DatabaseError.self) { try reader.read { try $0.execute(sql: insert) } }
+        #expect(try reader.read(Player.fetchCount) == 0)
+    }
+
+    @Test func aWaitingReaderGivesUpAtItsDeadline() async throws {
+        let began = ContinuousClock.now
+        let answer = try await SharedDatabase.openReadOnly(
+            at: url,
+            schema: Schema(migrator()),
+            as: "reader",
+            waitingUpTo: .milliseconds(30)
+        )
+        guard case .unavailable(.notCreated) = answer else { return #expect(Bool(false)) }
+        #expect(ContinuousClock.now - began >= .milliseconds(30))
+    }
+
+    /// Symbolic links lead to one control block, so that all meet.
+    @Test func linksLeadToOneTable() throws {
+        let db = try open("direct")
+        let link = folder.file("link.sqlite")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: url)
+        let other = try SharedDatabase.open(at: link, schema: Schema(migrator()), as: "linked")
+        #expect(other.path == db.path)
+        #expect(!FileManager.default.fileExists(atPath: link.path + "-coord"))
+    }
+
+    // MARK: Two in one process
+
+    @Test func twoParticipantsInOneProcess() throws {
+        let (a, b) = (try open("a"), try open("b"))
+        for _ in 0..<50 {
+            for db in [a, b] { try db.write { db in _ = try Player(name: "A").inserted(db) } }
+        }
+        #expect(try a.read(Player.fetchCount) == 100)
+        try a.close()
+        try b.write { db in _ = try Player(name: "B").inserted(db) }
+        #expect(try b.read(Player.fetchCount) == 101)
+    }
+
+    /// A schema that another participant changed is seen by readers and by the writer, whose caches GRDB does not clear.
+    @Test func schemaChangesOfOthersAreSeen() throws {
+        let a = try open("a")
+        func columns(_ db: Database) throws -> [String] { try db.columns(in: "player").map(\.name) }
+        #expect(try a.read(columns) == ["id", "name", "score"])
+        #expect(try a.write(columns) == ["id", "name", "score"])
+        _ = try open("b", version: 2)
+        #expect(try a.read(columns).last == "team")
+        #expect(try a.unsafeRead(columns).last == "team")
+        #expect(try a.write(columns).last == "team")
+    }
+
+    // MARK: Accesses
+
+    @Test func readersAreLimitedAndBarriersExclusive() async throws {
+        let db = try open { $0.maximumReaderCount = 3 }
+        let running = Gauge()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<20 {
+                group.addTask {
+                    try await db.read { _ in
+                        running.change(by: 1)
+                        usleep(1000)
+                        running.change(by: -1)
+                    }
+                }
+                group.addTask {
+                    try await db.barrierWriteWithoutTransaction { _ in
+                        #expect(running.now == 0)
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect((1...3).contains(running.most))
+    }
+
+    @Test func aFailingReadLeavesItsConnectionUsable() throws {
+        let db = try open { $0.maximumReaderCount = 1 }
+        for _ in 0..<3 {
+            #expect(throws: DatabaseError.self) { try db.read { try $0.execute(sql: "SELECT * FROM nothing") } }
+            #expect(try db.read(Player.fetchCount) == 0)
+        }
+    }
+
+    @Test func closedIsClosed() async throws {
+        let db = try open()
+        try db.close()
+        try db.close()
+        #expect(throws: DatabaseError.self) { try db.read(Player.fetchCount) }
+        #expect(throws: DatabaseError.self) { try db.write { try $0.execute(sql: "DELETE FROM player") } }
+        #expect(throws: DatabaseError.self) {
+            try db.writeWithoutTransaction { try $0.execute(sql: "DELETE FROM player") }
+        }
+        await #expect(throws: DatabaseError.self) { try await db.read { try Player.fetchCount($0) } }
+        await #expect(throws: DatabaseError.self) {
+            try await db.barrierWriteWithoutTransaction { try $0.execute(sql: "DELETE FROM player") }
+        }
+        let block = try ControlBlock.open(at: ControlBlock.path(forDatabaseAt: db.path), writable: true)
+        #expect(block.participants().isEmpty)
+    }
+
+    /// **Rule W3**: an open transaction keeps the turn, whatever closure left it.
+    @Test func anOpenTransactionKeepsTheTurn() throws {
+        let db = try open { $0.configuration.allowsUnsafeTransactions = true }
+        let other = try open("other") { $0.busyTimeout = .milliseconds(300) }
+        try db.writeWithoutTransaction { try $0.beginTransaction() }
+        #expect(throws: DatabaseError.self) { try other.write { try $0.execute(sql: "DELETE FROM player") } }
+        try db.writeWithoutTransaction { db in
+            try db.execute(sql: "INSERT INTO player (name) VALUES ('A')")
+            try db.commit()
+        }
+        try other.write { try $0.execute(sql: "DELETE FROM player") }
+    }
+
+    // MARK: Busy, with a name
+
+    /// The error that a timeout gives names the author, the pid, how long, and the line of code.
+    @Test func busyHasAName() async throws {
+        let holder = try open("holder")
+        let other = try open("other") { $0.busyTimeout = .milliseconds(150) }
+        let (begun, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let line = UInt(#line + 2)
+        holder.asyncWrite { _ in
+        } completion: { db, _ in
+            try? db.inTransaction {
+                begun.signal()
+                end.wait()
+                return .commit
+            }
+        }
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                begun.wait()
+                continuation.resume()
+            }
+        }
+        defer { end.signal() }
+
+        func check(_ body: () async throws -> Void) async {
+            do {
+                try await body()
+                Issue.record("nobody is told that the database is locked")
+            } catch let error as DatabaseError {
+                #expect(error.resultCode == .SQLITE_BUSY)
+                let message = error.message ?? ""
+                #expect(message.hasPrefix("database is locked: 'holder' (pid \(getpid())) has been writing for"))
+                #expect(message.contains("SharedDatabaseTests.swift:\(line - 1)"), "\(message)")
+            } catch {
+                Issue.record(error)
+            }
+        }
+        await check { try await other.write { try $0.execute(sql: "DELETE FROM player") } }
+        await check { try await other.writeWithoutTransaction { try $0.execute(sql: "DELETE FROM player") } }
+        // Reads do not wait for writers.
+        #expect(try await other.read { try Player.fetchCount($0) } == 0)
+    }
+
+    /// A cancelled task does not wait for its turn.
+    @Test func cancellationEndsTheWaitForTheTurn() async throws {
+        let holder = try open("holder")
+        let other = try open("other") { $0.busyTimeout = .seconds(60) }
+        let (begun, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        holder.asyncWrite { _ in
+            begun.signal()
+            end.wait()
+        } completion: { _, _ in
+        }
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                begun.wait()
+                continuation.resume()
+            }
+        }
+        defer { end.signal() }
+        let task = Task { try await other.write { try $0.execute(sql: "DELETE FROM player") } }
+        let block = try ControlBlock.open(at: ControlBlock.path(forDatabaseAt: other.path), writable: true)
+        try await eventually("the other waits") { block.participants().contains { $0.waiting != nil } }
+        task.cancel()
+        let began = ContinuousClock.now
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(ContinuousClock.now - began < .seconds(5))
+    }
+}

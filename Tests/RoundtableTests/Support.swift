@@ -1,0 +1,58 @@
+import Foundation
+import GRDB
+import Roundtable
+import Testing
+
+/// A folder that is removed with this value.
+final class TemporaryFolder: Sendable {
+    let url: URL
+
+    init() throws {
+        url = URL(fileURLWithPath: NSTemporaryDirectory()).appendingPathComponent("roundtable-" + UUID().uuidString)
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+
+    func file(_ name: String) -> URL { url.appendingPathComponent(name) }
+}
+
+struct Player: Codable, FetchableRecord, MutablePersistableRecord, Equatable {
+    var id: Int64?
+    var name: String
+    var score = 0
+
+    mutating func didInsert(_ inserted: InsertionSuccess) { id = inserted.rowID }
+}
+
+/// The schema of these tests, up to a version.
+func migrator(upTo version: Int = 1) -> DatabaseMigrator {
+    var migrator = DatabaseMigrator()
+    migrator.registerMigration("v1") { db in
+        try db.create(table: "player") { table in
+            table.autoIncrementedPrimaryKey("id")
+            table.column("name", .text).notNull()
+            table.column("score", .integer).notNull().defaults(to: 0)
+        }
+    }
+    if version >= 2 {
+        migrator.registerMigration("v2") { db in
+            try db.alter(table: "player") { $0.add(column: "team", .text) }
+        }
+    }
+    return migrator
+}
+
+/// Waits for a condition, with a deadline.
+func eventually(
+    _ what: Comment,
+    within time: Duration = .seconds(10),
+    sourceLocation: SourceLocation = #_sourceLocation,
+    _ condition: () async throws -> Bool
+) async throws {
+    let deadline = ContinuousClock.now + time
+    while try await !condition() {
+        try #require(ContinuousClock.now < deadline, what, sourceLocation: sourceLocation)
+        await Task.yield()
+    }
+}
