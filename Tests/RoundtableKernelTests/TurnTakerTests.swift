@@ -98,28 +98,30 @@ import Testing
         #expect(block.participants().allSatisfy { $0.waiting == nil })
     }
 
-    /// **Rule T3**: waiters go by priority, then by ticket.
-    @Test func priorityThenTicket() async throws {
-        let holder = try taker("holder")
-        #expect(acquire(holder) == .acquired)
-        let order = Log<String>()
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for (name, priority) in [("background", 2), ("first", 1), ("second", 1), ("interactive", 0)] {
-                let waiting = Shared(try taker(name, .testing(priority: UInt8(priority), slice: .zero)))
-                group.addTask { [self] in
-                    await onThread {
-                        _ = acquire(waiting.taker)
-                        order.append(name)
-                        waiting.taker.release()
-                    }
-                }
-                try await wait { block.participants().contains { $0.author == name && $0.waiting != nil } }
-            }
-            // Before ageing (rule T3) makes the background one as urgent as the rest.
-            holder.release()
-            try await group.waitForAll()
+    /// **Rule T3**: waiters go by priority, then by ticket; each 100 ms of waiting are worth a level.
+    @Test func priorityThenTicket() throws {
+        let start: Nanoseconds = 1_000_000_000
+        let waiting: [(String, priority: UInt8, ticket: UInt64, since: Nanoseconds)] = [
+            ("background", 2, 1, 0), ("second", 1, 3, 0), ("first", 1, 2, 0), ("interactive", 0, 4, 0),
+            ("old background", 2, 5, 250_000_000), ("middling background", 2, 6, 150_000_000),
+        ]
+        var names: [Int: String] = [:]
+        var participants: [Participant] = []
+        for (name, priority, ticket, since) in waiting {
+            let traits = ParticipantTraits(role: .readWrite, priority: priority)
+            let participant = try Participant(in: block, author: name, traits: traits)
+            participant.slot.waitingSince = start - since
+            participant.slot.ticket.pointee.store(ticket, ordering: .relaxed)
+            block.raiseWaitingBit(participant.slot.index)
+            names[participant.slot.index] = name
+            participants.append(participant)
         }
-        #expect(order.entries == ["interactive", "first", "second", "background"])
+        let order = block.waiters { start }.map { names[$0.slot] }
+        #expect(
+            order == ["interactive", "old background", "first", "second", "middling background", "background"]
+        )
+        // After long enough, only tickets count.
+        #expect(block.waiters { start + 1_000_000_000 }.map(\.ticket) == [1, 2, 3, 4, 5, 6])
     }
 
     /// **Rules T4, T5**: threads that write without pause share evenly, and nobody waits for patience.

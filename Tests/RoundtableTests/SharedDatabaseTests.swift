@@ -162,6 +162,46 @@ private final class Gauge: Sendable {
         }
     }
 
+    /// After SQLite has rolled a transaction back by itself, nothing of the closure is committed, even if it goes on; and
+    /// the connection is usable afterwards. (GRDB's `inTransaction` throws the same error.)
+    @Test func anAbortedTransactionCommitsNothing() throws {
+        let db = try open()
+        func addTwo(_ db: Database) throws {
+            try db.execute(sql: "INSERT INTO player (id, name) VALUES (1, 'A')")
+            #expect(throws: DatabaseError.self) {
+                try db.execute(sql: "INSERT OR ROLLBACK INTO player (id, name) VALUES (1, 'B')")
+            }
+            #expect(!db.isInsideTransaction)
+            try db.execute(sql: "INSERT INTO player (id, name) VALUES (2, 'C')")
+        }
+        for _ in 0..<2 {
+            do {
+                try db.write(addTwo)
+                Issue.record("an aborted transaction is told as committed")
+            } catch let error as DatabaseError {
+                #expect(error.resultCode == .SQLITE_ABORT)
+            }
+            #expect(try db.read(Player.fetchCount) == 0)
+        }
+        // Not even if it catches that error as well.
+        #expect(throws: DatabaseError.self) { try db.write { db in try? addTwo(db) } }
+        #expect(try db.read(Player.fetchCount) == 0)
+        try db.write { db in _ = try Player(name: "A").inserted(db) }
+        #expect(try db.read(Player.fetchCount) == 1)
+    }
+
+    /// Observers that are told of a commit may write.
+    @Test func observersMayWriteAfterACommit() throws {
+        let db = try open()
+        try db.write { db in
+            _ = try Player(name: "A").inserted(db)
+            db.afterNextTransaction { db in
+                #expect(throws: Never.self) { try db.execute(sql: "INSERT INTO player (name) VALUES ('B')") }
+            }
+        }
+        #expect(try db.read(Player.fetchCount) == 2)
+    }
+
     @Test func closedIsClosed() async throws {
         let db = try open()
         try db.close()

@@ -1,7 +1,7 @@
 import GRDB
 import GRDBSQLite
 
-/// SQLite's automatic checkpoint, moved out of the turn (rules C1, C2).
+/// SQLite's automatic checkpoint, moved out of the turn (rule W6).
 ///
 /// SQLite runs it inside the commit that makes the WAL long, so the holder of the turn would sync the database file
 /// while everybody waits.

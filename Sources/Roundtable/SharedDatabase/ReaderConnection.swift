@@ -11,7 +11,7 @@ final class ReaderConnection: @unchecked Sendable {
     private var beginStatement: OpaquePointer?
     private var schemaVersionStatement: OpaquePointer?
     /// GRDB's own, so that GRDB notices the end of the transaction (`Database.transactionDate` depends on it).
-    private var commitStatement: Statement?
+    private let commit = ReusedStatement("COMMIT TRANSACTION")
     private var lastSchemaVersion: Int32?
 
     init(path: String, configuration: Configuration) throws {
@@ -19,7 +19,6 @@ final class ReaderConnection: @unchecked Sendable {
         try queue.inDatabase { db in
             beginStatement = try db.prepareRaw("BEGIN DEFERRED TRANSACTION")
             schemaVersionStatement = try db.prepareRaw("PRAGMA schema_version")
-            commitStatement = try db.makeStatement(sql: "COMMIT TRANSACTION")
         }
     }
 
@@ -54,7 +53,7 @@ final class ReaderConnection: @unchecked Sendable {
     func end(_ db: Database) throws {
         guard db.isInsideTransaction else { return }
         do {
-            try commitStatement?.execute()
+            try commit.execute(db)
         } catch {
             // A cancelled task, an interruption: the transaction ends all the same.
             try db.rollback()
@@ -84,7 +83,7 @@ final class ReaderConnection: @unchecked Sendable {
         sqlite3_finalize(schemaVersionStatement)
         beginStatement = nil
         schemaVersionStatement = nil
-        commitStatement = nil
+        commit.forget()
     }
 
     private func step(_ statement: OpaquePointer?, _ db: Database) throws {

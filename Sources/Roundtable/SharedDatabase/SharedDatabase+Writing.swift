@@ -187,14 +187,12 @@ extension SharedDatabase {
     }
 
     private func transaction<T>(_ db: Database, _ updates: (Database) throws -> T) throws -> T {
-        var result: T?
-        try db.inTransaction {
+        let result = try writer.transaction(db) {
             try writer.forgetSchemaIfChanged(db)
-            result = try updates(db)
-            return .commit
+            return try updates(db)
         }
         writer.noteOwnCommit(db)
-        return result!
+        return result
     }
 
     private func asyncWriting(at site: CallSite?, _ body: @escaping @Sendable (Database) -> Void) {

@@ -75,7 +75,7 @@ public final class SharedDatabase: Sendable {
         if isClosed.withLock({ $0 }) { return }
         try readers.barrier {
             // The writer first: if it cannot close, nothing is closed.
-            try writer.queue.close()
+            try writer.close()
             isClosed.withLock { $0 = true }
             seat.leave()
             try readers.close()

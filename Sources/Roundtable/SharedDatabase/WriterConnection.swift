@@ -12,6 +12,7 @@ final class WriterConnection: @unchecked Sendable {
     private let busyTimeout: Nanoseconds
     private let busyWait: BusyWait
     private let checkpoint = AutomaticCheckpoint()
+    private let writeTransaction = WriteTransaction()
     private var lastDataVersion: UInt32?
     private var lastSchemaVersion: Int32?
 
@@ -31,6 +32,7 @@ final class WriterConnection: @unchecked Sendable {
         self.busyTimeout = options.busyTimeout.nanoseconds
         self.busyWait = busyWait
         self.queue = try DatabaseQueue(path: path, configuration: configuration)
+        queue.inDatabase(writeTransaction.install)
     }
 
     /// The connection that a read-only participant has in the writer's place: whoever writes on it is told
@@ -40,11 +42,22 @@ final class WriterConnection: @unchecked Sendable {
         self.busyTimeout = options.busyTimeout.nanoseconds
         self.busyWait = BusyWait(path: path, timeout: busyTimeout)
         self.queue = try DatabaseQueue(path: path, configuration: options.readerConfiguration)
+        queue.inDatabase(writeTransaction.install)
     }
 
     func take(_ seat: Seat) {
         self.seat = seat
         busyWait.participants = { [weak seat] in seat?.participant }
+    }
+
+    func close() throws {
+        queue.inDatabase { _ in writeTransaction.forgetStatements() }
+        try queue.close()
+    }
+
+    /// Runs `updates` in a transaction. On `queue`.
+    func transaction<T>(_ db: Database, _ updates: () throws -> T) throws -> T {
+        try writeTransaction.run(db, updates)
     }
 
     // MARK: Turns

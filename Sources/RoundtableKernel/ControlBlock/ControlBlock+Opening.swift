@@ -83,9 +83,10 @@ extension ControlBlock {
             && halfWord(at: Layout.Header.version).pointee.load(ordering: .relaxed) == Layout.version
     }
 
-    /// Whether the file at `path` is still the one that is mapped (rule L4).
+    /// Whether the file at `path` is still the one that is mapped, and whole (rules L3, L4).
     package var isInPlace: Bool {
-        (try? System.identity(ofFileAt: path)) == file.identity
+        guard let status = try? System.status(ofFileAt: path) else { return false }
+        return FileIdentity(status) == file.identity && Int(status.st_size) == file.size
     }
 
     private func checkSeal() throws(Unusable) {

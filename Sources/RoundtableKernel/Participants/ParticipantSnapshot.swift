@@ -49,15 +49,28 @@ extension ControlBlock {
         }
     }
 
-    /// Frees the slots of the dead (rule T9), so that nobody waits for them.
-    package func buryTheDead(seenFrom reader: ProcessIdentity) {
+    /// Frees the slots of the dead, and takes the stopped out of the queue (rule T9), so that the others lose patience
+    /// once for all of them.
+    package func clearQueue(seenFrom reader: ProcessIdentity) {
         for slot in slots {
             let owner = slot.owner.pointee.load(ordering: .acquiring)
-            guard owner != 0, slot.liveness(ofOwner: owner, seenFrom: reader) == .dead else { continue }
-            // The ticket first: once the owner word is 0, the slot may be another's.
-            slot.ticket.pointee.store(0, ordering: .sequentiallyConsistent)
-            lowerWaitingBit(slot.index)
-            if slot.swapOwner(from: owner, to: 0) { count(.slotsReclaimed) }
+            guard owner != 0 else { continue }
+            switch slot.liveness(ofOwner: owner, seenFrom: reader) {
+            case .dead:
+                // The ticket first: once the owner word is 0, the slot may be another's.
+                leaveQueue(slot)
+                if slot.swapOwner(from: owner, to: 0) { count(.slotsReclaimed) }
+            case .stopped where slot.ticket.pointee.load(ordering: .relaxed) != 0:
+                leaveQueue(slot)
+                count(.waitersEvicted)
+            case .alive, .stopped, .unknown:
+                break
+            }
         }
+    }
+
+    private func leaveQueue(_ slot: Slot) {
+        slot.ticket.pointee.store(0, ordering: .sequentiallyConsistent)
+        lowerWaitingBit(slot.index)
     }
 }

@@ -47,6 +47,7 @@ package struct TurnMachine: Hashable, Sendable {
         case wait(Wait)
         /// Is any of our time to linger left?
         case checkTimeLeft
+        /// Is it dead? Takes the dead, and those known to be stopped, out of the queue.
         case judge(slot: Int)
         case probeWriteLock
         case finish(Outcome)
@@ -102,7 +103,8 @@ package struct TurnMachine: Hashable, Sendable {
         case grantingToFirst(UInt64, Waiter)
         case wakingFirst(UInt64)
         case waiting(UInt64)
-        case judging(UInt64, Turn, [Waiter])
+        case judging(UInt64, Turn)
+        case choosing(UInt64, Turn)
         case probing(UInt64, Turn)
         case steppingOver(UInt64, to: Turn, evicting: Waiter?)
         case evicting(UInt64, next: Turn)
@@ -275,13 +277,7 @@ extension TurnMachine {
         guard isSuspicious, let holder = turn.slot else {
             return go(.waiting(ticket), .wait(wait(turn, ahead: ahead)))
         }
-        if turn.phase == .granted {
-            // Not taken up within our patience: dead or frozen.
-            let late = waiters.first { $0.slot == holder }
-            let first = waiters.first { $0.slot != holder } ?? own
-            return stepIn(ticket, from: turn, to: first, evicting: late)
-        }
-        return go(.judging(ticket, turn, waiters), .judge(slot: holder))
+        return go(.judging(ticket, turn), .judge(slot: holder))
     }
 
     private func wait(_ turn: Turn, ahead: Int) -> Wait {
@@ -295,11 +291,16 @@ extension TurnMachine {
 
     private mutating func nextOfSteppingOver(_ event: Event) -> Action? {
         switch (state, event) {
-        case (.judging(let ticket, let turn, let waiters), .judged(isDead: true, _)):
-            return stepIn(ticket, from: turn, to: waiters[0], evicting: nil)
-        case (.judging(let ticket, _, _), .judged(isDead: false, isExcused: true)):
+        // Granted and not taken up within our patience, or dead: somebody else is next. Judging has cleared the queue.
+        case (.judging(let ticket, let turn), .judged(let isDead, _)) where isDead || turn.phase == .granted:
+            return go(.choosing(ticket, turn), .listWaiters)
+        case (.choosing(let ticket, let turn), .waiters(let waiters)):
+            let own = Waiter(slot: slot, ticket: ticket)
+            let late = waiters.first { $0.slot == turn.slot }
+            return stepIn(ticket, from: turn, to: waiters.first { $0.slot != turn.slot } ?? own, evicting: late)
+        case (.judging(let ticket, _), .judged(_, isExcused: true)):
             return watch(ticket)
-        case (.judging(let ticket, let turn, _), .judged(isDead: false, isExcused: false)):
+        case (.judging(let ticket, let turn), .judged(_, isExcused: false)):
             return go(.probing(ticket, turn), .probeWriteLock)
 
         // Whoever finds the write lock free takes the turn itself: the first in the queue may be frozen too.

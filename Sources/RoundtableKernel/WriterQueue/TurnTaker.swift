@@ -144,7 +144,7 @@ package final class TurnTaker {
         case .look:
             return look()
         case .listWaiters:
-            return .waiters(block.waiters())
+            return .waiters(block.waiters { MonotonicClock.now })
         case .swap(let from, let to):
             return .swapped(swapTurn(from, to))
         case .park(let from, let to, let lingers):
@@ -244,15 +244,15 @@ package final class TurnTaker {
     }
 
     private func judge(_ index: Int) -> TurnMachine.Event {
+        // Who looks at one looks at all: each that is dead or stopped would cost a patience of its own.
+        block.clearQueue(seenFrom: participant.identity)
         let holder = block.slot(index)
         let owner = holder.owner.pointee.load(ordering: .acquiring)
-        let isExcused = excusesSetup && holder.traits.state == .settingUp
         if holder.liveness(ofOwner: owner, seenFrom: participant.identity) == .dead {
-            // The others who died go with it, so that each costs no patience of its own.
-            block.buryTheDead(seenFrom: participant.identity)
             block.count(.turnsSteppedOver)
             return .judged(isDead: true, isExcused: false)
         }
+        let isExcused = excusesSetup && holder.traits.state == .settingUp
         if isExcused { progressAt = MonotonicClock.now }
         return .judged(isDead: false, isExcused: isExcused)
     }
@@ -267,16 +267,18 @@ extension Slot {
 
 extension ControlBlock {
     /// Those in the queue, best first: priority, raised by waiting, then ticket (rule T3).
-    fileprivate func waiters() -> [TurnMachine.Waiter] {
+    ///
+    /// - parameter now: asked only if somebody waits.
+    func waiters(_ now: () -> Nanoseconds) -> [TurnMachine.Waiter] {
         var ranked: [(level: UInt64, waiter: TurnMachine.Waiter)] = []
-        var now: Nanoseconds?
+        var time: Nanoseconds?
         forEachWaitingSlot { index in
             let slot = slot(index)
             let ticket = slot.ticket.pointee.load(ordering: .sequentiallyConsistent)
             guard ticket != 0 else { return }
-            let time = now ?? MonotonicClock.now
-            now = time
-            let levels = time.subtractingSaturating(slot.waitingSince) / TurnSettings.ageing
+            let now = time ?? now()
+            time = now
+            let levels = now.subtractingSaturating(slot.waitingSince) / TurnSettings.ageing
             let level = UInt64(min(slot.traits.priority, 8)).subtractingSaturating(levels)
             ranked.append((level, TurnMachine.Waiter(slot: index, ticket: ticket)))
         }
