@@ -7,7 +7,11 @@ extension SharedDatabase {
     /// Opens a database for reading and writing; creates and migrates it where that is needed. Any number of processes
     /// may do this at the same time: one does the work, the others wait for it.
     ///
-    /// - parameter author: how other processes will know this one, such as `"app"` or `"share extension"`.
+    /// - Parameters:
+    ///   - url: the database file. Its folder must exist.
+    ///   - schema: what this process expects, and how to get there.
+    ///   - author: how other processes will know this one, such as `"app"` or `"share extension"`.
+    ///   - options: how to wait and write.
     /// - throws: ``SharedDatabaseError``; `DatabaseError` with `SQLITE_NOTADB`, `SQLITE_CANTOPEN`, `SQLITE_FULL` …;
     ///   `SQLITE_BUSY` when another process has been creating or migrating it for longer than
     ///   ``Options/setupTimeout``; what a migration throws.
@@ -57,8 +61,13 @@ extension SharedDatabase {
 
     /// Opens a database for reading, and waits until other processes have created and migrated it.
     ///
-    /// - parameter timeout: how long to wait. When it passes, the answer is the last reason for not being available. A
-    ///   schema that is too new is answered at once: waiting would not change it.
+    /// - Parameters:
+    ///   - url: the database file.
+    ///   - schema: what this process expects.
+    ///   - author: how other processes will know this one.
+    ///   - options: how to read.
+    ///   - timeout: how long to wait. When it passes, the answer is the last reason for not being available. A schema that
+    ///     is too new is answered at once: waiting would not change it.
     public static func openReadOnly(
         at url: URL,
         schema: Schema,
