@@ -31,7 +31,7 @@ package enum PeerCommand: Codable, Sendable {
     /// Forks, and writes in the child. The reply's message is the error that the child got.
     case useAfterFork
     /// Makes system calls of the kernel fail; replaces earlier faults.
-    case inject([PeerFault])
+    case inject([Fault])
 }
 
 /// How a peer opens a database.
@@ -82,25 +82,5 @@ package struct WriteLoad: Codable, Sendable {
         thinkMilliseconds = think
         transactionMilliseconds = transaction
         self.rows = rows
-    }
-}
-
-/// `Fault` of the kernel, as JSON.
-package struct PeerFault: Codable, Sendable {
-    package var call: String
-    package var errno: Int32
-    package var skipping: Int
-    package var times: Int
-
-    package init(_ call: SystemCall, errno: Int32, skipping: Int = 0, times: Int = .max) {
-        self.call = call.rawValue
-        self.errno = errno
-        self.skipping = skipping
-        self.times = times
-    }
-
-    /// nil for a call that this kernel does not make.
-    package var fault: Fault? {
-        SystemCall(rawValue: call).map { Fault($0, errno: errno, skipping: skipping, times: times) }
     }
 }

@@ -19,14 +19,14 @@ import Testing
             (Layout.Header.waitingBits, 8 * Layout.waitingWords), (Layout.Header.nextIncarnation, 8),
             (Layout.Header.grants, 8 * ControlBlock.Counter.allCases.count),
         ]
-        let slot: [(Int, Int)] = [
-            (Layout.Slot.owner, 8), (Layout.Slot.startTime, 8), (Layout.Slot.namespace, 8),
-            (Layout.Slot.description, 8), (Layout.Slot.ticket, 8), (Layout.Slot.waitingSince, 8),
-            (Layout.Slot.wakeWord, 4), (Layout.Slot.lingerUntil, 8), (Layout.Slot.writingSince, 8),
-            (Layout.Slot.turnsTaken, 8), (Layout.Slot.longestWait, 8), (Layout.Slot.joinedAt, 8),
-            (Layout.Slot.author, Layout.Slot.authorSize), (Layout.Slot.callSite, Layout.Slot.callSiteSize),
-        ]
+        let slot: [(Int, Int)] =
+            Layout.SlotNumber.allCases.map { ($0.rawValue, 8) } + [
+                (Layout.Slot.owner, 8), (Layout.Slot.description, 8), (Layout.Slot.ticket, 8),
+                (Layout.Slot.wakeWord, 4), (Layout.Slot.author, Layout.Slot.authorSize),
+                (Layout.Slot.callSite, Layout.Slot.callSiteSize),
+            ]
         for (fields, size) in [(header, Layout.headerSize), (slot, Layout.slotSize)] {
+            let fields = fields.sorted { $0.0 < $1.0 }
             for (index, field) in fields.enumerated() {
                 #expect(field.0 % 8 == 0, "an atomic word is aligned")
                 let end = index + 1 < fields.count ? fields[index + 1].0 : size

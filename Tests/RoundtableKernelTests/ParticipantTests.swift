@@ -80,7 +80,7 @@ import Testing
     @Test func aClaimInProgressIsNotDead() throws {
         let participant = try join()
         let slot = participant.slot
-        slot.startTime = 12345
+        slot[.startTime] = 12345
         slot.owner.pointee.store(
             OwnerWord(pid: getpid(), incarnation: 4711).rawValue,
             ordering: .sequentiallyConsistent

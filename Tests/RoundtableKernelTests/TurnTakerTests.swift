@@ -110,7 +110,7 @@ import Testing
         for (name, priority, ticket, since) in waiting {
             let traits = ParticipantTraits(role: .readWrite, priority: priority)
             let participant = try Participant(in: block, author: name, traits: traits)
-            participant.slot.waitingSince = start - since
+            participant.slot[.waitingSince] = start - since
             participant.slot.ticket.pointee.store(ticket, ordering: .relaxed)
             block.raiseWaitingBit(participant.slot.index)
             names[participant.slot.index] = name

@@ -17,7 +17,7 @@ extension ProcessTests {
             _ fleet: Fleet,
             at url: URL? = nil,
             schema: PeerSchema = PeerSchema(),
-            faults: [PeerFault] = [],
+            faults: [Fault] = [],
             user: UInt32? = nil,
             code: Int32? = nil,
             saying texts: String...,
@@ -72,7 +72,7 @@ extension ProcessTests {
         func networkFileSystem() throws {
             try Fleet.run { fleet in
                 // The magic number of NFS.
-                let fault = PeerFault(.statfs, errno: 0x6969)
+                let fault = Fault(.statfs, returning: 0x6969)
                 try expectRefusal(fleet, faults: [fault], saying: "on a network file system (NFS)")
             }
         }

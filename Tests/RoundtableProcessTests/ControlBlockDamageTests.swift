@@ -151,7 +151,7 @@ extension ProcessTests {
                 let seated = try fleet.spawnOpen(2)
                 let standing = try fleet.spawn(2)
                 for peer in standing {
-                    try peer.call(.inject([PeerFault(.open, errno: EACCES)]))
+                    try peer.call(.inject([Fault(.open, errno: EACCES)]))
                     try peer.call(.open(fleet.opening(peer)))
                     let reason = try peer.call(.status).message
                     #expect(reason?.contains("Permission denied") == true, "\(reason ?? "coordinated")")
@@ -197,7 +197,7 @@ extension ProcessTests {
                     unlink(fleet.controlBlock.path)
                     let peer = try fleet.spawn()
                     // The Nth call, and all later ones.
-                    try peer.call(.inject([PeerFault(call, errno: ENOSPC, skipping: attempt)]))
+                    try peer.call(.inject([Fault(call, errno: ENOSPC, skipping: attempt)]))
                     try peer.call(.open(fleet.opening(peer)))
                     try peer.call(.write(rows: 1))
                     try peer.call(.close)

@@ -34,21 +34,30 @@ package enum Layout {
     /// Offsets in a slot.
     package enum Slot {
         static let owner = 0
-        static let startTime = 8
-        static let namespace = 16
         static let description = 24
         static let ticket = 32
-        static let waitingSince = 40
         static let wakeWord = 48
-        static let lingerUntil = 56
-        static let writingSince = 64
-        static let turnsTaken = 72
-        static let longestWait = 80
-        static let joinedAt = 88
         static let author = 96
         static let authorSize = 48
         static let callSite = 144
         static let callSiteSize = 112
+    }
+
+    /// Offsets in a slot, of plain numbers.
+    package enum SlotNumber: Int, CaseIterable {
+        case startTime = 8
+        case namespace = 16
+        /// ns of the monotonic clock.
+        case waitingSince = 40
+        /// ns.
+        case lingerUntil = 56
+        /// ns; 0: not writing.
+        case writingSince = 64
+        case turnsTaken = 72
+        /// ns.
+        case longestWait = 80
+        /// Seconds since 1970.
+        case joinedAt = 88
     }
 
     static var waitingWords: Int { slotCount / 64 }

@@ -30,13 +30,13 @@ package final class Participant: Sendable {
 
         slot.ticket.pointee.store(0, ordering: .sequentiallyConsistent)
         block.lowerWaitingBit(slot.index)
-        slot.writingSince = 0
-        slot.lingerUntil = 0
-        slot.turnsTaken = 0
-        slot.longestWait = 0
-        slot.namespace = identity.namespace
-        slot.startTime = identity.startTime
-        slot.joinedAt = UInt64(max(0, time(nil)))
+        slot[.writingSince] = 0
+        slot[.lingerUntil] = 0
+        slot[.turnsTaken] = 0
+        slot[.longestWait] = 0
+        slot[.namespace] = identity.namespace
+        slot[.startTime] = identity.startTime
+        slot[.joinedAt] = UInt64(max(0, time(nil)))
         slot.author = author
         slot.setCallSite(file: "", line: 0)
         var traits = traits
@@ -75,7 +75,7 @@ package final class Participant: Sendable {
         guard isSeated else { return }
         slot.ticket.pointee.store(0, ordering: .sequentiallyConsistent)
         block.lowerWaitingBit(slot.index)
-        slot.writingSince = 0
+        slot[.writingSince] = 0
         _ = slot.swapOwner(from: ownerWord, to: 0)
     }
 }
@@ -105,8 +105,8 @@ extension Slot {
         let isFilled = traits.incarnation == word.incarnation
         let identity = ProcessIdentity(
             pid: word.pid,
-            startTime: isFilled ? startTime : 0,
-            namespace: isFilled ? namespace : reader.namespace
+            startTime: isFilled ? self[.startTime] : 0,
+            namespace: isFilled ? self[.namespace] : reader.namespace
         )
         let liveness = identity.liveness(seenFrom: reader)
         // Rule P3: what was read belongs to this owner only if it still is the owner.

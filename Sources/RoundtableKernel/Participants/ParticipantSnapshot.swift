@@ -37,13 +37,13 @@ extension ControlBlock {
                 state: traits.state,
                 priority: traits.priority,
                 liveness: slot.liveness(ofOwner: owner, seenFrom: reader),
-                waiting: ticket == 0 ? nil : now.subtractingSaturating(slot.waitingSince),
-                writing: slot.writingSince == 0 ? nil : now.subtractingSaturating(slot.writingSince),
+                waiting: ticket == 0 ? nil : now.subtractingSaturating(slot[.waitingSince]),
+                writing: slot[.writingSince] == 0 ? nil : now.subtractingSaturating(slot[.writingSince]),
                 callSite: slot.callSite,
                 hasTurn: turn.slot == slot.index && turn.phase != .lingering,
-                turnsTaken: slot.turnsTaken,
-                longestWait: slot.longestWait,
-                joinedAt: slot.joinedAt
+                turnsTaken: slot[.turnsTaken],
+                longestWait: slot[.longestWait],
+                joinedAt: slot[.joinedAt]
             )
             return slot.owner.pointee.load(ordering: .acquiring) == owner ? snapshot : nil
         }

@@ -22,39 +22,12 @@ package struct Slot: @unchecked Sendable {
         (base + Layout.Slot.wakeWord).assumingMemoryBound(to: Atomic<UInt32>.self)
     }
 
-    // Plain numbers: each is written by the owner alone, and read alone.
-    var startTime: UInt64 {
-        get { get(Layout.Slot.startTime) }
-        nonmutating set { set(Layout.Slot.startTime, newValue) }
+    /// A plain number: written by the owner alone, and read alone.
+    subscript(field: Layout.SlotNumber) -> UInt64 {
+        get { get(field.rawValue) }
+        nonmutating set { set(field.rawValue, newValue) }
     }
-    var namespace: UInt64 {
-        get { get(Layout.Slot.namespace) }
-        nonmutating set { set(Layout.Slot.namespace, newValue) }
-    }
-    var waitingSince: Nanoseconds {
-        get { get(Layout.Slot.waitingSince) }
-        nonmutating set { set(Layout.Slot.waitingSince, newValue) }
-    }
-    var lingerUntil: Nanoseconds {
-        get { get(Layout.Slot.lingerUntil) }
-        nonmutating set { set(Layout.Slot.lingerUntil, newValue) }
-    }
-    var writingSince: Nanoseconds {
-        get { get(Layout.Slot.writingSince) }
-        nonmutating set { set(Layout.Slot.writingSince, newValue) }
-    }
-    var turnsTaken: UInt64 {
-        get { get(Layout.Slot.turnsTaken) }
-        nonmutating set { set(Layout.Slot.turnsTaken, newValue) }
-    }
-    var longestWait: Nanoseconds {
-        get { get(Layout.Slot.longestWait) }
-        nonmutating set { set(Layout.Slot.longestWait, newValue) }
-    }
-    var joinedAt: UInt64 {
-        get { get(Layout.Slot.joinedAt) }
-        nonmutating set { set(Layout.Slot.joinedAt, newValue) }
-    }
+
     var traits: ParticipantTraits {
         get { ParticipantTraits(word: get(Layout.Slot.description)) }
         nonmutating set { set(Layout.Slot.description, newValue.word) }

@@ -10,15 +10,9 @@
     ]
 
     extension System {
-        /// The name of the network file system that holds `path`, or nil when it is local. A test names one by
-        /// injecting its magic number as the errno of `statfs`.
+        /// The name of the network file system that holds `path`, or nil when it is local.
         package static func networkFileSystem(holding path: String) throws -> String? {
-            let type: Int64
-            do {
-                type = try perform(.statfs, path) { rt_file_system_type(path) }
-            } catch let error as SystemError where networkFileSystems[UInt32(bitPattern: error.errno)] != nil {
-                type = Int64(UInt32(bitPattern: error.errno))
-            }
+            let type = try perform(.statfs, path) { rt_file_system_type(path) }
             return networkFileSystems[UInt32(truncatingIfNeeded: type)]
         }
     }

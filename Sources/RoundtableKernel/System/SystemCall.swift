@@ -7,23 +7,37 @@ import Synchronization
 #endif
 
 /// The calls that the kernel makes, by the names of their manual pages.
-package enum SystemCall: String, Sendable, CaseIterable {
+package enum SystemCall: String, Sendable, CaseIterable, Codable {
     case open, close, fstat, stat, chmod, write, link, unlink, mmap, munmap, kill, statfs
     case futexWait = "futex-wait"
     case futexWake = "futex-wake"
     case readProcess = "read-process"
 }
 
-/// A fault that a test asks for: calls number `skipping + 1` to `skipping + times` of `call` fail with `errno`.
-package struct Fault: Sendable, Equatable {
+/// A fault that a test asks for: calls number `skipping + 1` to `skipping + times` of `call` do not reach the system, but
+/// fail, or return something.
+package struct Fault: Sendable, Equatable, Codable {
+    package enum Effect: Sendable, Equatable, Codable {
+        case errno(Int32)
+        case value(Int64)
+    }
+
     package var call: SystemCall
-    package var errno: Int32
+    package var effect: Effect
     package var skipping: Int
     package var times: Int
 
     package init(_ call: SystemCall, errno: Int32, skipping: Int = 0, times: Int = .max) {
+        self.init(call, effect: .errno(errno), skipping: skipping, times: times)
+    }
+
+    package init(_ call: SystemCall, returning value: Int64, skipping: Int = 0, times: Int = .max) {
+        self.init(call, effect: .value(value), skipping: skipping, times: times)
+    }
+
+    private init(_ call: SystemCall, effect: Effect, skipping: Int, times: Int) {
         self.call = call
-        self.errno = errno
+        self.effect = effect
         self.skipping = skipping
         self.times = times
     }
@@ -41,8 +55,8 @@ package enum System {
         armed.store(!newFaults.isEmpty, ordering: .sequentiallyConsistent)
     }
 
-    /// The errno that a test wants this call to fail with.
-    private static func fault(_ call: SystemCall) -> Int32? {
+    /// What a test wants this call to do.
+    private static func fault(_ call: SystemCall) -> Fault.Effect? {
         guard armed.load(ordering: .relaxed) else { return nil }
         return faults.withLock { faults in
             guard let index = faults.firstIndex(where: { $0.call == call && $0.times > 0 }) else { return nil }
@@ -51,7 +65,7 @@ package enum System {
                 return nil
             }
             if faults[index].times != .max { faults[index].times -= 1 }
-            return faults[index].errno
+            return faults[index].effect
         }
     }
 
@@ -62,7 +76,11 @@ package enum System {
         _ path: String? = nil,
         _ body: () -> Value
     ) throws -> Value {
-        if let errno = fault(call) { throw SystemError(call: call, errno: errno, path: path) }
+        switch fault(call) {
+        case .errno(let errno): throw SystemError(call: call, errno: errno, path: path)
+        case .value(let value): return Value(truncatingIfNeeded: value)
+        case nil: break
+        }
         while true {
             let value = body()
             if value != -1 { return value }
@@ -73,6 +91,6 @@ package enum System {
 
     /// Makes a call that reports failure as its result: 0, or an errno.
     static func performReturningErrno(_ call: SystemCall, _ body: () -> Int32) -> Int32 {
-        fault(call) ?? body()
+        if case .errno(let errno) = fault(call) { errno } else { body() }
     }
 }

@@ -85,7 +85,7 @@ package final class TurnTaker {
         let pauseWasShort = pauseIsShort
         pauseIsShort = now.subtractingSaturating(lastReleased) < settings.burstGap
         isBurst = pauseIsShort || pauseWasShort
-        let mayResume = now < slot.lingerUntil
+        let mayResume = now < slot[.lingerUntil]
         let outcome = run(.acquire(mayResume: mayResume), isWriteLockFree: isWriteLockFree)
         guard outcome == .acquired else {
             if isUnseated { return .unseated }
@@ -95,11 +95,11 @@ package final class TurnTaker {
         if hasQueued {
             acquiredAt = MonotonicClock.now
             let waited = acquiredAt &- requestedAt
-            if waited > slot.longestWait { slot.longestWait = waited }
+            if waited > slot[.longestWait] { slot[.longestWait] = waited }
         }
         if hasQueued || !mayResume { sliceBegan = acquiredAt }
-        slot.turnsTaken &+= 1
-        slot.writingSince = acquiredAt
+        slot[.turnsTaken] &+= 1
+        slot[.writingSince] = acquiredAt
         block.count(.grants)
         return .acquired
     }
@@ -107,7 +107,7 @@ package final class TurnTaker {
     package func release(goingOn: Bool = true) {
         guard machine.hasTurn else { return }
         let now = MonotonicClock.now
-        slot.writingSince = 0
+        slot[.writingSince] = 0
         lastReleased = now
         let mayLinger = goingOn && isBurst && now < sliceBegan.addingSaturating(settings.slice)
         _ = run(.release(mayLinger: mayLinger), isWriteLockFree: { false })
@@ -148,7 +148,7 @@ package final class TurnTaker {
         case .swap(let from, let to):
             return .swapped(swapTurn(from, to))
         case .park(let from, let to, let lingers):
-            slot.lingerUntil = lingers ? sliceBegan.addingSaturating(settings.slice) : 0
+            slot[.lingerUntil] = lingers ? sliceBegan.addingSaturating(settings.slice) : 0
             return .swapped(swapTurn(from, to))
         case .drawTicket:
             hasQueued = true
@@ -156,7 +156,7 @@ package final class TurnTaker {
             while ticket == 0 { ticket = block.nextTicket.pointee.wrappingAdd(1, ordering: .relaxed).newValue }
             return .ticket(ticket)
         case .enqueue(let ticket):
-            slot.waitingSince = requestedAt
+            slot[.waitingSince] = requestedAt
             slot.ticket.pointee.store(ticket, ordering: .sequentiallyConsistent)
             block.raiseWaitingBit(slot.index)
             return .done
@@ -173,7 +173,7 @@ package final class TurnTaker {
         case .wait(let wait):
             return self.wait(wait)
         case .checkTimeLeft:
-            return .timeLeft(MonotonicClock.now < slot.lingerUntil)
+            return .timeLeft(MonotonicClock.now < slot[.lingerUntil])
         case .judge(let index):
             return judge(index)
         case .probeWriteLock:
@@ -211,7 +211,7 @@ package final class TurnTaker {
 
     /// A time further away than anyone's patience is garbage (rule G2), and is over.
     private func lingerUntil(ofHolder holder: Int, now: Nanoseconds) -> Nanoseconds {
-        let until = block.slot(holder).lingerUntil
+        let until = block.slot(holder)[.lingerUntil]
         return until > now.addingSaturating(settings.patience) ? now : until
     }
 
@@ -278,7 +278,7 @@ extension ControlBlock {
             guard ticket != 0 else { return }
             let now = time ?? now()
             time = now
-            let levels = now.subtractingSaturating(slot.waitingSince) / TurnSettings.ageing
+            let levels = now.subtractingSaturating(slot[.waitingSince]) / TurnSettings.ageing
             let level = UInt64(min(slot.traits.priority, 8)).subtractingSaturating(levels)
             ranked.append((level, TurnMachine.Waiter(slot: index, ticket: ticket)))
         }
