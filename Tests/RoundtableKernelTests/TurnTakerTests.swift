@@ -23,10 +23,13 @@ import Testing
     private func acquire(
         _ taker: TurnTaker,
         within time: Duration = .seconds(10),
-        isLockFree: Bool = false
+        isLockFree: Bool = false,
+        cancellation: WaitCancellation? = nil
     ) -> TurnTaker.Outcome {
         let now = MonotonicClock.now
-        return taker.acquire(at: now, until: now + time.nanoseconds, settingUp: false) { isLockFree }
+        return taker.acquire(at: now, until: now + time.nanoseconds, settingUp: false, cancellation: cancellation) {
+            isLockFree
+        }
     }
 
     /// **Rule T1**: no one else waits, no wait.
@@ -91,11 +94,14 @@ import Testing
         let (a, b) = (try taker("a"), try taker("b"))
         #expect(acquire(a) == .acquired)
         let waiting = Shared(b)
-        let outcome = Task.detached { [self] in acquire(waiting.taker) }
+        let cancellation = WaitCancellation()
+        let outcome = Task.detached { [self] in acquire(waiting.taker, cancellation: cancellation) }
         try await wait { block.participants().contains { $0.author == "b" && $0.waiting != nil } }
-        b.cancelWaiting()
+        cancellation.cancel()
         #expect(await outcome.value == .cancelled)
         #expect(block.participants().allSatisfy { $0.waiting == nil })
+        // It was for that wait alone: the next one is not ended by it.
+        #expect(acquire(b, within: .milliseconds(20), cancellation: WaitCancellation()) == .timedOut)
     }
 
     /// **Rule T3**: waiters go by priority, then by ticket; each 100 ms of waiting are worth a level.

@@ -32,9 +32,9 @@ extension SharedDatabase {
         _ updates: @Sendable (Database) throws -> T
     ) async throws -> T {
         try checkProcess()
-        return try await cancellable {
+        return try await cancellable { cancellation in
             try await writer.queue.writeWithoutTransaction { db in
-                try self.writing(db, at: CallSite(file, line)) {
+                try self.writing(db, at: CallSite(file, line), cancellation: cancellation) {
                     try Task.checkCancellation()
                     return try self.transaction(db, updates)
                 }
@@ -95,9 +95,9 @@ extension SharedDatabase: DatabaseWriter {
         _ updates: @Sendable (Database) throws -> T
     ) async throws -> T {
         try checkProcess()
-        return try await cancellable {
+        return try await cancellable { cancellation in
             try await writer.queue.writeWithoutTransaction { db in
-                try self.writing(db, at: nil) {
+                try self.writing(db, at: nil, cancellation: cancellation) {
                     try Task.checkCancellation()
                     return try updates(db)
                 }
@@ -182,8 +182,15 @@ extension SharedDatabase: DatabaseWriter {
 
 extension SharedDatabase {
     /// Marks the thread as writing, and takes the turn. On the writer's queue.
-    private func writing<T>(_ db: Database, at site: CallSite?, _ body: () throws -> T) rethrows -> T {
-        try Access.with(self, reader: nil) { try writer.withTurn(db, at: site, body) }
+    private func writing<T>(
+        _ db: Database,
+        at site: CallSite?,
+        cancellation: WaitCancellation? = nil,
+        _ body: () throws -> T
+    ) rethrows -> T {
+        try Access.with(self, reader: nil) {
+            try writer.withTurn(db, at: site, cancellation: cancellation, body)
+        }
     }
 
     private func transaction<T>(_ db: Database, _ updates: (Database) throws -> T) throws -> T {
@@ -203,11 +210,12 @@ extension SharedDatabase {
     }
 
     /// A cancelled task does not wait for its turn.
-    private func cancellable<T: Sendable>(_ body: () async throws -> T) async throws -> T {
-        try await withTaskCancellationHandler {
-            try await body()
-        } onCancel: { [seat] in
-            seat.cancelWaiting()
+    private func cancellable<T: Sendable>(_ body: (WaitCancellation) async throws -> T) async throws -> T {
+        let cancellation = WaitCancellation()
+        return try await withTaskCancellationHandler {
+            try await body(cancellation)
+        } onCancel: {
+            cancellation.cancel()
         }
     }
 }

@@ -77,7 +77,7 @@ public final class SharedDatabase: Sendable {
             // The writer first: if it cannot close, nothing is closed.
             try writer.close()
             isClosed.withLock { $0 = true }
-            seat.leave()
+            if role == .readOnly { seat.leave() }
             try readers.close()
         }
     }

@@ -12,8 +12,10 @@ struct WalIndex {
     private static let headerPage: Int32 = 32768
 
     init?(_ db: Database) {
+        // nil once the connection is closed.
+        guard let connection = db.sqliteConnection else { return nil }
         var file: UnsafeMutablePointer<sqlite3_file>?
-        let code = sqlite3_file_control(db.sqliteConnection, "main", SQLITE_FCNTL_FILE_POINTER, &file)
+        let code = sqlite3_file_control(connection, "main", SQLITE_FCNTL_FILE_POINTER, &file)
         guard code == SQLITE_OK, let file, let methods = file.pointee.pMethods, methods.pointee.iVersion >= 2 else {
             return nil
         }

@@ -50,9 +50,11 @@ final class WriterConnection: @unchecked Sendable {
         busyWait.participants = { [weak seat] in seat?.participant }
     }
 
+    /// Closes the connection, and leaves the seat.
     func close() throws {
         queue.inDatabase { _ in writeTransaction.forgetStatements() }
         try queue.close()
+        queue.inDatabase { _ in seat?.leave() }
     }
 
     /// Runs `updates` in a transaction. On `queue`.
@@ -65,10 +67,15 @@ final class WriterConnection: @unchecked Sendable {
     /// Waits for the turn, runs `body`, and gives the turn up. On `queue`.
     ///
     /// - throws: what `body` throws; a `SQLITE_BUSY` of it with the name of who is in the way.
-    func withTurn<T>(_ db: Database, at site: CallSite?, _ body: () throws -> T) rethrows -> T {
+    func withTurn<T>(
+        _ db: Database,
+        at site: CallSite?,
+        cancellation: WaitCancellation? = nil,
+        _ body: () throws -> T
+    ) rethrows -> T {
         let requested = MonotonicClock.now
         let deadline = requested.addingSaturating(busyTimeout)
-        let outcome = seat?.takeTurn(at: requested, until: deadline, callSite: site) {
+        let outcome = seat?.takeTurn(at: requested, until: deadline, callSite: site, cancellation: cancellation) {
             !db.isInsideTransaction && WalIndex(db)?.isWriteLockFree == true
         }
         busyWait.begin(requested: requested, deadline: deadline, isSpent: outcome == .timedOut)

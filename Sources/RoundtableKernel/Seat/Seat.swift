@@ -18,16 +18,15 @@ package final class Seat: @unchecked Sendable {
     }
 
     /// A claimed slot, and for those who write, its part in the queue.
-    private struct Place: @unchecked Sendable {
-        // @unchecked: the taker is used on the writer's queue, but for `cancelWaiting`, which is safe anywhere.
+    private struct Place {
         let participant: Participant
         let taker: TurnTaker?
     }
 
+    /// What other threads may see.
     private struct Shared {
-        var place: Place?
+        var participant: Participant?
         var unusable: ControlBlock.Unusable?
-        var hasLeft = false
     }
 
     private let path: String
@@ -38,8 +37,8 @@ package final class Seat: @unchecked Sendable {
     private let shared = Mutex(Shared())
 
     // Confined to the writer's queue.
-    /// The same as in `shared`, without the lock.
     private var place: Place?
+    private var hasLeft = false
     private var lastJoinAttempt: Nanoseconds = 0
     private var lastPlaceCheck: Nanoseconds = 0
     private var callSite: CallSite?
@@ -66,9 +65,9 @@ package final class Seat: @unchecked Sendable {
     }
 
     /// Why there is no seat; nil when there is one.
-    package var unusable: ControlBlock.Unusable? { shared.withLock { $0.place == nil ? $0.unusable : nil } }
+    package var unusable: ControlBlock.Unusable? { shared.withLock { $0.participant == nil ? $0.unusable : nil } }
 
-    package var participant: Participant? { shared.withLock { $0.place?.participant } }
+    package var participant: Participant? { shared.withLock { $0.participant } }
 
     // MARK: On the writer's queue
 
@@ -80,13 +79,20 @@ package final class Seat: @unchecked Sendable {
         until deadline: Nanoseconds,
         callSite: CallSite?,
         settingUp: Bool = false,
+        cancellation: WaitCancellation? = nil,
         isWriteLockFree: () -> Bool
     ) -> Outcome {
         guard let place = seated(now: now), let taker = place.taker else { return .uncoordinated }
         if taker.hasTurn { return .acquired }
         record(callSite, place.participant)
         if settingUp { place.participant.setState(.settingUp) }
-        let outcome = taker.acquire(at: now, until: deadline, settingUp: settingUp, isWriteLockFree: isWriteLockFree)
+        let outcome = taker.acquire(
+            at: now,
+            until: deadline,
+            settingUp: settingUp,
+            cancellation: cancellation,
+            isWriteLockFree: isWriteLockFree
+        )
         if settingUp, outcome != .acquired { place.participant.setState(.present) }
         switch outcome {
         case .acquired: return .acquired
@@ -105,12 +111,10 @@ package final class Seat: @unchecked Sendable {
     }
 
     package func leave() {
-        shared.withLock { shared in
-            shared.place = nil
-            shared.hasLeft = true
-        }
+        hasLeft = true
         if let place { leave(place) }
         place = nil
+        shared.withLock { $0.participant = nil }
     }
 
     private func leave(_ place: Place) {
@@ -118,11 +122,6 @@ package final class Seat: @unchecked Sendable {
         place.taker?.leave()
         place.participant.leave()
     }
-
-    // MARK: From any thread
-
-    /// Ends a wait of `takeTurn` early.
-    package func cancelWaiting() { shared.withLock { $0.place }?.taker?.cancelWaiting() }
 
     // MARK: Joining
 
@@ -146,13 +145,13 @@ package final class Seat: @unchecked Sendable {
         callSite = nil
         place = nil
         shared.withLock {
-            $0.place = nil
+            $0.participant = nil
             $0.unusable = .damaged
         }
     }
 
     private func join(now: Nanoseconds) {
-        if shared.withLock({ $0.hasLeft }) { return }
+        if hasLeft { return }
         lastJoinAttempt = now
         lastPlaceCheck = now
         do {
@@ -163,10 +162,9 @@ package final class Seat: @unchecked Sendable {
             let traits = ParticipantTraits(role: role, priority: settings.priority)
             let participant = try Participant(in: block, author: author, traits: traits)
             let taker = role == .readOnly ? nil : TurnTaker(participant: participant, settings: settings)
-            let place = Place(participant: participant, taker: taker)
-            self.place = place
+            place = Place(participant: participant, taker: taker)
             shared.withLock {
-                $0.place = place
+                $0.participant = participant
                 $0.unusable = nil
             }
         } catch {

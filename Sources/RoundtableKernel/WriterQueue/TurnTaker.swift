@@ -22,7 +22,7 @@ package struct TurnSettings: Sendable, Equatable {
 
 /// Runs a `TurnMachine` on a control block, with the clock of this machine.
 ///
-/// Not thread-safe, but for `cancelWaiting`: its owner calls it from one serial queue.
+/// Not thread-safe: its owner calls it from one serial queue.
 package final class TurnTaker {
     package enum Outcome: Equatable, Sendable {
         case acquired, timedOut, cancelled
@@ -50,7 +50,7 @@ package final class TurnTaker {
     private var isUnseated = false
     private var hasQueued = false
 
-    private let isCancelled = Atomic<Bool>(false)
+    private var cancellation: WaitCancellation?
 
     package init(participant: Participant, settings: TurnSettings) {
         self.participant = participant
@@ -67,11 +67,13 @@ package final class TurnTaker {
     ///
     /// - parameter now: the time of the request.
     /// - parameter settingUp: whether the turn is wanted for creating or migrating (rule S3).
+    /// - parameter cancellation: ends the wait early, from another thread.
     /// - parameter isWriteLockFree: asks SQLite (rule T12).
     package func acquire(
         at now: Nanoseconds,
         until deadline: Nanoseconds,
         settingUp: Bool,
+        cancellation: WaitCancellation? = nil,
         isWriteLockFree: () -> Bool
     ) -> Outcome {
         self.requestedAt = now
@@ -86,10 +88,14 @@ package final class TurnTaker {
         pauseIsShort = now.subtractingSaturating(lastReleased) < settings.burstGap
         isBurst = pauseIsShort || pauseWasShort
         let mayResume = now < slot[.lingerUntil]
+        self.cancellation = cancellation
+        defer { self.cancellation = nil }
+        cancellation?.arm { [participant] in participant.slot.wakeUp() }
+        defer { cancellation?.disarm() }
         let outcome = run(.acquire(mayResume: mayResume), isWriteLockFree: isWriteLockFree)
         guard outcome == .acquired else {
             if isUnseated { return .unseated }
-            return isCancelled.exchange(false, ordering: .acquiringAndReleasing) ? .cancelled : .timedOut
+            return cancellation?.isCancelled == true ? .cancelled : .timedOut
         }
         var acquiredAt = now
         if hasQueued {
@@ -116,17 +122,6 @@ package final class TurnTaker {
     package func leave() {
         release()
         _ = run(.leave, isWriteLockFree: { false })
-    }
-
-    /// Ends a wait early. From any thread.
-    package func cancelWaiting() {
-        isCancelled.store(true, ordering: .sequentiallyConsistent)
-        slot.wakeUp()
-    }
-
-    /// Forgets a cancellation that came after the wait it was meant for.
-    package func forgetCancellation() {
-        isCancelled.store(false, ordering: .relaxed)
     }
 
     private func run(_ event: TurnMachine.Event, isWriteLockFree: () -> Bool) -> TurnMachine.Outcome {
@@ -228,7 +223,7 @@ package final class TurnTaker {
         case .patience(let ahead):
             end = end.addingSaturating(UInt64(min(ahead, 4)) * settings.patience / 2)
         }
-        if isCancelled.load(ordering: .sequentiallyConsistent) || now >= deadline { return .deadlineOver }
+        if cancellation?.isCancelled == true || now >= deadline { return .deadlineOver }
         guard block.isIntact else { return unseat() }
         if now >= end { return event }
         switch Futex.wait(on: slot.wakeWord, while: wakeWordSeen, timeout: min(end, deadline) - now) {
