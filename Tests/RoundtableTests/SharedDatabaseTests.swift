@@ -239,9 +239,8 @@ private final class Gauge: Sendable {
         let holder = try open("holder")
         let other = try open("other") { $0.busyTimeout = .milliseconds(150) }
         let (begun, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        let line = UInt(#line + 2)
-        holder.asyncWrite { _ in
-        } completion: { db, _ in
+        let line = UInt(#line + 1)
+        holder.asyncWriteWithoutTransaction { db in
             try? db.inTransaction {
                 begun.signal()
                 end.wait()
@@ -264,13 +263,22 @@ private final class Gauge: Sendable {
                 #expect(error.resultCode == .SQLITE_BUSY)
                 let message = error.message ?? ""
                 #expect(message.hasPrefix("database is locked: 'holder' (pid \(getpid())) has been writing for"))
-                #expect(message.contains("SharedDatabaseTests.swift:\(line - 1)"), "\(message)")
+                #expect(message.contains("SharedDatabaseTests.swift:\(line)"), "\(message)")
             } catch {
                 Issue.record(error)
             }
         }
         await check { try await other.write { try $0.execute(sql: "DELETE FROM player") } }
         await check { try await other.writeWithoutTransaction { try $0.execute(sql: "DELETE FROM player") } }
+        await check {
+            try await withCheckedThrowingContinuation { continuation in
+                other.asyncWrite {
+                    try $0.execute(sql: "DELETE FROM player")
+                } completion: { _, result in
+                    continuation.resume(with: result)
+                }
+            }
+        }
         // Reads do not wait for writers.
         #expect(try await other.read { try Player.fetchCount($0) } == 0)
     }

@@ -83,6 +83,11 @@ final class WriterConnection: @unchecked Sendable {
             busyWait.end()
             giveTurnUp(db)
         }
+        return try namingObstacles(body)
+    }
+
+    /// Adds to `SQLITE_BUSY` who is in the way. Within a turn, on `queue`.
+    func namingObstacles<T>(_ body: () throws -> T) rethrows -> T {
         do {
             return try body()
         } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {

@@ -1,0 +1,89 @@
+import Dispatch
+import GRDB
+import RoundtableKernel
+
+/// GRDB's requirements, word for word: what generic code calls. They know no line of code to tell to others.
+extension SharedDatabase: DatabaseWriter {
+    @_disfavoredOverload
+    public func writeWithoutTransaction<T>(_ updates: (Database) throws -> T) rethrows -> T {
+        try onWriter(nil, updates)
+    }
+
+    @_disfavoredOverload
+    public func writeWithoutTransaction<T: Sendable>(
+        _ updates: @Sendable (Database) throws -> T
+    ) async throws -> T {
+        try await onWriter(nil, updates)
+    }
+
+    @_disfavoredOverload
+    public func barrierWriteWithoutTransaction<T>(_ updates: (Database) throws -> T) throws -> T {
+        try checkProcess()
+        return try readers.barrier { try onWriter(nil, updates) }
+    }
+
+    @_disfavoredOverload
+    public func barrierWriteWithoutTransaction<T: Sendable>(
+        _ updates: @Sendable (Database) throws -> T
+    ) async throws -> T {
+        try checkProcess()
+        return try await readers.barrier { try await self.onWriter(nil, updates) }
+    }
+
+    public func asyncBarrierWriteWithoutTransaction(
+        _ updates: @escaping @Sendable (Result<Database, any Error>) -> Void
+    ) {
+        guard isInOwnProcess else { return updates(.failure(forkedError)) }
+        readers.barrier { result in
+            switch result {
+            case .failure(let error):
+                updates(.failure(error))
+            case .success(let end):
+                self.onWriterLater(nil) { db in
+                    updates(.success(db))
+                    end()
+                }
+            }
+        }
+    }
+
+    @_disfavoredOverload
+    public func asyncWriteWithoutTransaction(_ updates: @escaping @Sendable (Database) -> Void) {
+        onWriterLater(nil, updates)
+    }
+
+    @_disfavoredOverload
+    public func unsafeReentrantWrite<T>(_ updates: (Database) throws -> T) rethrows -> T {
+        try onWriterReentrantly(nil, updates)
+    }
+
+    public func spawnConcurrentRead(_ value: @escaping @Sendable (Result<Database, any Error>) -> Void) {
+        precondition(Access.isWriting(self), "spawnConcurrentRead must be called from a write access.")
+        writer.queue.unsafeReentrantWrite { db in
+            precondition(!db.isInsideTransaction, "spawnConcurrentRead must not be called from inside a transaction.")
+        }
+        let reader: ReaderConnection
+        do {
+            reader = try readers.take()
+        } catch {
+            return value(.failure(error))
+        }
+        // The writer goes on once the reader's snapshot is established.
+        let isEstablished = DispatchSemaphore(value: 0)
+        reader.queue.asyncUnsafeRead { [readers] result in
+            defer { readers.give(reader) }
+            do {
+                let db = try result.get()
+                try reader.begin(db)
+                isEstablished.signal()
+                Access.with(self, reader: reader) { value(.success(db)) }
+                // Nothing was written: there is no one to tell that the end of the read failed.
+                try? reader.end(db)
+            } catch {
+                isEstablished.signal()
+                value(.failure(error))
+            }
+        }
+        isEstablished.wait()
+    }
+}
