@@ -223,14 +223,37 @@ package final class TurnTaker {
         case .patience(let ahead):
             end = end.addingSaturating(UInt64(min(ahead, 4)) * settings.patience / 2)
         }
-        if cancellation?.isCancelled == true || now >= deadline { return .deadlineOver }
-        guard block.isIntact else { return unseat() }
-        if now >= end { return event }
-        switch Futex.wait(on: slot.wakeWord, while: wakeWordSeen, timeout: min(end, deadline) - now) {
-        case .changed: return .woken
-        case .timedOut: return MonotonicClock.now >= deadline ? .deadlineOver : event
-        case .failed: return unseat()
+        // Only the first in the queue looks after the holder, and only one that should be writing.
+        let isFirst = if case .patience(let ahead) = wait { ahead == 0 } else { true }
+        let watched = isFirst && lastSeen.phase != .lingering ? lastSeen.slot : nil
+        return sleep(until: end, then: event, watching: watched)
+    }
+
+    /// Sleeps until woken, or a time is over. A holder that is found dead meanwhile ends patience early (rule T8).
+    private func sleep(
+        until end: Nanoseconds,
+        then event: TurnMachine.Event,
+        watching holder: Int?
+    ) -> TurnMachine.Event {
+        while true {
+            let now = MonotonicClock.now
+            if cancellation?.isCancelled == true || now >= deadline { return .deadlineOver }
+            guard block.isIntact else { return unseat() }
+            if now >= end { return event }
+            let glance = holder == nil ? Nanoseconds.max : now.addingSaturating(settings.patience / 8)
+            switch Futex.wait(on: slot.wakeWord, while: wakeWordSeen, timeout: min(end, deadline, glance) - now) {
+            case .changed: return .woken
+            case .failed: return unseat()
+            case .timedOut:
+                if let holder, MonotonicClock.now < min(end, deadline), isDead(holder) { return .patienceOver }
+            }
         }
+    }
+
+    private func isDead(_ index: Int) -> Bool {
+        let slot = block.slot(index)
+        let owner = slot.owner.pointee.load(ordering: .acquiring)
+        return slot.liveness(ofOwner: owner, seenFrom: participant.identity) == .dead
     }
 
     private func unseat() -> TurnMachine.Event {
@@ -241,13 +264,11 @@ package final class TurnTaker {
     private func judge(_ index: Int) -> TurnMachine.Event {
         // Who looks at one looks at all: each that is dead or stopped would cost a patience of its own.
         block.clearQueue(seenFrom: participant.identity)
-        let holder = block.slot(index)
-        let owner = holder.owner.pointee.load(ordering: .acquiring)
-        if holder.liveness(ofOwner: owner, seenFrom: participant.identity) == .dead {
+        if isDead(index) {
             block.count(.turnsSteppedOver)
             return .judged(isDead: true, isExcused: false)
         }
-        let isExcused = excusesSetup && holder.traits.state == .settingUp
+        let isExcused = excusesSetup && block.slot(index).traits.state == .settingUp
         if isExcused { progressAt = MonotonicClock.now }
         return .judged(isDead: false, isExcused: isExcused)
     }
