@@ -11,16 +11,21 @@ demo: dependencies
 	@$(SWIFT) build -c release --product roundtable
 	@.build/release/roundtable demo
 
+# In three parts: the tests with real processes measure time, and the walk through the writer queue uses all of it.
+define run_tests
+	$(1) $(SWIFT) test --skip-build --skip RoundtableProcessTests --skip TurnModelTests
+	$(1) $(SWIFT) test --skip-build --filter RoundtableProcessTests
+	$(1) $(SWIFT) test --skip-build --filter TurnModelTests
+endef
+
 test: dependencies
 	$(SWIFT) build --build-tests $(BUILD_FLAGS)
-	$(SWIFT) test --skip-build --skip RoundtableProcessTests
-	$(SWIFT) test --skip-build --filter RoundtableProcessTests
+	$(call run_tests,)
 
 # The same, with all rounds and the larger worlds.
 test-long: dependencies
 	$(SWIFT) build --build-tests $(BUILD_FLAGS)
-	ROUNDTABLE_LONG=1 $(SWIFT) test --skip-build --skip RoundtableProcessTests
-	ROUNDTABLE_LONG=1 $(SWIFT) test --skip-build --filter RoundtableProcessTests
+	$(call run_tests,ROUNDTABLE_LONG=1)
 
 bench: dependencies
 	cd Benchmarks && $(SWIFT) build -c release

@@ -25,4 +25,7 @@ else
     exit 1
 fi
 echo "Installing libsqlite3-dev ..." >&2
-$sudo apt-get update -qq && $sudo apt-get install -y -qq libsqlite3-dev >/dev/null
+if ! { $sudo apt-get update -qq && $sudo apt-get install -y -qq libsqlite3-dev >/dev/null; }; then
+    echo "libsqlite3-dev could not be installed: run 'apt-get install libsqlite3-dev' where the network allows it." >&2
+    exit 1
+fi

@@ -90,15 +90,17 @@ import Testing
     }
 
     /// A cancelled wait ends at once, and leaves the queue.
-    @Test func cancellationEndsAWait() async throws {
+    @Test func cancellationEndsAWait() throws {
         let (a, b) = (try taker("a"), try taker("b"))
         #expect(acquire(a) == .acquired)
         let waiting = Shared(b)
         let cancellation = WaitCancellation()
-        let outcome = Task.detached { [self] in acquire(waiting.taker, cancellation: cancellation) }
-        try await wait { block.participants().contains { $0.author == "b" && $0.waiting != nil } }
+        let outcome = Log<TurnTaker.Outcome>()
+        let thread = onThread { [self] in outcome.append(acquire(waiting.taker, cancellation: cancellation)) }
+        try waitUntil { block.participants().contains { $0.author == "b" && $0.waiting != nil } }
         cancellation.cancel()
-        #expect(await outcome.value == .cancelled)
+        thread.wait()
+        #expect(outcome.entries == [.cancelled])
         #expect(block.participants().allSatisfy { $0.waiting == nil })
         // It was for that wait alone: the next one is not ended by it.
         #expect(acquire(b, within: .milliseconds(20), cancellation: WaitCancellation()) == .timedOut)
@@ -131,30 +133,27 @@ import Testing
     }
 
     /// **Rules T4, T5**: threads that write without pause share evenly, and nobody waits for patience.
-    @Test func sharesAreEven() async throws {
+    @Test func sharesAreEven() throws {
         let count = 6
         let takers = try (0..<count).map { Shared(try taker("\($0)")) }
         let turns = Log<Int>()
         let end = MonotonicClock.now + 1_500_000_000
-        await withTaskGroup(of: Void.self) { group in
-            for shared in takers {
-                group.addTask { [self] in
-                    await onThread {
-                        var taken = 0
-                        while MonotonicClock.now < end {
-                            guard acquire(shared.taker) == .acquired else { return }
-                            let done = MonotonicClock.now + 30_000
-                            while MonotonicClock.now < done {}
-                            shared.taker.release()
-                            taken += 1
-                        }
-                        shared.taker.leave()
-                        turns.append(taken)
-                    }
+        let threads = takers.map { shared in
+            onThread { [self] in
+                var taken = 0
+                while MonotonicClock.now < end, acquire(shared.taker) == .acquired {
+                    let done = MonotonicClock.now + 30_000
+                    while MonotonicClock.now < done {}
+                    shared.taker.release()
+                    taken += 1
                 }
+                shared.taker.leave()
+                turns.append(taken)
             }
         }
+        threads.forEach { $0.wait() }
         let shares = turns.entries.map(Double.init)
+        try #require(shares.allSatisfy { $0 > 0 }, "shares: \(shares)")
         let jain = pow(shares.reduce(0, +), 2) / (Double(count) * shares.map { $0 * $0 }.reduce(0, +))
         #expect(jain >= 0.95, "shares: \(shares)")
         #expect(block.value(of: .waitersEvicted) == 0)
@@ -175,21 +174,22 @@ import Testing
         init(_ taker: TurnTaker) { self.taker = taker }
     }
 
-    /// Waiting blocks: not on the threads that Swift's tasks share.
-    private func onThread(_ body: @escaping @Sendable () -> Void) async {
-        await withCheckedContinuation { continuation in
-            Thread.detachNewThread {
-                body()
-                continuation.resume()
-            }
+    /// Runs `body` on a thread of its own. The group ends with it.
+    private func onThread(_ body: @escaping @Sendable () -> Void) -> DispatchGroup {
+        let group = DispatchGroup()
+        group.enter()
+        Thread.detachNewThread {
+            body()
+            group.leave()
         }
+        return group
     }
 
-    private func wait(_ condition: () -> Bool) async throws {
+    private func waitUntil(_ condition: () -> Bool) throws {
         let deadline = ContinuousClock.now + .seconds(10)
         while !condition() {
             try #require(ContinuousClock.now < deadline)
-            await Task.yield()
+            sched_yield()
         }
     }
 }

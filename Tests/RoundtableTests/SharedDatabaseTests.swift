@@ -190,6 +190,21 @@ private final class Gauge: Sendable {
         #expect(try db.read(Player.fetchCount) == 1)
     }
 
+    /// Observers that take long after a commit do not keep other participants from their turn.
+    @Test func observersDoNotHoldTheTurn() throws {
+        let (a, b) = (try open("a"), try open("b") { $0.busyTimeout = .seconds(20) })
+        try a.write { db in
+            _ = try Player(name: "A").inserted(db)
+            db.afterNextTransaction { _ in
+                let began = ContinuousClock.now
+                #expect(throws: Never.self) { try b.write { db in _ = try Player(name: "B").inserted(db) } }
+                // Patience (100 ms) would have to end first, if the turn were still held.
+                #expect(ContinuousClock.now - began < .milliseconds(80))
+            }
+        }
+        #expect(try a.read(Player.fetchCount) == 2)
+    }
+
     /// Observers that are told of a commit may write.
     @Test func observersMayWriteAfterACommit() throws {
         let db = try open()

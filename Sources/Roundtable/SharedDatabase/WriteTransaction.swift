@@ -10,6 +10,9 @@ final class WriteTransaction: TransactionObserver {
     private let begin = ReusedStatement("BEGIN IMMEDIATE TRANSACTION")
     private let commit = ReusedStatement("COMMIT TRANSACTION")
     private var isInsideBlock = false
+    private var isCommitting = false
+    /// Called when a transaction of `run` has been committed, before other observers are: those may take long.
+    var didCommit: (Database) -> Void = { _ in }
 
     /// On the connection's queue.
     func install(in db: Database) {
@@ -31,6 +34,8 @@ final class WriteTransaction: TransactionObserver {
             guard db.isInsideTransaction else { throw Self.aborted }
             // Observers that are told of the commit may write.
             isInsideBlock = false
+            isCommitting = true
+            defer { isCommitting = false }
             try commit.execute(db)
             return result
         } catch {
@@ -51,7 +56,11 @@ final class WriteTransaction: TransactionObserver {
     func databaseWillCommit() throws {
         if isInsideBlock { throw Self.aborted }
     }
-    func databaseDidCommit(_ db: Database) {}
+    func databaseDidCommit(_ db: Database) {
+        guard isCommitting else { return }
+        isCommitting = false
+        didCommit(db)
+    }
     func databaseDidRollback(_ db: Database) {}
 }
 

@@ -33,6 +33,11 @@ final class WriterConnection: @unchecked Sendable {
         self.busyWait = busyWait
         self.queue = try DatabaseQueue(path: path, configuration: configuration)
         queue.inDatabase(writeTransaction.install)
+        // Observers fetch after a commit, on this connection: other processes do not wait for that.
+        writeTransaction.didCommit = { [weak self] db in
+            guard let self, checkpoint.need(db) == .none else { return }
+            seat?.giveTurnUp()
+        }
     }
 
     /// The connection that a read-only participant has in the writer's place: whoever writes on it is told
@@ -95,6 +100,7 @@ final class WriterConnection: @unchecked Sendable {
         }
     }
 
+    /// When an access ends. A transaction's commit may have given the turn up already.
     private func giveTurnUp(_ db: Database) {
         // Rule W3.
         if db.isInsideTransaction { return }

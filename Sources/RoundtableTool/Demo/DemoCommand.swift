@@ -47,10 +47,7 @@ struct DemoCommand: AsyncParsableCommand {
     func run() async throws {
         let stage = try DemoStage(path: path)
         let fleet = DemoFleet(DemoCast(size: processes))
-        let signals = EndingSignals {
-            fleet.stop()
-            stage.clear()
-        }
+        let signals = EndingSignals(fleet.interrupt)
         defer {
             signals.ignore()
             fleet.stop()
@@ -70,7 +67,9 @@ struct DemoCommand: AsyncParsableCommand {
 
     private func play(_ fleet: DemoFleet, _ stage: DemoStage) async throws -> DemoReport {
         let rowsBefore = try DemoDatabase.rowsBefore(stage.database)
-        say("One database, \(processes) process\(processes == 1 ? "" : "es"), \(seconds.formatted()) seconds")
+        say(
+            "One database, \(processes) process\(processes == 1 ? "" : "es"), \(seconds.formatted()) second\(seconds == 1 ? "" : "s")"
+        )
         say("\(stage.database.path)\n")
         try fleet.start(databaseAt: stage.database)
         let clock = ContinuousClock()
@@ -140,21 +139,18 @@ struct DemoStage: Sendable {
     }
 }
 
-/// Ctrl-C and its like: cleans up, and ends with the signal's exit code.
+/// Ctrl-C and its like.
 final class EndingSignals: @unchecked Sendable {
     // @unchecked: the sources are only created and cancelled here, which is safe from any thread.
     private let sources: [any DispatchSourceSignal]
 
-    init(_ cleanUp: @escaping @Sendable () -> Void) {
+    init(_ handle: @escaping @Sendable (Int32) -> Void) {
         // Writing to a process that has just died must not end this one.
         signal(SIGPIPE, SIG_IGN)
         sources = [SIGINT, SIGTERM, SIGHUP].map { number in
             signal(number, SIG_IGN)
             let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-            source.setEventHandler {
-                cleanUp()
-                Foundation.exit(128 + number)
-            }
+            source.setEventHandler { handle(number) }
             source.resume()
             return source
         }

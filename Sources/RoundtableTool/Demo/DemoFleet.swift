@@ -1,3 +1,4 @@
+import ArgumentParser
 import Foundation
 import Synchronization
 
@@ -24,6 +25,8 @@ final class DemoFleet: Sendable {
         var processes: [Process] = []
         var inputs: [FileHandle] = []
         var isStopped = false
+        /// The signal that ends the demo.
+        var interruption: Int32?
     }
 
     private let state: Mutex<State>
@@ -104,6 +107,12 @@ final class DemoFleet: Sendable {
         for process in processes { process.waitUntilExit() }
     }
 
+    /// Ends the demo: whoever waits is told, and cleans up. From any thread.
+    func interrupt(by signal: Int32) {
+        state.withLock { $0.interruption = signal }
+        stop()
+    }
+
     /// Waits until `condition` holds for all members; false when `deadline` passes.
     func wait(
         until deadline: ContinuousClock.Instant,
@@ -111,6 +120,7 @@ final class DemoFleet: Sendable {
         _ tick: () -> Void = {}
     ) async throws -> Bool {
         while true {
+            if let signal = state.withLock({ $0.interruption }) { throw ExitCode(128 + signal) }
             let now = members
             tick()
             if now.allSatisfy(condition) { return true }
