@@ -25,6 +25,8 @@ static void pass_on(int signal_number, siginfo_t *info, void *context) {
     } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
         // The faulting instruction runs again, and then ends the process the way it would have without us.
         signal(signal_number, SIG_DFL);
+        // Sent by a process instead: nothing runs again by itself.
+        if (info->si_code <= 0) raise(signal_number);
     } else {
         previous.sa_handler(signal_number);
     }

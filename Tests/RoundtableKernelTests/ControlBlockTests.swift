@@ -16,7 +16,7 @@ import Testing
     @Test func manyCreateOne() async throws {
         let identities = try await withThrowingTaskGroup(of: FileIdentity.self) { group in
             for _ in 0..<16 {
-                group.addTask { [path] in try ControlBlock.openOrCreate(at: path, permissions: nil).file.identity }
+                group.addTask { [path] in try ControlBlock.openOrCreate(at: path, access: nil).file.identity }
             }
             return try await group.reduce(into: Set()) { $0.insert($1) }
         }
@@ -29,16 +29,16 @@ import Testing
     func aFailureLeavesNoHalfFile(call: SystemCall, skipping: Int) throws {
         System.inject([Fault(call, errno: ENOSPC, skipping: skipping, times: 1)])
         defer { System.inject([]) }
-        let block = try? ControlBlock.openOrCreate(at: path, permissions: 0o600)
+        let block = try? ControlBlock.openOrCreate(at: path, access: .init(mode: 0o600))
         System.inject([])
         if block != nil { #expect(block?.isIntact == true) }
         #expect(folder.contents.allSatisfy { $0 == "db-coord" })
-        #expect(try ControlBlock.openOrCreate(at: path, permissions: 0o600).isIntact)
+        #expect(try ControlBlock.openOrCreate(at: path, access: .init(mode: 0o600)).isIntact)
     }
 
     /// **Rule B2**.
     @Test func permissionsAreThoseOfTheDatabase() throws {
-        _ = try ControlBlock.openOrCreate(at: path, permissions: 0o600)
+        _ = try ControlBlock.openOrCreate(at: path, access: .init(mode: 0o600))
         let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
         #expect(mode == 0o600)
     }
@@ -50,7 +50,7 @@ import Testing
         bytes[8] = 99
         try Data(bytes).write(to: URL(fileURLWithPath: path))
         #expect(throws: ControlBlock.Unusable.otherVersion(99)) {
-            try ControlBlock.openOrCreate(at: path, permissions: nil)
+            try ControlBlock.openOrCreate(at: path, access: nil)
         }
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(bytes))
     }
@@ -62,12 +62,12 @@ import Testing
         let bytes = (0..<size).map { _ in UInt8.random(in: 0...255, using: &generator) }
         try Data(bytes).write(to: URL(fileURLWithPath: path))
         #expect(throws: ControlBlock.Unusable.damaged) { try ControlBlock.open(at: path, writable: true) }
-        #expect(try ControlBlock.openOrCreate(at: path, permissions: nil).isIntact)
+        #expect(try ControlBlock.openOrCreate(at: path, access: nil).isIntact)
     }
 
     /// **Rule L3**: truncation is survived: the pages turn to zeros, and the block says that it is lost.
     @Test func truncationIsNoCrash() throws {
-        let block = try ControlBlock.openOrCreate(at: path, permissions: nil)
+        let block = try ControlBlock.openOrCreate(at: path, access: nil)
         let participant = try Participant(in: block, author: "me", traits: .init(role: .readWrite, priority: 1))
         #expect(participant.isSeated)
         #expect(truncate(path, 0) == 0)
@@ -83,11 +83,11 @@ import Testing
 
     /// **Rule L4**.
     @Test func aReplacedFileIsNoticed() throws {
-        let block = try ControlBlock.openOrCreate(at: path, permissions: nil)
+        let block = try ControlBlock.openOrCreate(at: path, access: nil)
         #expect(block.isInPlace)
         try FileManager.default.removeItem(atPath: path)
         #expect(!block.isInPlace)
-        let other = try ControlBlock.openOrCreate(at: path, permissions: nil)
+        let other = try ControlBlock.openOrCreate(at: path, access: nil)
         #expect(!block.isInPlace && other.isInPlace)
     }
 
@@ -96,7 +96,14 @@ import Testing
         let target = folder.file("database")
         try Data("precious".utf8).write(to: URL(fileURLWithPath: target))
         try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: target)
-        #expect(throws: ControlBlock.Unusable.self) { try ControlBlock.openOrCreate(at: path, permissions: nil) }
+        #expect(throws: ControlBlock.Unusable.self) { try ControlBlock.openOrCreate(at: path, access: nil) }
         #expect(try String(contentsOfFile: target, encoding: .utf8) == "precious")
+    }
+
+    /// **Rule G3**: opening does not wait for the other end of a FIFO.
+    @Test(.timeLimit(.minutes(1))) func aFIFOIsNotWaitedFor() throws {
+        #expect(mkfifo(path, 0o600) == 0)
+        _ = try? ControlBlock.openOrCreate(at: path, access: nil)
+        _ = try? ControlBlock.open(at: path, writable: false)
     }
 }

@@ -12,7 +12,7 @@ import Testing
 
     init() throws {
         folder = try TemporaryFolder()
-        block = try ControlBlock.openOrCreate(at: folder.file("db-coord"), permissions: nil)
+        block = try ControlBlock.openOrCreate(at: folder.file("db-coord"), access: nil)
     }
 
     private func taker(_ name: String, _ settings: TurnSettings = .testing()) throws -> TurnTaker {

@@ -123,7 +123,13 @@ private final class Gauge: Sendable {
         func columns(_ db: Database) throws -> [String] { try db.columns(in: "player").map(\.name) }
         #expect(try a.read(columns) == ["id", "name", "score"])
         #expect(try a.write(columns) == ["id", "name", "score"])
+        // One that has looked, but not written.
+        let c = try open("c")
+        #expect(try c.writeWithoutTransaction(columns) == ["id", "name", "score"])
+        let d = try open("d")
         _ = try open("b", version: 2)
+        #expect(try c.writeWithoutTransaction(columns).last == "team")
+        #expect(try d.write(columns).last == "team")
         #expect(try a.read(columns).last == "team")
         #expect(try a.unsafeRead(columns).last == "team")
         #expect(try a.write(columns).last == "team")
@@ -245,6 +251,151 @@ private final class Gauge: Sendable {
             try db.commit()
         }
         try other.write { try $0.execute(sql: "DELETE FROM player") }
+    }
+
+    // MARK: Misuse
+
+    /// However accesses and `close` meet, there is no crash, no false `SQLITE_BUSY`, and nothing hangs.
+    @Test(.timeLimit(.minutes(1))) func closingWhileOthersWrite() throws {
+        for round in 0..<40 {
+            let db = try open("round \(round)")
+            // Makes the WAL long enough for a checkpoint, which must not be asked of a closed connection.
+            if round == 0 {
+                try db.write { db in
+                    try db.execute(
+                        sql: """
+                            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+                            INSERT INTO player (name) SELECT hex(randomblob(2000)) FROM n
+                            """
+                    )
+                }
+            }
+            let threads = DispatchGroup()
+            for number in 0..<4 {
+                threads.enter()
+                Thread.detachNewThread {
+                    defer { threads.leave() }
+                    do {
+                        while true {
+                            switch number {
+                            case 0: try db.write { try $0.execute(sql: "DELETE FROM player WHERE id = 1") }
+                            case 1:
+                                try db.writeWithoutTransaction {
+                                    try $0.execute(sql: "DELETE FROM player WHERE id = 1")
+                                }
+                            // A read inside of a write, while the other thread waits for both.
+                            case 2: try db.write { _ in _ = try db.read(Player.fetchCount) }
+                            default: _ = try db.read(Player.fetchCount)
+                            }
+                        }
+                    } catch {
+                        #expect((error as? DatabaseError)?.resultCode == .SQLITE_MISUSE, "\(error)")
+                    }
+                }
+            }
+            // Two at once: the second is told nothing.
+            threads.enter()
+            Thread.detachNewThread {
+                #expect(throws: Never.self) { try db.close() }
+                threads.leave()
+            }
+            #expect(throws: Never.self) { try db.close() }
+            threads.wait()
+        }
+    }
+
+    /// Times without end are cut to what fits, wherever they are added up.
+    @Test func hugeOptions() throws {
+        func openHuge() throws -> SharedDatabase {
+            try open("huge") { options in
+                options.busyTimeout = .seconds(Int64.max)
+                options.setupTimeout = .seconds(Int64.max)
+                options.patience = .seconds(Int64.max)
+                options.slice = .seconds(Int64.max)
+                options.maximumReaderCount = 0
+            }
+        }
+        let (a, b) = (try openHuge(), try openHuge())
+        for db in [a, b, a] {
+            try db.write { db in _ = try Player(name: "A").inserted(db) }
+            #expect(try db.read(Player.fetchCount) > 0)
+            try db.writeWithoutTransaction { try $0.execute(sql: "SELECT 1") }
+        }
+    }
+
+    /// **Rule W5**: a file with two names has two WALs.
+    @Test func hardLinksAreRefused() throws {
+        try open().close()
+        try FileManager.default.linkItem(at: url, to: folder.file("other.sqlite"))
+        #expect(throws: SharedDatabaseError.self) { try open() }
+        #expect(throws: SharedDatabaseError.self) { try openReadOnly() }
+    }
+
+    /// A link to a file that is still to be created leads to that file's control block.
+    @Test func aLinkToNothing() throws {
+        let link = folder.file("link.sqlite")
+        try FileManager.default.createSymbolicLink(atPath: link.path, withDestinationPath: "players.sqlite")
+        let linked = try SharedDatabase.open(at: link, schema: Schema(migrator()), as: "linked")
+        #expect(try open().path == linked.path)
+        #expect(!FileManager.default.fileExists(atPath: link.path + "-coord"))
+    }
+
+    /// A missing folder is a database that is not there yet; for a writer it is an error.
+    @Test func aMissingFolder() throws {
+        let url = folder.file("nowhere/players.sqlite")
+        let answer = try SharedDatabase.openReadOnly(at: url, schema: Schema(migrator()), as: "reader")
+        guard case .unavailable(.notCreated) = answer else { return #expect(Bool(false)) }
+        #expect(throws: SharedDatabaseError.self) {
+            try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "writer")
+        }
+    }
+
+    /// Looking from outside in the same process does not harm a connection that opens meanwhile.
+    @Test func lookingWhileOpening() throws {
+        try open().close()
+        let isDone = Gauge()
+        let looking = DispatchGroup()
+        looking.enter()
+        Thread.detachNewThread { [url] in
+            while isDone.now == 0 { #expect(throws: Never.self) { try SharedDatabase.status(ofDatabaseAt: url) } }
+            looking.leave()
+        }
+        for _ in 0..<60 {
+            let db = try open()
+            #expect(throws: Never.self) { try db.write { db in _ = try Player(name: "A").inserted(db) } }
+            try db.close()
+        }
+        isDone.change(by: 1)
+        looking.wait()
+    }
+
+    /// **Rule W6**: many short sessions do not let the WAL grow for ever.
+    @Test func theWALStaysShortOverSessions() throws {
+        for _ in 0..<12 {
+            let db = try open()
+            for _ in 0..<400 { try db.write { db in _ = try Player(name: "A").inserted(db) } }
+            try db.close()
+        }
+        let size = try #require(
+            FileManager.default.attributesOfItem(atPath: url.path + "-wal")[.size] as? Int
+        )
+        // 12 × 400 commits of 2 or 3 pages are more than 40 MB.
+        #expect(size < 20_000_000)
+    }
+
+    /// A database whose migrations a later version has merged is old, not new.
+    @Test func mergedMigrations() throws {
+        try open(version: 2).close()
+        var merging = DatabaseMigrator()
+        merging.registerMigration("v12", merging: ["v1", "v2"]) { db, applied in
+            #expect(applied == ["v1", "v2"])
+        }
+        #expect(throws: SharedDatabaseError.self) {
+            try SharedDatabase.open(at: url, schema: Schema(merging), as: "forgetful")
+        }
+        let schema = Schema(merging, merging: ["v1", "v2"])
+        let db = try SharedDatabase.open(at: url, schema: schema, as: "merging")
+        #expect(try db.read(merging.appliedIdentifiers) == ["v12"])
     }
 
     // MARK: Busy, with a name

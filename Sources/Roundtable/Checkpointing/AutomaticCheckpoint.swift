@@ -31,22 +31,35 @@ final class AutomaticCheckpoint: @unchecked Sendable {
         )
     }
 
+    /// Whether this connection has made an attempt: what the wal-index says of attempts may be recovery's, which counts
+    /// all frames as attempted.
+    private var hasAttempted = false
+
     /// To be asked outside of transactions.
     func need(_ db: Database) -> Need {
         guard framesInWAL >= Self.threshold else { return .none }
         guard !db.isInsideTransaction, let frames = WalIndex(db)?.frames else { return .none }
         framesInWAL = frames.committed
-        // A checkpoint of a WAL that is all backfilled does nothing, and is how SQLite's WAL-reset bug begins.
-        guard frames.backfilled < frames.committed else { return .none }
         // Counted from the last attempt, whoever made it: while one is under way, or held up by a reader, every commit
         // would find the same backlog.
-        guard frames.committed - max(frames.attempted, frames.backfilled) >= Self.threshold else { return .none }
+        let done = hasAttempted ? max(frames.attempted, frames.backfilled) : frames.backfilled
+        guard frames.committed - done >= Self.threshold else { return .none }
         return frames.committed >= Self.limit ? .withinTurn : .afterTurn
     }
 
-    /// PASSIVE: waits for nobody. That another connection is at it, or that a reader holds it up, is no error: the next
+    /// PASSIVE: waits for nobody. That another connection is at it, or that a reader holds it up, is no error: a later
     /// commit asks again. Any other failure shows when that commit, or SQLite at closing, meets it.
+    ///
+    /// A checkpoint that begins while all is backfilled is how SQLite's WAL-reset bug corrupts databases (SQLite before
+    /// 3.51.3): a writer may start the WAL anew after the checkpoint has read its header. So the question is asked with
+    /// the checkpoint lock held. While it is, nobody else backfills; and until all is backfilled, no writer starts the
+    /// WAL anew.
     func run(_ db: Database) {
-        _ = sqlite3_wal_checkpoint_v2(db.sqliteConnection, "main", SQLITE_CHECKPOINT_PASSIVE, nil, nil)
+        hasAttempted = true
+        guard let index = WalIndex(db) else { return }
+        _ = index.withCheckpointLock {
+            guard let frames = index.frames, frames.backfilled < frames.committed else { return }
+            _ = sqlite3_wal_checkpoint_v2(db.sqliteConnection, "main", SQLITE_CHECKPOINT_PASSIVE, nil, nil)
+        }
     }
 }

@@ -37,7 +37,7 @@ extension SharedDatabase {
         // Participants and lock first: reading the database may have to wait for the one who holds it.
         status.lookAtControlBlock()
         status.lookAtWriteLock()
-        status.lookIntoDatabase(onlooker)
+        WalIndexGate.pass { status.lookIntoDatabase(onlooker) }
         return status
     }
 }

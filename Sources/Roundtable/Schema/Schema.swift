@@ -3,17 +3,27 @@ import GRDB
 /// What a program expects of the database's schema, and how to get there.
 public struct Schema: Sendable {
     let migrator: DatabaseMigrator?
+    let mergedMigrations: Set<String>
 
     /// The schema that these migrations make.
     ///
     /// Read-write processes apply the missing ones when they open, one process at a time. The migrator's
     /// `eraseDatabaseOnSchemaChange` must not be set: opening throws
     /// ``SharedDatabaseError/erasesDatabaseOnSchemaChange(path:)``.
-    public init(_ migrator: DatabaseMigrator) {
+    ///
+    /// - Parameters:
+    ///   - migrator: the migrations of this program.
+    ///   - mergedMigrations: identifiers that migrations of `migrator` merge (GRDB's `registerMigration(_:merging:migrate:)`). A
+    ///     database that still has them is old, and not newer than this program. GRDB does not tell them.
+    public init(_ migrator: DatabaseMigrator, merging mergedMigrations: Set<String> = []) {
         self.migrator = migrator
+        self.mergedMigrations = mergedMigrations
     }
 
-    private init() { migrator = nil }
+    private init() {
+        migrator = nil
+        mergedMigrations = []
+    }
 
     /// Whatever schema the database has. For tools, and for programs that set up their schema themselves.
     public static let unmanaged = Schema()
@@ -45,7 +55,7 @@ extension Schema {
         guard let migrator else { return .current }
         let applied = try migrator.appliedWhileOthersMigrate(db)
         let known = migrator.migrations
-        let unknown = applied.subtracting(known)
+        let unknown = applied.subtracting(known).subtracting(mergedMigrations)
         if !unknown.isEmpty { return .tooNew(unknown: unknown.sorted()) }
         let missing = known.filter { !applied.contains($0) }
         if missing.isEmpty { return .current }

@@ -14,7 +14,7 @@ struct SetUp {
         let deadline = MonotonicClock.now.addingSaturating(options.setupTimeout.nanoseconds)
         if file.isAbsentOrEmpty {
             return try seated { seat in
-                try withSetupTurn(seat, until: deadline, isWriteLockFree: { false }) {
+                try withSetupTurn(seat, until: deadline, isWriteLockFree: { true }) {
                     let writer = try openWriter()
                     writer.take(seat)
                     try bringUpToDate(writer, until: deadline)
@@ -43,7 +43,7 @@ struct SetUp {
             author: author,
             role: .readWrite,
             settings: options.turnSettings,
-            permissions: file.permissions
+            access: file.access
         )
         do {
             return (try body(seat), seat)
@@ -99,7 +99,10 @@ struct SetUp {
             let holder = LockHolder.setter(participant: seat.participant)
             throw DatabaseError(
                 resultCode: .SQLITE_BUSY,
-                message: "\(file.path): waited \(options.setupTimeout) for \(holder)"
+                message: """
+                    \(file.path): waited \(options.setupTimeout) for \(holder). Raise setupTimeout, or see what it does: \
+                    roundtable status
+                    """
             )
         }
         defer { seat.giveTurnUp(settingUp: true) }
@@ -185,24 +188,10 @@ extension LockHolder {
     /// Who is creating or migrating the database.
     static func setter(participant: Participant?) -> String {
         let others = (participant?.block.participants() ?? []).filter { $0.slot != participant?.slot.index }
-        guard let holder = others.first(where: { $0.state == .settingUp }) ?? others.first(where: \.hasTurn) else {
-            return "another process to create or migrate the database"
+        guard let holder = others.first(where: { $0.state == .settingUp }) else {
+            return "another process, which creates or migrates the database"
         }
-        let stopped = holder.liveness == .stopped ? ", which is stopped (SIGSTOP)" : ""
-        return "'\(holder.author)' (pid \(holder.pid))\(stopped), to create or migrate the database"
-    }
-}
-
-extension DatabaseError {
-    /// SQLite's messages do not tell which file.
-    func naming(_ path: String) -> DatabaseError {
-        var text = message ?? "cannot be opened"
-        switch resultCode {
-        case .SQLITE_NOTADB: text = "is not a SQLite database (or is encrypted)"
-        case .SQLITE_CANTOPEN: text = "cannot be opened: no permission, or not a file SQLite can write beside (\(text))"
-        case .SQLITE_READONLY: text = "cannot be written (\(text))"
-        default: break
-        }
-        return DatabaseError(resultCode: extendedResultCode, message: "\(path): \(text)", sql: sql)
+        let stopped = holder.liveness == .stopped ? " and is stopped (SIGSTOP)" : ""
+        return "'\(holder.author)' (pid \(holder.pid)), which creates or migrates the database\(stopped)"
     }
 }

@@ -12,10 +12,13 @@ import RoundtableKernel
 struct DatabaseFile {
     /// The path without symbolic links, so that all processes agree on the place of the companion files.
     let path: String
+    /// The file's folder.
+    let folder: String
+    let hasFolder: Bool
     /// nil when there is no file.
     let size: Int?
-    /// Mode bits for companion files; nil when there is no file to take them from.
-    let permissions: mode_t?
+    /// For companion files; nil when there is no file to take it from.
+    let access: FileAccess?
 
     var isAbsentOrEmpty: Bool { (size ?? 0) == 0 }
 
@@ -33,25 +36,52 @@ struct DatabaseFile {
                 default: throw SharedDatabaseError.notAFile(path: given, reason: "is not a regular file")
                 }
                 size = Int(status.st_size)
-                permissions = status.st_mode & 0o666
-            } else {
-                guard try System.status(ofFileAt: folder) != nil else {
-                    throw SharedDatabaseError.notAFile(path: given, reason: "the folder \(folder) does not exist")
+                guard status.st_nlink <= 1 else {
+                    throw SharedDatabaseError.notAFile(path: given, reason: Self.hardLinked)
                 }
+                access = FileAccess(status)
+            } else {
                 size = nil
-                permissions = nil
+                access = nil
             }
-            if let name = try System.networkFileSystem(holding: size == nil ? folder : path) {
+            hasFolder = try size != nil || System.status(ofFileAt: folder) != nil
+            if hasFolder, let name = try System.networkFileSystem(holding: size == nil ? folder : path) {
                 throw SharedDatabaseError.networkFileSystem(path: given, name: name)
             }
         } catch let error as SystemError {
-            throw DatabaseError(resultCode: .SQLITE_CANTOPEN, message: error.description)
+            throw DatabaseError(
+                resultCode: .SQLITE_CANTOPEN,
+                message: "\(given): cannot be looked at: \(error). Give this process the permission."
+            )
         }
         self.path = path
+        self.folder = folder
+    }
+
+    /// SQLite would open such a file read-only without a word, and fail later.
+    func checkWritable() throws {
+        guard hasFolder else {
+            throw SharedDatabaseError.notAFile(
+                path: path,
+                reason: "the folder \(folder) does not exist: create it first"
+            )
+        }
+        if size != nil, !System.mayWrite(path) {
+            throw DatabaseError(
+                resultCode: .SQLITE_READONLY,
+                message: "\(path): permission denied: the file cannot be written by this process"
+            )
+        }
+        if !System.mayWrite(folder) {
+            throw DatabaseError(
+                resultCode: .SQLITE_CANTOPEN,
+                message: "\(path): permission denied: files cannot be created in its folder, \(folder)"
+            )
+        }
     }
 
     /// `realpath` of the file, or of its folder when there is no file yet.
-    private static func resolved(_ path: String) -> String {
+    private static func resolved(_ path: String, depth: Int = 0) -> String {
         func real(_ path: String) -> String? {
             guard let pointer = realpath(path, nil) else { return nil }
             defer { free(pointer) }
@@ -61,6 +91,20 @@ struct DatabaseFile {
         let name = (path as NSString).lastPathComponent
         let folder = (path as NSString).deletingLastPathComponent
         guard let realFolder = real(folder.isEmpty ? "." : folder) else { return path }
-        return (realFolder as NSString).appendingPathComponent(name)
+        let resolved = (realFolder as NSString).appendingPathComponent(name)
+        // A link to a file that is still to be created.
+        if depth < 16, let target = try? FileManager.default.destinationOfSymbolicLink(atPath: resolved) {
+            let isAbsolute = target.hasPrefix("/")
+            return Self.resolved(
+                isAbsolute ? target : (realFolder as NSString).appendingPathComponent(target),
+                depth: depth + 1
+            )
+        }
+        return resolved
     }
+
+    private static let hardLinked = """
+        has more than one name (hard links): processes that open it by different names would not share its -wal file, and \
+        lose each other's commits. Remove the other names, or copy the database
+        """
 }

@@ -2,7 +2,8 @@ import GRDB
 import RoundtableKernel
 
 extension SharedDatabase {
-    /// How a participant opens, waits and writes. The defaults suit an app and its extensions.
+    /// How a participant opens, waits and writes. The defaults suit an app and its extensions. What is too small counts as the
+    /// smallest that makes sense.
     public struct Options: Sendable {
         /// The most reader connections that are open at once. Further reads wait for one. At least 1.
         public var maximumReaderCount = 5
@@ -73,7 +74,8 @@ extension SharedDatabase.Options {
         configuration.journalMode = .default
         configuration.maximumReaderCount = 1
         configuration.allowsUnsafeTransactions = false
-        configuration.busyMode = .timeout(Double(busyTimeout.nanoseconds) / 1e9)
+        // SQLite takes milliseconds in 32 bits.
+        configuration.busyMode = .timeout(min(Double(busyTimeout.nanoseconds) / 1e9, 2_000_000))
         return configuration
     }
 }

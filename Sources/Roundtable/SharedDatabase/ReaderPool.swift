@@ -35,8 +35,10 @@ final class ReaderPool: Sendable {
 
     // MARK: Reading
 
-    func withReader<T>(_ body: (ReaderConnection) throws -> T) throws -> T {
-        wait(.read)
+    /// - parameter insideWrite: whether the calling thread has the writer connection. A barrier needs that too, so its
+    ///   body does not run now; waiting for it would be a deadlock.
+    func withReader<T>(insideWrite: Bool, _ body: (ReaderConnection) throws -> T) throws -> T {
+        if insideWrite { enterBesideBarriers() } else { wait(.read) }
         let reader = try takeGranted()
         defer { give(reader) }
         return try body(reader)
@@ -49,9 +51,10 @@ final class ReaderPool: Sendable {
         return try await body(reader)
     }
 
-    /// For reads that end later than this call. The receiver calls `give(_:)`, once.
-    func take() throws -> ReaderConnection {
-        wait(.read)
+    /// For reads that end later than this call, from a thread that has the writer connection. The receiver calls
+    /// `give(_:)`, once.
+    func takeInsideWrite() throws -> ReaderConnection {
+        enterBesideBarriers()
         return try takeGranted()
     }
 
@@ -122,6 +125,16 @@ final class ReaderPool: Sendable {
     }
 
     // MARK: Granting
+
+    private func enterBesideBarriers() {
+        if grantedAtOnce(.read) { return }
+        let isBlocked = state.withLock { state in
+            let isBlocked = state.hasBarrier || state.requests.contains { $0.kind == .barrier }
+            if isBlocked { state.reading += 1 }
+            return isBlocked
+        }
+        if !isBlocked { wait(.read) }
+    }
 
     private func wait(_ kind: Kind) {
         if grantedAtOnce(kind) { return }

@@ -6,20 +6,20 @@ import RoundtableKernel
 extension SharedDatabase: DatabaseWriter {
     @_disfavoredOverload
     public func writeWithoutTransaction<T>(_ updates: (Database) throws -> T) rethrows -> T {
-        try onWriter(nil, updates)
+        try onWriter(nil) { db in try self.withoutTransaction(db, updates) }
     }
 
     @_disfavoredOverload
     public func writeWithoutTransaction<T: Sendable>(
         _ updates: @Sendable (Database) throws -> T
     ) async throws -> T {
-        try await onWriter(nil, updates)
+        try await onWriter(nil) { db in try self.withoutTransaction(db, updates) }
     }
 
     @_disfavoredOverload
     public func barrierWriteWithoutTransaction<T>(_ updates: (Database) throws -> T) throws -> T {
         try checkProcess()
-        return try readers.barrier { try onWriter(nil, updates) }
+        return try readers.barrier { try onWriter(nil) { db in try self.withoutTransaction(db, updates) } }
     }
 
     @_disfavoredOverload
@@ -27,7 +27,9 @@ extension SharedDatabase: DatabaseWriter {
         _ updates: @Sendable (Database) throws -> T
     ) async throws -> T {
         try checkProcess()
-        return try await readers.barrier { try await self.onWriter(nil, updates) }
+        return try await readers.barrier {
+            try await self.onWriter(nil) { db in try self.withoutTransaction(db, updates) }
+        }
     }
 
     public func asyncBarrierWriteWithoutTransaction(
@@ -49,7 +51,7 @@ extension SharedDatabase: DatabaseWriter {
 
     @_disfavoredOverload
     public func asyncWriteWithoutTransaction(_ updates: @escaping @Sendable (Database) -> Void) {
-        onWriterLater(nil, updates)
+        onWriterLater(nil) { db in self.withoutTransaction(db, updates) }
     }
 
     @_disfavoredOverload
@@ -64,7 +66,7 @@ extension SharedDatabase: DatabaseWriter {
         }
         let reader: ReaderConnection
         do {
-            reader = try readers.take()
+            reader = try readers.takeInsideWrite()
         } catch {
             return value(.failure(error))
         }

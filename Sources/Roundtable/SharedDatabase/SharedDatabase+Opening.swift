@@ -98,7 +98,7 @@ extension SharedDatabase {
 
     /// Why a read-only process cannot use the database now.
     public enum Unavailability: Sendable, Equatable {
-        /// There is no file, or it has none of the schema's migrations: no read-write process was there yet, or one is at it.
+        /// There is no file, or no folder, or the file has none of the schema's migrations: no read-write process was there yet, or one is at it.
         case notCreated
         /// These migrations are still to be applied, by a read-write process.
         case schemaTooOld(missing: [String])
@@ -122,6 +122,7 @@ extension SharedDatabase {
     ) throws -> SharedDatabase {
         let file = try DatabaseFile(url)
         try schema.check(path: file.path)
+        try file.checkWritable()
         let (writer, seat) = try SetUp(file: file, schema: schema, author: author, options: options).run()
         return SharedDatabase(
             path: file.path,
@@ -161,7 +162,7 @@ extension SharedDatabase {
             author: author,
             role: .readOnly,
             settings: options.turnSettings,
-            permissions: nil
+            access: nil
         )
         return .available(
             SharedDatabase(

@@ -2,8 +2,12 @@ import Dispatch
 import GRDB
 
 extension SharedDatabase: DatabaseReader {
-    /// The configuration of the writer connection (of the only connection, for a read-only participant).
-    public var configuration: Configuration { writer.queue.configuration }
+    /// ``Options/configuration``, as it was given.
+    public var configuration: Configuration {
+        var configuration = givenConfiguration
+        configuration.readonly = role == .readOnly
+        return configuration
+    }
 
     /// Interrupts the statements that run, on all connections. See
     /// [`sqlite3_interrupt`](https://www.sqlite.org/c3ref/interrupt.html).
@@ -20,7 +24,7 @@ extension SharedDatabase: DatabaseReader {
     public func read<T>(_ value: (Database) throws -> T) throws -> T {
         try checkProcess()
         precondition(!Access.isReading(self), "Database methods are not reentrant.")
-        return try readers.withReader { reader in
+        return try readers.withReader(insideWrite: Access.isWriting(self)) { reader in
             try reader.queue.inDatabase { db in
                 try Access.with(self, reader: reader) { try reader.isolated(db, value) }
             }
@@ -58,7 +62,7 @@ extension SharedDatabase: DatabaseReader {
     @_disfavoredOverload
     public func unsafeRead<T>(_ value: (Database) throws -> T) throws -> T {
         try checkProcess()
-        return try readers.withReader { reader in
+        return try readers.withReader(insideWrite: Access.isWriting(self)) { reader in
             try reader.queue.inDatabase { db in
                 try Access.with(self, reader: reader) {
                     try reader.forgetSchemaIfChanged(db)

@@ -33,7 +33,9 @@ extension SharedDatabase {
         guard isInOwnProcess else { return try failingAccess(body) }
         // Inside a write, the turn is had already.
         if Access.isWriting(self) { return try writer.queue.unsafeReentrantWrite(body) }
-        return try writer.queue.unsafeReentrantWrite { db in try writing(db, at: site) { try body(db) } }
+        return try writer.queue.unsafeReentrantWrite { db in
+            try writing(db, at: site) { try withoutTransaction(db, body) }
+        }
     }
 
     /// A write transaction. On the writer's queue, with the turn.
@@ -44,6 +46,13 @@ extension SharedDatabase {
         }
         writer.noteOwnCommit(db)
         return result
+    }
+
+    /// What a write without a transaction begins with.
+    func withoutTransaction<T>(_ db: Database, _ body: (Database) throws -> T) rethrows -> T {
+        // What keeps this from looking, `body` meets too, and tells.
+        try? writer.lookAtOthers(db)
+        return try body(db)
     }
 
     private func writing<T>(

@@ -52,7 +52,7 @@ extension SharedDatabase {
         line: UInt = #line,
         _ updates: (Database) throws -> T
     ) rethrows -> T {
-        try onWriter(CallSite(file, line), updates)
+        try onWriter(CallSite(file, line)) { db in try self.withoutTransaction(db, updates) }
     }
 
     /// Runs `updates` while having the turn, without a transaction around it: each statement is one, or `updates` opens
@@ -62,7 +62,7 @@ extension SharedDatabase {
         line: UInt = #line,
         _ updates: @Sendable (Database) throws -> T
     ) async throws -> T {
-        try await onWriter(CallSite(file, line), updates)
+        try await onWriter(CallSite(file, line)) { db in try self.withoutTransaction(db, updates) }
     }
 
     /// The same, while no read of this participant runs.
@@ -72,7 +72,9 @@ extension SharedDatabase {
         _ updates: (Database) throws -> T
     ) throws -> T {
         try checkProcess()
-        return try readers.barrier { try onWriter(CallSite(file, line), updates) }
+        return try readers.barrier {
+            try onWriter(CallSite(file, line)) { db in try self.withoutTransaction(db, updates) }
+        }
     }
 
     /// The same, while no read of this participant runs.
@@ -82,7 +84,9 @@ extension SharedDatabase {
         _ updates: @Sendable (Database) throws -> T
     ) async throws -> T {
         try checkProcess()
-        return try await readers.barrier { try await self.onWriter(CallSite(file, line), updates) }
+        return try await readers.barrier {
+            try await self.onWriter(CallSite(file, line)) { db in try self.withoutTransaction(db, updates) }
+        }
     }
 
     /// Schedules `updates` without a transaction, and returns at once.
@@ -91,7 +95,7 @@ extension SharedDatabase {
         line: UInt = #line,
         _ updates: @escaping @Sendable (Database) -> Void
     ) {
-        onWriterLater(CallSite(file, line), updates)
+        onWriterLater(CallSite(file, line)) { db in self.withoutTransaction(db, updates) }
     }
 
     /// Runs `updates` without a transaction, also from inside another write to this database.

@@ -38,6 +38,7 @@ public final class SharedDatabase: Sendable {
     let writer: WriterConnection
     let readers: ReaderPool
     let seat: Seat
+    let givenConfiguration: Configuration
     private let forkGeneration: UInt32
     private let isClosed = Mutex(false)
 
@@ -47,6 +48,7 @@ public final class SharedDatabase: Sendable {
         self.role = role
         self.writer = writer
         self.seat = seat
+        self.givenConfiguration = options.configuration
         self.forkGeneration = rt_fork_generation()
         let configuration = options.readerConfiguration
         self.readers = ReaderPool(maximumCount: options.maximumReaderCount) {
@@ -73,12 +75,18 @@ public final class SharedDatabase: Sendable {
     public func close() throws {
         try checkProcess()
         if isClosed.withLock({ $0 }) { return }
-        try readers.barrier {
-            // The writer first: if it cannot close, nothing is closed.
-            try writer.close()
-            isClosed.withLock { $0 = true }
-            if role == .readOnly { seat.leave() }
-            try readers.close()
+        var hasBegun = false
+        do {
+            try readers.barrier {
+                hasBegun = true
+                // The writer first: if it cannot close, nothing is closed.
+                try writer.close()
+                isClosed.withLock { $0 = true }
+                if role == .readOnly { seat.leave() }
+                try readers.close()
+            }
+        } catch  where !hasBegun && isClosed.withLock({ $0 }) {
+            // Another thread closed it while this one waited.
         }
     }
 

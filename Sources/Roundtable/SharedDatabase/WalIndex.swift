@@ -9,6 +9,7 @@ struct WalIndex {
     private let file: UnsafeMutablePointer<sqlite3_file>
 
     private static let writeLock: Int32 = 0
+    private static let checkpointLock: Int32 = 1
     private static let headerPage: Int32 = 32768
 
     init?(_ db: Database) {
@@ -24,10 +25,30 @@ struct WalIndex {
 
     /// Whether nobody holds the write lock at this moment (rule T12). `false` when it cannot be told.
     var isWriteLockFree: Bool {
-        guard let lock = file.pointee.pMethods.pointee.xShmLock else { return false }
-        guard lock(file, Self.writeLock, 1, SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE) == SQLITE_OK else { return false }
-        _ = lock(file, Self.writeLock, 1, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)
+        guard take(Self.writeLock) else { return false }
+        release(Self.writeLock)
         return true
+    }
+
+    /// Runs `body` while nobody else can begin or end a checkpoint. SQLite, asked for a checkpoint by `body` on this
+    /// connection, takes the lock once more, which it allows its owner, and releases it at the end.
+    ///
+    /// - returns: false when another connection is at a checkpoint.
+    func withCheckpointLock(_ body: () -> Void) -> Bool {
+        guard take(Self.checkpointLock) else { return false }
+        body()
+        // Ours still, unless SQLite has released it: then it is free, or another's, and taking it tells which.
+        if take(Self.checkpointLock) { release(Self.checkpointLock) }
+        return true
+    }
+
+    private func take(_ lock: Int32) -> Bool {
+        guard let xShmLock = file.pointee.pMethods.pointee.xShmLock else { return false }
+        return xShmLock(file, lock, 1, SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE) == SQLITE_OK
+    }
+
+    private func release(_ lock: Int32) {
+        _ = file.pointee.pMethods.pointee.xShmLock?(file, lock, 1, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)
     }
 
     struct Frames: Equatable {

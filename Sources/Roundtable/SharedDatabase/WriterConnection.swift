@@ -15,6 +15,7 @@ final class WriterConnection: @unchecked Sendable {
     private let writeTransaction = WriteTransaction()
     private var lastDataVersion: UInt32?
     private var lastSchemaVersion: Int32?
+    private var isClosing = false
 
     /// Opens the file, or creates it, as it is: no journal mode is changed.
     init(path: String, options: SharedDatabase.Options) throws {
@@ -31,7 +32,7 @@ final class WriterConnection: @unchecked Sendable {
         self.path = path
         self.busyTimeout = options.busyTimeout.nanoseconds
         self.busyWait = busyWait
-        self.queue = try DatabaseQueue(path: path, configuration: configuration)
+        self.queue = try WalIndexGate.pass { try DatabaseQueue(path: path, configuration: configuration) }
         queue.inDatabase(writeTransaction.install)
         // Observers fetch after a commit, on this connection: other processes do not wait for that.
         writeTransaction.didCommit = { [weak self] db in
@@ -46,7 +47,7 @@ final class WriterConnection: @unchecked Sendable {
         self.path = path
         self.busyTimeout = options.busyTimeout.nanoseconds
         self.busyWait = BusyWait(path: path, timeout: busyTimeout)
-        self.queue = try DatabaseQueue(path: path, configuration: options.readerConfiguration)
+        self.queue = try WalIndexGate.pass { try DatabaseQueue(path: path, configuration: options.readerConfiguration) }
         queue.inDatabase(writeTransaction.install)
     }
 
@@ -57,14 +58,24 @@ final class WriterConnection: @unchecked Sendable {
 
     /// Closes the connection, and leaves the seat.
     func close() throws {
-        queue.inDatabase { _ in writeTransaction.forgetStatements() }
-        try queue.close()
+        // Accesses that come in between take no turn, and compile no statement that would keep the connection open.
+        queue.inDatabase { _ in
+            isClosing = true
+            writeTransaction.forgetStatements()
+        }
+        do {
+            try queue.close()
+        } catch {
+            queue.inDatabase { _ in isClosing = false }
+            throw error
+        }
         queue.inDatabase { _ in seat?.leave() }
     }
 
     /// Runs `updates` in a transaction. On `queue`.
     func transaction<T>(_ db: Database, _ updates: () throws -> T) throws -> T {
-        try writeTransaction.run(db, updates)
+        if isClosing { throw DatabaseError.closed }
+        return try writeTransaction.run(db, updates)
     }
 
     // MARK: Turns
@@ -78,6 +89,7 @@ final class WriterConnection: @unchecked Sendable {
         cancellation: WaitCancellation? = nil,
         _ body: () throws -> T
     ) rethrows -> T {
+        if isClosing { return try body() }
         let requested = MonotonicClock.now
         let deadline = requested.addingSaturating(busyTimeout)
         let outcome = seat?.takeTurn(at: requested, until: deadline, callSite: site, cancellation: cancellation) {
@@ -110,12 +122,20 @@ final class WriterConnection: @unchecked Sendable {
         if need == .afterTurn { checkpoint.run(db) }
     }
 
-    /// GRDB's schema cache is not told of what other processes changed. In a transaction, on `queue`.
+    /// GRDB's schema cache is not told of what other processes changed. On `queue`; outside of a transaction, what others
+    /// have committed is only seen after `lookAtOthers`.
     func forgetSchemaIfChanged(_ db: Database) throws {
         if let version = dataVersion(db), version == lastDataVersion { return }
         let schemaVersion = try db.schemaVersion()
-        if let lastSchemaVersion, lastSchemaVersion != schemaVersion { db.clearSchemaCache() }
+        if lastSchemaVersion != schemaVersion { db.clearSchemaCache() }
         lastSchemaVersion = schemaVersion
+    }
+
+    /// Begins and ends a read, which finds out what others have committed since.
+    func lookAtOthers(_ db: Database) throws {
+        if isClosing || db.isInsideTransaction { return }
+        lastDataVersion = nil
+        try forgetSchemaIfChanged(db)
     }
 
     /// Own commits move the data version too. After a transaction, on `queue`.
@@ -126,8 +146,9 @@ final class WriterConnection: @unchecked Sendable {
     /// A number that moves with each commit that this connection has met: its own, and at the begin of a transaction,
     /// those of others. One field of the pager, read for less than a statement costs. nil when SQLite does not tell.
     private func dataVersion(_ db: Database) -> UInt32? {
+        guard let connection = db.sqliteConnection else { return nil }
         var version: UInt32 = 0
-        let code = sqlite3_file_control(db.sqliteConnection, "main", SQLITE_FCNTL_DATA_VERSION, &version)
+        let code = sqlite3_file_control(connection, "main", SQLITE_FCNTL_DATA_VERSION, &version)
         return code == SQLITE_OK ? version : nil
     }
 }

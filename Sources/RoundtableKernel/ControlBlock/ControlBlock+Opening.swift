@@ -53,11 +53,12 @@ extension ControlBlock {
 
     /// Maps the block at `path`, after creating it if it is absent (rule B1), or replacing it if it is none (rule L2).
     ///
-    /// - parameter permissions: the mode bits for a new file; nil leaves them to the umask.
-    package static func openOrCreate(at path: String, permissions: mode_t?) throws(Unusable) -> ControlBlock {
+    /// - parameter access: for a new file; nil leaves it to the umask.
+    package static func openOrCreate(at path: String, access: FileAccess?) throws(Unusable) -> ControlBlock {
         var last = Unusable.absent
         // Each round that does not return met another process that created, replaced or removed the file meanwhile.
         for _ in 0..<16 {
+            let identity = try wrappingSystemErrors { try System.identity(ofFileAt: path) }
             do {
                 return try open(at: path, writable: true)
             } catch .absent {
@@ -65,13 +66,14 @@ extension ControlBlock {
             } catch .damaged {
                 last = .damaged
                 try wrappingSystemErrors {
-                    if let identity = try System.identity(ofFileAt: path) { try System.remove(identity, at: path) }
+                    // What was looked at, and not what another process has put in its place since.
+                    if let identity { try System.remove(identity, at: path) }
                 }
             }
             try wrappingSystemErrors {
                 let image = Layout.seal() + [UInt8](repeating: 0, count: Layout.fileSize - Layout.seal().count)
                 let suffix = "\(getpid())-\(MonotonicClock.now)"
-                _ = try System.createWhole(image, at: path, permissions: permissions, suffix: suffix)
+                _ = try System.createWhole(image, at: path, access: access, suffix: suffix)
             }
         }
         throw last
@@ -122,7 +124,7 @@ extension ControlBlock {
     }
 }
 
-private func openForReading(_ path: String) -> Int32 { open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) }
+private func openForReading(_ path: String) -> Int32 { open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
 
 private func wrappingSystemErrors<T>(_ body: () throws -> T) throws(ControlBlock.Unusable) -> T {
     do {

@@ -9,7 +9,7 @@ package enum Layout {
 
     package static let headerSize = 4096
     package static let slotSize = 256
-    package static let slotCount = 128
+    package static let slotCount = 256
     package static let fileSize = headerSize + slotSize * slotCount
 
     /// Offsets in the header.
@@ -29,6 +29,7 @@ package enum Layout {
         static let turnsSteppedOver = 648
         static let waitersEvicted = 656
         static let slotsReclaimed = 664
+        static let queueCleared = 768
     }
 
     /// Offsets in a slot.

@@ -54,7 +54,11 @@ extension ControlBlock {
     package func clearQueue(seenFrom reader: ProcessIdentity) {
         for slot in slots {
             let owner = slot.owner.pointee.load(ordering: .acquiring)
-            guard owner != 0 else { continue }
+            guard owner != 0 else {
+                // A phantom: garbage, or left by somebody who wrote after it had lost the slot.
+                if slot.ticket.pointee.load(ordering: .relaxed) != 0 { leaveQueue(slot) }
+                continue
+            }
             switch slot.liveness(ofOwner: owner, seenFrom: reader) {
             case .dead:
                 // The ticket first: once the owner word is 0, the slot may be another's.
@@ -66,6 +70,23 @@ extension ControlBlock {
             case .alive, .stopped, .unknown:
                 break
             }
+        }
+    }
+
+    /// Whether the queue has not been cleared for `interval`: one of many who wait does it for all.
+    func mayClearQueue(at now: Nanoseconds, interval: Nanoseconds) -> Bool {
+        let word = word(at: Layout.Header.queueCleared)
+        let last = word.pointee.load(ordering: .relaxed)
+        // A time in the future is garbage (rule G2).
+        guard last > now || now - last >= interval else { return false }
+        return word.pointee.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged
+    }
+
+    /// Whether some slots belong to processes that cannot be judged from here (rule P4).
+    func hasUnknownOwners(seenFrom reader: ProcessIdentity) -> Bool {
+        slots.contains { slot in
+            let owner = slot.owner.pointee.load(ordering: .acquiring)
+            return owner != 0 && slot.liveness(ofOwner: owner, seenFrom: reader) == .unknown
         }
     }
 

@@ -65,9 +65,10 @@ package struct Slot: @unchecked Sendable {
     private func setText(_ field: Int, _ size: Int, _ text: String, number: UInt32) {
         var bytes = [UInt8](repeating: 0, count: size)
         withUnsafeBytes(of: number.littleEndian) { bytes.replaceSubrange(0..<4, with: $0) }
-        // The end of a path tells more than its beginning; the beginning of a name more than its end.
-        let content = text.utf8.count <= size - 5 ? text : String(text.suffix(size - 8))
-        let utf8 = content.utf8.prefix(size - 5)
+        // Whole characters. The end of a path (it has a line number) tells more than its beginning; of a name, the beginning.
+        var content = text
+        while content.utf8.count > size - 5 { if number == 0 { content.removeLast() } else { content.removeFirst() } }
+        let utf8 = content.utf8
         bytes[4] = UInt8(utf8.count)
         bytes.replaceSubrange(5..<5 + utf8.count, with: utf8)
         for step in stride(from: 0, to: size, by: 8) {

@@ -33,7 +33,7 @@ package final class Seat: @unchecked Sendable {
     private let author: String
     private let role: ParticipantTraits.Role
     private let settings: TurnSettings
-    private let permissions: mode_t?
+    private let access: FileAccess?
     private let shared = Mutex(Shared())
 
     // Confined to the writer's queue.
@@ -48,19 +48,19 @@ package final class Seat: @unchecked Sendable {
 
     /// Takes a seat if there is one.
     ///
-    /// - parameter permissions: mode bits of a new control block; nil for the umask's.
+    /// - parameter access: of a new control block; nil for the umask's.
     package init(
         databasePath: String,
         author: String,
         role: ParticipantTraits.Role,
         settings: TurnSettings,
-        permissions: mode_t?
+        access: FileAccess?
     ) {
         self.path = ControlBlock.path(forDatabaseAt: databasePath)
         self.author = author
         self.role = role
         self.settings = settings
-        self.permissions = permissions
+        self.access = access
         join(now: MonotonicClock.now)
     }
 
@@ -155,12 +155,7 @@ package final class Seat: @unchecked Sendable {
         lastJoinAttempt = now
         lastPlaceCheck = now
         do {
-            let block =
-                role == .readOnly
-                ? try ControlBlock.open(at: path, writable: true)
-                : try ControlBlock.openOrCreate(at: path, permissions: permissions)
-            let traits = ParticipantTraits(role: role, priority: settings.priority)
-            let participant = try Participant(in: block, author: author, traits: traits)
+            let participant = try joinedParticipant()
             let taker = role == .readOnly ? nil : TurnTaker(participant: participant, settings: settings)
             place = Place(participant: participant, taker: taker)
             shared.withLock {
@@ -169,6 +164,30 @@ package final class Seat: @unchecked Sendable {
             }
         } catch {
             shared.withLock { $0.unusable = error }
+        }
+    }
+
+    private func joinedParticipant() throws(ControlBlock.Unusable) -> Participant {
+        let traits = ParticipantTraits(role: role, priority: settings.priority)
+        guard role == .readWrite else {
+            return try Participant(in: ControlBlock.open(at: path, writable: true), author: author, traits: traits)
+        }
+        let block = try ControlBlock.openOrCreate(at: path, access: access)
+        do {
+            return try Participant(in: block, author: author, traits: traits)
+        } catch .full where block.hasUnknownOwners(seenFrom: .current) {
+            // Processes of other pid namespaces are never proven dead, and their slots would be lost for ever. The living
+            // among them follow to the new block (rule L4).
+            do {
+                try System.remove(block.file.identity, at: path)
+            } catch {
+                throw .full
+            }
+            return try Participant(
+                in: ControlBlock.openOrCreate(at: path, access: access),
+                author: author,
+                traits: traits
+            )
         }
     }
 

@@ -4,6 +4,24 @@
     import Glibc
 #endif
 
+/// Who may use a file.
+package struct FileAccess: Sendable {
+    package let mode: mode_t
+    package let owner: uid_t
+    package let group: gid_t
+
+    /// Of this process, for tests.
+    init(mode: mode_t) {
+        (self.mode, owner, group) = (mode, geteuid(), getegid())
+    }
+
+    package init(_ status: stat) {
+        mode = status.st_mode & 0o666
+        owner = status.st_uid
+        group = status.st_gid
+    }
+}
+
 extension System {
     /// The identity of the file at `path`, or nil when there is none. Does not open it.
     package static func identity(ofFileAt path: String) throws -> FileIdentity? {
@@ -21,10 +39,13 @@ extension System {
         }
     }
 
+    /// Whether this process may write the file, or create files in the folder. Asked once, as advice: SQLite decides.
+    package static func mayWrite(_ path: String) -> Bool { access(path, W_OK) == 0 }
+
     /// Puts a file with these bytes at `path`, whole or not at all (rule B1).
     ///
     /// - returns: false when a file is there already.
-    static func createWhole(_ bytes: [UInt8], at path: String, permissions: mode_t?, suffix: String) throws -> Bool {
+    static func createWhole(_ bytes: [UInt8], at path: String, access: FileAccess?, suffix: String) throws -> Bool {
         let temporary = "\(path)-\(suffix)"
         let descriptor = try perform(.open, temporary) {
             open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
@@ -34,7 +55,11 @@ extension System {
         defer { _ = try? perform(.unlink, temporary) { unlink(temporary) } }
         do {
             defer { close(descriptor) }
-            if let permissions { try perform(.chmod, temporary) { fchmod(descriptor, permissions) } }
+            if let access {
+                try perform(.chmod, temporary) { fchmod(descriptor, access.mode) }
+                // As SQLite does for its own companion files: else root would lock the owner out.
+                if geteuid() == 0 { try perform(.chown, temporary) { fchown(descriptor, access.owner, access.group) } }
+            }
             var written = 0
             while written < bytes.count {
                 written += try perform(.write, temporary) {

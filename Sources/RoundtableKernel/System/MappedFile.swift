@@ -33,7 +33,7 @@ package final class MappedFile: @unchecked Sendable {
     /// - throws: `SystemError`; with `EINVAL` when the size differs, `EMFILE` when too many files are mapped.
     package init(path: String, size: Int, writable: Bool) throws {
         let descriptor = try System.perform(.open, path) {
-            open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW)
+            open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         }
         defer { close(descriptor) }
         var status = stat()

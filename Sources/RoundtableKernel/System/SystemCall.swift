@@ -8,7 +8,7 @@ import Synchronization
 
 /// The calls that the kernel makes, by the names of their manual pages.
 package enum SystemCall: String, Sendable, CaseIterable, Codable {
-    case open, close, fstat, stat, chmod, write, link, unlink, mmap, munmap, kill, statfs
+    case open, close, fstat, stat, chmod, chown, write, link, unlink, mmap, munmap, kill, statfs
     case futexWait = "futex-wait"
     case futexWake = "futex-wake"
     case readProcess = "read-process"

@@ -9,9 +9,12 @@ package struct TurnSettings: Sendable, Equatable {
 
     package init(priority: UInt8, slice: Nanoseconds, patience: Nanoseconds) {
         self.priority = priority
-        self.slice = slice
-        self.patience = max(patience, 1_000_000)
+        self.slice = min(slice, Self.longest)
+        self.patience = min(max(patience, 1_000_000), Self.longest)
     }
+
+    /// Longer times are cut, so that sums of them fit.
+    private static let longest: Nanoseconds = 3_600_000_000_000
 
     /// Waiting this long is worth one level of priority (rule T3).
     package static let ageing: Nanoseconds = 100_000_000
@@ -245,6 +248,8 @@ package final class TurnTaker {
             case .changed: return .woken
             case .failed: return unseat()
             case .timedOut:
+                // Patience is about no progress.
+                if block.turn.pointee.load(ordering: .acquiring) != lastSeen.rawValue { return .woken }
                 if let holder, MonotonicClock.now < min(end, deadline), isDead(holder) { return .patienceOver }
             }
         }
@@ -263,7 +268,9 @@ package final class TurnTaker {
 
     private func judge(_ index: Int) -> TurnMachine.Event {
         // Who looks at one looks at all: each that is dead or stopped would cost a patience of its own.
-        block.clearQueue(seenFrom: participant.identity)
+        if block.mayClearQueue(at: MonotonicClock.now, interval: settings.patience / 2) {
+            block.clearQueue(seenFrom: participant.identity)
+        }
         if isDead(index) {
             block.count(.turnsSteppedOver)
             return .judged(isDead: true, isExcused: false)

@@ -124,6 +124,10 @@ struct DemoStage: Sendable {
         if let path {
             database = URL(fileURLWithPath: path)
             temporaryFolder = nil
+            let folder = database.deletingLastPathComponent().path
+            guard FileManager.default.fileExists(atPath: folder) else {
+                throw ToolError("\(path): the folder \(folder) does not exist: create it first")
+            }
         } else {
             let folder = FileManager.default.temporaryDirectory
                 .appendingPathComponent("roundtable-demo-\(ProcessInfo.processInfo.processIdentifier)")

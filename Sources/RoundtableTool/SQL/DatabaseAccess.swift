@@ -70,27 +70,12 @@ struct DatabaseAccess {
     /// - parameter notice: told when the database was switched to WAL.
     func write(_ run: ScriptRun, notice: (String) -> Void) throws -> ScriptRun.Outcome {
         let header = FileManager.default.fileExists(atPath: url.path) ? try Onlooker(url).header : nil
-        try checkWritable()
         let database = try SharedDatabase.open(at: url, schema: .unmanaged, as: author, options: options)
         defer { try? database.close() }
         if header?.isWAL == false {
             notice("\(url.path): switched from rollback journal to WAL, which sharing needs.")
         }
-        return try database.writeWithoutTransaction(file: #fileID, line: #line) { try run.run($0, .readWrite) }
-    }
-
-    /// SQLite would open the file read-only without a word, and fail later.
-    private func checkWritable() throws {
-        let files = FileManager.default
-        let folder = url.deletingLastPathComponent().path
-        if files.fileExists(atPath: url.path), !files.isWritableFile(atPath: url.path) {
-            throw ToolError("\(url.path): permission denied. Writing needs the permission to write the file.")
-        }
-        guard files.isWritableFile(atPath: folder) else {
-            throw ToolError(
-                "\(url.path): permission denied. Writing needs the permission to create files in its folder, \(folder)."
-            )
-        }
+        return try database.writeWithoutTransaction { try run.run($0, .readWrite) }
     }
 
     // MARK: Errors
