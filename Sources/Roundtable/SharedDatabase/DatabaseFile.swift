@@ -66,6 +66,12 @@ struct DatabaseFile {
                 reason: "the folder \(folder) does not exist: create it first"
             )
         }
+        if size != nil, !System.mayRead(path) {
+            throw DatabaseError(
+                resultCode: .SQLITE_CANTOPEN,
+                message: "\(path): permission denied: the file cannot be read by this process"
+            )
+        }
         if size != nil, !System.mayWrite(path) {
             throw DatabaseError(
                 resultCode: .SQLITE_READONLY,

@@ -42,6 +42,9 @@ extension System {
     /// Whether this process may write the file, or create files in the folder. Asked once, as advice: SQLite decides.
     package static func mayWrite(_ path: String) -> Bool { access(path, W_OK) == 0 }
 
+    /// Whether this process may read the file.
+    package static func mayRead(_ path: String) -> Bool { access(path, R_OK) == 0 }
+
     /// Puts a file with these bytes at `path`, whole or not at all (rule B1).
     ///
     /// - returns: false when a file is there already.
