@@ -4,20 +4,21 @@ import Testing
 
 /// The table of `docs/PROTOCOL.md`, section B: other processes, perhaps older ones, rely on each offset.
 @Suite struct LayoutTests {
-    @Test func theSealIsWhatVersion1Says() {
+    @Test func theSealIsWhatVersion2Says() {
         let seal = Layout.seal()
         #expect(seal.count == 40)
         #expect(String(decoding: seal[0..<8], as: UTF8.self) == "RNDTABLE")
-        #expect(Array(seal[8..<12]) == [1, 0, 0, 0])
-        // Of version 1. A layout that changes this needs another version.
-        #expect(Array(seal[32...]) == [185, 154, 238, 60, 135, 174, 85, 16])
+        #expect(Array(seal[8..<12]) == [2, 0, 0, 0])
+        // Of version 2. A layout that changes this needs another version.
+        #expect(Array(seal[32...]) == [120, 186, 221, 240, 37, 21, 173, 48])
     }
 
     @Test func fieldsDoNotOverlapAndAreAligned() {
         let header: [(Int, Int)] = [
             (0, 40), (Layout.Header.turn, 8), (Layout.Header.nextTicket, 8),
             (Layout.Header.waitingBits, 8 * Layout.waitingWords), (Layout.Header.nextIncarnation, 8),
-            (Layout.Header.grants, 8 * ControlBlock.Counter.allCases.count),
+            (Layout.Header.grants, 8 * ControlBlock.Counter.allCases.count), (Layout.Header.queueCleared, 8),
+            (Layout.Header.lastRecord, 8), (Layout.Header.news, 4), (Layout.Header.tablesInUse, 8),
         ]
         let slot: [(Int, Int)] =
             Layout.SlotNumber.allCases.map { ($0.rawValue, 8) } + [
@@ -25,7 +26,12 @@ import Testing
                 (Layout.Slot.wakeWord, 4), (Layout.Slot.author, Layout.Slot.authorSize),
                 (Layout.Slot.callSite, Layout.Slot.callSiteSize),
             ]
-        for (fields, size) in [(header, Layout.headerSize), (slot, Layout.slotSize)] {
+        let record: [(Int, Int)] = [
+            (Layout.Record.sequence, 8), (Layout.Record.state, 8), (Layout.Record.counter, 8), (Layout.Record.owner, 8),
+            (Layout.Record.time, 8), (Layout.Record.tables, 8 * Layout.tableWords),
+            (Layout.Record.author, Layout.Slot.authorSize), (Layout.Record.checksum, 8),
+        ]
+        for (fields, size) in [(header, Layout.headerSize), (slot, Layout.slotSize), (record, Layout.recordSize)] {
             let fields = fields.sorted { $0.0 < $1.0 }
             for (index, field) in fields.enumerated() {
                 #expect(field.0 % 8 == 0, "an atomic word is aligned")
@@ -34,7 +40,10 @@ import Testing
             }
         }
         // Words that different processes write all the time have a cache line each.
-        let busy = [Layout.Header.turn, Layout.Header.nextTicket, Layout.Header.waitingBits].map { $0 / 128 }
+        let busy = [
+            Layout.Header.turn, Layout.Header.nextTicket, Layout.Header.waitingBits, Layout.Header.lastRecord,
+            Layout.Header.news,
+        ].map { $0 / 128 }
         #expect(Set(busy).count == busy.count)
     }
 

@@ -2,15 +2,22 @@
 ///
 /// Version log:
 /// - 1 (2026-11): first layout.
+/// - 2 (2026-11): change ring and table dictionary; long-lived reads are shown in the slot.
 package enum Layout {
-    package static let version: UInt32 = 1
+    package static let version: UInt32 = 2
     /// "RNDTABLE", read as a little-endian word.
     package static let magic: UInt64 = 0x454C_4241_5444_4E52
 
     package static let headerSize = 4096
     package static let slotSize = 256
     package static let slotCount = 256
-    package static let fileSize = headerSize + slotSize * slotCount
+    static let tables = headerSize + slotSize * slotCount
+    static let tableSize = 128
+    static let tableCount = 256
+    static let ring = tables + tableSize * tableCount
+    static let recordSize = 128
+    package static let recordCount = 1024
+    package static let fileSize = ring + recordSize * recordCount
 
     /// Offsets in the header.
     package enum Header {
@@ -30,6 +37,9 @@ package enum Layout {
         static let waitersEvicted = 656
         static let slotsReclaimed = 664
         static let queueCleared = 768
+        static let lastRecord = 896
+        static let news = 1024
+        static let tablesInUse = 1152
     }
 
     /// Offsets in a slot.
@@ -41,7 +51,7 @@ package enum Layout {
         static let author = 96
         static let authorSize = 48
         static let callSite = 144
-        static let callSiteSize = 112
+        static let callSiteSize = 96
     }
 
     /// Offsets in a slot, of plain numbers.
@@ -59,8 +69,26 @@ package enum Layout {
         case longestWait = 80
         /// Seconds since 1970.
         case joinedAt = 88
+        /// ns; 0: none.
+        case oldestReadSince = 240
+        /// Frames in the WAL when that read began.
+        case oldestReadFrames = 248
     }
 
+    /// Offsets in a record of the change ring.
+    enum Record {
+        static let sequence = 0
+        static let state = 8
+        /// From here to the checksum, everything is written once, before the sequence.
+        static let counter = 16
+        static let owner = 24
+        static let time = 32
+        static let tables = 40
+        static let author = 72
+        static let checksum = 120
+    }
+
+    static var tableWords: Int { tableCount / 64 }
     static var waitingWords: Int { slotCount / 64 }
 
     /// The first bytes of a block: they are written once, before the file has its name.
@@ -79,8 +107,8 @@ package enum Layout {
         return bytes + withUnsafeBytes(of: sum.littleEndian) { Array($0) }
     }
 
-    /// FNV-1a: tells a damaged seal from a whole one; no more is asked of it.
-    private static func checksum(_ bytes: [UInt8]) -> UInt64 {
+    /// FNV-1a: tells a damaged seal or name from a whole one; no more is asked of it.
+    static func checksum(_ bytes: some Sequence<UInt8>) -> UInt64 {
         bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
 }

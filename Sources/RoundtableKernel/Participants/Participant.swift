@@ -11,7 +11,7 @@ package final class Participant: Sendable {
     package let block: ControlBlock
     package let slot: Slot
     package let identity: ProcessIdentity
-    private let ownerWord: UInt64
+    let ownerWord: UInt64
 
     /// Claims a slot (rules P1, P2).
     package init(
@@ -34,6 +34,7 @@ package final class Participant: Sendable {
         slot[.lingerUntil] = 0
         slot[.turnsTaken] = 0
         slot[.longestWait] = 0
+        slot[.oldestReadSince] = 0
         slot[.namespace] = identity.namespace
         slot[.startTime] = identity.startTime
         slot[.joinedAt] = UInt64(max(0, time(nil)))
@@ -81,13 +82,13 @@ package final class Participant: Sendable {
 }
 
 /// pid and incarnation of a slot's owner.
-struct OwnerWord {
+package struct OwnerWord: Hashable, Sendable {
     let rawValue: UInt64
     init(rawValue: UInt64) { self.rawValue = rawValue }
     init(pid: Int32, incarnation: UInt32) {
         rawValue = UInt64(UInt32(bitPattern: pid)) << 32 | UInt64(incarnation)
     }
-    var pid: Int32 { Int32(bitPattern: UInt32(rawValue >> 32)) }
+    package var pid: Int32 { Int32(bitPattern: UInt32(rawValue >> 32)) }
     var incarnation: UInt32 { UInt32(truncatingIfNeeded: rawValue) }
 }
 

@@ -49,32 +49,16 @@ package struct Slot: @unchecked Sendable {
     private func set(_ field: Int, _ value: UInt64) { word(field).pointee.store(value, ordering: .releasing) }
 
     // MARK: Text
-    //
-    // A number (4 bytes), a length (1), and UTF-8. Copied word by word, so that a reader in another process sees no
-    // torn word; it may see a mixture of two texts, which harms nobody.
+
+    /// A word of the author's text, for copies of it.
+    func authorWord(_ offset: Int) -> UInt64 { get(Layout.Slot.author + offset) }
 
     private func text(_ field: Int, _ size: Int) -> (text: String, number: UInt32) {
-        let bytes = stride(from: 0, to: size, by: 8).flatMap { step in
-            withUnsafeBytes(of: word(field + step).pointee.load(ordering: .relaxed).littleEndian) { Array($0) }
-        }
-        let number = bytes[0..<4].reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-        let length = min(Int(bytes[4]), size - 5)
-        return (String(decoding: bytes[5..<5 + length], as: UTF8.self), number)
+        SharedText.read(size: size) { word(field + $0).pointee.load(ordering: .relaxed) }
     }
 
     private func setText(_ field: Int, _ size: Int, _ text: String, number: UInt32) {
-        var bytes = [UInt8](repeating: 0, count: size)
-        withUnsafeBytes(of: number.littleEndian) { bytes.replaceSubrange(0..<4, with: $0) }
-        // Whole characters. The end of a path (it has a line number) tells more than its beginning; of a name, the beginning.
-        var content = text
-        while content.utf8.count > size - 5 { if number == 0 { content.removeLast() } else { content.removeFirst() } }
-        let utf8 = content.utf8
-        bytes[4] = UInt8(utf8.count)
-        bytes.replaceSubrange(5..<5 + utf8.count, with: utf8)
-        for step in stride(from: 0, to: size, by: 8) {
-            let value = bytes[step..<step + 8].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-            word(field + step).pointee.store(value, ordering: .relaxed)
-        }
+        SharedText.write(text, number: number, size: size) { word(field + $0).pointee.store($1, ordering: .relaxed) }
     }
 }
 

@@ -1,0 +1,77 @@
+import Foundation
+
+/// One commit to a shared database, or several that are told as one.
+///
+/// A change says what *may* have been written: tables are those that the statements of a transaction could write, whether
+/// they did or not.
+public struct Change: Sendable, Hashable {
+    /// The number of the last commit that this tells of, as SQLite counts the commits to this database: the same in all
+    /// processes. It starts anew when SQLite rebuilds the wal-index, which happens after a crash; the number then goes on
+    /// counting up, and is no longer the same in all processes.
+    public var sequence: UInt64
+
+    /// Who made the commit: the name given to ``SharedDatabase/open(at:schema:as:options:)``. nil when it is not known, and when
+    /// commits of several authors are told as one.
+    public var author: String?
+
+    /// The process that made the commit; nil when it is not known, and when commits of several processes are told as one.
+    public var pid: Int32?
+
+    /// Whether this very `SharedDatabase` made the commit, or all of the commits.
+    public var isOwn: Bool
+
+    public var tables: Tables
+
+    /// When the commit was made; of several, the last. When it was noticed, if nobody recorded it.
+    public var time: Date
+
+    public var detail: Detail
+
+    /// Where something may have been written.
+    public enum Tables: Sendable, Hashable {
+        /// In these tables only. Tables of attached databases are named like those of the main one.
+        case some(Set<String>)
+        /// Anywhere, the schema included.
+        case fullDatabase
+    }
+
+    /// How much is known.
+    public enum Detail: String, Sendable, Hashable, Codable {
+        /// One commit, and all that is recorded of it.
+        case commit
+        /// Several commits, told as one because the consumer was slow.
+        case several
+        /// Commits that nobody recorded: anything may have changed. Made by a program that does not use Roundtable, or by a
+        /// process that died, or by more processes than there are places for; or the consumer was so far behind that the records
+        /// were overwritten.
+        case unrecorded
+    }
+
+    /// The tables; nil: any.
+    public var tableNames: Set<String>? {
+        switch tables {
+        case .some(let names): names
+        case .fullDatabase: nil
+        }
+    }
+}
+
+extension Change {
+    /// This change and a later one, told as one.
+    mutating func merge(_ later: Change) {
+        sequence = later.sequence
+        time = later.time
+        if author != later.author { author = nil }
+        if pid != later.pid { pid = nil }
+        isOwn = isOwn && later.isOwn
+        tables = tables.union(later.tables)
+        detail = detail == .unrecorded || later.detail == .unrecorded ? .unrecorded : .several
+    }
+}
+
+extension Change.Tables {
+    func union(_ other: Self) -> Self {
+        guard case .some(let names) = self, case .some(let others) = other else { return .fullDatabase }
+        return .some(names.union(others))
+    }
+}

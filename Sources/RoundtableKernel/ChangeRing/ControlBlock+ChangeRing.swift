@@ -1,0 +1,67 @@
+import Synchronization
+
+/// The change ring in shared memory: where records are, and how they are read. Works on a mapping that may only be read.
+extension ControlBlock {
+    var lastRecord: UnsafeMutablePointer<Atomic<UInt64>> { word(at: Layout.Header.lastRecord) }
+    var news: UnsafeMutablePointer<Atomic<UInt32>> { halfWord(at: Layout.Header.news) }
+
+    func recordWord(_ sequence: UInt64, _ field: Int) -> UnsafeMutablePointer<Atomic<UInt64>> {
+        word(at: Layout.ring + Int(sequence % UInt64(Layout.recordCount)) * Layout.recordSize + field)
+    }
+
+    /// The sequence of the last record; 0: none.
+    package var lastSequence: UInt64 { lastRecord.pointee.load(ordering: .acquiring) }
+
+    /// The record of a sequence; nil when it is overwritten, being written, or damaged.
+    package func record(_ sequence: UInt64) -> ChangeRecord? {
+        guard let record = recordUnchecked(sequence) else { return nil }
+        // Rule P3: what was read belongs together if the sequence stayed.
+        atomicMemoryFence(ordering: .acquiring)
+        return recordWord(sequence, Layout.Record.sequence).pointee.load(ordering: .relaxed) == sequence ? record : nil
+    }
+
+    private func recordUnchecked(_ sequence: UInt64) -> ChangeRecord? {
+        guard recordWord(sequence, Layout.Record.sequence).pointee.load(ordering: .acquiring) == sequence else {
+            return nil
+        }
+        func load(_ field: Int) -> UInt64 { recordWord(sequence, field).pointee.load(ordering: .relaxed) }
+        let state = ChangeRecord.State(rawValue: UInt8(truncatingIfNeeded: load(Layout.Record.state)))
+        guard let state, load(Layout.Record.checksum) == recordChecksum(sequence) else { return nil }
+        let counter = load(Layout.Record.counter)
+        var tables = TableSet(isUnknown: counter >> 32 != 0)
+        for index in 0..<Layout.tableWords { tables.words[index] = load(Layout.Record.tables + index * 8) }
+        return ChangeRecord(
+            sequence: sequence,
+            state: state,
+            counter: UInt32(truncatingIfNeeded: counter),
+            owner: OwnerWord(rawValue: load(Layout.Record.owner)),
+            time: load(Layout.Record.time),
+            tables: tables,
+            author: SharedText.read(size: Layout.Slot.authorSize) { load(Layout.Record.author + $0) }.text
+        )
+    }
+
+    /// Of what is written once.
+    func recordChecksum(_ sequence: UInt64) -> UInt64 {
+        var sum = sequence &+ 0x9E37_79B9_7F4A_7C15
+        for field in stride(from: Layout.Record.counter, to: Layout.Record.checksum, by: 8) {
+            let word = recordWord(sequence, field).pointee.load(ordering: .relaxed)
+            sum = (sum ^ word) &* 0xFF51_AFD7_ED55_8CCD
+            sum ^= sum >> 32
+        }
+        return sum
+    }
+
+    // MARK: News
+
+    /// What to hand to `waitForNews`. Read it before the ring is.
+    package var newsWord: UInt32 { news.pointee.load(ordering: .acquiring) }
+
+    /// Sleeps until somebody publishes a commit, `interruptNews` is called, or the time is over.
+    package func waitForNews(after seen: UInt32, timeout: Nanoseconds) -> Futex.Outcome {
+        Futex.wait(on: news, while: seen, timeout: timeout)
+    }
+
+    /// Wakes those who wait, of all processes, without news: they look and sleep again.
+    package func interruptNews() { Futex.wake(news, all: true) }
+}

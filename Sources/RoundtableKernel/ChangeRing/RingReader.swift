@@ -1,0 +1,138 @@
+/// A reader's place in the change ring, and what it makes of what it finds there (rules R3, R5). Pure: the ring and the
+/// commit counter are handed in.
+package struct RingReader: Equatable, Sendable {
+    package enum News: Equatable, Sendable {
+        case change(ChangeRecord)
+        case anything(Reason)
+    }
+
+    /// Why anything may have changed.
+    package enum Reason: String, Equatable, Sendable {
+        /// Commits that have no record: of a program that does not know the ring, or of a participant without a seat.
+        case unrecorded
+        /// The record's owner died between committing and saying so, or was late.
+        case unpublished
+        /// The reader was away while the ring came around, or a record is damaged.
+        case overrun
+        /// The counter did not count up: SQLite has rebuilt the wal-index.
+        case reset
+        /// The reader has just begun, or has begun to read another ring.
+        case began
+    }
+
+    /// The last record that is accounted for.
+    package private(set) var sequence: UInt64
+    /// The value of the commit counter that is accounted for.
+    package private(set) var counter: UInt32
+
+    /// How long a record may stay reserved after its commit (rule R5).
+    package static let grace: Nanoseconds = 20_000_000
+
+    /// - Parameters:
+    ///   - sequence: the last in the ring. Read it after `counter`: then nothing that is counted later is missed.
+    ///   - counter: the commit counter.
+    package init(sequence: UInt64, counter: UInt32) {
+        self.sequence = sequence
+        self.counter = counter
+    }
+
+    /// Accounts for what has happened since the last time.
+    ///
+    /// - Parameters:
+    ///   - counter: reads the commit counter.
+    ///   - last: reads the sequence of the last record.
+    ///   - record: the record of a sequence; nil when it is overwritten or damaged.
+    /// - returns: when to look again although nobody wakes: a record may be published late.
+    package mutating func read(
+        now: Nanoseconds,
+        counter readCounter: () -> UInt32,
+        last readLast: () -> UInt64,
+        record: (UInt64) -> ChangeRecord?,
+        report: (News) -> Void
+    ) -> Nanoseconds? {
+        // In this order: rule R3.
+        let reached = readCounter()
+        let last = readLast()
+        // Backwards: the ring is damaged, or another.
+        if last < sequence || last - sequence > UInt64(Layout.recordCount) {
+            skip(to: last, reached, .overrun, report)
+            return nil
+        }
+        while sequence < last {
+            guard let record = record(sequence + 1) else {
+                skip(to: last, reached, .overrun, report)
+                return nil
+            }
+            if record.state == .reserved {
+                guard let lookAgain = meetReserved(record, reached: reached, now: now, report) else { continue }
+                return lookAgain == .max ? nil : lookAgain
+            }
+            meet(record, report)
+        }
+        if reached != counter {
+            // Commits that were made since the counter was read may be accounted for already.
+            let present = readCounter()
+            if present != counter {
+                let isAhead = Self.distance(from: counter, to: reached) > 0
+                report(.anything(isAhead ? .unrecorded : .reset))
+                counter = isAhead ? reached : present
+            }
+        }
+        return nil
+    }
+
+    private mutating func meet(_ record: ChangeRecord, _ report: (News) -> Void) {
+        sequence = record.sequence
+        switch record.state {
+        case .void:
+            return
+        case .aside:
+            report(.change(record))
+        case .committed:
+            let distance = Self.distance(from: counter, to: record.counter)
+            if distance != 1 { report(.anything(distance > 1 ? .unrecorded : .reset)) }
+            counter = record.counter
+            report(.change(record))
+        case .unsure:
+            counter = record.counter
+            report(.anything(.unpublished))
+        case .reserved:
+            preconditionFailure("a reserved record is met by meetReserved")
+        }
+    }
+
+    /// - returns: nil: it is accounted for; else when to look again, `.max` for when woken.
+    private mutating func meetReserved(
+        _ record: ChangeRecord,
+        reached: UInt32,
+        now: Nanoseconds,
+        _ report: (News) -> Void
+    ) -> Nanoseconds? {
+        guard Self.distance(from: record.counter, to: reached) >= 0 else {
+            if reached != counter {
+                let isAhead = Self.distance(from: counter, to: reached) > 0
+                report(.anything(isAhead ? .unrecorded : .reset))
+                counter = reached
+            }
+            return .max
+        }
+        let patienceEnds = record.time.addingSaturating(Self.grace)
+        // A time in the future is garbage (rule G2).
+        if now < patienceEnds, record.time <= now { return patienceEnds }
+        sequence = record.sequence
+        report(.anything(.unpublished))
+        counter = record.counter
+        return nil
+    }
+
+    private mutating func skip(to last: UInt64, _ reached: UInt32, _ reason: Reason, _ report: (News) -> Void) {
+        sequence = last
+        counter = reached
+        report(.anything(reason))
+    }
+
+    /// How many commits lead from one value of the counter to another; negative when it went back.
+    private static func distance(from old: UInt32, to new: UInt32) -> Int32 {
+        Int32(bitPattern: new &- old)
+    }
+}
