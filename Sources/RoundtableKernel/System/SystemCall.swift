@@ -12,6 +12,7 @@ package enum SystemCall: String, Sendable, CaseIterable, Codable {
     case futexWait = "futex-wait"
     case futexWake = "futex-wake"
     case readProcess = "read-process"
+    case pipe, poll, inotify, kqueue
 }
 
 /// A fault that a test asks for: calls number `skipping + 1` to `skipping + times` of `call` do not reach the system, but

@@ -1,0 +1,49 @@
+import Foundation
+import Testing
+
+@testable import RoundtableKernel
+
+/// Serialized: faults are injected for the whole process.
+@Suite(.serialized) struct FileWatchTests {
+    @Test func aWriteIsSeenOncePerArming() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("a-wal")
+        _ = FileManager.default.createFile(atPath: path, contents: nil)
+        let watch = try FileWatch(path: path, folder: folder.path)
+        let file = try #require(FileHandle(forWritingAtPath: path))
+        try watch.arm()
+        #expect(try watch.wait(upTo: 1_000_000) == .timedOut)
+        file.write(Data([1]))
+        #expect(try watch.wait() == .changed)
+        // What happened before arming is not told.
+        file.write(Data([2]))
+        try watch.arm()
+        #expect(try watch.wait(upTo: 1_000_000) == .timedOut)
+        file.write(Data([3]))
+        #expect(try watch.wait() == .changed)
+    }
+
+    @Test func aFileThatIsNotThereYetIsSeenWhenItComes() throws {
+        let folder = try TemporaryFolder()
+        let watch = try FileWatch(path: folder.file("a-wal"), folder: folder.path)
+        try watch.arm()
+        _ = FileManager.default.createFile(atPath: folder.file("a-wal"), contents: nil)
+        #expect(try watch.wait() == .changed)
+    }
+
+    @Test func anInterruptEndsTheWaitForGood() throws {
+        let folder = try TemporaryFolder()
+        let watch = try FileWatch(path: folder.file("a-wal"), folder: folder.path)
+        try watch.arm()
+        let thread = Thread { watch.interrupt() }
+        thread.start()
+        #expect(try watch.wait() == .interrupted)
+        #expect(try watch.pause(60_000_000_000) == .interrupted)
+    }
+
+    @Test func aSystemWithoutWatchesSaysSo() throws {
+        defer { System.inject([]) }
+        System.inject([Fault(.inotify, errno: EMFILE)])
+        #expect(throws: SystemError.self) { try FileWatch(path: "/tmp/a-wal", folder: "/tmp") }
+    }
+}
