@@ -13,6 +13,9 @@ package final class Participant: Sendable {
     package let identity: ProcessIdentity
     let ownerWord: UInt64
 
+    /// What the records of its commits in the change ring name as their owner.
+    package var owner: OwnerWord { OwnerWord(rawValue: ownerWord) }
+
     /// Claims a slot (rules P1, P2).
     package init(
         in block: ControlBlock,
