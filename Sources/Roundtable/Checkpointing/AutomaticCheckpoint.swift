@@ -6,7 +6,7 @@ import GRDBSQLite
 /// SQLite runs it inside the commit that makes the WAL long, so the holder of the turn would sync the database file
 /// while everybody waits.
 final class AutomaticCheckpoint: @unchecked Sendable {
-    // @unchecked: confined to the writer's queue, where SQLite calls the hook.
+    // @unchecked: confined to the writer's queue.
     enum Need { case none, afterTurn, withinTurn }
 
     /// New frames that make a checkpoint worth while; SQLite's own default.
@@ -18,18 +18,8 @@ final class AutomaticCheckpoint: @unchecked Sendable {
     /// As the last commit of this connection left it.
     private var framesInWAL = 0
 
-    /// Takes the place of SQLite's automatic checkpoint.
-    func install(in db: Database) {
-        sqlite3_wal_hook(
-            db.sqliteConnection,
-            { context, _, _, frames in
-                let checkpoint = Unmanaged<AutomaticCheckpoint>.fromOpaque(context!).takeUnretainedValue()
-                checkpoint.framesInWAL = Int(frames)
-                return SQLITE_OK
-            },
-            Unmanaged.passUnretained(self).toOpaque()
-        )
-    }
+    /// What the WAL hook tells.
+    func noteCommit(framesInWAL: Int) { self.framesInWAL = framesInWAL }
 
     /// Whether this connection has made an attempt: what the wal-index says of attempts may be recovery's, which counts
     /// all frames as attempted.

@@ -27,6 +27,9 @@ extension SharedDatabase {
         /// is dead or frozen. At least 1 ms.
         public var patience: Duration = .milliseconds(100)
 
+        /// From when on this participant follows the commits of other processes.
+        public var observation: Observation = .onDemand
+
         /// What survives a power cut.
         public var durability: Durability = .normal
 
@@ -48,6 +51,17 @@ extension SharedDatabase {
         case `default` = 1
         /// Nobody would notice a delay: synchronization, indexing, maintenance.
         case background = 2
+    }
+
+    /// From when on a participant follows the commits of other processes. Following them costs two threads that sleep, a connection,
+    /// and a wake-up for each commit.
+    public enum Observation: String, Sendable, CaseIterable, Codable {
+        /// From the first use of ``SharedDatabase/changes(in:)``, of a GRDB observation, or of
+        /// ``SharedDatabase/add(transactionObserver:extent:)``.
+        case onDemand
+        /// From the beginning. For transaction observers that are added by `Database.add(transactionObserver:extent:)` inside of
+        /// an access, which nobody notices.
+        case always
     }
 
     /// [`PRAGMA synchronous`](https://www.sqlite.org/pragma.html#pragma_synchronous) of the writer connection.

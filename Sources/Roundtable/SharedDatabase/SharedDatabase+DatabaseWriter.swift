@@ -56,7 +56,9 @@ extension SharedDatabase: DatabaseWriter {
 
     @_disfavoredOverload
     public func unsafeReentrantWrite<T>(_ updates: (Database) throws -> T) rethrows -> T {
-        try onWriterReentrantly(nil, updates)
+        // How `DatabaseRegionObservation` adds its observer.
+        if isInOwnProcess { observatory.observeOnWriterEventually() }
+        return try onWriterReentrantly(nil, updates)
     }
 
     public func spawnConcurrentRead(_ value: @escaping @Sendable (Result<Database, any Error>) -> Void) {

@@ -109,7 +109,7 @@ extension SharedDatabase: DatabaseReader {
         scheduling scheduler: some ValueObservationScheduler,
         onChange: @escaping @Sendable (Reducer.Value) -> Void
     ) -> AnyDatabaseCancellable {
-        writer.queue._add(observation: observation, scheduling: scheduler, onChange: onChange)
+        addObservation(observation, scheduling: scheduler, onChange: onChange)
     }
 
     /// Takes a reader without blocking, runs `body` on its queue, and gives it back.

@@ -108,10 +108,15 @@ extension SharedDatabase {
     }
 
     /// Adds a transaction observer. Takes no turn.
+    ///
+    /// It is told of each commit of this participant, and of those of others together, when the writer connection is idle: by
+    /// `databaseDidChange()`, without an event, and `databaseDidCommit(_:)`.
     public func add(
         transactionObserver: some TransactionObserver,
         extent: Database.TransactionObservationExtent = .observerLifetime
     ) {
+        guard isInOwnProcess else { return }
+        observatory.observeOnWriterEventually()
         writer.queue.add(transactionObserver: transactionObserver, extent: extent)
     }
 

@@ -38,6 +38,7 @@ public final class SharedDatabase: Sendable {
     let writer: WriterConnection
     let readers: ReaderPool
     let seat: Seat
+    let observatory: Observatory
     let givenConfiguration: Configuration
     private let forkGeneration: UInt32
     private let isClosed = Mutex(false)
@@ -54,7 +55,13 @@ public final class SharedDatabase: Sendable {
         self.readers = ReaderPool(maximumCount: options.maximumReaderCount) {
             try ReaderConnection(path: path, configuration: configuration)
         }
-        if role == .readWrite { writer.take(seat) }
+        let observatory = Observatory(path: path, options: options, writer: writer, seat: seat)
+        self.observatory = observatory
+        if role == .readWrite {
+            writer.take(seat)
+            writer.recordCommits { [weak observatory] in observatory?.didCommit($0) }
+        }
+        if options.observation == .always { observatory.observeOnWriterEventually() }
     }
 
     deinit {
@@ -63,8 +70,10 @@ public final class SharedDatabase: Sendable {
             _ = Unmanaged.passRetained(writer)
             _ = Unmanaged.passRetained(readers)
             _ = Unmanaged.passRetained(seat)
+            _ = Unmanaged.passRetained(observatory)
             return
         }
+        observatory.close()
         seat.leave()
     }
 
@@ -82,6 +91,7 @@ public final class SharedDatabase: Sendable {
                 // The writer first: if it cannot close, nothing is closed.
                 try writer.close()
                 isClosed.withLock { $0 = true }
+                observatory.close()
                 if role == .readOnly { seat.leave() }
                 try readers.close()
             }

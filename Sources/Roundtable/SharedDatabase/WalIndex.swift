@@ -1,5 +1,19 @@
 import GRDB
 import GRDBSQLite
+import Synchronization
+
+/// How many commits were made to a database, by whomever: the next one makes it one more. A recovery of the wal-index sets it back
+/// (field `iChange`). Safe from any thread, as long as a connection is open that has it mapped, and is in WAL mode.
+struct CommitCounter: @unchecked Sendable {
+    // @unchecked: a constant pointer to a word that is only read, at once.
+    private let word: UnsafePointer<Atomic<UInt32>>
+
+    fileprivate init(page: UnsafeMutableRawPointer) {
+        word = UnsafePointer((page + 8).assumingMemoryBound(to: Atomic<UInt32>.self))
+    }
+
+    var value: UInt32 { word.pointee.load(ordering: .acquiring) }
+}
 
 /// The wal-index (`-shm`), reached through SQLite's own file object: opening the file ourselves would drop SQLite's locks
 /// (rule G5). Source of layout and locks: <https://www.sqlite.org/walformat.html#the_wal_index_file_format>.
@@ -51,6 +65,20 @@ struct WalIndex {
         _ = file.pointee.pMethods.pointee.xShmLock?(file, lock, 1, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)
     }
 
+    // MARK: The header
+
+    /// nil when there is no wal-index.
+    var commitCounter: CommitCounter? { page.map(CommitCounter.init) }
+
+    private var page: UnsafeMutableRawPointer? {
+        guard let map = file.pointee.pMethods.pointee.xShmMap else { return nil }
+        var page: UnsafeMutableRawPointer?
+        // SQLite wants `volatile`, which Swift drops.
+        // A mapping that may only be read is told as SQLITE_READONLY.
+        let code = map(file, 0, Self.headerPage, 0, &page)
+        return code == SQLITE_OK || code & 0xFF == SQLITE_READONLY ? page : nil
+    }
+
     struct Frames: Equatable {
         /// Frames in the WAL that belong to committed transactions.
         var committed: Int
@@ -63,12 +91,7 @@ struct WalIndex {
     /// nil when its header is being written. Never ask for it on a connection that is not in WAL mode: SQLite would create
     /// the file.
     var frames: Frames? {
-        guard let map = file.pointee.pMethods.pointee.xShmMap else { return nil }
-        var page: UnsafeMutableRawPointer?
-        // SQLite wants `volatile`, which Swift drops.
-        // A mapping that may only be read is told as SQLITE_READONLY.
-        let code = map(file, 0, Self.headerPage, 0, &page)
-        guard code == SQLITE_OK || code & 0xFF == SQLITE_READONLY, let page else { return nil }
+        guard let page else { return nil }
         let copies = [0, 48].map { page.loadUnaligned(fromByteOffset: $0 + 16, as: UInt32.self) }
         guard copies[0] == copies[1] else { return nil }
         let backfilled = page.loadUnaligned(fromByteOffset: 96, as: UInt32.self)

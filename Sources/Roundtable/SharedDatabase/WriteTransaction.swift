@@ -64,6 +64,31 @@ final class WriteTransaction: TransactionObserver {
     func databaseDidRollback(_ db: Database) {}
 }
 
+/// A transaction that writes nothing, which GRDB tells observers of all the same: how they learn of changes that other
+/// connections made. Takes no lock. Confined to the connection's queue.
+final class EmptyTransaction {
+    private let begin = ReusedStatement("BEGIN DEFERRED TRANSACTION")
+    private let commit = ReusedStatement("COMMIT TRANSACTION")
+
+    func run(_ db: Database, _ body: () throws -> Void) throws {
+        try begin.execute(db)
+        do {
+            try body()
+            try commit.execute(db)
+        } catch {
+            // The first error is the one that tells what happened.
+            try? db.rollback()
+            throw error
+        }
+    }
+
+    /// Before the connection closes.
+    func forgetStatements() {
+        begin.forget()
+        commit.forget()
+    }
+}
+
 /// A GRDB statement that is compiled once, outside of the caches that `Database.clearSchemaCache()` empties.
 final class ReusedStatement {
     private let sql: String

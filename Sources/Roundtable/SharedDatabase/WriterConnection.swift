@@ -12,7 +12,10 @@ final class WriterConnection: @unchecked Sendable {
     private let busyTimeout: Nanoseconds
     private let busyWait: BusyWait
     private let checkpoint = AutomaticCheckpoint()
+    private let walHook = WalHook()
+    private var recorder: CommitRecorder?
     private let writeTransaction = WriteTransaction()
+    private let emptyTransaction = EmptyTransaction()
     private var lastDataVersion: UInt32?
     private var lastSchemaVersion: Int32?
     private var isClosing = false
@@ -24,8 +27,9 @@ final class WriterConnection: @unchecked Sendable {
         configuration.readonly = false
         configuration.journalMode = .default
         configuration.busyMode = .callback { busyWait.next(tries: $0) }
-        configuration.prepareDatabase { [checkpoint] db in
-            checkpoint.install(in: db)
+        walHook.mainDidCommit = { [checkpoint] in checkpoint.noteCommit(framesInWAL: $0) }
+        configuration.prepareDatabase { [walHook] db in
+            walHook.install(in: db)
             try db.keepWalFiles()
             try db.execute(sql: "PRAGMA synchronous = \(options.durability.rawValue)")
         }
@@ -47,7 +51,12 @@ final class WriterConnection: @unchecked Sendable {
         self.path = path
         self.busyTimeout = options.busyTimeout.nanoseconds
         self.busyWait = BusyWait(path: path, timeout: busyTimeout)
-        self.queue = try WalIndexGate.pass { try DatabaseQueue(path: path, configuration: options.readerConfiguration) }
+        // SQLite has it read-only. GRDB does not know, or it would tell observers nothing.
+        var configuration = options.readerConfiguration
+        configuration.readonly = false
+        self.queue = try WalIndexGate.pass {
+            try DatabaseQueue(path: Onlooker.uri(path, "mode=ro"), configuration: configuration)
+        }
         queue.inDatabase(writeTransaction.install)
     }
 
@@ -56,12 +65,22 @@ final class WriterConnection: @unchecked Sendable {
         busyWait.participants = { [weak seat] in seat?.participant }
     }
 
+    /// From now on, commits are announced to other processes. Once the database is in WAL mode.
+    func recordCommits(_ didCommit: @escaping (CommitRecorder.Commit) -> Void) {
+        queue.inDatabase { db in
+            let recorder = CommitRecorder(participant: { [weak seat] in seat?.participant }, didCommit: didCommit)
+            recorder.install(in: db, hook: walHook)
+            self.recorder = recorder
+        }
+    }
+
     /// Closes the connection, and leaves the seat.
     func close() throws {
         // Accesses that come in between take no turn, and compile no statement that would keep the connection open.
         queue.inDatabase { _ in
             isClosing = true
             writeTransaction.forgetStatements()
+            emptyTransaction.forgetStatements()
         }
         do {
             try queue.close()
@@ -116,10 +135,20 @@ final class WriterConnection: @unchecked Sendable {
     private func giveTurnUp(_ db: Database) {
         // Rule W3.
         if db.isInsideTransaction { return }
+        recorder?.endTurn()
         let need = checkpoint.need(db)
         if need == .withinTurn { checkpoint.run(db) }
         seat?.giveTurnUp(goingOn: need == .none)
         if need == .afterTurn { checkpoint.run(db) }
+    }
+
+    /// Tells the observers of this connection what other participants have changed. On `queue`.
+    func notify(_ db: Database, _ tables: Change.Tables) throws {
+        if isClosing { return }
+        // Observers would be told when it ends, and not at all when it is rolled back.
+        if db.isInsideTransaction { throw DatabaseError(resultCode: .SQLITE_LOCKED) }
+        try lookAtOthers(db)
+        try emptyTransaction.run(db) { try db.notifyChanges(in: tables) }
     }
 
     /// GRDB's schema cache is not told of what other processes changed. On `queue`; outside of a transaction, what others
@@ -127,7 +156,10 @@ final class WriterConnection: @unchecked Sendable {
     func forgetSchemaIfChanged(_ db: Database) throws {
         if let version = dataVersion(db), version == lastDataVersion { return }
         let schemaVersion = try db.schemaVersion()
-        if lastSchemaVersion != schemaVersion { db.clearSchemaCache() }
+        if lastSchemaVersion != schemaVersion {
+            db.clearSchemaCache()
+            try recorder?.learnSchema(db)
+        }
         lastSchemaVersion = schemaVersion
     }
 
@@ -206,9 +238,7 @@ private final class BusyWait: @unchecked Sendable {
             isSpent = false
             return false
         }
-        let pause = min(Self.longest, Self.shortest << UInt64(min(tries, 8)), deadline - now)
-        var time = timespec(tv_sec: Int(pause / 1_000_000_000), tv_nsec: Int(pause % 1_000_000_000))
-        nanosleep(&time, nil)
+        MonotonicClock.sleep(min(Self.longest, Self.shortest << UInt64(min(tries, 8)), deadline - now))
         return true
     }
 

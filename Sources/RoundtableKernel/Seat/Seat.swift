@@ -27,6 +27,13 @@ package final class Seat: @unchecked Sendable {
     private struct Shared {
         var participant: Participant?
         var unusable: ControlBlock.Unusable?
+        /// This participant's names in the records of change rings, the last few.
+        var owners: [RecordOwner] = []
+    }
+
+    private struct RecordOwner {
+        let owner: OwnerWord
+        let block: FileIdentity
     }
 
     private let path: String
@@ -68,6 +75,11 @@ package final class Seat: @unchecked Sendable {
     package var unusable: ControlBlock.Unusable? { shared.withLock { $0.participant == nil ? $0.unusable : nil } }
 
     package var participant: Participant? { shared.withLock { $0.participant } }
+
+    /// Whether records of this owner, in the ring of this control block, are of this participant (rule N5).
+    package func owns(_ owner: OwnerWord, in block: ControlBlock) -> Bool {
+        shared.withLock { $0.owners.contains { $0.owner == owner && $0.block == block.file.identity } }
+    }
 
     // MARK: On the writer's queue
 
@@ -161,6 +173,9 @@ package final class Seat: @unchecked Sendable {
             shared.withLock {
                 $0.participant = participant
                 $0.unusable = nil
+                let owner = OwnerWord(rawValue: participant.ownerWord)
+                $0.owners.append(RecordOwner(owner: owner, block: participant.block.file.identity))
+                if $0.owners.count > 8 { $0.owners.removeFirst() }
             }
         } catch {
             shared.withLock { $0.unusable = error }

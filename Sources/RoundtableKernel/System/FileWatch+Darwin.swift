@@ -27,8 +27,12 @@
             close(queue)
         }
 
-        /// Watches for the next write. What was written before is not told.
-        package func arm() throws {
+        /// Watches for the next write.
+        ///
+        /// - returns: whether there was one between the last wait and now, which will not be told.
+        @discardableResult
+        package func arm() throws -> Bool {
+            let hadEvent = try waitForInput(queue, interrupter, timeout: 0).input
             // Closing the descriptor removes its events from the queue.
             if watched >= 0 { close(watched) }
             watched = -1
@@ -46,6 +50,7 @@
                 udata: nil
             )
             try System.perform(.kqueue, path) { kevent(queue, &event, 1, nil, 0, nil) }
+            return hadEvent
         }
 
         /// Sleeps until what `arm` watches for has happened.

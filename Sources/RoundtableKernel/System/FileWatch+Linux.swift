@@ -22,9 +22,12 @@
 
         deinit { close(descriptor) }
 
-        /// Watches for the next write. What was written before is not told.
-        package func arm() throws {
-            drain()
+        /// Watches for the next write.
+        ///
+        /// - returns: whether there was one between the last wait and now, which will not be told.
+        @discardableResult
+        package func arm() throws -> Bool {
+            let hadEvent = drain()
             let oneWrite = UInt32(IN_MODIFY) | UInt32(IN_MOVE_SELF) | UInt32(IN_DELETE_SELF) | IN_ONESHOT
             do {
                 try System.perform(.inotify, path) { inotify_add_watch(descriptor, path, oneWrite) }
@@ -32,6 +35,7 @@
                 let oneArrival = UInt32(IN_CREATE) | UInt32(IN_MOVED_TO) | IN_ONESHOT
                 try System.perform(.inotify, folder) { inotify_add_watch(descriptor, folder, oneArrival) }
             }
+            return hadEvent
         }
 
         /// Sleeps until what `arm` watches for has happened.
@@ -48,12 +52,15 @@
 
         private func wait(for descriptor: Int32?, timeout: Nanoseconds?) throws -> Outcome {
             let (changed, interrupted) = try waitForInput(descriptor, interrupter, timeout: timeout)
+            if changed { _ = drain() }
             return interrupted ? .interrupted : changed ? .changed : .timedOut
         }
 
-        private func drain() {
+        private func drain() -> Bool {
             var buffer = [UInt8](repeating: 0, count: 4096)
-            while read(descriptor, &buffer, buffer.count) > 0 {}
+            var hadEvent = false
+            while read(descriptor, &buffer, buffer.count) > 0 { hadEvent = true }
+            return hadEvent
         }
     }
 

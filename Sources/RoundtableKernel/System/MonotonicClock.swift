@@ -18,6 +18,12 @@ package enum MonotonicClock {
             return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
         #endif
     }
+
+    /// Blocks the calling thread. A signal may end it early.
+    package static func sleep(_ time: Nanoseconds) {
+        var time = timespec(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))
+        nanosleep(&time, nil)
+    }
 }
 
 extension Duration {

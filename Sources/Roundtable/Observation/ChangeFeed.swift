@@ -1,0 +1,248 @@
+import Foundation
+import RoundtableKernel
+import Synchronization
+
+/// Follows the commits of all processes, and hands them out (rules N1–N6). Runs from `start` to `stop`.
+///
+/// Two threads sleep until there is news: one on the control block's news word, one on the `-wal` file. Either does the same:
+/// account for what the ring and the commit counter tell.
+final class ChangeFeed: Sendable {
+    /// Given changes in commit order, on a thread of the feed. It must be quick, and neither start nor stop the feed.
+    typealias Subscriber = @Sendable ([Change]) -> Void
+
+    /// Guarded by `reading`: whoever reads the ring, or the counter, has it. After `stop`, nobody reads the counter.
+    private struct Reading {
+        var block: ControlBlock?
+        var listener: NewsListener?
+        var reader: RingReader
+        var translator: ChangeTranslator
+        var lastPlaceCheck: Nanoseconds = 0
+        var isStopped = false
+    }
+
+    private let databasePath: String
+    private let connection: ObservationConnection
+    private let owns: @Sendable (OwnerWord, ControlBlock) -> Bool
+    private let unseated: UnseatedCommits
+    private let watch: FileWatch
+
+    private let reading: Mutex<Reading>
+    /// Held while changes are read and handed out: so they are handed out in order.
+    private let delivery = NSLock()
+    private let subscribers = Mutex<[(id: UInt64, body: Subscriber)]>([])
+    private let nextID = Atomic<UInt64>(0)
+
+    private static let placeCheckInterval: Nanoseconds = 250_000_000
+
+    /// - parameter owns: whether an owner of records, in the ring of a control block, is this participant.
+    init(
+        databasePath: String,
+        connection: ObservationConnection,
+        unseated: UnseatedCommits,
+        owns: @escaping @Sendable (OwnerWord, ControlBlock) -> Bool
+    ) throws {
+        self.databasePath = databasePath
+        self.connection = connection
+        self.unseated = unseated
+        self.owns = owns
+        let folder = (databasePath as NSString).deletingLastPathComponent
+        watch = try FileWatch(path: databasePath + "-wal", folder: folder)
+        let block = Self.openBlock(databasePath)
+        let counter = connection.commitCounter.value
+        reading = Mutex(
+            Reading(
+                block: block,
+                reader: RingReader(sequence: block?.lastSequence ?? 0, counter: counter),
+                translator: ChangeTranslator(block, from: counter)
+            )
+        )
+    }
+
+    func start() {
+        unseated.onAdd { [weak self] in self?.deliverNews() }
+        reading.withLock { $0.listener = listen(to: $0.block) }
+        let thread = Thread { [self] in watchFile() }
+        thread.name = "roundtable.watch"
+        thread.start()
+    }
+
+    /// Ends the threads. When this returns, the counter is not read any more.
+    func stop() {
+        unseated.onAdd {}
+        let listener = reading.withLock { reading in
+            reading.isStopped = true
+            defer { reading.listener = nil }
+            return reading.listener
+        }
+        watch.interrupt()
+        listener?.stop()
+    }
+
+    // MARK: Subscribers
+
+    /// - returns: what to give to `unsubscribe`.
+    func subscribe(_ body: @escaping Subscriber) -> UInt64 {
+        let id = nextID.wrappingAdd(1, ordering: .relaxed).newValue
+        // What was committed before is not told.
+        deliverNews()
+        subscribers.withLock { $0.append((id, body)) }
+        return id
+    }
+
+    func unsubscribe(_ id: UInt64) {
+        subscribers.withLock { $0.removeAll { $0.id == id } }
+    }
+
+    // MARK: News
+
+    /// - returns: when to look again although nobody wakes.
+    @discardableResult
+    private func deliverNews() -> Nanoseconds? {
+        delivery.withLock {
+            let (changes, lookAgain) = reading.withLock { read(&$0) }
+            if !changes.isEmpty {
+                for subscriber in subscribers.withLock({ $0 }) { subscriber.body(changes) }
+            }
+            return lookAgain
+        }
+    }
+
+    private func read(_ reading: inout Reading) -> ([Change], lookAgain: Nanoseconds?) {
+        if reading.isStopped { return ([], nil) }
+        var news: [RingReader.News] = []
+        if !isInPlace(&reading) { news.append(.anything(.began)) }
+        let block = reading.block
+        let before = reading.reader.counter
+        let lookAgain = reading.reader.read(
+            now: MonotonicClock.now,
+            counter: { connection.commitCounter.value },
+            last: { [sequence = reading.reader.sequence] in block?.lastSequence ?? sequence },
+            record: { block?.record($0) },
+            report: { news.append($0) }
+        )
+        if news.isEmpty { return ([], lookAgain) }
+        let after = reading.reader.counter
+        var changes = reading.translator.changes(news, upTo: after) { owner in
+            block.map { owns(owner, $0) } ?? false
+        }
+        if news == [.anything(.unrecorded)], let own = unseated.take(after: before, through: after) {
+            for index in changes.indices {
+                changes[index].tables = own
+                changes[index].isOwn = true
+            }
+        }
+        return (changes, lookAgain)
+    }
+
+    /// Rule N4. Goes on with the block that is in place now, from its end.
+    ///
+    /// - returns: false when the block is another than before.
+    private func isInPlace(_ reading: inout Reading) -> Bool {
+        let now = MonotonicClock.now
+        if let block = reading.block, block.isIntact {
+            guard now &- reading.lastPlaceCheck >= Self.placeCheckInterval else { return true }
+            reading.lastPlaceCheck = now
+            if block.isInPlace { return true }
+        } else {
+            guard now &- reading.lastPlaceCheck >= Self.placeCheckInterval else { return true }
+            reading.lastPlaceCheck = now
+        }
+        let block = Self.openBlock(databasePath)
+        if reading.block == nil, block == nil { return true }
+        reading.block = block
+        // In another thread: the listener may be the one that is asking.
+        let old = reading.listener
+        reading.listener = listen(to: block)
+        if let old { DispatchQueue.global().async { old.stop() } }
+        let counter = connection.commitCounter.value
+        reading.reader = RingReader(sequence: block?.lastSequence ?? 0, counter: counter)
+        reading.translator.read(block)
+        return false
+    }
+
+    /// Read-only, whatever this participant's role. A block that cannot be used is none: rule N3 is left.
+    private static func openBlock(_ databasePath: String) -> ControlBlock? {
+        try? ControlBlock.open(at: ControlBlock.path(forDatabaseAt: databasePath), writable: false)
+    }
+
+    private func listen(to block: ControlBlock?) -> NewsListener? {
+        block.map { block in
+            NewsListener(block) { [weak self] in self?.deliverNews() }
+        }
+    }
+
+    // MARK: The file
+
+    private static let pause: Nanoseconds = 10_000_000
+    /// How long the file is looked at again and again after a write: a commit counts once it is synced, after its last write.
+    private static let looks: [Nanoseconds] = [10, 20, 40, 80, 160, 320, 640].map { $0 * 1_000_000 }
+    /// Between looks while a transaction is under way, and where the system has no watch for us.
+    private static let longPause: Nanoseconds = 250_000_000
+
+    private func watchFile() {
+        var look = 0
+        while !reading.withLock({ $0.isStopped }) {
+            do {
+                if try watch.arm() { look = 0 }
+                deliverNews()
+                switch try waitForWrite(look) {
+                case .interrupted:
+                    return
+                case .timedOut:
+                    look += 1
+                case .changed:
+                    look = 0
+                    // Not armed: until then, writing costs its writers nothing.
+                    _ = try watch.pause(Self.pause)
+                }
+            } catch {
+                // Out of descriptors, perhaps: until there are some, look now and then.
+                MonotonicClock.sleep(Self.longPause)
+                deliverNews()
+            }
+        }
+    }
+
+    private func waitForWrite(_ look: Int) throws -> FileWatch.Outcome {
+        if look < Self.looks.count { return try watch.wait(upTo: Self.looks[look]) }
+        // Somebody who has the write lock may be at the last sync of a commit.
+        if SystemLocks.writer(databasePath: databasePath) != nil { return try watch.wait(upTo: Self.longPause) }
+        return try watch.wait()
+    }
+}
+
+/// A thread that sleeps until somebody publishes a commit.
+private final class NewsListener: Sendable {
+    private let block: ControlBlock
+    private let isStopped = Atomic(false)
+    private let ended = DispatchSemaphore(value: 0)
+
+    /// - parameter look: called before each sleep; returns when to look again although nobody wakes.
+    init(_ block: ControlBlock, _ look: @escaping @Sendable () -> Nanoseconds?) {
+        self.block = block
+        let thread = Thread { [self] in
+            listen(look)
+            ended.signal()
+        }
+        thread.name = "roundtable.news"
+        thread.qualityOfService = .userInitiated
+        thread.start()
+    }
+
+    private func listen(_ look: () -> Nanoseconds?) {
+        while !isStopped.load(ordering: .sequentiallyConsistent) {
+            let seen = block.newsWord
+            let lookAgain = look()
+            let timeout = lookAgain.map { $0.subtractingSaturating(MonotonicClock.now) } ?? .max
+            // A word that cannot be waited on: the watch on the file is left.
+            if case .failed = block.waitForNews(after: seen, timeout: timeout) { return }
+        }
+    }
+
+    /// Not on the thread itself.
+    func stop() {
+        isStopped.store(true, ordering: .sequentiallyConsistent)
+        // It may be about to fall asleep.
+        repeat { block.interruptNews() } while ended.wait(timeout: .now() + .milliseconds(1)) == .timedOut
+    }
+}

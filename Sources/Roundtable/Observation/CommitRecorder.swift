@@ -1,0 +1,185 @@
+import GRDB
+import GRDBSQLite
+import RoundtableKernel
+
+/// Announces the commits of the writer connection in the change ring, with the tables they touch (rules R1, R2, R7).
+///
+/// Tables are taken from what GRDB asks before each statement: which kinds of events an observer is interested in. Being
+/// interested in none costs nothing per row, leaves SQLite's fast `DELETE FROM table` alone, and tells of `WITHOUT ROWID` and
+/// virtual tables too, for which SQLite reports no rows. Confined to the writer's queue.
+final class CommitRecorder: TransactionObserver {
+    /// A commit of this connection.
+    struct Commit {
+        /// The value of the commit counter that it made.
+        let counter: UInt32
+        let touched: TouchedTables
+        /// Whether the change ring tells of it.
+        let isPublished: Bool
+
+        var tables: Change.Tables { touched.areUnknown ? .fullDatabase : .some(Set(touched.names)) }
+    }
+
+    private let participant: () -> Participant?
+    private let didCommit: (Commit) -> Void
+    private var connection: OpaquePointer?
+    private var index: WalIndex?
+    private var publisher: ChangePublisher?
+
+    private var tables = TouchedTables()
+    /// The commit counter that the commit under way will make.
+    private var expected: UInt32?
+    private var hasCommittedAside = false
+    private var hasChangedSchema = false
+
+    /// - Parameters:
+    ///   - participant: the present seat.
+    ///   - didCommit: called when a commit can be read, with the turn still had: it must be quick.
+    init(participant: @escaping () -> Participant?, didCommit: @escaping (Commit) -> Void) {
+        self.participant = participant
+        self.didCommit = didCommit
+    }
+
+    /// On the connection's queue, once the database is in WAL mode.
+    func install(in db: Database, hook: WalHook) {
+        guard let index = WalIndex(db) else { return }
+        self.index = index
+        connection = db.sqliteConnection
+        db.add(transactionObserver: self, extent: .databaseLifetime)
+        let note = hook.mainDidCommit
+        hook.mainDidCommit = { [unowned self] frames in
+            note(frames)
+            settle(.committed)
+        }
+        hook.attachedDidCommit = { [unowned self] in hasCommittedAside = true }
+    }
+
+    /// On the connection's queue, when the schema may have changed.
+    func learnSchema(_ db: Database) throws { try tables.learnShadows(db) }
+
+    /// When a turn ends: what was announced and never came is void.
+    func endTurn() {
+        if expected != nil, !isInsideTransaction { settle(.void) }
+    }
+
+    // MARK: TransactionObserver
+
+    func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool {
+        tables.insert(eventKind.tableName)
+        return false
+    }
+
+    func databaseDidChange(with event: DatabaseEvent) {}
+
+    func databaseWillCommit() throws {
+        // GRDB tells of empty transactions too, for which no lock is held.
+        guard let connection, sqlite3_txn_state(connection, nil) == SQLITE_TXN_WRITE else { return }
+        guard let counter = index?.commitCounter?.value else { return }
+        expected = counter &+ 1
+        hasCommittedAside = false
+        hasChangedSchema = hasChangedSchema || tables.isSchemaChanged
+        guard let participant = participant(), participant.isSeated else {
+            publisher = nil
+            return
+        }
+        if publisher?.participant !== participant { publisher = ChangePublisher(participant) }
+        publisher?.reserve(
+            counter: counter,
+            tables: tables.names,
+            areUnknown: tables.areUnknown,
+            now: MonotonicClock.now
+        )
+    }
+
+    func databaseDidCommit(_ db: Database) {
+        defer {
+            if hasChangedSchema {
+                hasChangedSchema = false
+                // What keeps this from looking leaves the shadow tables of a new virtual table out.
+                try? learnSchema(db)
+            }
+        }
+        guard let expected else { return tables.removeAll() }
+        // The hook was not called for the main database.
+        if hasCommittedAside || writesToAttached(db) {
+            settle(.aside)
+        } else if index?.commitCounter?.value == expected &- 1 {
+            settle(.void)
+        } else {
+            // Another's commit, or ours, and somebody has taken the hook away.
+            settle(.unsure)
+        }
+    }
+
+    func databaseDidRollback(_ db: Database) {
+        if expected != nil { settle(.void) } else { tables.removeAll() }
+    }
+
+    private func settle(_ state: ChangeRecord.State) {
+        guard let expected else { return }
+        self.expected = nil
+        let isPublished = publisher?.hasReserved == true
+        publisher?.settle(state)
+        if state != .void {
+            didCommit(Commit(counter: expected, touched: tables, isPublished: isPublished))
+        }
+        tables.removeAll()
+    }
+
+    private var isInsideTransaction: Bool { connection.map { sqlite3_get_autocommit($0) == 0 } ?? false }
+
+    /// Attached databases that are not in WAL mode call no hook.
+    private func writesToAttached(_ db: Database) -> Bool {
+        guard !tables.names.isEmpty else { return false }
+        let names = try? String.fetchAll(db, sql: "SELECT name FROM pragma_database_list")
+        return names.map { $0.contains { $0 != "main" && $0 != "temp" } } ?? true
+    }
+}
+
+/// The tables that the statements of a transaction may write.
+struct TouchedTables {
+    private(set) var names: [String] = []
+    private(set) var isSchemaChanged = false
+
+    /// The tables that virtual ones keep their content in: they are written without a statement of ours
+    /// (<https://www.sqlite.org/vtab.html#xshadowname>).
+    private var shadows: [String: [String]] = [:]
+
+    /// Whether there may be tables that are not among `names`.
+    var areUnknown: Bool { names.isEmpty || isSchemaChanged }
+
+    mutating func insert(_ name: String) {
+        // The statements of a transaction often write the same table.
+        if names.last == name || names.contains(name) { return }
+        switch name {
+        case "sqlite_master", "sqlite_schema":
+            isSchemaChanged = true
+        case "sqlite_temp_master", "sqlite_temp_schema":
+            return
+        default:
+            names.append(name)
+            if let shadows = shadows[name] { names += shadows }
+        }
+    }
+
+    mutating func removeAll() {
+        names.removeAll(keepingCapacity: true)
+        isSchemaChanged = false
+    }
+
+    mutating func learnShadows(_ db: Database) throws {
+        let sql = """
+            SELECT virtual.name, shadow.name FROM sqlite_master AS virtual
+            JOIN sqlite_master AS shadow ON shadow.name LIKE replace(virtual.name, '_', '\\_') || '\\_%' ESCAPE '\\'
+            WHERE virtual.sql LIKE 'CREATE VIRTUAL TABLE%' AND shadow.type = 'table'
+            """
+        shadows = try Row.fetchAll(db, sql: sql).reduce(into: [:]) { $0[$1[0], default: []].append($1[1]) }
+    }
+}
+
+extension DatabaseEventKind {
+    var tableName: String {
+        switch self {
+        case .insert(let tableName), .delete(let tableName), .update(let tableName, _): tableName
+        }
+    }
+}

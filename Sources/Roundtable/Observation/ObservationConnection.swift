@@ -1,0 +1,100 @@
+import GRDB
+import RoundtableKernel
+import Synchronization
+
+/// The connection that value observations fetch on, in all participants: neither waits for the writer connection, nor keeps it
+/// from writing.
+///
+/// SQLite has it read-only. GRDB does not know that, for it tells observers of a read-only connection nothing; it is told of
+/// commits with `Database.notifyChanges(in:)`. It never gives up waiting for SQLite's locks: an observation ends for good with the
+/// first error.
+final class ObservationConnection: Sendable {
+    private let reader: ReaderConnection
+    private let patience: Patience
+    /// Where SQLite counts commits. Valid until this connection is closed; its database cannot leave WAL mode before.
+    let commitCounter: CommitCounter
+
+    var queue: DatabaseQueue { reader.queue }
+
+    init(path: String, options: SharedDatabase.Options) throws {
+        let patience = Patience(until: MonotonicClock.now.addingSaturating(options.busyTimeout.nanoseconds))
+        var configuration = options.readerConfiguration
+        configuration.readonly = false
+        configuration.busyMode = .callback { patience.wait(tries: $0) }
+        let reader = try WalIndexGate.pass {
+            try ReaderConnection(path: Onlooker.uri(path, "mode=ro"), configuration: configuration)
+        }
+        // Being read makes SQLite map the wal-index.
+        let counter = try reader.queue.inDatabase { db in
+            try reader.isolated(db) { _ in WalIndex(db)?.commitCounter }
+        }
+        guard let counter else {
+            throw DatabaseError(resultCode: .SQLITE_CANTOPEN, message: "\(path): is not in WAL mode, and cannot be observed")
+        }
+        self.reader = reader
+        self.patience = patience
+        commitCounter = counter
+        patience.isEndless.store(true, ordering: .relaxed)
+    }
+
+    func region(of regions: [any DatabaseRegionConvertible]) throws -> DatabaseRegion {
+        try queue.inDatabase { db in
+            try reader.isolated(db) { db in
+                try regions.reduce(into: DatabaseRegion()) { try $0.formUnion($1.databaseRegion(db)) }
+            }
+        }
+    }
+
+    /// Tells the observers of this connection. On its queue.
+    func notify(_ db: Database, _ tables: Change.Tables) throws {
+        try reader.isolated(db) { try $0.notifyChanges(in: tables) }
+    }
+
+    func close() throws {
+        patience.end()
+        try reader.close()
+    }
+}
+
+/// SQLite's busy handler for a connection that waits as long as it takes.
+private final class Patience: Sendable {
+    private let deadline: Nanoseconds
+    let isEndless = Atomic(false)
+    private let isOver = Atomic(false)
+
+    init(until deadline: Nanoseconds) { self.deadline = deadline }
+
+    func end() { isOver.store(true, ordering: .relaxed) }
+
+    func wait(tries: Int) -> Bool {
+        if isOver.load(ordering: .relaxed) { return false }
+        if !isEndless.load(ordering: .relaxed), MonotonicClock.now >= deadline { return false }
+        let pause = min(Nanoseconds(20_000_000), 100_000 << Nanoseconds(min(tries, 8)))
+        MonotonicClock.sleep(pause)
+        return true
+    }
+}
+
+extension Database {
+    /// Tells this connection's observers that these tables have changed. In a transaction.
+    func notifyChanges(in tables: Change.Tables) throws {
+        switch tables {
+        case .fullDatabase:
+            do {
+                try notifyChanges(in: DatabaseRegion.fullDatabase)
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+                // One table of many cannot be looked at: a virtual one without its module, say.
+                let names = try String.fetchAll(self, sql: "SELECT name FROM sqlite_master WHERE type = 'table'")
+                try notifyChanges(in: .some(Set(names)))
+            }
+        case .some(let names):
+            for name in names {
+                do {
+                    try notifyChanges(in: Table(name))
+                } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+                    // There is no such table any more, or it cannot be read: it cannot be observed either.
+                }
+            }
+        }
+    }
+}

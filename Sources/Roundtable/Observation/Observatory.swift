@@ -1,0 +1,149 @@
+import Foundation
+import GRDB
+import RoundtableKernel
+import Synchronization
+
+/// What a `SharedDatabase` has for those who observe: made when somebody first does, so that nobody else pays for it.
+final class Observatory: Sendable {
+    private enum State {
+        case idle
+        case running(ObservationConnection, ChangeFeed, bridge: ObserverBridge)
+        case closed
+    }
+
+    private let path: String
+    private let options: SharedDatabase.Options
+    private let writer: WriterConnection
+    private let seat: Seat
+    private let unseated = UnseatedCommits()
+    private let state = Mutex(State.idle)
+    /// Whether `state` is running: asked at each commit.
+    private let isRunning = Atomic(false)
+    /// Hands changes to the observers of the writer connection; nil until there may be some.
+    private let writerBridge = Mutex<ObserverBridge?>(nil)
+    private let consumers = Mutex<[ObjectIdentifier: ChangeBuffer]>([:])
+
+    init(path: String, options: SharedDatabase.Options, writer: WriterConnection, seat: Seat) {
+        self.path = path
+        self.options = options
+        self.writer = writer
+        self.seat = seat
+    }
+
+    /// The connection that value observations fetch on.
+    func connection() throws -> ObservationConnection { try running().connection }
+
+    /// Tells the observers of the writer connection too, from now on.
+    func observeOnWriter() throws {
+        let feed = try running().feed
+        let bridge: ObserverBridge? = writerBridge.withLock { bridge in
+            guard bridge == nil else { return nil }
+            let new = ObserverBridge(
+                schedule: { [weak writer] body in writer?.queue.asyncWriteWithoutTransaction { body($0) } },
+                notify: { [weak writer] db, tables in try writer?.notify(db, tables) }
+            )
+            bridge = new
+            return new
+        }
+        guard let bridge else { return }
+        // For as long as the feed runs.
+        _ = feed.subscribe { changes in
+            // GRDB has told of our own.
+            if let tables = Change.tables(of: changes.filter { !$0.isOwn }) { bridge.add(tables) }
+        }
+    }
+
+    /// The same. While there are no descriptors or threads to be had, it is tried again.
+    func observeOnWriterEventually() {
+        do {
+            try observeOnWriter()
+        } catch DatabaseError.SQLITE_MISUSE {
+            // Closed.
+        } catch {
+            DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+                self?.observeOnWriterEventually()
+            }
+        }
+    }
+
+    /// A consumer of changes in a region, from now on.
+    func consumer(of regions: [any DatabaseRegionConvertible], capacity: Int) throws -> ChangeBuffer {
+        let (connection, feed) = try running()
+        let region = try connection.region(of: regions)
+        let buffer = ChangeBuffer(capacity: capacity)
+        let id = feed.subscribe { [weak buffer] changes in
+            buffer?.append(changes.filter { $0.mayModify(region) })
+        }
+        let key = ObjectIdentifier(buffer)
+        consumers.withLock { $0[key] = buffer }
+        buffer.onEnd { [weak self] in
+            feed.unsubscribe(id)
+            self?.consumers.withLock { $0[key] = nil }
+        }
+        return buffer
+    }
+
+    /// A commit of this participant. On the writer's queue.
+    func didCommit(_ commit: CommitRecorder.Commit) {
+        guard isRunning.load(ordering: .acquiring) else { return }
+        if !commit.isPublished { unseated.add(counter: commit.counter, tables: commit.tables) }
+        if case .running(_, _, let bridge) = state.withLock({ $0 }) { bridge.add(commit.tables) }
+    }
+
+    /// Before the connections are closed: whoever observes is told nothing more.
+    func close() {
+        let last = state.withLock { state in
+            defer { state = .closed }
+            return state
+        }
+        isRunning.store(false, ordering: .releasing)
+        guard case .running(let connection, let feed, _) = last else { return }
+        feed.stop()
+        for buffer in consumers.withLock({ Array($0.values) }) { buffer.finish() }
+        // Observations that fetch now end with an error, as on any connection that is closed.
+        try? connection.close()
+    }
+
+    private func running() throws -> (connection: ObservationConnection, feed: ChangeFeed) {
+        try state.withLock { state in
+            switch state {
+            case .closed: throw DatabaseError.closed
+            case .running(let connection, let feed, _): return (connection, feed)
+            case .idle: break
+            }
+            let connection = try ObservationConnection(path: path, options: options)
+            let feed = try ChangeFeed(
+                databasePath: path,
+                connection: connection,
+                unseated: unseated,
+                owns: { [weak seat] in seat?.owns($0, in: $1) ?? false }
+            )
+            let bridge = ObserverBridge(
+                schedule: { [weak connection] body in connection?.queue.asyncWriteWithoutTransaction { body($0) } },
+                notify: { [weak connection] db, tables in try connection?.notify(db, tables) }
+            )
+            _ = feed.subscribe { changes in
+                // The writer connection has told of our own.
+                if let tables = Change.tables(of: changes.filter { !$0.isOwn }) { bridge.add(tables) }
+            }
+            feed.start()
+            state = .running(connection, feed, bridge: bridge)
+            isRunning.store(true, ordering: .releasing)
+            return (connection, feed)
+        }
+    }
+}
+
+extension Change {
+    /// All tables of some changes; nil when there are no changes.
+    static func tables(of changes: [Change]) -> Tables? {
+        changes.dropFirst().reduce(changes.first?.tables) { $0?.union($1.tables) }
+    }
+
+    func mayModify(_ region: DatabaseRegion) -> Bool {
+        switch tables {
+        case .fullDatabase: !region.isEmpty
+        case .some(let names): names.contains { region.isModified(byEventsOfKind: .insert(tableName: $0)) }
+        }
+    }
+}

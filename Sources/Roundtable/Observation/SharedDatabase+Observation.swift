@@ -1,0 +1,141 @@
+import Dispatch
+import GRDB
+import Synchronization
+
+extension SharedDatabase {
+    /// The commits that may have changed a region, whoever makes them, in commit order, from now on.
+    ///
+    /// ```swift
+    /// for try await change in db.changes(in: Player.all()) {
+    ///     print(change.author ?? "somebody", change.tables)
+    /// }
+    /// ```
+    ///
+    /// A change is told when it can be read. A consumer that is slow keeps nobody waiting: when 256 changes wait for it, later
+    /// ones are told as one (``Change/Detail-swift.enum/several``). The sequence ends when the task is cancelled, and when the
+    /// database is closed. It keeps the database open.
+    ///
+    /// For one consumer: call it again for another. The first call in a process opens a connection.
+    ///
+    /// - parameter regions: what to tell of, by table. None: everything.
+    /// - throws: (in the loop) `DatabaseError`, when the region cannot be determined or the database be opened.
+    public func changes(in regions: any DatabaseRegionConvertible...) -> Changes {
+        Changes(Result { try checkedConsumer(of: regions) }, database: self)
+    }
+
+    /// Calls a closure with the commits that may have changed a region, whoever makes them, in commit order, from now on.
+    ///
+    /// - Parameters:
+    ///   - regions: what to tell of, by table. None: everything.
+    ///   - queue: where the closure runs, one call at a time. While it runs, changes wait, up to 256; later ones are told as one.
+    ///   - onChange: called with each change. It may cancel, and use or close the database.
+    /// - returns: what ends the calls when it is cancelled or released. It keeps the database open.
+    /// - throws: `DatabaseError`, when the region cannot be determined or the database be opened.
+    public func observeChanges(
+        in regions: any DatabaseRegionConvertible...,
+        on queue: DispatchQueue = .main,
+        onChange: @escaping @Sendable (Change) -> Void
+    ) throws -> AnyDatabaseCancellable {
+        let buffer = try checkedConsumer(of: regions)
+        let calls = CallbackCalls(buffer: buffer, queue: queue, onChange: onChange)
+        buffer.onAppend { calls.schedule() }
+        calls.schedule()
+        return AnyDatabaseCancellable { [self] in
+            withExtendedLifetime(self) { buffer.finish(dropping: true) }
+        }
+    }
+
+    private func checkedConsumer(of regions: [any DatabaseRegionConvertible]) throws -> ChangeBuffer {
+        try checkProcess()
+        return try observatory.consumer(of: regions.isEmpty ? [DatabaseRegion.fullDatabase] : regions, capacity: 256)
+    }
+
+    /// What GRDB's observations are added with.
+    func addObservation<Reducer: ValueReducer>(
+        _ observation: ValueObservation<Reducer>,
+        scheduling scheduler: some ValueObservationScheduler,
+        onChange: @escaping @Sendable (Reducer.Value) -> Void
+    ) -> AnyDatabaseCancellable {
+        let cancellable: AnyDatabaseCancellable
+        if observation.requiresWriteAccess, isInOwnProcess {
+            observatory.observeOnWriterEventually()
+            cancellable = writer.queue._add(observation: observation, scheduling: scheduler, onChange: onChange)
+        } else {
+            let queue = observationQueue()
+            cancellable = queue._add(observation: observation, scheduling: scheduler, onChange: onChange)
+        }
+        return AnyDatabaseCancellable { [self] in withExtendedLifetime(self) { cancellable.cancel() } }
+    }
+
+    /// A queue whose every access fails when there is none to observe on.
+    private func observationQueue() -> DatabaseQueue {
+        do {
+            try checkProcess()
+            return try observatory.connection().queue
+        } catch {
+            guard let queue = try? DatabaseQueue() else { preconditionFailure("no memory for a database: \(error)") }
+            // An in-memory database has nothing to write when it closes.
+            try? queue.close()
+            return queue
+        }
+    }
+}
+
+/// Calls a closure with what a buffer holds, on a queue, one call at a time.
+private final class CallbackCalls: Sendable {
+    private let buffer: ChangeBuffer
+    private let queue: DispatchQueue
+    private let onChange: @Sendable (Change) -> Void
+    private let isScheduled = Atomic(false)
+
+    init(buffer: ChangeBuffer, queue: DispatchQueue, onChange: @escaping @Sendable (Change) -> Void) {
+        self.buffer = buffer
+        self.queue = queue
+        self.onChange = onChange
+    }
+
+    func schedule() {
+        guard !isScheduled.exchange(true, ordering: .sequentiallyConsistent) else { return }
+        queue.async { [self] in
+            isScheduled.store(false, ordering: .sequentiallyConsistent)
+            while let change = buffer.takeFirst() { onChange(change) }
+        }
+    }
+}
+
+/// The commits that may have changed a region of a ``SharedDatabase``. See ``SharedDatabase/changes(in:)``.
+public struct Changes: AsyncSequence, Sendable {
+    public typealias Element = Change
+
+    /// Ends the consumer when nobody can ask for changes any more.
+    fileprivate final class Source: Sendable {
+        let buffer: Result<ChangeBuffer, any Error>
+        private let database: SharedDatabase
+
+        init(_ buffer: Result<ChangeBuffer, any Error>, _ database: SharedDatabase) {
+            self.buffer = buffer
+            self.database = database
+        }
+
+        deinit { try? buffer.get().finish(dropping: true) }
+    }
+
+    private let source: Source
+
+    init(_ buffer: Result<ChangeBuffer, any Error>, database: SharedDatabase) {
+        source = Source(buffer, database)
+    }
+
+    public func makeAsyncIterator() -> Iterator { Iterator(source: source) }
+
+    public struct Iterator: AsyncIteratorProtocol {
+        private let source: Source
+
+        fileprivate init(source: Source) { self.source = source }
+
+        /// The next change; nil when the task is cancelled, or the database closed.
+        public mutating func next() async throws -> Change? {
+            try await source.buffer.get().next()
+        }
+    }
+}
