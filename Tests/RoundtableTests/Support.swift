@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
+import Synchronization
 import Testing
 
 /// A folder that is removed with this value.
@@ -55,4 +56,12 @@ func eventually(
         try #require(ContinuousClock.now < deadline, what, sourceLocation: sourceLocation)
         await Task.yield()
     }
+}
+
+/// A value that several threads use.
+final class Shared<Value: Sendable>: Sendable {
+    private let mutex: Mutex<Value>
+    init(_ value: Value) { mutex = Mutex(value) }
+    var value: Value { mutex.withLock { $0 } }
+    func change(_ body: (inout Value) -> Void) { mutex.withLock { body(&$0) } }
 }

@@ -29,7 +29,10 @@ final class ObservationConnection: Sendable {
             try reader.isolated(db) { _ in WalIndex(db)?.commitCounter }
         }
         guard let counter else {
-            throw DatabaseError(resultCode: .SQLITE_CANTOPEN, message: "\(path): is not in WAL mode, and cannot be observed")
+            throw DatabaseError(
+                resultCode: .SQLITE_CANTOPEN,
+                message: "\(path): is not in WAL mode, and cannot be observed"
+            )
         }
         self.reader = reader
         self.patience = patience
@@ -50,9 +53,10 @@ final class ObservationConnection: Sendable {
         try reader.isolated(db) { try $0.notifyChanges(in: tables) }
     }
 
-    func close() throws {
+    func close() {
         patience.end()
-        try reader.close()
+        // A cursor that an observation keeps: then it closes with that.
+        try? reader.close()
     }
 }
 

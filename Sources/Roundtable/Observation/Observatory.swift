@@ -21,6 +21,7 @@ final class Observatory: Sendable {
     private let isRunning = Atomic(false)
     /// Hands changes to the observers of the writer connection; nil until there may be some.
     private let writerBridge = Mutex<ObserverBridge?>(nil)
+    private let borrowers = Mutex(0)
     private let consumers = Mutex<[ObjectIdentifier: ChangeBuffer]>([:])
 
     init(path: String, options: SharedDatabase.Options, writer: WriterConnection, seat: Seat) {
@@ -30,8 +31,13 @@ final class Observatory: Sendable {
         self.seat = seat
     }
 
-    /// The connection that value observations fetch on.
-    func connection() throws -> ObservationConnection { try running().connection }
+    /// Lends the connection that value observations fetch on, to start one.
+    func withConnection<T>(_ body: (ObservationConnection) -> T) throws -> T {
+        // A connection is not closed meanwhile: an observation that starts on a closed one is a crash in GRDB.
+        borrowers.withLock { $0 += 1 }
+        defer { borrowers.withLock { $0 -= 1 } }
+        return try body(running().connection)
+    }
 
     /// Tells the observers of the writer connection too, from now on.
     func observeOnWriter() throws {
@@ -100,8 +106,8 @@ final class Observatory: Sendable {
         guard case .running(let connection, let feed, _) = last else { return }
         feed.stop()
         for buffer in consumers.withLock({ Array($0.values) }) { buffer.finish() }
-        // Observations that fetch now end with an error, as on any connection that is closed.
-        try? connection.close()
+        // Else it closes when the last observation ends.
+        if borrowers.withLock({ $0 == 0 }) { connection.close() }
     }
 
     private func running() throws -> (connection: ObservationConnection, feed: ChangeFeed) {

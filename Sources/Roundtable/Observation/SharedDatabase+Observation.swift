@@ -1,5 +1,6 @@
 import Dispatch
 import GRDB
+import GRDBSQLite
 import Synchronization
 
 extension SharedDatabase {
@@ -56,28 +57,32 @@ extension SharedDatabase {
         scheduling scheduler: some ValueObservationScheduler,
         onChange: @escaping @Sendable (Reducer.Value) -> Void
     ) -> AnyDatabaseCancellable {
+        func add(to queue: DatabaseQueue) -> AnyDatabaseCancellable {
+            queue._add(observation: observation, scheduling: scheduler, onChange: onChange)
+        }
         let cancellable: AnyDatabaseCancellable
-        if observation.requiresWriteAccess, isInOwnProcess {
-            observatory.observeOnWriterEventually()
-            cancellable = writer.queue._add(observation: observation, scheduling: scheduler, onChange: onChange)
-        } else {
-            let queue = observationQueue()
-            cancellable = queue._add(observation: observation, scheduling: scheduler, onChange: onChange)
+        do {
+            try checkProcess()
+            cancellable = try observatory.withConnection { connection in
+                if observation.requiresWriteAccess { observatory.observeOnWriterEventually() }
+                return add(to: observation.requiresWriteAccess ? writer.queue : connection.queue)
+            }
+        } catch {
+            // Only a fetch that fails can tell an observation of an error.
+            cancellable = add(to: .refusing)
         }
         return AnyDatabaseCancellable { [self] in withExtendedLifetime(self) { cancellable.cancel() } }
     }
+}
 
-    /// A queue whose every access fails when there is none to observe on.
-    private func observationQueue() -> DatabaseQueue {
-        do {
-            try checkProcess()
-            return try observatory.connection().queue
-        } catch {
-            guard let queue = try? DatabaseQueue() else { preconditionFailure("no memory for a database: \(error)") }
-            // An in-memory database has nothing to write when it closes.
-            try? queue.close()
-            return queue
+extension DatabaseQueue {
+    /// A database where every statement fails, with `SQLITE_AUTH`: for accesses to one that is closed, or cannot be opened.
+    fileprivate static var refusing: DatabaseQueue {
+        guard let queue = try? DatabaseQueue() else { preconditionFailure("no memory for an empty database") }
+        queue.inDatabase { db in
+            _ = sqlite3_set_authorizer(db.sqliteConnection, { _, _, _, _, _, _ in SQLITE_DENY }, nil)
         }
+        return queue
     }
 }
 

@@ -1,0 +1,199 @@
+import Foundation
+import GRDB
+import Roundtable
+import Synchronization
+import Testing
+
+/// GRDB's observations, and commits of other participants.
+@Suite struct GRDBObservationTests {
+    let folder: TemporaryFolder
+    let url: URL
+
+    init() throws {
+        folder = try TemporaryFolder()
+        url = folder.file("players.sqlite")
+    }
+
+    private func open(_ author: String, _ change: (inout SharedDatabase.Options) -> Void = { _ in }) throws
+        -> SharedDatabase
+    {
+        var options = SharedDatabase.Options()
+        change(&options)
+        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+    }
+
+    private func openReadOnly(_ author: String) throws -> SharedDatabase {
+        guard case .available(let db) = try SharedDatabase.openReadOnly(at: url, schema: .unmanaged, as: author) else {
+            throw SharedDatabaseError.notAFile(path: url.path, reason: "is not there")
+        }
+        return db
+    }
+
+    /// What an observation has told so far.
+    private final class Told<Value: Sendable>: Sendable {
+        let values = Shared<[Value]>([])
+        let errors = Shared<[any Error]>([])
+        private let cancellable = Shared<AnyDatabaseCancellable?>(nil)
+
+        init<R: ValueReducer>(_ observation: ValueObservation<R>, in db: SharedDatabase) where R.Value == Value {
+            let cancellable = observation.start(
+                in: db,
+                scheduling: .async(onQueue: DispatchQueue(label: "told")),
+                onError: { [errors] error in errors.change { $0.append(error) } },
+                onChange: { [values] value in values.change { $0.append(value) } }
+            )
+            self.cancellable.change { $0 = cancellable }
+        }
+
+        var all: [Value] { values.value }
+        var last: Value? { all.last }
+    }
+
+    private static let count = ValueObservation.tracking { try Player.fetchCount($0) }
+
+    @Test func valuesFollowOthersInEveryRole() async throws {
+        let a = try open("a")
+        let b = try open("b")
+        let c = try openReadOnly("c")
+        let told = [a, b, c].map { Told(Self.count, in: $0) }
+        for each in told { try await eventually("the first value") { each.last == 0 } }
+        for index in 1...5 {
+            try await (index % 2 == 0 ? a : b).write { db in _ = try Player(name: "A").inserted(db) }
+            for each in told { try await eventually("value \(index)") { each.last == index } }
+        }
+        for each in told { #expect(each.errors.value.isEmpty) }
+    }
+
+    /// A burst of commits costs few fetches, and own commits are told once.
+    @Test func aBurstIsCoalescedAndOwnCommitsAreNotEchoed() async throws {
+        let a = try open("a")
+        let b = try open("b")
+        let own = Told(Self.count, in: a)
+        let other = Told(Self.count, in: b)
+        try await eventually("the first values") { own.last == 0 && other.last == 0 }
+        try await a.write { db in _ = try Player(name: "A").inserted(db) }
+        try await eventually("the next values") { own.last == 1 && other.last == 1 }
+        #expect(own.all == [0, 1], "not told twice")
+        #expect(other.all == [0, 1])
+        let commits = 500
+        for _ in 0..<commits { try await a.write { db in _ = try Player(name: "A").inserted(db) } }
+        try await eventually("the last value") { own.last == 1 + commits && other.last == 1 + commits }
+        #expect(other.all.count < commits / 2, "fetched \(other.all.count) times")
+    }
+
+    @Test func regionObservationAndTransactionObserver() async throws {
+        let a = try open("a")
+        for b in try [open("b"), openReadOnly("c")] {
+            let regions = Shared(0)
+            let cancellable = DatabaseRegionObservation(tracking: Player.all()).start(in: b) { error in
+                Issue.record(error)
+            } onChange: { db in
+                regions.change { $0 += 1 }
+            }
+            let observer = Observer()
+            b.add(transactionObserver: observer)
+            try await a.write { db in _ = try Player(name: "A").inserted(db) }
+            try await eventually("both are told") { regions.value == 1 && observer.commits == 1 }
+            #expect(observer.changes == 1)
+            cancellable.cancel()
+            b.remove(transactionObserver: observer)
+        }
+    }
+
+    private final class Observer: TransactionObserver, Sendable {
+        private let counts = Mutex((changes: 0, isChanged: false, commits: 0))
+        var changes: Int { counts.withLock { $0.changes } }
+        var commits: Int { counts.withLock { $0.commits } }
+        func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { true }
+        func databaseDidChange() {
+            counts.withLock {
+                $0.changes += 1
+                $0.isChanged = true
+            }
+        }
+        func databaseDidChange(with event: DatabaseEvent) { counts.withLock { $0.isChanged = true } }
+        func databaseDidCommit(_ db: Database) {
+            counts.withLock {
+                if $0.isChanged { $0.commits += 1 }
+                $0.isChanged = false
+            }
+        }
+        func databaseDidRollback(_ db: Database) { counts.withLock { $0.isChanged = false } }
+    }
+
+    /// The first value and later ones come while this participant's own writes wait.
+    @Test func anObservationDoesNotWaitForOwnWrites() async throws {
+        let a = try open("a")
+        let b = try open("b") { $0.busyTimeout = .seconds(60) }
+        let isInside = DispatchSemaphore(value: 0)
+        let mayEnd = DispatchSemaphore(value: 0)
+        let holder = Thread {
+            try? a.writeWithoutTransaction { db in
+                try db.execute(sql: "INSERT INTO player(name) VALUES ('A')")
+                isInside.signal()
+                mayEnd.wait()
+            }
+        }
+        holder.start()
+        isInside.wait()
+        // `b`'s writer waits for the turn that `a` has.
+        let waiting = Task { try await b.write { db in _ = try Player(name: "B").inserted(db) } }
+        let told = Told(Self.count, in: b)
+        try await eventually("the first value") { told.last == 1 }
+        let stranger = try DatabasePool(path: url.path)
+        try await stranger.write { db in try db.execute(sql: "INSERT INTO player(name) VALUES ('C')") }
+        try await eventually("the next value") { told.last == 2 }
+        mayEnd.signal()
+        try await waiting.value
+        try await eventually("own") { told.last == 3 }
+    }
+
+    /// Another process changes the schema: fetches see it, and observations of new tables begin.
+    @Test func schemaChangesOfOthers() async throws {
+        let a = try open("a")
+        let b = try openReadOnly("b")
+        let names = Told(
+            ValueObservation.tracking {
+                try Row.fetchOne($0, sql: "SELECT * FROM player")?.columnNames.joined(separator: ",")
+            },
+            in: b
+        )
+        try await a.write { db in _ = try Player(name: "A").inserted(db) }
+        try await eventually("before") { names.last == "id,name,score" }
+        try await a.write { try $0.execute(sql: "ALTER TABLE player ADD COLUMN team TEXT") }
+        try await eventually("after") { names.last == "id,name,score,team" }
+        #expect(names.errors.value.isEmpty)
+    }
+
+    @Test func anObservationThatWrites() async throws {
+        let a = try open("a")
+        let b = try open("b")
+        var observation = ValueObservation.tracking { db in
+            try db.execute(sql: "CREATE TABLE IF NOT EXISTS seen (count INTEGER)")
+            return try Player.fetchCount(db)
+        }
+        observation.requiresWriteAccess = true
+        let told = Told(observation, in: b)
+        try await eventually("first") { told.last == 0 }
+        try await a.write { db in _ = try Player(name: "A").inserted(db) }
+        try await eventually("second") { told.last == 1 }
+    }
+
+    @Test func anObservationKeepsTheDatabaseOpenAndEndsWithIt() async throws {
+        let a = try open("a")
+        let told = try Told(Self.count, in: open("b"))
+        try await eventually("first") { told.last == 0 }
+        try await a.write { db in _ = try Player(name: "A").inserted(db) }
+        try await eventually("second") { told.last == 1 }
+
+        let c = try open("c")
+        let ended = Told(Self.count, in: c)
+        try await eventually("first") { ended.last == 1 }
+        try c.close()
+        try await a.write { db in _ = try Player(name: "A").inserted(db) }
+        try await eventually("second") { told.last == 2 }
+        #expect(ended.all == [1])
+        let late = Told(Self.count, in: c)
+        try await eventually("an error") { !late.errors.value.isEmpty }
+    }
+}
