@@ -24,7 +24,7 @@ int rt_futex_wake(const uint32_t *word, int count);
 // Why: a shared mapping of a file that somebody truncates raises SIGBUS on access, and a signal handler cannot be
 // written in Swift (it may not allocate or take locks). Can go if a kernel offers mappings that fault into an error.
 
-enum { RT_GUARD_CAPACITY = 64 };
+enum { RT_GUARD_CAPACITY = 512 };
 
 /// Registers a mapping. A page fault in it (SIGBUS) replaces it by private zero pages and marks it lost, instead of
 /// ending the process; faults elsewhere go to the handler that was there before. Returns an index, or -1 when full.

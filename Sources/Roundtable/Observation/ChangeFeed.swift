@@ -21,6 +21,7 @@ final class ChangeFeed: Sendable {
     }
 
     private let databasePath: String
+    private let author: String
     private let connection: ObservationConnection
     private let owns: @Sendable (OwnerWord, ControlBlock) -> Bool
     private let unseated: UnseatedCommits
@@ -37,11 +38,13 @@ final class ChangeFeed: Sendable {
     /// - parameter owns: whether an owner of records, in the ring of a control block, is this participant.
     init(
         databasePath: String,
+        author: String,
         connection: ObservationConnection,
         unseated: UnseatedCommits,
         owns: @escaping @Sendable (OwnerWord, ControlBlock) -> Bool
     ) throws {
         self.databasePath = databasePath
+        self.author = author
         self.connection = connection
         self.unseated = unseated
         self.owns = owns
@@ -118,6 +121,7 @@ final class ChangeFeed: Sendable {
             counter: { connection.commitCounter.value },
             last: { [sequence = reading.reader.sequence] in block?.lastSequence ?? sequence },
             record: { block?.record($0) },
+            isRunning: { ProcessTable.isRunning($0.pid) },
             report: { news.append($0) }
         )
         if news.isEmpty { return ([], lookAgain) }
@@ -129,6 +133,9 @@ final class ChangeFeed: Sendable {
             for index in changes.indices {
                 changes[index].tables = own
                 changes[index].isOwn = true
+                changes[index].author = author
+                changes[index].pid = getpid()
+                changes[index].detail = after &- before == 1 ? .commit : .several
             }
         }
         return (changes, lookAgain)

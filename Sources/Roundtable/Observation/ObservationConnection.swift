@@ -24,14 +24,15 @@ final class ObservationConnection: Sendable {
         let reader = try WalIndexGate.pass {
             try ReaderConnection(path: Onlooker.uri(path, "mode=ro"), configuration: configuration)
         }
-        // Being read makes SQLite map the wal-index.
-        let counter = try reader.queue.inDatabase { db in
-            try reader.isolated(db) { _ in WalIndex(db)?.commitCounter }
+        let counter: CommitCounter? = try reader.queue.inDatabase { db in
+            // Without WAL, asking for the wal-index would create it.
+            guard try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal" else { return nil }
+            return try reader.isolated(db) { _ in WalIndex(db)?.commitCounter }
         }
         guard let counter else {
             throw DatabaseError(
                 resultCode: .SQLITE_CANTOPEN,
-                message: "\(path): is not in WAL mode, and cannot be observed"
+                message: "\(path): is not in WAL mode, and cannot be observed: open it once for writing"
             )
         }
         self.reader = reader

@@ -12,6 +12,7 @@ final class Observatory: Sendable {
     }
 
     private let path: String
+    private let author: String
     private let options: SharedDatabase.Options
     private let writer: WriterConnection
     private let seat: Seat
@@ -24,8 +25,9 @@ final class Observatory: Sendable {
     private let borrowers = Mutex(0)
     private let consumers = Mutex<[ObjectIdentifier: ChangeBuffer]>([:])
 
-    init(path: String, options: SharedDatabase.Options, writer: WriterConnection, seat: Seat) {
+    init(path: String, author: String, options: SharedDatabase.Options, writer: WriterConnection, seat: Seat) {
         self.path = path
+        self.author = author
         self.options = options
         self.writer = writer
         self.seat = seat
@@ -120,6 +122,7 @@ final class Observatory: Sendable {
             let connection = try ObservationConnection(path: path, options: options)
             let feed = try ChangeFeed(
                 databasePath: path,
+                author: author,
                 connection: connection,
                 unseated: unseated,
                 owns: { [weak seat] in seat?.owns($0, in: $1) ?? false }

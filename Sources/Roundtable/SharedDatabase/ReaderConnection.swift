@@ -74,7 +74,7 @@ final class ReaderConnection: @unchecked Sendable {
     }
 
     func close() throws {
-        queue.inDatabase { _ in finalize() }
+        queue.unsafeReentrantWrite { _ in finalize() }
         try queue.close()
     }
 

@@ -55,7 +55,7 @@ public final class SharedDatabase: Sendable {
         self.readers = ReaderPool(maximumCount: options.maximumReaderCount) {
             try ReaderConnection(path: path, configuration: configuration)
         }
-        let observatory = Observatory(path: path, options: options, writer: writer, seat: seat)
+        let observatory = Observatory(path: path, author: author, options: options, writer: writer, seat: seat)
         self.observatory = observatory
         if role == .readWrite {
             writer.take(seat)

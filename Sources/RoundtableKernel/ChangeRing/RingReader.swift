@@ -25,8 +25,10 @@ package struct RingReader: Equatable, Sendable {
     /// The value of the commit counter that is accounted for.
     package private(set) var counter: UInt32
 
-    /// How long a record may stay reserved after its commit (rule R5).
+    /// How long a record may stay reserved after its commit, before its owner is looked at (rule R5).
     package static let grace: Nanoseconds = 20_000_000
+    /// The same, while its owner is running: it waits for a processor.
+    package static let longGrace: Nanoseconds = 1_000_000_000
 
     /// - Parameters:
     ///   - sequence: the last in the ring. Read it after `counter`: then nothing that is counted later is missed.
@@ -42,12 +44,14 @@ package struct RingReader: Equatable, Sendable {
     ///   - counter: reads the commit counter.
     ///   - last: reads the sequence of the last record.
     ///   - record: the record of a sequence; nil when it is overwritten or damaged.
+    ///   - isRunning: whether the owner of a record may still publish it: not dead, not stopped.
     /// - returns: when to look again although nobody wakes: a record may be published late.
     package mutating func read(
         now: Nanoseconds,
         counter readCounter: () -> UInt32,
         last readLast: () -> UInt64,
         record: (UInt64) -> ChangeRecord?,
+        isRunning: (OwnerWord) -> Bool,
         report: (News) -> Void
     ) -> Nanoseconds? {
         // In this order: rule R3.
@@ -64,7 +68,9 @@ package struct RingReader: Equatable, Sendable {
                 return nil
             }
             if record.state == .reserved {
-                guard let lookAgain = meetReserved(record, reached: reached, now: now, report) else { continue }
+                guard let lookAgain = meetReserved(record, reached: reached, now: now, isRunning, report) else {
+                    continue
+                }
                 return lookAgain == .max ? nil : lookAgain
             }
             meet(record, report)
@@ -106,6 +112,7 @@ package struct RingReader: Equatable, Sendable {
         _ record: ChangeRecord,
         reached: UInt32,
         now: Nanoseconds,
+        _ isRunning: (OwnerWord) -> Bool,
         _ report: (News) -> Void
     ) -> Nanoseconds? {
         guard Self.distance(from: record.counter, to: reached) >= 0 else {
@@ -116,9 +123,12 @@ package struct RingReader: Equatable, Sendable {
             }
             return .max
         }
-        let patienceEnds = record.time.addingSaturating(Self.grace)
         // A time in the future is garbage (rule G2).
-        if now < patienceEnds, record.time <= now { return patienceEnds }
+        if record.time <= now {
+            let age = now - record.time
+            if age < Self.grace { return record.time + Self.grace }
+            if age < Self.longGrace, isRunning(record.owner) { return now + Self.grace }
+        }
         sequence = record.sequence
         report(.anything(.unpublished))
         counter = record.counter

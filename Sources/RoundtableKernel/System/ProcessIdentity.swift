@@ -34,6 +34,13 @@ package struct ProcessEntry: Equatable, Sendable {
     package let isZombie: Bool
 }
 
+extension ProcessTable {
+    /// Whether there is such a process, and it is neither dead nor stopped. Of a pid alone: another process may have got it.
+    package static func isRunning(_ pid: Int32) -> Bool {
+        entry(pid).map { !$0.isStopped && !$0.isZombie } ?? false
+    }
+}
+
 package enum Liveness: Equatable, Sendable {
     case alive
     case stopped
