@@ -29,7 +29,11 @@ final class CommitRecorder: TransactionObserver {
     /// The commit counter that the commit under way will make.
     private var expected: UInt32?
     private var hasCommittedAside = false
+    /// Tables of attached databases that were written without the main database's lock; announced when the turn ends.
+    private var asideTables: [String] = []
     private var hasChangedSchema = false
+    /// SQLite's count of changed rows, at the last commit.
+    private var changesBefore: Int32 = 0
 
     /// - Parameters:
     ///   - participant: the present seat.
@@ -56,9 +60,21 @@ final class CommitRecorder: TransactionObserver {
     /// On the connection's queue, when the schema may have changed.
     func learnSchema(_ db: Database) throws { try tables.learnShadows(db) }
 
-    /// When a turn ends: what was announced and never came is void.
+    /// What observers were told is not what was written.
+    func forgetTables() { tables.removeAll() }
+
+    /// When a turn ends, outside of a transaction.
     func endTurn() {
-        if expected != nil, !isInsideTransaction { settle(.void) }
+        // What was announced and never came.
+        settle(.void)
+        guard !asideTables.isEmpty else { return }
+        // Records are reserved under the main database's lock. If somebody else has it, the next turn's end will do.
+        guard sqlite3_exec(connection, "BEGIN IMMEDIATE", nil, nil, nil) == SQLITE_OK else { return }
+        asideTables.forEach { tables.insert($0) }
+        asideTables = []
+        // Reserves, in the commit hook.
+        sqlite3_exec(connection, "COMMIT", nil, nil, nil)
+        settle(.aside)
     }
 
     // MARK: TransactionObserver
@@ -71,11 +87,11 @@ final class CommitRecorder: TransactionObserver {
     func databaseDidChange(with event: DatabaseEvent) {}
 
     func databaseWillCommit() throws {
-        // GRDB tells of empty transactions too, for which no lock is held.
-        guard let connection, sqlite3_txn_state(connection, nil) == SQLITE_TXN_WRITE else { return }
+        hasCommittedAside = false
+        // Not for empty transactions, of which GRDB tells too, nor for those of attached databases alone.
+        guard let connection, sqlite3_txn_state(connection, "main") == SQLITE_TXN_WRITE else { return }
         guard let counter = index?.commitCounter?.value else { return }
         expected = counter &+ 1
-        hasCommittedAside = false
         hasChangedSchema = hasChangedSchema || tables.isSchemaChanged
         guard let participant = participant(), participant.isSeated else {
             publisher = nil
@@ -98,9 +114,13 @@ final class CommitRecorder: TransactionObserver {
                 try? learnSchema(db)
             }
         }
-        guard let expected else { return tables.removeAll() }
+        let isAside = hasWrittenToAttached(db) || hasCommittedAside
+        guard let expected else {
+            if isAside { asideTables += tables.names }
+            return tables.removeAll()
+        }
         // The hook was not called for the main database.
-        if hasCommittedAside || writesToAttached(db) {
+        if isAside {
             settle(.aside)
         } else if index?.commitCounter?.value == expected &- 1 {
             settle(.void)
@@ -125,11 +145,13 @@ final class CommitRecorder: TransactionObserver {
         tables.removeAll()
     }
 
-    private var isInsideTransaction: Bool { connection.map { sqlite3_get_autocommit($0) == 0 } ?? false }
-
     /// Attached databases that are not in WAL mode call no hook.
-    private func writesToAttached(_ db: Database) -> Bool {
-        guard !tables.names.isEmpty else { return false }
+    private func hasWrittenToAttached(_ db: Database) -> Bool {
+        let changes = sqlite3_total_changes(connection)
+        defer { changesBefore = changes }
+        guard changes != changesBefore || tables.isSchemaChanged else { return false }
+        // The main database was written, and announced.
+        if expected == nil, tables.names.isEmpty { return false }
         let names = try? String.fetchAll(db, sql: "SELECT name FROM pragma_database_list")
         return names.map { $0.contains { $0 != "main" && $0 != "temp" } } ?? true
     }

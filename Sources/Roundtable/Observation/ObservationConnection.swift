@@ -41,14 +41,6 @@ final class ObservationConnection: Sendable {
         patience.isEndless.store(true, ordering: .relaxed)
     }
 
-    func region(of regions: [any DatabaseRegionConvertible]) throws -> DatabaseRegion {
-        try queue.inDatabase { db in
-            try reader.isolated(db) { db in
-                try regions.reduce(into: DatabaseRegion()) { try $0.formUnion($1.databaseRegion(db)) }
-            }
-        }
-    }
-
     /// Tells the observers of this connection. On its queue.
     func notify(_ db: Database, _ tables: Change.Tables) throws {
         try reader.isolated(db) { try $0.notifyChanges(in: tables) }

@@ -75,9 +75,8 @@ final class Observatory: Sendable {
     }
 
     /// A consumer of changes in a region, from now on.
-    func consumer(of regions: [any DatabaseRegionConvertible], capacity: Int) throws -> ChangeBuffer {
-        let (connection, feed) = try running()
-        let region = try connection.region(of: regions)
+    func consumer(of region: DatabaseRegion, capacity: Int) throws -> ChangeBuffer {
+        let feed = try running().feed
         let buffer = ChangeBuffer(capacity: capacity)
         let id = feed.subscribe { [weak buffer] changes in
             buffer?.append(changes.filter { $0.mayModify(region) })

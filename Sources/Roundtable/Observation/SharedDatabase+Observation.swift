@@ -48,7 +48,11 @@ extension SharedDatabase {
 
     private func checkedConsumer(of regions: [any DatabaseRegionConvertible]) throws -> ChangeBuffer {
         try checkProcess()
-        return try observatory.consumer(of: regions.isEmpty ? [DatabaseRegion.fullDatabase] : regions, capacity: 256)
+        guard !regions.isEmpty else { return try observatory.consumer(of: .fullDatabase, capacity: 256) }
+        let region = try unsafeReentrantRead { db in
+            try regions.reduce(into: DatabaseRegion()) { try $0.formUnion($1.databaseRegion(db)) }
+        }
+        return try observatory.consumer(of: region, capacity: 256)
     }
 
     /// What GRDB's observations are added with.

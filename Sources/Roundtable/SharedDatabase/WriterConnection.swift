@@ -148,7 +148,10 @@ final class WriterConnection: @unchecked Sendable {
         // Observers would be told when it ends, and not at all when it is rolled back.
         if db.isInsideTransaction { throw DatabaseError(resultCode: .SQLITE_LOCKED) }
         try lookAtOthers(db)
-        try emptyTransaction.run(db) { try db.notifyChanges(in: tables) }
+        try emptyTransaction.run(db) {
+            try db.notifyChanges(in: tables)
+            recorder?.forgetTables()
+        }
     }
 
     /// GRDB's schema cache is not told of what other processes changed. On `queue`; outside of a transaction, what others
