@@ -98,12 +98,7 @@ final class CommitRecorder: TransactionObserver {
             return
         }
         if publisher?.participant !== participant { publisher = ChangePublisher(participant) }
-        publisher?.reserve(
-            counter: counter,
-            tables: tables.names,
-            areUnknown: tables.areUnknown,
-            now: MonotonicClock.now
-        )
+        publisher?.reserve(counter: counter, tables: tables.areUnknown ? nil : tables.names, now: MonotonicClock.now)
     }
 
     func databaseDidCommit(_ db: Database) {

@@ -5,6 +5,7 @@ package struct ChangePublisher {
     package let participant: Participant
     private var dictionary: TableDictionary
     private var reserved: UInt64?
+    private var lastTables: (names: [String], set: TableSet) = ([], .unknown)
 
     package init(_ participant: Participant) {
         self.participant = participant
@@ -18,37 +19,36 @@ package struct ChangePublisher {
     ///
     /// - Parameters:
     ///   - counter: the commit counter as it is now.
-    ///   - tables: those that may have been written.
-    ///   - areUnknown: whether there may be others.
-    package mutating func reserve(counter: UInt32, tables: some Collection<String>, areUnknown: Bool, now: Nanoseconds)
-    {
+    ///   - tables: those that may have been written; nil: unknown.
+    package mutating func reserve(counter: UInt32, tables: [String]?, now: Nanoseconds) {
         let block = participant.block
         let last = block.lastSequence
         settlePredecessor(last, counter: counter)
         let sequence = last &+ 1
-        var set = TableSet(isUnknown: areUnknown)
-        if !areUnknown {
-            for table in tables {
-                if let number = dictionary.number(adding: table) { set.insert(number) } else { set.isUnknown = true }
-            }
-        }
-        func store(_ field: Int, _ value: UInt64) {
-            block.recordWord(sequence, field).pointee.store(value, ordering: .relaxed)
-        }
-        store(Layout.Record.sequence, 0)
-        atomicMemoryFence(ordering: .sequentiallyConsistent)
-        store(Layout.Record.state, UInt64(ChangeRecord.State.reserved.rawValue))
-        store(Layout.Record.counter, UInt64(counter &+ 1) | (set.isUnknown ? 1 << 32 : 0))
-        store(Layout.Record.owner, participant.ownerWord)
-        store(Layout.Record.time, now)
-        for index in 0..<Layout.tableWords { store(Layout.Record.tables + index * 8, set.words[index]) }
+        let set = tableSet(tables)
+        var record = RecordWriter(block, sequence)
+        record.put(Layout.Record.counter, UInt64(counter &+ 1) | (set.isUnknown ? 1 << 32 : 0))
+        record.put(Layout.Record.owner, participant.ownerWord)
+        record.put(Layout.Record.time, now)
+        for index in 0..<Layout.tableWords { record.put(Layout.Record.tables + index * 8, set.words[index]) }
         for step in stride(from: 0, to: Layout.Slot.authorSize, by: 8) {
-            store(Layout.Record.author + step, participant.slot.authorWord(step))
+            record.put(Layout.Record.author + step, participant.slot.authorWord(step))
         }
-        store(Layout.Record.checksum, block.recordChecksum(sequence))
-        block.recordWord(sequence, Layout.Record.sequence).pointee.store(sequence, ordering: .releasing)
+        record.finish()
         block.lastRecord.pointee.store(sequence, ordering: .sequentiallyConsistent)
         reserved = sequence
+    }
+
+    /// Transactions often write the same tables as the one before.
+    private mutating func tableSet(_ tables: [String]?) -> TableSet {
+        guard let tables else { return .unknown }
+        if tables == lastTables.names { return lastTables.set }
+        var set = TableSet()
+        for table in tables {
+            if let number = dictionary.number(adding: table) { set.insert(number) } else { set.isUnknown = true }
+        }
+        lastTables = (tables, set)
+        return set
     }
 
     /// Says what became of the commit, and wakes those who wait for news of it.
@@ -78,7 +78,10 @@ package struct ChangePublisher {
     /// Rule R4.
     private func settlePredecessor(_ sequence: UInt64, counter: UInt32) {
         let block = participant.block
-        guard sequence > 0, let record = block.record(sequence), record.state == .reserved else { return }
+        let isReserved =
+            block.recordWord(sequence, Layout.Record.state).pointee.load(ordering: .acquiring)
+            == UInt64(ChangeRecord.State.reserved.rawValue)
+        guard isReserved, let record = block.record(sequence), record.state == .reserved else { return }
         let state: ChangeRecord.State = record.counter == counter ? .unsure : .void
         _ = block.recordWord(sequence, Layout.Record.state).pointee.compareExchange(
             expected: UInt64(ChangeRecord.State.reserved.rawValue),
@@ -86,4 +89,37 @@ package struct ChangePublisher {
             ordering: .sequentiallyConsistent
         )
     }
+}
+
+/// Fills a record, field by field in their order.
+private struct RecordWriter {
+    private let base: UnsafeMutableRawPointer
+    private let sequence: UInt64
+    private var checksum: RecordChecksum
+
+    init(_ block: ControlBlock, _ sequence: UInt64) {
+        base = block.recordBase(sequence)
+        self.sequence = sequence
+        checksum = RecordChecksum(sequence)
+        // Whoever reads meanwhile sees that it is being written.
+        store(Layout.Record.sequence, 0)
+        atomicMemoryFence(ordering: .sequentiallyConsistent)
+        store(Layout.Record.state, UInt64(ChangeRecord.State.reserved.rawValue))
+    }
+
+    mutating func put(_ field: Int, _ value: UInt64) {
+        store(field, value)
+        checksum.add(value)
+    }
+
+    func finish() {
+        store(Layout.Record.checksum, checksum.value)
+        word(Layout.Record.sequence).pointee.store(sequence, ordering: .releasing)
+    }
+
+    private func word(_ field: Int) -> UnsafeMutablePointer<Atomic<UInt64>> {
+        (base + field).assumingMemoryBound(to: Atomic<UInt64>.self)
+    }
+
+    private func store(_ field: Int, _ value: UInt64) { word(field).pointee.store(value, ordering: .relaxed) }
 }

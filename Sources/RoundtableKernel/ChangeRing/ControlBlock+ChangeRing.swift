@@ -5,8 +5,12 @@ extension ControlBlock {
     var lastRecord: UnsafeMutablePointer<Atomic<UInt64>> { word(at: Layout.Header.lastRecord) }
     var news: UnsafeMutablePointer<Atomic<UInt32>> { halfWord(at: Layout.Header.news) }
 
+    func recordBase(_ sequence: UInt64) -> UnsafeMutableRawPointer {
+        base + Layout.ring + Int(sequence % UInt64(Layout.recordCount)) * Layout.recordSize
+    }
+
     func recordWord(_ sequence: UInt64, _ field: Int) -> UnsafeMutablePointer<Atomic<UInt64>> {
-        word(at: Layout.ring + Int(sequence % UInt64(Layout.recordCount)) * Layout.recordSize + field)
+        (recordBase(sequence) + field).assumingMemoryBound(to: Atomic<UInt64>.self)
     }
 
     /// The sequence of the last record; 0: none.
@@ -42,14 +46,12 @@ extension ControlBlock {
     }
 
     /// Of what is written once.
-    func recordChecksum(_ sequence: UInt64) -> UInt64 {
-        var sum = sequence &+ 0x9E37_79B9_7F4A_7C15
+    private func recordChecksum(_ sequence: UInt64) -> UInt64 {
+        var checksum = RecordChecksum(sequence)
         for field in stride(from: Layout.Record.counter, to: Layout.Record.checksum, by: 8) {
-            let word = recordWord(sequence, field).pointee.load(ordering: .relaxed)
-            sum = (sum ^ word) &* 0xFF51_AFD7_ED55_8CCD
-            sum ^= sum >> 32
+            checksum.add(recordWord(sequence, field).pointee.load(ordering: .relaxed))
         }
-        return sum
+        return checksum.value
     }
 
     // MARK: News
@@ -64,4 +66,16 @@ extension ControlBlock {
 
     /// Wakes those who wait, of all processes, without news: they look and sleep again.
     package func interruptNews() { Futex.wake(news, all: true) }
+}
+
+/// Tells a damaged record from a whole one.
+struct RecordChecksum {
+    private(set) var value: UInt64
+
+    init(_ sequence: UInt64) { value = sequence &+ 0x9E37_79B9_7F4A_7C15 }
+
+    mutating func add(_ word: UInt64) {
+        value = (value ^ word) &* 0xFF51_AFD7_ED55_8CCD
+        value ^= value >> 32
+    }
 }
