@@ -33,6 +33,13 @@ extension SharedDatabase {
         /// What survives a power cut.
         public var durability: Durability = .normal
 
+        /// When a snapshot of this participant has stayed at one moment for too long, so that `onLongRead` is called.
+        public var longReadLimit = LongRead.Limit()
+
+        /// Called once for each moment that a snapshot stays at for too long, on a thread of the system. Nobody watches the
+        /// clock for it: it is found out when a snapshot is used, and after each write of this participant.
+        public var onLongRead: (@Sendable (LongRead) -> Void)?
+
         /// Everything else that GRDB can be configured with: custom functions, collations, tracing, labels, foreign
         /// keys, quality of service.
         ///

@@ -62,7 +62,9 @@ extension SharedDatabase {
         _ body: () throws -> T
     ) rethrows -> T {
         try Access.with(self, reader: nil) {
-            try writer.withTurn(db, at: site, cancellation: cancellation, body)
+            // The turn is given up by then.
+            defer { longReads.look(db) }
+            return try writer.withTurn(db, at: site, cancellation: cancellation, body)
         }
     }
 }

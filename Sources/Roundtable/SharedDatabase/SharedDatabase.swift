@@ -39,6 +39,7 @@ public final class SharedDatabase: Sendable {
     let readers: ReaderPool
     let seat: Seat
     let observatory: Observatory
+    let longReads: LongReads
     let givenConfiguration: Configuration
     private let forkGeneration: UInt32
     private let isClosed = Mutex(false)
@@ -50,6 +51,7 @@ public final class SharedDatabase: Sendable {
         self.writer = writer
         self.seat = seat
         self.givenConfiguration = options.configuration
+        self.longReads = LongReads(options: options, seat: seat)
         self.forkGeneration = rt_fork_generation()
         let configuration = options.readerConfiguration
         self.readers = ReaderPool(maximumCount: options.maximumReaderCount) {
@@ -77,7 +79,7 @@ public final class SharedDatabase: Sendable {
         seat.leave()
     }
 
-    /// Closes all connections, and leaves the other participants. Waits for running accesses to end; later ones throw
+    /// Closes all connections, those of snapshots included, and leaves the other participants. Waits for running accesses to end; later ones throw
     /// `SQLITE_MISUSE`.
     ///
     /// - throws: `SQLITE_BUSY` when a statement or a cursor of yours is still alive; the database is not closed then.
@@ -88,8 +90,8 @@ public final class SharedDatabase: Sendable {
         do {
             try readers.barrier {
                 hasBegun = true
-                // The writer first: if it cannot close, nothing is closed.
-                try writer.close()
+                // The writer before the readers: if it cannot close, nothing else is closed but snapshots.
+                try longReads.close { try writer.close() }
                 isClosed.withLock { $0 = true }
                 observatory.close()
                 if role == .readOnly { seat.leave() }

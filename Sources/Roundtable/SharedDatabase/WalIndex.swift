@@ -1,5 +1,6 @@
 import GRDB
 import GRDBSQLite
+import RoundtableKernel
 import Synchronization
 
 /// How many commits were made to a database, by whomever: the next one makes it one more. A recovery of the wal-index sets it back
@@ -77,6 +78,31 @@ struct WalIndex {
         // A mapping that may only be read is told as SQLITE_READONLY.
         let code = map(file, 0, Self.headerPage, 0, &page)
         return code == SQLITE_OK || code & 0xFF == SQLITE_READONLY ? page : nil
+    }
+
+    /// What a commit changes.
+    struct Header: Equatable {
+        /// SQLite's `iChange`: one more with each commit, and the same number for all processes. Compare it for equality: a
+        /// recovery sets it back.
+        var commitCounter: UInt32
+        /// The end of the last committed transaction.
+        var mark: WalMark
+    }
+
+    /// nil when it is being written, or cannot be reached. Asked for like `frames`.
+    var header: Header? {
+        guard let page else { return nil }
+        func word(_ offset: Int) -> UInt32 {
+            (page + offset).assumingMemoryBound(to: Atomic<UInt32>.self).pointee.load(ordering: .relaxed)
+        }
+        func copy(at offset: Int) -> Header {
+            let mark = WalMark(frames: word(offset + 16), salt: word(offset + 32))
+            return Header(commitCounter: word(offset + 8), mark: mark)
+        }
+        // Written in the opposite order.
+        let first = copy(at: 0)
+        atomicMemoryFence(ordering: .sequentiallyConsistent)
+        return first == copy(at: 48) ? first : nil
     }
 
     struct Frames: Equatable {

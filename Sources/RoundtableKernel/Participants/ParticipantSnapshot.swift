@@ -17,6 +17,7 @@ package struct ParticipantSnapshot: Sendable, Equatable {
     package let longestWait: Nanoseconds
     /// Seconds since 1970.
     package let joinedAt: UInt64
+    package let oldestRead: OldestRead?
 }
 
 extension ControlBlock {
@@ -43,7 +44,8 @@ extension ControlBlock {
                 hasTurn: turn.slot == slot.index && turn.phase != .lingering,
                 turnsTaken: slot[.turnsTaken],
                 longestWait: slot[.longestWait],
-                joinedAt: slot[.joinedAt]
+                joinedAt: slot[.joinedAt],
+                oldestRead: slot.oldestRead
             )
             return slot.owner.pointee.load(ordering: .acquiring) == owner ? snapshot : nil
         }

@@ -1,0 +1,125 @@
+import Dispatch
+import Foundation
+import GRDB
+import RoundtableKernel
+import Synchronization
+
+/// The snapshots of one participant: shows the oldest of their reads in its slot (rule O2), and tells of those that last
+/// too long.
+final class LongReads: Sendable {
+    private struct Entry {
+        weak var snapshot: SharedDatabaseSnapshot?
+        var read: OldestRead
+        var hasWarned = false
+    }
+
+    private struct State {
+        var entries: [ObjectIdentifier: Entry] = [:]
+        var isClosed = false
+        /// Where the oldest is shown. Another seat is told anew.
+        weak var shownBy: Participant?
+        var shown: OldestRead?
+        /// Those of all seats that were seen (rule N5).
+        var owners: Set<OwnerWord> = []
+    }
+
+    let configuration: Configuration
+    private let seat: Seat
+    private let limit: LongRead.Limit
+    private let onLongRead: (@Sendable (LongRead) -> Void)?
+    private let state = Mutex(State())
+    private let isEmpty = Atomic(true)
+
+    init(options: SharedDatabase.Options, seat: Seat) {
+        var configuration = options.readerConfiguration
+        // A read transaction stays open between accesses.
+        configuration.allowsUnsafeTransactions = true
+        self.configuration = configuration
+        self.seat = seat
+        limit = options.longReadLimit
+        onLongRead = options.onLongRead
+    }
+
+    // MARK: Snapshots
+
+    /// A snapshot is at a new moment.
+    ///
+    /// - throws: `SQLITE_MISUSE` when the database is closed.
+    func began(_ snapshot: SharedDatabaseSnapshot, _ read: OldestRead) throws {
+        try state.withLock { state in
+            if state.isClosed { throw DatabaseError.closed }
+            state.entries[ObjectIdentifier(snapshot)] = Entry(snapshot: snapshot, read: read)
+            isEmpty.store(false, ordering: .relaxed)
+            show(&state)
+        }
+    }
+
+    func ended(_ snapshot: ObjectIdentifier) {
+        state.withLock { state in
+            state.entries[snapshot] = nil
+            isEmpty.store(state.entries.isEmpty, ordering: .relaxed)
+            show(&state)
+        }
+    }
+
+    /// Ends all snapshots, runs `body`, and begins no others unless that fails.
+    func close(_ body: () throws -> Void) throws {
+        let snapshots = state.withLock { state in
+            state.isClosed = true
+            return state.entries.values.compactMap(\.snapshot)
+        }
+        do {
+            for snapshot in snapshots { try snapshot.close() }
+            try body()
+        } catch {
+            state.withLock { $0.isClosed = false }
+            throw error
+        }
+    }
+
+    /// Whether records of the change ring are this participant's.
+    func isOwn(_ owner: OwnerWord) -> Bool { state.withLock { $0.owners.contains(owner) } }
+
+    // MARK: Looking
+
+    /// Looks whether a read lasts too long. Cheap while there is none.
+    ///
+    /// No thread does so by itself: it is asked for with each access to a snapshot, and after each write of this
+    /// participant.
+    func look(_ db: Database) {
+        guard !isEmpty.load(ordering: .relaxed), let header = WalIndex(db)?.header else { return }
+        let now = MonotonicClock.now
+        let lasting = state.withLock { state in
+            show(&state)
+            return onLongRead == nil ? [] : takeLasting(&state, at: header.mark, now: now)
+        }
+        guard let onLongRead, !lasting.isEmpty else { return }
+        // Not on this thread, which may be inside of anything.
+        DispatchQueue.global().async { lasting.forEach(onLongRead) }
+    }
+
+    /// Those past the limit, once each.
+    private func takeLasting(_ state: inout State, at mark: WalMark, now: Nanoseconds) -> [LongRead] {
+        var lasting: [LongRead] = []
+        for (key, entry) in state.entries where !entry.hasWarned {
+            let age = TimeInterval(now.subtractingSaturating(entry.read.since)) / 1e9
+            let held = entry.read.mark.framesHeld(now: mark)
+            guard limit.isPassed(age: age, heldFrames: held), let snapshot = entry.snapshot else { continue }
+            state.entries[key]?.hasWarned = true
+            lasting.append(LongRead(snapshot: snapshot, age: age, heldFrames: held))
+        }
+        return lasting
+    }
+
+    // MARK: Showing
+
+    private func show(_ state: inout State) {
+        guard let participant = seat.participant else { return }
+        let oldest = state.entries.values.map(\.read).min { $0.since < $1.since }
+        guard participant !== state.shownBy || oldest != state.shown else { return }
+        state.owners.insert(participant.owner)
+        participant.show(oldest)
+        state.shownBy = participant
+        state.shown = oldest
+    }
+}

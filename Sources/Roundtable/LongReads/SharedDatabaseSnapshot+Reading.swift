@@ -1,0 +1,142 @@
+import GRDB
+import Synchronization
+
+/// GRDB's requirements. Not those of `DatabaseSnapshotReader`: its conforming types never change what they see.
+extension SharedDatabaseSnapshot: DatabaseReader {
+    public var configuration: Configuration {
+        var configuration = database.configuration
+        configuration.readonly = true
+        return configuration
+    }
+
+    /// The path of the database file, with symbolic links resolved.
+    public var path: String { database.path }
+
+    public func interrupt() {
+        guard database.isInOwnProcess else { return }
+        connection.queue.interrupt()
+    }
+
+    /// Reads the snapshot's moment.
+    ///
+    /// - throws: what `value` throws; `SQLITE_MISUSE` after `close()`.
+    @_disfavoredOverload
+    public func read<T>(_ value: (Database) throws -> T) throws -> T {
+        try database.checkProcess()
+        return try connection.queue.inDatabase { db in
+            try enter(db)
+            return try value(db)
+        }
+    }
+
+    /// Reads the snapshot's moment.
+    ///
+    /// - throws: what `value` throws; `CancellationError`; `SQLITE_MISUSE` after `close()`.
+    public func read<T: Sendable>(_ value: @Sendable (Database) throws -> T) async throws -> T {
+        try database.checkProcess()
+        return try await connection.queue.unsafeRead { db in
+            try enter(db)
+            return try value(db)
+        }
+    }
+
+    /// Schedules a read, and returns at once.
+    public func asyncRead(_ value: @escaping @Sendable (Result<Database, any Error>) -> Void) {
+        guard database.isInOwnProcess else { return value(.failure(database.forkedError)) }
+        connection.queue.asyncUnsafeRead { result in
+            value(
+                result.flatMap { db in
+                    Result {
+                        try self.enter(db)
+                        return db
+                    }
+                }
+            )
+        }
+    }
+
+    /// The same as `read`: there is no unsafe access to a snapshot.
+    @_disfavoredOverload
+    public func unsafeRead<T>(_ value: (Database) throws -> T) throws -> T { try read(value) }
+
+    /// The same as `read`: there is no unsafe access to a snapshot.
+    public func unsafeRead<T: Sendable>(_ value: @Sendable (Database) throws -> T) async throws -> T {
+        try await read(value)
+    }
+
+    /// The same as `asyncRead`: there is no unsafe access to a snapshot.
+    public func asyncUnsafeRead(_ value: @escaping @Sendable (Result<Database, any Error>) -> Void) {
+        asyncRead(value)
+    }
+
+    /// Reads the snapshot's moment, also from inside another read of it.
+    public func unsafeReentrantRead<T>(_ value: (Database) throws -> T) throws -> T {
+        try database.checkProcess()
+        return try connection.queue.unsafeReentrantRead { db in
+            try enter(db)
+            return try value(db)
+        }
+    }
+
+    /// An observation of a snapshot tells one value, and never another, as with GRDB's snapshots. If its first value is to be
+    /// scheduled, it is also fetched there: a scheduler of the main thread keeps that waiting.
+    public func _add<Reducer: ValueReducer>(
+        observation: ValueObservation<Reducer>,
+        scheduling scheduler: some ValueObservationScheduler,
+        onChange: @escaping @Sendable (Reducer.Value) -> Void
+    ) -> AnyDatabaseCancellable {
+        if scheduler.immediateInitialValue() {
+            return connection.queue._add(observation: observation, scheduling: scheduler, onChange: onChange)
+        }
+        // GRDB's queue would begin a transaction for it, and end ours.
+        let cancelled = CancellationFlag()
+        scheduler.schedule { [connection] in
+            if cancelled.isRaised { return }
+            _ = connection.queue._add(observation: observation, scheduling: AtOnce(), onChange: onChange)
+        }
+        return AnyDatabaseCancellable { cancelled.raise() }
+    }
+}
+
+extension SharedDatabaseSnapshot {
+    /// Goes to the latest commit.
+    ///
+    /// ``Change/detail-swift.property`` says how much is known of each change. A commit that was made while this function
+    /// looked may be told twice, now and by the next call; none is left out. Commits of this participant are told as well:
+    /// ``Change/isOwn``.
+    ///
+    /// - returns: what was committed since the moment before, in the order of commits; empty if nothing was.
+    /// - throws: `SQLITE_BUSY` when a cursor of yours is still alive (the snapshot stays where it is); `SQLITE_MISUSE` after
+    ///   `close()`. After any other error the snapshot is at no moment: call this again, it will tell all changes.
+    @discardableResult
+    @_disfavoredOverload
+    public func advance() throws -> [Change] {
+        try database.checkProcess()
+        return try connection.queue.inDatabase(advance)
+    }
+
+    /// Goes to the latest commit, without blocking the calling thread. Cancelling the task has no effect on it.
+    @discardableResult
+    public func advance() async throws -> [Change] {
+        try database.checkProcess()
+        return try await withCheckedThrowingContinuation { continuation in
+            connection.queue.asyncUnsafeRead { result in
+                continuation.resume(with: result.flatMap { db in Result { try self.advance(db) } })
+            }
+        }
+    }
+
+    /// Reads the snapshot's moment, also from inside another read of it.
+    public func reentrantRead<T>(_ value: (Database) throws -> T) throws -> T { try unsafeReentrantRead(value) }
+}
+
+private struct AtOnce: ValueObservationScheduler {
+    func immediateInitialValue() -> Bool { true }
+    func schedule(_ action: @escaping @Sendable () -> Void) { action() }
+}
+
+private final class CancellationFlag: Sendable {
+    private let flag = Atomic(false)
+    var isRaised: Bool { flag.load(ordering: .acquiring) }
+    func raise() { flag.store(true, ordering: .releasing) }
+}

@@ -1,0 +1,211 @@
+import GRDB
+import GRDBSQLite
+import RoundtableKernel
+import Synchronization
+
+/// One moment of a shared database, seen by many reads; `advance()` goes to another.
+///
+/// ```swift
+/// let snapshot = try await db.makeSnapshot()
+/// let players = try await snapshot.read(Player.fetchAll)
+/// let teams = try await snapshot.read(Team.fetchAll)   // of the same moment, whatever was committed meanwhile
+/// let changes = try await snapshot.advance()           // what was committed, and by whom
+/// ```
+///
+/// A snapshot has a connection of its own, and runs one access at a time, on any thread. It ends with `close()`, when its
+/// last reference goes, and when its `SharedDatabase` is closed, which it keeps alive.
+///
+/// While it stays at its moment it holds checkpoints up: see <doc:LongLivedReads>.
+public final class SharedDatabaseSnapshot: Sendable {
+    private enum Phase {
+        case open
+        /// There is no read transaction: going to another moment failed, or a closure ended it.
+        case adrift
+        case closed
+    }
+
+    /// Changed on the connection's queue only.
+    private struct State {
+        var phase = Phase.open
+        var cursor: CommitCursor
+    }
+
+    /// Whose moments these are.
+    public let database: SharedDatabase
+
+    /// Where it was made, as `File.swift:12`.
+    public let callSite: String
+
+    let connection: ReaderConnection
+    private let state: Mutex<State>
+
+    init(_ database: SharedDatabase, at site: CallSite) throws {
+        try database.checkProcess()
+        self.database = database
+        callSite = "\(site.file):\(site.line)"
+        let connection = try ReaderConnection(path: database.path, configuration: database.longReads.configuration)
+        let moment = try connection.queue.inDatabase { db in
+            guard try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal" else {
+                throw DatabaseError.snapshotNeedsWAL(database.path)
+            }
+            return try Moment(db, on: connection)
+        }
+        self.connection = connection
+        let cursor = CommitCursor(
+            controlBlock: ControlBlock.path(forDatabaseAt: database.path),
+            at: moment.earliest?.commitCounter
+        )
+        state = Mutex(State(cursor: cursor))
+        try database.longReads.began(self, moment.read)
+    }
+
+    deinit {
+        guard database.isInOwnProcess else {
+            // Rule W4.
+            _ = Unmanaged.passRetained(connection)
+            return
+        }
+        // SQLite would keep a connection open that has statements, and its transaction with it.
+        connection.queue.unsafeReentrantRead { db in try? connection.end(db) }
+        database.longReads.ended(ObjectIdentifier(self))
+    }
+
+    /// Ends the snapshot; later accesses throw `SQLITE_MISUSE`. Waits for a running access to end.
+    ///
+    /// - throws: `SQLITE_BUSY` when a statement or a cursor of yours is still alive. The snapshot cannot be read any more;
+    ///   let go of the statement, and close it again.
+    public func close() throws {
+        try database.checkProcess()
+        let isClosed = connection.queue.inDatabase { db in
+            if state.withLock({ $0.phase }) == .closed { return true }
+            state.withLock { $0.phase = .adrift }
+            try? connection.end(db)
+            return false
+        }
+        if isClosed { return }
+        try connection.close()
+        state.withLock { $0.phase = .closed }
+        database.longReads.ended(ObjectIdentifier(self))
+    }
+
+    // MARK: On the connection's queue
+
+    /// What a read begins with.
+    func enter(_ db: Database) throws {
+        switch state.withLock({ $0.phase }) {
+        case .closed: throw DatabaseError.closed
+        case .open where db.isInsideTransaction: database.longReads.look(db)
+        case .open, .adrift: throw DatabaseError.adrift(path)
+        }
+    }
+
+    /// Goes to the latest commit.
+    func advance(_ db: Database) throws -> [Change] {
+        if state.withLock({ $0.phase }) == .closed { throw DatabaseError.closed }
+        database.longReads.look(db)
+        try connection.end(db)
+        guard !db.isReading else {
+            // At the moment where it was.
+            try connection.begin(db)
+            throw DatabaseError.cursorIsAlive(path)
+        }
+        state.withLock { $0.phase = .adrift }
+        let moment = try Moment(db, on: connection)
+        let changes = state.withLock { state in
+            state.phase = .open
+            return moment.changes(movingThere: &state.cursor, db, isOwn: database.longReads.isOwn)
+        }
+        try database.longReads.began(self, moment.read)
+        return changes
+    }
+}
+
+/// The moment that a read transaction sees.
+private struct Moment {
+    let since: Nanoseconds
+    /// Before the transaction began, and after: the same, unless others committed in between each time that it was tried.
+    /// nil when it cannot be read.
+    let earliest: WalIndex.Header?
+    let latest: WalIndex.Header?
+
+    /// Begins a transaction.
+    init(_ db: Database, on connection: ReaderConnection) throws {
+        var before: WalIndex.Header?
+        var after: WalIndex.Header?
+        var began: Nanoseconds = 0
+        for attempt in 0..<Self.attempts {
+            if attempt > 0 { try connection.end(db) }
+            began = MonotonicClock.now
+            before = WalIndex(db)?.header
+            try connection.begin(db)
+            after = WalIndex(db)?.header
+            if before == after, before != nil { break }
+        }
+        since = began
+        earliest = before
+        latest = after
+    }
+
+    /// Often enough to begin between two commits of others who commit as fast as they can.
+    private static let attempts = 20
+
+    /// A place that is not known holds back everything.
+    var read: OldestRead { OldestRead(since: since, mark: earliest?.mark ?? WalMark(frames: 0, salt: 0)) }
+
+    /// Commits that this moment may see or not are told now, and once more when the cursor leaves (rule O1).
+    func changes(
+        movingThere cursor: inout CommitCursor,
+        _ db: Database,
+        isOwn: (OwnerWord) -> Bool
+    ) -> [Change] {
+        guard let earliest, let latest else { return cursor.restart(at: nil) }
+        func move(_ cursor: inout CommitCursor, to header: WalIndex.Header) -> [Change] {
+            cursor.move(
+                to: header.commitCounter,
+                presentCounter: { WalIndex(db)?.header?.commitCounter },
+                isOwn: isOwn
+            )
+        }
+        let certain = move(&cursor, to: earliest)
+        if latest.commitCounter == earliest.commitCounter { return certain }
+        var ahead = cursor
+        return certain + move(&ahead, to: latest)
+    }
+}
+
+extension Database {
+    /// Whether there is a read transaction, a statement's own included
+    /// ([sqlite3_txn_state](https://www.sqlite.org/c3ref/txn_state.html)).
+    fileprivate var isReading: Bool { sqlite3_txn_state(sqliteConnection, "main") != SQLITE_TXN_NONE }
+}
+
+extension DatabaseError {
+    fileprivate static func snapshotNeedsWAL(_ path: String) -> DatabaseError {
+        DatabaseError(
+            message: """
+                \(path): not in WAL mode, where a snapshot would keep all writers out as long as it lives. Let a process that \
+                may write open the database with SharedDatabase.open: it switches to WAL
+                """
+        )
+    }
+
+    fileprivate static func adrift(_ path: String) -> DatabaseError {
+        DatabaseError(
+            resultCode: .SQLITE_ABORT,
+            message: """
+                \(path): the snapshot has no read transaction: it could not advance or close, or a closure has ended it. \
+                Call advance() again, or make another
+                """
+        )
+    }
+
+    fileprivate static func cursorIsAlive(_ path: String) -> DatabaseError {
+        DatabaseError(
+            resultCode: .SQLITE_BUSY,
+            message: """
+                \(path): the snapshot cannot advance while a cursor or a statement of an earlier read is still being stepped: \
+                let go of it, and advance again
+                """
+        )
+    }
+}
