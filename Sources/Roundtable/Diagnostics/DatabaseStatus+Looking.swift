@@ -35,26 +35,29 @@ extension SharedDatabase {
             unknowns: []
         )
         // Participants and lock first: reading the database may have to wait for the one who holds it.
-        status.lookAtControlBlock()
+        let snapshots = status.lookAtControlBlock()
         status.lookAtWriteLock()
-        WalIndexGate.pass { status.lookIntoDatabase(onlooker) }
+        let end = WalIndexGate.pass { status.lookIntoDatabase(onlooker) }
+        status.oldestReads(of: snapshots, endOfWAL: end)
         return status
     }
 }
 
 extension DatabaseStatus {
-    fileprivate mutating func lookAtControlBlock() {
+    fileprivate mutating func lookAtControlBlock() -> [ParticipantSnapshot] {
         do {
             let block = try ControlBlock.open(at: controlBlock.path, writable: false)
             controlBlock.state = .usable
             controlBlock.layoutVersion = Int(Layout.version)
-            participants = block.participants().map(Participant.init)
+            let snapshots = block.participants()
+            participants = snapshots.map(Participant.init)
+            return snapshots
         } catch {
             controlBlock.problem = error.description
             switch error {
             case .absent:
                 controlBlock.state = .absent
-                return
+                return []
             case .otherVersion(let version):
                 controlBlock.state = .otherVersion
                 controlBlock.layoutVersion = Int(version)
@@ -62,6 +65,7 @@ extension DatabaseStatus {
             case .system: controlBlock.state = .unreadable
             }
             unknowns.append("Who takes part: \(error).")
+            return []
         }
     }
 
@@ -90,19 +94,22 @@ extension DatabaseStatus {
         return Writer(pid: pid, name: ProcessTable.name(pid), isParticipant: false)
     }
 
-    fileprivate mutating func lookIntoDatabase(_ onlooker: Onlooker) {
+    /// - returns: the end of the WAL; nil when it cannot be told.
+    fileprivate mutating func lookIntoDatabase(_ onlooker: Onlooker) -> WalMark? {
+        var end: WalMark?
         var configuration = Configuration()
         configuration.busyMode = .timeout(0.25)
         do {
             let queue = try onlooker.connection(configuration)
             (schema, wal) = try queue.read { db in
-                (try SchemaVersion(db), onlooker.frames(db).map(WAL.init))
+                end = onlooker.endOfWAL(db)
+                return (try SchemaVersion(db), onlooker.frames(db).map(WAL.init))
             }
             try queue.close()
         } catch {
             unknowns.append("The schema: \(Self.reason(error, files))")
         }
-        guard journalMode == .wal, wal == nil else { return }
+        guard journalMode == .wal, wal == nil else { return end }
         if onlooker.missesWAL {
             unknowns.append(
                 """
@@ -116,6 +123,25 @@ extension DatabaseStatus {
             )
         } else {
             wal = WAL(committedFrames: 0, backfilledFrames: 0)
+        }
+        return end
+    }
+
+    /// What the dead read holds nothing back: SQLite's locks ended with them.
+    fileprivate mutating func oldestReads(of snapshots: [ParticipantSnapshot], endOfWAL: WalMark?) {
+        let now = MonotonicClock.now
+        for (index, snapshot) in snapshots.enumerated() where snapshot.liveness != .dead {
+            guard let read = snapshot.oldestRead else { continue }
+            let age = TimeInterval(now.subtractingSaturating(read.since)) / 1e9
+            let held = endOfWAL.map(read.mark.framesHeld)
+            participants[index].oldestRead = LongLivedRead(
+                age: age,
+                heldFrames: held,
+                isPastLimit: LongRead.Limit().isPassed(age: age, heldFrames: held ?? 1)
+            )
+        }
+        if endOfWAL == nil, participants.contains(where: { $0.oldestRead != nil }) {
+            unknowns.append("How much long-lived reads hold back: the end of the WAL cannot be told.")
         }
     }
 

@@ -151,6 +151,8 @@ extension DatabaseStatus {
         public var turnsTaken: Int
         public var longestWait: TimeInterval
         public var joinedAt: Date
+        /// The oldest moment that a snapshot of it stays at; nil when it has no snapshot.
+        public var oldestRead: LongLivedRead?
 
         enum CodingKeys: String, CodingKey {
             case pid, author, role, state, liveness
@@ -161,6 +163,24 @@ extension DatabaseStatus {
             case turnsTaken = "turns_taken"
             case longestWait = "longest_wait_s"
             case joinedAt = "joined_at"
+            case oldestRead = "oldest_read"
+        }
+    }
+
+    /// A read transaction that lasts: that of a ``SharedDatabaseSnapshot``.
+    public struct LongLivedRead: Codable, Sendable, Equatable {
+        /// How long it has lasted.
+        public var age: TimeInterval
+        /// How many frames of the WAL no checkpoint can copy into the database file before it ends; nil where
+        /// ``DatabaseStatus/unknowns`` says why.
+        public var heldFrames: Int?
+        /// Whether it lasts too long, by the default ``LongRead/Limit``: the snapshot should advance, or be closed.
+        public var isPastLimit: Bool
+
+        enum CodingKeys: String, CodingKey {
+            case age = "age_s"
+            case heldFrames = "held_frames"
+            case isPastLimit = "is_past_limit"
         }
     }
 

@@ -89,4 +89,10 @@ extension Onlooker {
         guard manner == .wal else { return nil }
         return WalIndex(db)?.frames
     }
+
+    /// The same for the end of the WAL.
+    func endOfWAL(_ db: Database) -> WalMark? {
+        guard manner == .wal else { return nil }
+        return WalIndex(db)?.header?.mark
+    }
 }

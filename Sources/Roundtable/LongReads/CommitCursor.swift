@@ -32,12 +32,12 @@ struct CommitCursor {
     /// - Parameters:
     ///   - target: the commit counter there.
     ///   - presentCounter: reads the commit counter as it is now.
-    ///   - isOwn: whether an owner of records is this participant.
+    ///   - owns: whether an owner of records, in the ring of a control block, is this participant.
     /// - returns: what was committed in between: at least that. Empty only if nothing was.
     mutating func move(
         to target: UInt32,
         presentCounter: () -> UInt32?,
-        isOwn: (OwnerWord) -> Bool
+        owns: (OwnerWord, ControlBlock) -> Bool
     ) -> [Change] {
         if isLost { return restart(at: target) }
         guard reader.counter != target || hasCommitsAside else { return [] }
@@ -65,7 +65,7 @@ struct CommitCursor {
             _ = block.waitForNews(after: seen, timeout: lookAgain.subtractingSaturating(now))
         }
         guard reader.counter == target else { return restart(at: target) }
-        return translator.changes(news, upTo: target, isOwn: isOwn)
+        return translator.changes(news, upTo: target) { owns($0, block) }
     }
 
     /// Goes to a later commit, and tells that anything may have changed.

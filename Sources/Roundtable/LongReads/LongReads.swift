@@ -19,8 +19,6 @@ final class LongReads: Sendable {
         /// Where the oldest is shown. Another seat is told anew.
         weak var shownBy: Participant?
         var shown: OldestRead?
-        /// Those of all seats that were seen (rule N5).
-        var owners: Set<OwnerWord> = []
     }
 
     let configuration: Configuration
@@ -77,9 +75,6 @@ final class LongReads: Sendable {
         }
     }
 
-    /// Whether records of the change ring are this participant's.
-    func isOwn(_ owner: OwnerWord) -> Bool { state.withLock { $0.owners.contains(owner) } }
-
     // MARK: Looking
 
     /// Looks whether a read lasts too long. Cheap while there is none.
@@ -117,7 +112,6 @@ final class LongReads: Sendable {
         guard let participant = seat.participant else { return }
         let oldest = state.entries.values.map(\.read).min { $0.since < $1.since }
         guard participant !== state.shownBy || oldest != state.shown else { return }
-        state.owners.insert(participant.owner)
         participant.show(oldest)
         state.shownBy = participant
         state.shown = oldest

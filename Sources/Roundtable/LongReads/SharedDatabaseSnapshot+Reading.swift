@@ -86,16 +86,41 @@ extension SharedDatabaseSnapshot: DatabaseReader {
         onChange: @escaping @Sendable (Reducer.Value) -> Void
     ) -> AnyDatabaseCancellable {
         if scheduler.immediateInitialValue() {
-            return connection.queue._add(observation: observation, scheduling: scheduler, onChange: onChange)
+            return addNow(observation, scheduler, onChange)
         }
         // GRDB's queue would begin a transaction for it, and end ours.
         let cancelled = CancellationFlag()
-        scheduler.schedule { [connection] in
+        scheduler.schedule {
             if cancelled.isRaised { return }
-            _ = connection.queue._add(observation: observation, scheduling: AtOnce(), onChange: onChange)
+            _ = self.addNow(observation, AtOnce(), onChange)
         }
         return AnyDatabaseCancellable { cancelled.raise() }
     }
+
+    private func addNow<Reducer: ValueReducer>(
+        _ observation: ValueObservation<Reducer>,
+        _ scheduler: some ValueObservationScheduler,
+        _ onChange: @escaping @Sendable (Reducer.Value) -> Void
+    ) -> AnyDatabaseCancellable {
+        let added = try? unsafeReentrantRead { _ in
+            connection.queue._add(observation: observation, scheduling: scheduler, onChange: onChange)
+        }
+        // GRDB crashes where it fetches at once on a closed connection; later, it tells the error.
+        return added
+            ?? Self.closedQueue._add(observation: observation, scheduling: Later(base: scheduler), onChange: onChange)
+    }
+
+    private static let closedQueue: DatabaseQueue = {
+        var configuration = Configuration()
+        configuration.readonly = true
+        do {
+            let queue = try DatabaseQueue(configuration: configuration)
+            try queue.close()
+            return queue
+        } catch {
+            preconditionFailure("a database in memory can be opened and closed: \(error)")
+        }
+    }()
 }
 
 extension SharedDatabaseSnapshot {
@@ -133,6 +158,12 @@ extension SharedDatabaseSnapshot {
 private struct AtOnce: ValueObservationScheduler {
     func immediateInitialValue() -> Bool { true }
     func schedule(_ action: @escaping @Sendable () -> Void) { action() }
+}
+
+private struct Later<Base: ValueObservationScheduler>: ValueObservationScheduler {
+    let base: Base
+    func immediateInitialValue() -> Bool { false }
+    func schedule(_ action: @escaping @Sendable () -> Void) { base.schedule(action) }
 }
 
 private final class CancellationFlag: Sendable {

@@ -72,20 +72,18 @@ public final class SharedDatabaseSnapshot: Sendable {
 
     /// Ends the snapshot; later accesses throw `SQLITE_MISUSE`. Waits for a running access to end.
     ///
-    /// - throws: `SQLITE_BUSY` when a statement or a cursor of yours is still alive. The snapshot cannot be read any more;
-    ///   let go of the statement, and close it again.
+    /// - throws: `SQLITE_BUSY` when a statement or a cursor of yours is still alive: let go of it, and close again.
     public func close() throws {
         try database.checkProcess()
-        let isClosed = connection.queue.inDatabase { db in
+        let isClosed = try connection.queue.inDatabase { db in
             if state.withLock({ $0.phase }) == .closed { return true }
-            state.withLock { $0.phase = .adrift }
-            try? connection.end(db)
+            try leave(db)
+            database.longReads.ended(ObjectIdentifier(self))
             return false
         }
         if isClosed { return }
         try connection.close()
         state.withLock { $0.phase = .closed }
-        database.longReads.ended(ObjectIdentifier(self))
     }
 
     // MARK: On the connection's queue
@@ -103,6 +101,18 @@ public final class SharedDatabaseSnapshot: Sendable {
     func advance(_ db: Database) throws -> [Change] {
         if state.withLock({ $0.phase }) == .closed { throw DatabaseError.closed }
         database.longReads.look(db)
+        try leave(db)
+        let moment = try Moment(db, on: connection)
+        let changes = state.withLock { state in
+            state.phase = .open
+            return moment.changes(movingThere: &state.cursor, db, owns: database.seat.owns)
+        }
+        try database.longReads.began(self, moment.read)
+        return changes
+    }
+
+    /// Ends the read transaction.
+    private func leave(_ db: Database) throws {
         try connection.end(db)
         guard !db.isReading else {
             // At the moment where it was.
@@ -110,13 +120,6 @@ public final class SharedDatabaseSnapshot: Sendable {
             throw DatabaseError.cursorIsAlive(path)
         }
         state.withLock { $0.phase = .adrift }
-        let moment = try Moment(db, on: connection)
-        let changes = state.withLock { state in
-            state.phase = .open
-            return moment.changes(movingThere: &state.cursor, db, isOwn: database.longReads.isOwn)
-        }
-        try database.longReads.began(self, moment.read)
-        return changes
     }
 }
 
@@ -156,14 +159,14 @@ private struct Moment {
     func changes(
         movingThere cursor: inout CommitCursor,
         _ db: Database,
-        isOwn: (OwnerWord) -> Bool
+        owns: (OwnerWord, ControlBlock) -> Bool
     ) -> [Change] {
         guard let earliest, let latest else { return cursor.restart(at: nil) }
         func move(_ cursor: inout CommitCursor, to header: WalIndex.Header) -> [Change] {
             cursor.move(
                 to: header.commitCounter,
                 presentCounter: { WalIndex(db)?.header?.commitCounter },
-                isOwn: isOwn
+                owns: owns
             )
         }
         let certain = move(&cursor, to: earliest)
@@ -203,8 +206,8 @@ extension DatabaseError {
         DatabaseError(
             resultCode: .SQLITE_BUSY,
             message: """
-                \(path): the snapshot cannot advance while a cursor or a statement of an earlier read is still being stepped: \
-                let go of it, and advance again
+                \(path): the snapshot cannot leave its moment while a cursor or a statement of an earlier read is still \
+                being stepped: let go of it, and try again
                 """
         )
     }

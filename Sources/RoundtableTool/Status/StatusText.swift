@@ -15,6 +15,7 @@ struct StatusText {
         ]
         lines += facts.compactMap { name, value in value.map { "  \(name.padded(to: 14)) \($0)" } }
         if !participants.isEmpty { lines += [""] + participants }
+        if !longReads.isEmpty { lines += [""] + longReads }
         if !status.unknowns.isEmpty {
             lines += ["", "  Not known:"] + status.unknowns.map { "  - \($0)" }
         }
@@ -100,6 +101,17 @@ struct StatusText {
         return table.lines
     }
 
+    /// Those who read one moment for long, a line each.
+    private var longReads: [String] {
+        status.participants.compactMap { participant in
+            guard let read = participant.oldestRead else { return nil }
+            let name = "'\(participant.author)' (pid \(participant.pid))"
+            let who = "\(name) has been reading one moment for \(Self.time(read.age))"
+            let held = read.heldFrames.map { $0 == 0 ? "" : ", and holds \(Self.count($0, "WAL frame")) back" } ?? ""
+            return read.isPastLimit ? "  ! \(who)\(held): advance or close its snapshot" : "  \(who)\(held)"
+        }
+    }
+
     private static func role(_ participant: DatabaseStatus.Participant) -> String {
         switch participant.role {
         case .readWrite: "writer"
@@ -137,7 +149,9 @@ struct StatusText {
         switch seconds {
         case ..<0.0995: String(format: "%.1f ms", seconds * 1e3)
         case ..<0.9995: String(format: "%.0f ms", seconds * 1e3)
-        default: String(format: "%.1f s", seconds)
+        case ..<119.5: String(format: "%.1f s", seconds)
+        case ..<7170: String(format: "%.0f min", seconds / 60)
+        default: String(format: "%.1f h", seconds / 3600)
         }
     }
 }
