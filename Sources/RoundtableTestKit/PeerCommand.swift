@@ -13,6 +13,8 @@ package enum PeerCommand: Codable, Sendable {
     case write(rows: Int)
     /// Commits transactions until the time is over or `stop` comes. The reply has a `WriteReport`.
     case writeLoop(WriteLoad)
+    /// Commits transactions of `LedgerSchema`, with random tables and pauses, until the time is over or a command comes.
+    case ledgerLoop(seconds: Double, pause: Double, seed: UInt64)
     /// Ends a `writeLoop`.
     case stop
     /// Begins a transaction, inserts a row, and stays inside until `release`. The reply comes when it is inside.
@@ -25,6 +27,10 @@ package enum PeerCommand: Codable, Sendable {
     case count
     /// The reply's message is why the database is uncoordinated; none when it is coordinated.
     case status
+    /// Runs SQL in one transaction.
+    case execute(sql: String)
+    /// Makes a snapshot, or does something with it. The replies have `moments`.
+    case snapshot(SnapshotCommand)
     /// Interrupts the database after so many ms, from another thread.
     case interrupt(after: Int)
     case close

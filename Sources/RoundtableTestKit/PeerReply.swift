@@ -13,19 +13,22 @@ package struct PeerReply: Codable, Sendable {
     package var code: Int32?
     package var number: Int?
     package var report: WriteReport?
+    package var moments: [PeerMoment]?
 
     package init(
         _ outcome: Outcome = .done,
         message: String? = nil,
         code: Int32? = nil,
         number: Int? = nil,
-        report: WriteReport? = nil
+        report: WriteReport? = nil,
+        moments: [PeerMoment]? = nil
     ) {
         self.outcome = outcome
         self.message = message
         self.code = code
         self.number = number
         self.report = report
+        self.moments = moments
     }
 }
 

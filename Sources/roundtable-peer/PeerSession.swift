@@ -6,9 +6,10 @@ import RoundtableTestKit
 
 /// Runs commands, one after the other, on one database.
 final class PeerSession {
-    private let channel = CommandChannel()
+    let channel = CommandChannel()
     private var database: PeerDatabase?
-    private var author = ""
+    private(set) var author = ""
+    var snapshot: SharedDatabaseSnapshot?
     private var progress: ProgressFile?
     /// The number of the last transaction that was committed.
     private var committed = 0
@@ -47,6 +48,8 @@ final class PeerSession {
             acknowledge()
         case .writeLoop(let load):
             return PeerReply(report: try run(load))
+        case .ledgerLoop(let seconds, let pause, let seed):
+            return try commitToLedger(seconds: seconds, pause: pause, seed: seed)
         case .stop, .release:
             break
         case .holdTransaction:
@@ -57,6 +60,10 @@ final class PeerSession {
             return PeerReply(number: try opened.reader.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM entry") })
         case .status:
             return PeerReply(message: try opened.shared.uncoordinatedReason)
+        case .execute(let sql):
+            try opened.write { try $0.execute(sql: sql) }
+        case .snapshot(let command):
+            return try perform(command)
         case .interrupt(let milliseconds):
             let reader = try opened.reader
             DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(milliseconds)) { reader.interrupt() }
@@ -71,7 +78,7 @@ final class PeerSession {
         return PeerReply()
     }
 
-    private var opened: PeerDatabase {
+    var opened: PeerDatabase {
         get throws {
             guard let database else { throw TestKitError("no database is open") }
             return database
