@@ -27,6 +27,8 @@ final class LongReads: Sendable {
     private let onLongRead: (@Sendable (LongRead) -> Void)?
     private let state = Mutex(State())
     private let isEmpty = Atomic(true)
+    private let awaitsCheckpoint = Atomic(false)
+    private let lastVainStep = Atomic<Nanoseconds>(0)
 
     init(options: SharedDatabase.Options, seat: Seat) {
         var configuration = options.readerConfiguration
@@ -74,6 +76,25 @@ final class LongReads: Sendable {
             throw error
         }
     }
+
+    // MARK: Stepping aside
+
+    var isAwaitingCheckpoint: Bool { awaitsCheckpoint.load(ordering: .acquiring) }
+
+    /// Calls `body`, unless an earlier one has not called `done` yet.
+    func askForCheckpoint(_ body: (_ done: @escaping @Sendable () -> Void) -> Void) {
+        if awaitsCheckpoint.exchange(true, ordering: .acquiringAndReleasing) { return }
+        body { self.awaitsCheckpoint.store(false, ordering: .releasing) }
+    }
+
+    /// Another reader may hold the WAL back: not each advance waits for it in vain.
+    func mayStepAside(at now: Nanoseconds) -> Bool {
+        now &- lastVainStep.load(ordering: .relaxed) >= Self.vainStepInterval
+    }
+
+    func steppedAsideInVain(at now: Nanoseconds) { lastVainStep.store(now, ordering: .relaxed) }
+
+    private static let vainStepInterval: Nanoseconds = 50_000_000
 
     // MARK: Looking
 

@@ -102,6 +102,7 @@ public final class SharedDatabaseSnapshot: Sendable {
         if state.withLock({ $0.phase }) == .closed { throw DatabaseError.closed }
         database.longReads.look(db)
         try leave(db)
+        database.stepAside(db)
         let moment = try Moment(db, on: connection)
         let changes = state.withLock { state in
             state.phase = .open

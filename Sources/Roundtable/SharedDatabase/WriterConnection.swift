@@ -142,6 +142,11 @@ final class WriterConnection: @unchecked Sendable {
         if need == .afterTurn { checkpoint.run(db) }
     }
 
+    /// On `queue`, with the turn: no other participant adds to the WAL meanwhile.
+    func checkpointWithinTurn(_ db: Database) {
+        if !isClosing, !db.isInsideTransaction { checkpoint.run(db) }
+    }
+
     /// Tells the observers of this connection what other participants have changed. On `queue`.
     func notify(_ db: Database, _ tables: Change.Tables) throws {
         if isClosing { return }
