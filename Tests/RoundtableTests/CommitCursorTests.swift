@@ -32,7 +32,7 @@ import Testing
 
         /// - parameter outcome: nil: the participant dies before it says what became of the commit.
         func publish(_ number: Int, _ tables: Set<String>, _ outcome: ChangeRecord.State?, isMade: Bool) {
-            let now = MonotonicClock.now - (outcome == nil ? 2 * RingReader.grace : 0)
+            let now = MonotonicClock.now - (outcome == nil ? 2 * RingReader.longGrace : 0)
             publishers[number].reserve(counter: counter, tables: tables, areUnknown: tables.isEmpty, now: now)
             if isMade {
                 counter &+= 1
@@ -59,9 +59,13 @@ import Testing
         cursor.move(to: target, presentCounter: { database.counter }, owns: { owner, _ in owner == database.owner(0) })
     }
 
+    private func cursor(at counter: UInt32, in database: Database) -> CommitCursor {
+        CommitCursor(at: counter) { [path = database.path] in try? ControlBlock.open(at: path, writable: false) }
+    }
+
     @Test func stopsAtTheGivenCommit() throws {
         let database = try Database(in: folder, participants: 2)
-        var cursor = CommitCursor(controlBlock: database.path, at: 100)
+        var cursor = cursor(at: 100, in: database)
         database.commit(0, ["a"])
         database.commit(1, ["b", "c"])
         database.commit(1, ["d"])
@@ -81,14 +85,14 @@ import Testing
     @Test func beginsBetweenCommits() throws {
         let database = try Database(in: folder, participants: 1)
         for table in ["a", "b", "c", "d"] { database.commit(0, [table]) }
-        var cursor = CommitCursor(controlBlock: database.path, at: 102)
+        var cursor = cursor(at: 102, in: database)
         #expect(move(&cursor, to: 104, in: database).map(\.tables) == [.some(["c"]), .some(["d"])])
     }
 
     /// A publisher that is about to say that it has committed is waited for; one that died is not, for long (rule R5).
     @Test func waitsForPublishers() throws {
         let database = try Database(in: folder, participants: 1)
-        var cursor = CommitCursor(controlBlock: database.path, at: 100)
+        var cursor = cursor(at: 100, in: database)
         database.publish(0, ["a"], nil, isMade: true)
         #expect(move(&cursor, to: 101, in: database).map(\.detail) == [.unrecorded])
         database.commit(0, ["b"])
@@ -97,7 +101,7 @@ import Testing
 
     @Test func aBlockThatIsReplacedIsFollowed() throws {
         let database = try Database(in: folder, participants: 1)
-        var cursor = CommitCursor(controlBlock: database.path, at: 100)
+        var cursor = cursor(at: 100, in: database)
         database.commit(0, ["a"])
         try FileManager.default.removeItem(atPath: database.path)
         #expect(move(&cursor, to: 101, in: database).map(\.detail) == [.unrecorded])
@@ -119,7 +123,7 @@ import Testing
         let seed = UInt64.random(in: 0...UInt64.max) &+ round
         var random = Numbers(state: seed)
         let database = try Database(in: folder, participants: 3)
-        var cursor = CommitCursor(controlBlock: database.path, at: database.counter)
+        var cursor = cursor(at: database.counter, in: database)
         var position = database.counter
         /// Whether the cursor may have lost sight of the ring: it was overrun.
         var mayBeCoarse = false

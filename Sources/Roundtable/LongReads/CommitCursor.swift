@@ -5,24 +5,24 @@ import RoundtableKernel
 /// Unlike a feed, which follows the commit counter as it runs, it stops at a given commit: a read transaction's. Confined
 /// to one queue at a time.
 struct CommitCursor {
-    private let path: String
+    private let openBlock: @Sendable () -> ControlBlock?
     private var block: ControlBlock?
     private var reader: RingReader
     private var translator: ChangeTranslator
     /// The commit counter could not be read where the cursor is.
     private var isLost: Bool
 
-    /// The longest that `move` waits for records that are about to be published.
-    private static let patience = 3 * RingReader.grace
+    /// The longest that `move` waits for records that are about to be published: their owner may wait for a processor.
+    private static let patience: Nanoseconds = 250_000_000
 
     /// - Parameters:
-    ///   - path: of the control block. It is mapped for reading; without it, all commits are unrecorded.
+    ///   - openBlock: the control block that lies beside the database now. Without one, all commits are unrecorded.
     ///   - counter: the commit counter of the place; nil when it cannot be read.
-    init(controlBlock path: String, at counter: UInt32?) {
-        self.path = path
+    init(at counter: UInt32?, openBlock: @escaping @Sendable () -> ControlBlock?) {
+        self.openBlock = openBlock
         isLost = counter == nil
         let counter = counter ?? 0
-        block = try? ControlBlock.open(at: path, writable: false)
+        block = openBlock()
         reader = RingReader(sequence: block.map { Self.end(of: counter, in: $0) } ?? 0, counter: counter)
         translator = ChangeTranslator(block, from: counter)
     }
@@ -43,7 +43,7 @@ struct CommitCursor {
         guard reader.counter != target || hasCommitsAside else { return [] }
         guard let block, block.isIntact, block.isInPlace else {
             // Of the ring that went away nothing is known, and of the one that came, not from when (rule N4).
-            self.block = try? ControlBlock.open(at: path, writable: false)
+            self.block = openBlock()
             translator.read(self.block)
             return restart(at: target)
         }
@@ -58,6 +58,7 @@ struct CommitCursor {
                 counter: { target },
                 last: { Self.end(of: target, in: block, after: sequence, presentCounter: presentCounter) },
                 record: block.record,
+                isRunning: { ProcessTable.isRunning($0.pid) },
                 report: { news.append($0) }
             )
             guard let lookAgain else { break }

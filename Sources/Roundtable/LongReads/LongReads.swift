@@ -22,6 +22,7 @@ final class LongReads: Sendable {
     }
 
     let configuration: Configuration
+    private let path: String
     private let seat: Seat
     private let limit: LongRead.Limit
     private let onLongRead: (@Sendable (LongRead) -> Void)?
@@ -30,7 +31,8 @@ final class LongReads: Sendable {
     private let awaitsCheckpoint = Atomic(false)
     private let lastVainStep = Atomic<Nanoseconds>(0)
 
-    init(options: SharedDatabase.Options, seat: Seat) {
+    init(path: String, options: SharedDatabase.Options, seat: Seat) {
+        self.path = path
         var configuration = options.readerConfiguration
         // A read transaction stays open between accesses.
         configuration.allowsUnsafeTransactions = true
@@ -75,6 +77,12 @@ final class LongReads: Sendable {
             state.withLock { $0.isClosed = false }
             throw error
         }
+    }
+
+    /// The control block that lies beside the database now: one mapping for all snapshots, where there is a seat.
+    var controlBlock: ControlBlock? {
+        if let block = seat.participant?.block, block.isIntact, block.isInPlace { return block }
+        return try? ControlBlock.open(at: ControlBlock.path(forDatabaseAt: path), writable: false)
     }
 
     // MARK: Stepping aside

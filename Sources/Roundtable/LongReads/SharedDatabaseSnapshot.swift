@@ -51,10 +51,9 @@ public final class SharedDatabaseSnapshot: Sendable {
             return try Moment(db, on: connection)
         }
         self.connection = connection
-        let cursor = CommitCursor(
-            controlBlock: ControlBlock.path(forDatabaseAt: database.path),
-            at: moment.earliest?.commitCounter
-        )
+        let cursor = CommitCursor(at: moment.earliest?.commitCounter) { [longReads = database.longReads] in
+            longReads.controlBlock
+        }
         state = Mutex(State(cursor: cursor))
         try database.longReads.began(self, moment.read)
     }

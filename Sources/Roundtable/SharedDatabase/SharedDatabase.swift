@@ -51,7 +51,7 @@ public final class SharedDatabase: Sendable {
         self.writer = writer
         self.seat = seat
         self.givenConfiguration = options.configuration
-        self.longReads = LongReads(options: options, seat: seat)
+        self.longReads = LongReads(path: path, options: options, seat: seat)
         self.forkGeneration = rt_fork_generation()
         let configuration = options.readerConfiguration
         self.readers = ReaderPool(maximumCount: options.maximumReaderCount) {
