@@ -120,7 +120,9 @@ import Testing
 
     /// What is told is what was committed: at least that always, exactly that where all of it was recorded.
     @Test(arguments: 0..<20) func toldIsWhatWasCommitted(round: UInt64) throws {
-        let seed = UInt64.random(in: 0...UInt64.max) &+ round
+        let given = ProcessInfo.processInfo.environment["ROUNDTABLE_SEED"]
+        let seed = given.flatMap { UInt64($0.dropFirst(2), radix: 16) } ?? UInt64.random(in: 0...UInt64.max)
+        print("toldIsWhatWasCommitted(round: \(round)): ROUNDTABLE_SEED=0x\(String(seed, radix: 16))")
         var random = Numbers(state: seed)
         let database = try Database(in: folder, participants: 3)
         var cursor = cursor(at: database.counter, in: database)
@@ -151,7 +153,8 @@ import Testing
                 if recordsSinceMove > Layout.recordCount / 2 { mayBeCoarse = true }
                 let told = move(&cursor, to: target, in: database)
                 let made = database.commits.filter { $0.counter > position && $0.counter <= target }
-                let context = "seed \(seed), step \(step): from \(position) to \(target), told \(told)"
+                let context =
+                    "seed 0x\(String(seed, radix: 16)), step \(step): from \(position) to \(target), told \(told)"
                 if made.isEmpty {
                     // The ring may have told of attached databases, too.
                     if recordsSinceMove > Layout.recordCount / 2 { break }

@@ -1,4 +1,5 @@
 import Foundation
+import Roundtable
 import Testing
 
 @Suite(.enabled(if: Shell.isInstalled, "needs the sqlite3 shell")) struct StatusTests {
@@ -63,6 +64,27 @@ import Testing
         // A read needs the WAL, and sees it.
         let rows = try Tool.run("sql", "--json", "a.db", "SELECT COUNT(*) AS n FROM t", in: folder)
         #expect(rows.output == "{\"n\":2}\n")
+    }
+
+    @Test func `Who holds the WAL back is named`() throws {
+        let folder = try Folder()
+        let url = folder.url.appendingPathComponent("a.db")
+        let db = try SharedDatabase.open(at: url, schema: .unmanaged, as: "widget")
+        let snapshot = try db.makeSnapshot()
+        try db.write { try $0.execute(sql: "CREATE TABLE t(x)") }
+        let status = try Tool.run("status", "a.db", in: folder)
+        let pid = ProcessInfo.processInfo.processIdentifier
+        #expect(status.output.contains("  'widget' (pid \(pid)) has been reading one moment for "))
+        #expect(status.output.contains(" WAL frames back\n"))
+        for _ in 0..<4100 { try db.write { try $0.execute(sql: "INSERT INTO t VALUES (1)") } }
+        #expect(try Tool.run("status", "a.db", in: folder).output.contains("back: advance or close its snapshot\n"))
+        let participants =
+            try Tool.run("status", "--json", "a.db", in: folder).json?["participants"] as? [[String: Any]]
+        let read = participants?.first?["oldest_read"] as? [String: Any]
+        #expect(read?["held_frames"] as? Int ?? 0 > 4000 && read?["is_past_limit"] as? Bool == true)
+        #expect(read?["age_s"] as? Double ?? 0 > 0)
+        try snapshot.close()
+        #expect(try !Tool.run("status", "a.db", in: folder).output.contains("one moment"))
     }
 
     @Test(arguments: [("damaged", "xxxxxxxxxxxx"), ("other_version", "RNDTABLE\u{9}\0\0\0")])
