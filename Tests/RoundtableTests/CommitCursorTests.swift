@@ -33,7 +33,7 @@ import Testing
         /// - parameter outcome: nil: the participant dies before it says what became of the commit.
         func publish(_ number: Int, _ tables: Set<String>, _ outcome: ChangeRecord.State?, isMade: Bool) {
             let now = MonotonicClock.now - (outcome == nil ? 2 * RingReader.longGrace : 0)
-            publishers[number].reserve(counter: counter, tables: tables, areUnknown: tables.isEmpty, now: now)
+            publishers[number].reserve(counter: counter, tables: tables.isEmpty ? nil : Array(tables), now: now)
             if isMade {
                 counter &+= 1
                 let isKnown = outcome == .committed && !tables.isEmpty
@@ -109,7 +109,7 @@ import Testing
         let traits = ParticipantTraits(role: .readWrite, priority: 1)
         var publisher = ChangePublisher(try Participant(in: block, author: "new", traits: traits))
         func commit(_ table: String, _ counter: UInt32) {
-            publisher.reserve(counter: counter - 1, tables: [table], areUnknown: false, now: MonotonicClock.now)
+            publisher.reserve(counter: counter - 1, tables: [table], now: MonotonicClock.now)
             publisher.settle(.committed)
         }
         commit("b", 102)

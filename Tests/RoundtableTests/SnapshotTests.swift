@@ -294,10 +294,13 @@ import Testing
     @Test func statusAfterTheWALBeganAnew() throws {
         let (db, other) = (try open("app"), try open("other"))
         for _ in 0..<10 { try add("A", to: other) }
-        try other.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
+        try other.writeWithoutTransaction { _ = try $0.checkpoint(.passive) }
+        let before = try #require(SharedDatabase.status(ofDatabaseAt: url).wal)
+        #expect(before.committedFrames >= 10 && before.backfilledFrames == before.committedFrames)
         let snapshot = try db.makeSnapshot()
         for _ in 0..<3 { try add("A", to: other) }
         let frames = try #require(SharedDatabase.status(ofDatabaseAt: url).wal).committedFrames
+        #expect((1..<10).contains(frames), "the WAL did not begin anew")
         #expect(try participant("app").oldestRead?.heldFrames == frames)
         // SQLite says the same.
         let result = try other.writeWithoutTransaction { try $0.checkpoint(.passive) }
