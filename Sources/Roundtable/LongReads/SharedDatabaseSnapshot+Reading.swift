@@ -105,22 +105,8 @@ extension SharedDatabaseSnapshot: DatabaseReader {
         let added = try? unsafeReentrantRead { _ in
             connection.queue._add(observation: observation, scheduling: scheduler, onChange: onChange)
         }
-        // GRDB crashes where it fetches at once on a closed connection; later, it tells the error.
-        return added
-            ?? Self.closedQueue._add(observation: observation, scheduling: Later(base: scheduler), onChange: onChange)
+        return added ?? observation.failing(scheduler, onChange)
     }
-
-    private static let closedQueue: DatabaseQueue = {
-        var configuration = Configuration()
-        configuration.readonly = true
-        do {
-            let queue = try DatabaseQueue(configuration: configuration)
-            try queue.close()
-            return queue
-        } catch {
-            preconditionFailure("a database in memory can be opened and closed: \(error)")
-        }
-    }()
 }
 
 extension SharedDatabaseSnapshot {
@@ -158,12 +144,6 @@ extension SharedDatabaseSnapshot {
 private struct AtOnce: ValueObservationScheduler {
     func immediateInitialValue() -> Bool { true }
     func schedule(_ action: @escaping @Sendable () -> Void) { action() }
-}
-
-private struct Later<Base: ValueObservationScheduler>: ValueObservationScheduler {
-    let base: Base
-    func immediateInitialValue() -> Bool { false }
-    func schedule(_ action: @escaping @Sendable () -> Void) { base.schedule(action) }
 }
 
 private final class CancellationFlag: Sendable {

@@ -1,6 +1,5 @@
 import Dispatch
 import GRDB
-import GRDBSQLite
 import Synchronization
 
 extension SharedDatabase {
@@ -73,20 +72,9 @@ extension SharedDatabase {
             }
         } catch {
             // Only a fetch that fails can tell an observation of an error.
-            cancellable = add(to: .refusing)
+            cancellable = observation.failing(scheduler, onChange)
         }
         return AnyDatabaseCancellable { [self] in withExtendedLifetime(self) { cancellable.cancel() } }
-    }
-}
-
-extension DatabaseQueue {
-    /// A database where every statement fails, with `SQLITE_AUTH`: for accesses to one that is closed, or cannot be opened.
-    fileprivate static var refusing: DatabaseQueue {
-        guard let queue = try? DatabaseQueue() else { preconditionFailure("no memory for an empty database") }
-        queue.inDatabase { db in
-            _ = sqlite3_set_authorizer(db.sqliteConnection, { _, _, _, _, _, _ in SQLITE_DENY }, nil)
-        }
-        return queue
     }
 }
 

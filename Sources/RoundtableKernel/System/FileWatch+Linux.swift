@@ -28,11 +28,11 @@
         @discardableResult
         package func arm() throws -> Bool {
             let hadEvent = drain()
-            let oneWrite = UInt32(IN_MODIFY) | UInt32(IN_MOVE_SELF) | UInt32(IN_DELETE_SELF) | IN_ONESHOT
+            let oneWrite = UInt32(IN_MODIFY) | UInt32(IN_MOVE_SELF) | UInt32(IN_DELETE_SELF) | inOneShot
             do {
                 try System.perform(.inotify, path) { inotify_add_watch(descriptor, path, oneWrite) }
             } catch let error as SystemError where error.errno == ENOENT {
-                let oneArrival = UInt32(IN_CREATE) | UInt32(IN_MOVED_TO) | IN_ONESHOT
+                let oneArrival = UInt32(IN_CREATE) | UInt32(IN_MOVED_TO) | inOneShot
                 try System.perform(.inotify, folder) { inotify_add_watch(descriptor, folder, oneArrival) }
             }
             return hadEvent
@@ -65,5 +65,5 @@
     }
 
     /// A macro of its own form, which Swift does not import.
-    private let IN_ONESHOT: UInt32 = 0x8000_0000
+    private let inOneShot: UInt32 = 0x8000_0000
 #endif
