@@ -5,34 +5,48 @@ import Synchronization
 /// Confined to one thread or queue at a time.
 package struct TableDictionary {
     private let block: ControlBlock
-    private var numbers: [String: Int] = [:]
-    private var names: [Int: String] = [:]
+    private var numbers: [String: Known] = [:]
+    private var names: [Int: Known] = [:]
+
+    /// An entry as it was read or added, with its hash, by which it is seen that it is another now: entries are never changed, but
+    /// the block may be overwritten (rule G2).
+    private struct Known {
+        let number: Int
+        let name: String
+        let hash: UInt64
+    }
 
     package init(_ block: ControlBlock) { self.block = block }
 
     /// The name with a number; nil when the entry is empty or damaged.
     package mutating func name(_ number: Int) -> String? {
         guard number >= 0, number < Layout.tableCount else { return nil }
-        if let name = names[number] { return name }
-        guard let name = read(number) else { return nil }
-        names[number] = name
-        return name
+        if let known = names[number], isPresent(known) { return known.name }
+        guard let known = read(number) else { return nil }
+        names[number] = known
+        return known.name
     }
 
     /// The number of a name, which is added if it is new; nil when there is no place for it.
     ///
     /// Only while SQLite's write lock is held (rule R6).
     package mutating func number(adding name: String) -> Int? {
-        if let number = numbers[name] { return number }
+        if let known = numbers[name], isPresent(known) { return known.number }
         let used = Int(clamping: usedWord.pointee.load(ordering: .acquiring))
-        for number in 0..<min(used, Layout.tableCount) where read(number) == name {
-            numbers[name] = number
+        for number in 0..<Layout.tableCount {
+            if let known = read(number) {
+                guard known.name == name else { continue }
+                numbers[name] = known
+                return number
+            }
+            // A whole entry is left alone, whatever the number of entries says.
+            guard number >= used else { continue }
+            guard write(name, number) else { return nil }
+            usedWord.pointee.store(UInt64(number + 1), ordering: .releasing)
+            numbers[name] = read(number)
             return number
         }
-        guard used < Layout.tableCount, write(name, used) else { return nil }
-        usedWord.pointee.store(UInt64(used + 1), ordering: .releasing)
-        numbers[name] = used
-        return used
+        return nil
     }
 
     // MARK: Entries
@@ -45,7 +59,11 @@ package struct TableDictionary {
 
     private static let nameSize = Layout.tableSize - 8
 
-    private func read(_ number: Int) -> String? {
+    private func isPresent(_ known: Known) -> Bool {
+        entryWord(known.number, 0).pointee.load(ordering: .acquiring) == known.hash
+    }
+
+    private func read(_ number: Int) -> Known? {
         let hash = entryWord(number, 0).pointee.load(ordering: .acquiring)
         guard hash != 0 else { return nil }
         var bytes: [UInt8] = []
@@ -55,7 +73,8 @@ package struct TableDictionary {
             }
         }
         let name = bytes.prefix { $0 != 0 }
-        return Layout.checksum(name) == hash ? String(decoding: name, as: UTF8.self) : nil
+        guard Layout.checksum(name) == hash else { return nil }
+        return Known(number: number, name: String(decoding: name, as: UTF8.self), hash: hash)
     }
 
     private func write(_ name: String, _ number: Int) -> Bool {
