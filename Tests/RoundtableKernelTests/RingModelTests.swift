@@ -20,7 +20,8 @@ import Testing
     /// or after it; and of none before it is made. Whatever the writers do at once, without turns.
     @Test func nothingIsMissedWithoutTurns() throws {
         try walk(from: RingModel([.participant, .participant, .participant], rounds: 1, looks: Self.looks, places: 8))
-        try walk(from: RingModel([.participant, .participant], rounds: 2, looks: 2, places: 8))
+        try walk(from: RingModel([.participant, .participant], rounds: 2, looks: Self.looks, places: 8))
+        try walk(from: RingModel([.participant, .participant], rounds: 1, looks: 3, places: 8))
     }
 
     /// The same beside those who do not know the ring.
@@ -30,30 +31,29 @@ import Testing
     }
 
     /// The same when writers die at any step, and transactions are rolled back after their record was reserved (R4).
-    @Test func nothingIsMissedWhenWritersDie() throws {
+    @Test(arguments: [
+        ([RingModel.Kind.participant, .participant], 2, 1), ([.participant, .participant], 1, 2),
+        ([.participant, .participant, .stranger], 1, 1),
+    ])
+    func nothingIsMissedWhenWritersDie(kinds: [RingModel.Kind], rounds: Int, looks: Int) throws {
         let budget = RingModel.Budget(deaths: 1, rollbacks: 1)
-        try walk(from: RingModel([.participant, .participant], rounds: 2, looks: 2, places: 8, budget: budget))
-        try walk(
-            from: RingModel(
-                [.participant, .participant, .stranger],
-                rounds: 1,
-                looks: Self.looks,
-                places: 8,
-                budget: budget
-            )
-        )
+        let looks = max(looks, Self.looks)
+        try walk(from: RingModel(kinds, rounds: rounds, looks: looks, places: 8, budget: budget))
     }
 
     /// The same when the wal-index is rebuilt, which sets the counter back (R5).
     @Test func nothingIsMissedWhenTheCounterIsSetBack() throws {
         let budget = RingModel.Budget(deaths: 1, recoveries: 1)
-        try walk(from: RingModel([.participant, .stranger], rounds: 2, looks: 2, places: 8, budget: budget))
+        try walk(from: RingModel([.participant, .stranger], rounds: 1, looks: 2, places: 8, budget: budget))
+        try walk(from: RingModel([.participant, .stranger], rounds: 2, looks: Self.looks, places: 8, budget: budget))
     }
 
     /// The same when the ring comes around (R5).
     @Test func nothingIsMissedWhenTheRingComesAround() throws {
         let budget = RingModel.Budget(deaths: 1)
-        try walk(from: RingModel([.participant, .participant], rounds: 2, looks: 2, places: 2, budget: budget))
+        try walk(
+            from: RingModel([.participant, .participant], rounds: 2, looks: Self.looks, places: 2, budget: budget)
+        )
         try walk(from: RingModel([.participant, .participant], rounds: 2, looks: 2, places: 2, hasTurns: true))
     }
 

@@ -28,7 +28,7 @@ import Testing
         let participant = try participant("a")
         var publisher = ChangePublisher(participant)
         let news = block.newsWord
-        publisher.reserve(counter: 7, tables: ["x", "y"], areUnknown: false, now: 42)
+        publisher.reserve(counter: 7, tables: ["x", "y"], now: 42)
         var record = try #require(block.record(1))
         #expect(block.lastSequence == 1 && block.newsWord == news && publisher.hasReserved)
         #expect(record.state == .reserved && record.counter == 8 && record.time == 42)
@@ -57,14 +57,14 @@ import Testing
     ) throws {
         var first = ChangePublisher(try participant("first"))
         var second = ChangePublisher(try participant("second"))
-        first.reserve(counter: 7, tables: ["x"], areUnknown: false, now: 1)
-        second.reserve(counter: counter, tables: ["x"], areUnknown: false, now: 2)
+        first.reserve(counter: 7, tables: ["x"], now: 1)
+        second.reserve(counter: counter, tables: ["x"], now: 2)
         #expect(block.record(1)?.state == settled)
         first.settle(late)
         #expect(block.record(1)?.state == atLast)
         second.settle(.committed)
         // What is settled stays so.
-        second.reserve(counter: counter &+ 1, tables: ["x"], areUnknown: false, now: 3)
+        second.reserve(counter: counter &+ 1, tables: ["x"], now: 3)
         #expect(block.record(1)?.state == atLast && block.record(2)?.state == .committed)
     }
 
@@ -72,9 +72,9 @@ import Testing
     @Test func aPublisherThatIsLaterThanTheRing() throws {
         var frozen = ChangePublisher(try participant("frozen"))
         var other = ChangePublisher(try participant("other"))
-        frozen.reserve(counter: 0, tables: ["x"], areUnknown: false, now: 1)
+        frozen.reserve(counter: 0, tables: ["x"], now: 1)
         for index in 0..<UInt32(Layout.recordCount) {
-            other.reserve(counter: 1 + index, tables: ["x"], areUnknown: false, now: 1)
+            other.reserve(counter: 1 + index, tables: ["x"], now: 1)
             if index + 1 < Layout.recordCount { other.settle(.committed) }
         }
         frozen.settle(.committed)
@@ -85,10 +85,10 @@ import Testing
     /// Killed between filling a record and telling the ring of it: it is filled anew.
     @Test func aRecordThatTheRingDoesNotTellOf() throws {
         var dead = ChangePublisher(try participant("dead"))
-        dead.reserve(counter: 7, tables: ["x"], areUnknown: false, now: 1)
+        dead.reserve(counter: 7, tables: ["x"], now: 1)
         block.lastRecord.pointee.store(0, ordering: .relaxed)
         var other = ChangePublisher(try participant("other"))
-        other.reserve(counter: 7, tables: ["y"], areUnknown: false, now: 2)
+        other.reserve(counter: 7, tables: ["y"], now: 2)
         #expect(block.lastSequence == 1)
         #expect(block.record(1)?.author == "other")
     }
@@ -99,15 +99,15 @@ import Testing
     @Test func theDictionaryOverflows() throws {
         var publisher = ChangePublisher(try participant("a"))
         let many = (0..<Layout.tableCount - 1).map { "table \($0)" }
-        publisher.reserve(counter: 1, tables: many, areUnknown: false, now: 1)
+        publisher.reserve(counter: 1, tables: many, now: 1)
         #expect(names(try #require(block.record(1))) == Set(many))
         publisher.settle(.committed)
-        publisher.reserve(counter: 2, tables: ["last", "one too many"], areUnknown: false, now: 1)
+        publisher.reserve(counter: 2, tables: ["last", "one too many"], now: 1)
         let record = try #require(block.record(2))
         #expect(record.tables.isUnknown && names(record) == ["last"])
         publisher.settle(.committed)
         // Those that are known stay known.
-        publisher.reserve(counter: 3, tables: ["table 3"], areUnknown: false, now: 1)
+        publisher.reserve(counter: 3, tables: ["table 3"], now: 1)
         #expect(try #require(block.record(3)).tables.isUnknown == false)
     }
 
@@ -118,7 +118,7 @@ import Testing
     ])
     func namesThatDoNotFit(name: String, fits: Bool) throws {
         var publisher = ChangePublisher(try participant("a"))
-        publisher.reserve(counter: 1, tables: [name], areUnknown: false, now: 1)
+        publisher.reserve(counter: 1, tables: [name], now: 1)
         let record = try #require(block.record(1))
         #expect(record.tables.isUnknown == !fits)
         #expect(names(record) == (fits ? [name] : []))
@@ -162,6 +162,19 @@ import Testing
         #expect(early.number(adding: "x") == 1)
     }
 
+    /// The same for a publisher, which writes the same tables again and again.
+    @Test func theDictionaryIsEmptiedUnderAPublisher() throws {
+        var publisher = ChangePublisher(try participant("a"))
+        for counter in 1...2 as ClosedRange<UInt32> {
+            publisher.reserve(counter: counter, tables: ["x"], now: 1)
+            publisher.settle(.committed)
+            #expect(names(try #require(block.record(UInt64(counter)))) == ["x"])
+            for offset in stride(from: 0, to: Layout.tableSize, by: 8) {
+                block.word(at: Layout.tables + offset).pointee.store(0, ordering: .relaxed)
+            }
+        }
+    }
+
     // MARK: Garbage
 
     /// Rule G2: whatever is in the ring, nothing traps, no look is without end, and what is read is within bounds.
@@ -185,7 +198,6 @@ import Testing
             publisher.reserve(
                 counter: counter,
                 tables: ["x", "\(UInt8.random(in: 0...255, using: &random))"],
-                areUnknown: false,
                 now: MonotonicClock.now
             )
             counter &+= 1
@@ -220,13 +232,15 @@ import Testing
     /// A record of random words whose checksum is right.
     private func forgeRecord(_ random: inout some RandomNumberGenerator) throws {
         let sequence = block.lastSequence &+ 1
+        var checksum = RecordChecksum(sequence)
         for field in stride(from: Layout.Record.counter, to: Layout.Record.checksum, by: 8) {
-            block.recordWord(sequence, field).pointee.store(Self.nastyWord(&random), ordering: .relaxed)
+            let word = Self.nastyWord(&random)
+            block.recordWord(sequence, field).pointee.store(word, ordering: .relaxed)
+            checksum.add(word)
         }
         block.recordWord(sequence, Layout.Record.state).pointee
             .store(.random(in: 0...6, using: &random), ordering: .relaxed)
-        let checksum = block.recordChecksum(sequence)
-        block.recordWord(sequence, Layout.Record.checksum).pointee.store(checksum, ordering: .relaxed)
+        block.recordWord(sequence, Layout.Record.checksum).pointee.store(checksum.value, ordering: .relaxed)
         block.recordWord(sequence, Layout.Record.sequence).pointee.store(sequence, ordering: .relaxed)
         block.lastRecord.pointee.store(sequence, ordering: .relaxed)
     }
