@@ -44,7 +44,7 @@ let package = Package(
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]
         ),
-        .testTarget(name: "RoundtableKernelTests", dependencies: ["RoundtableKernel"]),
+        .testTarget(name: "RoundtableKernelTests", dependencies: ["RoundtableKernel", "RoundtableTestKit"]),
         .testTarget(name: "RoundtableTests", dependencies: ["Roundtable"]),
         .testTarget(name: "RoundtableToolTests", dependencies: ["RoundtableTool", "Roundtable"]),
         .testTarget(

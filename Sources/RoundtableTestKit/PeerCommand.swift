@@ -38,6 +38,34 @@ package enum PeerCommand: Codable, Sendable {
     case useAfterFork
     /// Makes system calls of the kernel fail; replaces earlier faults.
     case inject([Fault])
+    /// Observes the database until the peer ends, and logs what it is told. The reply comes when it has begun.
+    case observe(Observing)
+    /// Commits one row, and dies within (`kill -9`): there is no reply.
+    case die(DyingMoment)
+}
+
+/// What an observing peer does with what it is told. Its logs are an `ObservationLog`.
+package struct Observing: Codable, Sendable {
+    /// The path of the log.
+    package var log: String
+    /// Through `changes(in:)`, and not through `observeChanges(in:)`.
+    package var asSequence = false
+    /// How long it takes over each change.
+    package var pauseMilliseconds: Double = 0
+
+    package init(log: String, asSequence: Bool = false, pause: Double = 0) {
+        self.log = log
+        self.asSequence = asSequence
+        pauseMilliseconds = pause
+    }
+}
+
+/// Moments of a commit at which a peer can be made to die.
+package enum DyingMoment: String, Codable, Sendable, CaseIterable {
+    /// The record is reserved, SQLite has not committed (rule R4: void).
+    case beforeCommitting
+    /// SQLite has committed, the record is not settled.
+    case beforePublishing
 }
 
 /// How a peer opens a database.
@@ -82,11 +110,14 @@ package struct WriteLoad: Codable, Sendable {
     /// How long each transaction takes at least.
     package var transactionMilliseconds: Double
     package var rows: Int
+    /// The most transactions; nil: as many as fit into the time.
+    package var commits: Int?
 
-    package init(seconds: Double, think: Double = 0, transaction: Double = 0, rows: Int = 1) {
+    package init(seconds: Double, think: Double = 0, transaction: Double = 0, rows: Int = 1, commits: Int? = nil) {
         self.seconds = seconds
         thinkMilliseconds = think
         transactionMilliseconds = transaction
         self.rows = rows
+        self.commits = commits
     }
 }

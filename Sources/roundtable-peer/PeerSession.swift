@@ -13,6 +13,7 @@ final class PeerSession {
     private var progress: ProgressFile?
     /// The number of the last transaction that was committed.
     private var committed = 0
+    private var observers: [PeerObserver] = []
 
     func run() -> Never {
         while true {
@@ -74,6 +75,13 @@ final class PeerSession {
             return PeerReply(message: try errorOfForkedChild(try opened.shared))
         case .inject(let faults):
             System.inject(faults)
+        case .observe(let observing):
+            observers.append(try PeerObserver(observing, of: try opened.shared))
+        case .die(let moment):
+            try opened.write { db in
+                try insert(db, rows: 1)
+                arrangeDeath(at: moment, in: db)
+            }
         }
         return PeerReply()
     }
@@ -134,7 +142,7 @@ final class PeerSession {
     private func run(_ load: WriteLoad) throws -> WriteReport {
         let database = try opened
         var recorder = WriteRecorder()
-        while recorder.elapsed < load.seconds, !channel.hasInput {
+        while recorder.elapsed < load.seconds, recorder.commits < load.commits ?? .max, !channel.hasInput {
             let begun = MonotonicClock.now
             var entered = begun
             do {

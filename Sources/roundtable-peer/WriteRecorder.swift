@@ -11,6 +11,8 @@ struct WriteRecorder {
     private var errors: [String] = []
     private var errorCount = 0
 
+    var commits: Int { latencies.count }
+
     var elapsed: Double { Double(MonotonicClock.now - began) / 1e9 }
 
     mutating func commit(waited: Nanoseconds, took: Nanoseconds) {

@@ -91,7 +91,7 @@ extension ProcessTests {
             if unlink(path) == -1, rmdir(path) == -1 { throw TestKitError("cannot remove \(path): errno \(errno)") }
         }
 
-        private func inflict(_ damage: Damage, on path: String, using random: inout SeededGenerator) throws {
+        func inflict(_ damage: Damage, on path: String, using random: inout SeededGenerator) throws {
             switch damage {
             case .deleted:
                 // It may be gone since the last time: not everybody has to have come back.

@@ -5,7 +5,7 @@ package struct ChangePublisher {
     package let participant: Participant
     private var dictionary: TableDictionary
     private var reserved: UInt64?
-    private var lastTables: (names: [String], set: TableSet) = ([], .unknown)
+    private var lastTables: (names: [String], entries: [TableDictionary.Entry], set: TableSet) = ([], [], .unknown)
 
     package init(_ participant: Participant) {
         self.participant = participant
@@ -42,12 +42,11 @@ package struct ChangePublisher {
     /// Transactions often write the same tables as the one before.
     private mutating func tableSet(_ tables: [String]?) -> TableSet {
         guard let tables else { return .unknown }
-        if tables == lastTables.names { return lastTables.set }
-        var set = TableSet()
-        for table in tables {
-            if let number = dictionary.number(adding: table) { set.insert(number) } else { set.isUnknown = true }
-        }
-        lastTables = (tables, set)
+        if tables == lastTables.names, lastTables.entries.allSatisfy(dictionary.isPresent) { return lastTables.set }
+        let entries = tables.compactMap { dictionary.entry(adding: $0) }
+        var set = TableSet(isUnknown: entries.count < tables.count)
+        for entry in entries { set.insert(entry.number) }
+        lastTables = (tables, entries, set)
         return set
     }
 

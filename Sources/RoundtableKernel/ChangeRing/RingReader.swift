@@ -55,6 +55,7 @@ package struct RingReader: Equatable, Sendable {
         report: (News) -> Void
     ) -> Nanoseconds? {
         // In this order: rule R3.
+        let start = counter
         let reached = readCounter()
         let last = readLast()
         // Backwards: the ring is damaged, or another.
@@ -68,22 +69,23 @@ package struct RingReader: Equatable, Sendable {
                 return nil
             }
             if record.state == .reserved {
-                guard let lookAgain = meetReserved(record, reached: reached, now: now, isRunning, report) else {
-                    continue
+                // Anew: it may have been set back since the look began.
+                let isReached =
+                    Self.distance(from: record.counter, to: reached) >= 0
+                    && Self.distance(from: record.counter, to: readCounter()) >= 0
+                guard isReached else {
+                    accountForCounter(reached, since: start, readCounter, report)
+                    return nil
                 }
-                return lookAgain == .max ? nil : lookAgain
+                if let lookAgain = timeToPublish(record, now: now, isRunning) { return lookAgain }
+                sequence = record.sequence
+                report(.anything(.unpublished))
+                counter = record.counter
+                continue
             }
             meet(record, report)
         }
-        if reached != counter {
-            // Commits that were made since the counter was read may be accounted for already.
-            let present = readCounter()
-            if present != counter {
-                let isAhead = Self.distance(from: counter, to: reached) > 0
-                report(.anything(isAhead ? .unrecorded : .reset))
-                counter = isAhead ? reached : present
-            }
-        }
+        accountForCounter(reached, since: start, readCounter, report)
         return nil
     }
 
@@ -103,36 +105,47 @@ package struct RingReader: Equatable, Sendable {
             counter = record.counter
             report(.anything(.unpublished))
         case .reserved:
-            preconditionFailure("a reserved record is met by meetReserved")
+            preconditionFailure("a reserved record is for `read` to judge")
         }
     }
 
-    /// - returns: nil: it is accounted for; else when to look again, `.max` for when woken.
-    private mutating func meetReserved(
-        _ record: ChangeRecord,
-        reached: UInt32,
-        now: Nanoseconds,
-        _ isRunning: (OwnerWord) -> Bool,
+    /// Accounts for what the counter shows and no record tells of.
+    ///
+    /// - Parameters:
+    ///   - reached: the counter, read before the records were.
+    ///   - start: the position's counter at that time.
+    private mutating func accountForCounter(
+        _ reached: UInt32,
+        since start: UInt32,
+        _ readCounter: () -> UInt32,
         _ report: (News) -> Void
-    ) -> Nanoseconds? {
-        guard Self.distance(from: record.counter, to: reached) >= 0 else {
-            if reached != counter {
-                let isAhead = Self.distance(from: counter, to: reached) > 0
-                report(.anything(isAhead ? .unrecorded : .reset))
+    ) {
+        if Self.distance(from: start, to: reached) >= 0 {
+            // Commits that were made since the counter was read may be accounted for already.
+            if Self.distance(from: counter, to: reached) > 0 {
+                report(.anything(.unrecorded))
                 counter = reached
             }
-            return .max
+            return
         }
-        // A time in the future is garbage (rule G2).
-        if record.time <= now {
-            let age = now - record.time
-            if age < Self.grace { return record.time + Self.grace }
-            if age < Self.longGrace, isRunning(record.owner) { return now + Self.grace }
+        let present = readCounter()
+        if present != counter {
+            report(.anything(.reset))
+            counter = present
         }
-        sequence = record.sequence
-        report(.anything(.unpublished))
-        counter = record.counter
-        return nil
+    }
+
+    /// Until when to wait for a word about a commit that was made; nil: no longer.
+    private func timeToPublish(
+        _ record: ChangeRecord,
+        now: Nanoseconds,
+        _ isRunning: (OwnerWord) -> Bool
+    ) -> Nanoseconds? {
+        // Reserved since the look began, perhaps. A time further in the future is garbage (rule G2).
+        guard record.time <= now.addingSaturating(Self.longGrace) else { return nil }
+        let age = now.subtractingSaturating(record.time)
+        if age < Self.grace { return record.time.addingSaturating(Self.grace) }
+        return age < Self.longGrace && isRunning(record.owner) ? now + Self.grace : nil
     }
 
     private mutating func skip(to last: UInt64, _ reached: UInt32, _ reason: Reason, _ report: (News) -> Void) {

@@ -5,34 +5,51 @@ import Synchronization
 /// Confined to one thread or queue at a time.
 package struct TableDictionary {
     private let block: ControlBlock
-    private var numbers: [String: Int] = [:]
-    private var names: [Int: String] = [:]
+    private var entries: [String: Entry] = [:]
+    private var names: [Int: Entry] = [:]
+
+    /// An entry as it was read or added, with its hash, by which it is seen that it is another now: entries are never changed, but
+    /// the block may be overwritten (rule G2).
+    struct Entry {
+        let number: Int
+        fileprivate let name: String
+        fileprivate let hash: UInt64
+    }
 
     package init(_ block: ControlBlock) { self.block = block }
 
     /// The name with a number; nil when the entry is empty or damaged.
     package mutating func name(_ number: Int) -> String? {
         guard number >= 0, number < Layout.tableCount else { return nil }
-        if let name = names[number] { return name }
-        guard let name = read(number) else { return nil }
-        names[number] = name
-        return name
+        if let entry = names[number], isPresent(entry) { return entry.name }
+        guard let entry = read(number) else { return nil }
+        names[number] = entry
+        return entry.name
     }
 
     /// The number of a name, which is added if it is new; nil when there is no place for it.
     ///
     /// Only while SQLite's write lock is held (rule R6).
-    package mutating func number(adding name: String) -> Int? {
-        if let number = numbers[name] { return number }
+    package mutating func number(adding name: String) -> Int? { entry(adding: name)?.number }
+
+    /// The same, as an entry that can be asked for again.
+    mutating func entry(adding name: String) -> Entry? {
+        if let entry = entries[name], isPresent(entry) { return entry }
         let used = Int(clamping: usedWord.pointee.load(ordering: .acquiring))
-        for number in 0..<min(used, Layout.tableCount) where read(number) == name {
-            numbers[name] = number
-            return number
+        for number in 0..<Layout.tableCount {
+            if let entry = read(number) {
+                guard entry.name == name else { continue }
+                entries[name] = entry
+                return entry
+            }
+            // A whole entry is left alone, whatever the number of entries says.
+            guard number >= used else { continue }
+            guard write(name, number) else { return nil }
+            usedWord.pointee.store(UInt64(number + 1), ordering: .releasing)
+            entries[name] = read(number)
+            return entries[name]
         }
-        guard used < Layout.tableCount, write(name, used) else { return nil }
-        usedWord.pointee.store(UInt64(used + 1), ordering: .releasing)
-        numbers[name] = used
-        return used
+        return nil
     }
 
     // MARK: Entries
@@ -45,7 +62,12 @@ package struct TableDictionary {
 
     private static let nameSize = Layout.tableSize - 8
 
-    private func read(_ number: Int) -> String? {
+    /// Whether the entry is still what it was when it was read.
+    func isPresent(_ entry: Entry) -> Bool {
+        entryWord(entry.number, 0).pointee.load(ordering: .acquiring) == entry.hash
+    }
+
+    private func read(_ number: Int) -> Entry? {
         let hash = entryWord(number, 0).pointee.load(ordering: .acquiring)
         guard hash != 0 else { return nil }
         var bytes: [UInt8] = []
@@ -55,7 +77,8 @@ package struct TableDictionary {
             }
         }
         let name = bytes.prefix { $0 != 0 }
-        return Layout.checksum(name) == hash ? String(decoding: name, as: UTF8.self) : nil
+        guard Layout.checksum(name) == hash else { return nil }
+        return Entry(number: number, name: String(decoding: name, as: UTF8.self), hash: hash)
     }
 
     private func write(_ name: String, _ number: Int) -> Bool {

@@ -1,0 +1,233 @@
+import Testing
+
+@testable import RoundtableKernel
+
+/// What a reader makes of each kind of record: a test for each row of the table in rule R5.
+@Suite struct RingReaderTests {
+    /// A ring that stands still, and a reader at sequence 10, counter 100.
+    private struct Ring {
+        var counter: UInt32 = 100
+        var last: UInt64 = 10
+        var records: [UInt64: ChangeRecord] = [:]
+        var now: Nanoseconds = 5_000_000_000
+        var isOwnerRunning = false
+        var reader = RingReader(sequence: 10, counter: 100)
+
+        mutating func add(_ state: ChangeRecord.State, counter: UInt32, age: Nanoseconds = 0) {
+            last += 1
+            records[last] = Self.record(last, state, counter: counter, time: now - age)
+        }
+
+        mutating func settle(_ sequence: UInt64, _ state: ChangeRecord.State) { records[sequence]?.state = state }
+
+        static func record(
+            _ sequence: UInt64,
+            _ state: ChangeRecord.State,
+            counter: UInt32,
+            time: Nanoseconds
+        ) -> ChangeRecord {
+            ChangeRecord(
+                sequence: sequence,
+                state: state,
+                counter: counter,
+                owner: OwnerWord(pid: 1, incarnation: 1),
+                time: time,
+                tables: .unknown,
+                author: "a"
+            )
+        }
+
+        /// `c11` is the change of record 11; anything else is the reason why anything may have changed.
+        mutating func look() -> [String] { lookAgain().news }
+
+        mutating func lookAgain() -> (news: [String], time: Nanoseconds?) {
+            var news: [String] = []
+            let time = reader.read(
+                now: now,
+                counter: { counter },
+                last: { last },
+                record: { records[$0] },
+                isRunning: { _ in isOwnerRunning },
+                report: { item in
+                    switch item {
+                    case .change(let record): news.append("c\(record.sequence)")
+                    case .anything(let reason): news.append(reason.rawValue)
+                    }
+                }
+            )
+            return (news, time)
+        }
+    }
+
+    @Test func nothing() {
+        var ring = Ring()
+        #expect(ring.look() == [])
+    }
+
+    @Test func committedOneMore() {
+        var ring = Ring()
+        ring.add(.committed, counter: 101)
+        ring.add(.committed, counter: 102)
+        ring.counter = 102
+        #expect(ring.look() == ["c11", "c12"])
+        #expect(ring.reader == RingReader(sequence: 12, counter: 102))
+        #expect(ring.look() == [])
+    }
+
+    @Test(arguments: [(105 as UInt32, "unrecorded"), (1, "reset"), (100, "reset")])
+    func committedWithAnotherCounter(counter: UInt32, reason: String) {
+        var ring = Ring()
+        ring.add(.committed, counter: counter)
+        ring.counter = counter
+        #expect(ring.look() == [reason, "c11"])
+        #expect(ring.look() == [])
+    }
+
+    @Test func aside() {
+        var ring = Ring()
+        ring.add(.aside, counter: 101)
+        #expect(ring.look() == ["c11"])
+        #expect(ring.reader == RingReader(sequence: 11, counter: 100))
+        ring.add(.committed, counter: 101)
+        ring.counter = 101
+        #expect(ring.look() == ["c12"])
+    }
+
+    @Test func void() {
+        var ring = Ring()
+        ring.add(.void, counter: 101)
+        #expect(ring.look() == [])
+        #expect(ring.reader == RingReader(sequence: 11, counter: 100))
+    }
+
+    @Test func unsure() {
+        var ring = Ring()
+        ring.add(.unsure, counter: 101)
+        ring.add(.committed, counter: 102)
+        ring.counter = 102
+        #expect(ring.look() == ["unpublished", "c12"])
+    }
+
+    @Test func reservedAndNotReached() {
+        var ring = Ring()
+        ring.add(.reserved, counter: 101, age: 3_600_000_000_000 / 1000)
+        #expect(ring.lookAgain() == ([], nil))
+        // A stranger's commit, while the owner is about to commit.
+        ring.settle(11, .void)
+        ring.add(.reserved, counter: 102)
+        ring.counter = 101
+        #expect(ring.lookAgain() == (["unrecorded"], nil))
+        #expect(ring.look() == [])
+        ring.counter = 102
+        ring.settle(12, .committed)
+        #expect(ring.look() == ["c12"])
+    }
+
+    @Test func reservedAndReached() {
+        var ring = Ring()
+        ring.add(.reserved, counter: 101)
+        ring.counter = 101
+        let reserved = ring.now
+        #expect(ring.lookAgain() == ([], reserved + RingReader.grace))
+        ring.now += RingReader.grace - 1
+        #expect(ring.look() == [])
+        // In time.
+        var inTime = ring
+        inTime.settle(11, .committed)
+        #expect(inTime.look() == ["c11"])
+        // A publisher that runs may be waiting for a processor.
+        ring.now += 1
+        ring.isOwnerRunning = true
+        #expect(ring.lookAgain() == ([], ring.now + RingReader.grace))
+        var stopped = ring
+        stopped.isOwnerRunning = false
+        #expect(stopped.look() == ["unpublished"])
+        ring.now = reserved + RingReader.longGrace
+        #expect(ring.look() == ["unpublished"])
+        // Too late: it was told.
+        ring.settle(11, .committed)
+        #expect(ring.look() == [])
+    }
+
+    /// Reserved, committed and met since the look began.
+    @Test func reservedInThePresent() {
+        var ring = Ring()
+        ring.add(.reserved, counter: 101)
+        ring.counter = 101
+        ring.now -= 1000
+        #expect(ring.lookAgain() == ([], ring.now + 1000 + RingReader.grace))
+    }
+
+    /// Rule G2: no wait without bound.
+    @Test(arguments: [Nanoseconds.max, 8_000_000_000])
+    func reservedInTheFuture(time: Nanoseconds) {
+        var ring = Ring()
+        ring.last = 11
+        ring.records[11] = Ring.record(11, .reserved, counter: 101, time: time)
+        ring.counter = 101
+        ring.isOwnerRunning = true
+        #expect(ring.look() == ["unpublished"])
+    }
+
+    @Test func overwritten() {
+        var ring = Ring()
+        ring.add(.committed, counter: 101)
+        ring.add(.committed, counter: 102)
+        ring.records[11] = nil
+        ring.counter = 102
+        #expect(ring.look() == ["overrun"])
+        #expect(ring.reader == RingReader(sequence: 12, counter: 102))
+    }
+
+    @Test(arguments: [11 + UInt64(Layout.recordCount), .max, 9, 0])
+    func aLastThatIsFarAwayOrBehind(last: UInt64) {
+        var ring = Ring()
+        ring.last = last
+        #expect(ring.look() == ["overrun"])
+        #expect(ring.look() == [])
+    }
+
+    @Test func aWholeRingIsTold() {
+        var ring = Ring()
+        for index in 0..<UInt32(Layout.recordCount) { ring.add(.committed, counter: 101 + index) }
+        ring.counter = 100 + UInt32(Layout.recordCount)
+        #expect(ring.look().count == Layout.recordCount)
+    }
+
+    @Test func theCounterAlone() {
+        var ring = Ring()
+        ring.counter = 103
+        #expect(ring.look() == ["unrecorded"])
+        ring.counter = 0
+        #expect(ring.look() == ["reset"])
+        #expect(ring.look() == [])
+    }
+
+    @Test func theCounterOverflows() {
+        var ring = Ring()
+        ring.reader = RingReader(sequence: 10, counter: .max)
+        ring.add(.committed, counter: 0)
+        ring.counter = 1
+        #expect(ring.look() == ["c11", "unrecorded"])
+    }
+
+    /// Commits that are made between the look at the counter and the look at the ring are told once, exactly.
+    @Test func commitsSinceTheLookAtTheCounter() {
+        for isNextReserved in [false, true] {
+            var reader = RingReader(sequence: 10, counter: 100)
+            var news: [RingReader.News] = []
+            var counters: [UInt32] = [100]
+            let record = Ring.record(11, .committed, counter: 101, time: 0)
+            _ = reader.read(
+                now: 0,
+                counter: { counters.popLast() ?? 103 },
+                last: { isNextReserved ? 12 : 11 },
+                record: { $0 == 11 ? record : Ring.record(12, .reserved, counter: 102, time: 0) },
+                isRunning: { _ in true },
+                report: { news.append($0) }
+            )
+            #expect(news == [.change(record)])
+            #expect(reader == RingReader(sequence: 11, counter: 101))
+        }
+    }
+}

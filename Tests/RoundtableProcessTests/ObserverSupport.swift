@@ -1,0 +1,171 @@
+import Foundation
+import GRDB
+import RoundtableKernel
+import RoundtableTestKit
+import Testing
+
+/// A peer that observes, and what it was told so far.
+final class Observer {
+    let peer: Peer
+    private let log: ObservationLogReader
+
+    init(_ peer: Peer, logPath: String) {
+        self.peer = peer
+        log = ObservationLogReader(path: logPath)
+    }
+
+    var changes: [ObservedChange] { get throws { try updated().changes } }
+    var values: [ObservedValue] { get throws { try updated().values } }
+    var errors: [String] { get throws { try updated().errors } }
+
+    private func updated() throws -> ObservationLogReader {
+        try log.update()
+        return log
+    }
+
+    /// Waits for a value that shows this row, or a later one.
+    ///
+    /// - returns: when it was told.
+    @discardableResult
+    func waitForValue(_ row: Int, within timeout: Duration = .seconds(10)) throws -> Nanoseconds {
+        var time: Nanoseconds = 0
+        try eventually("\(peer) is told of row \(row), not only of \(try values.last?.lastRow ?? 0)", within: timeout) {
+            guard peer.process.isRunning else { throw TestKitError("\(peer) ended: \(peer.process.errorText)") }
+            let values = try values
+            guard values.last?.lastRow ?? 0 >= row else { return false }
+            time = values.first { $0.lastRow >= row }?.time ?? 0
+            return true
+        }
+        return time
+    }
+
+    /// Waits until all changes up to this one are told: a slow observer may have read their rows long before.
+    func waitForEnd(sequence: UInt64, within timeout: Duration = .seconds(60)) throws {
+        try eventually("\(peer) is told of change \(sequence), the last", within: timeout) {
+            guard peer.process.isRunning else { throw TestKitError("\(peer) ended: \(peer.process.errorText)") }
+            return try changes.last?.sequence ?? 0 >= sequence
+        }
+    }
+
+    /// Waits for a change after which this row, or a later one, could be read.
+    func waitForChange(_ row: Int, within timeout: Duration = .seconds(10)) throws {
+        try eventually("\(peer) is told of a change after row \(row)", within: timeout) {
+            guard peer.process.isRunning else { throw TestKitError("\(peer) ended: \(peer.process.errorText)") }
+            return try changes.last?.readable ?? 0 >= row
+        }
+    }
+}
+
+extension Fleet {
+    /// Opens the database in a new peer that observes it.
+    func spawnObserver(
+        _ name: String,
+        readOnly: Bool = false,
+        user: UInt32? = nil,
+        asSequence: Bool = false,
+        pause: Double = 0
+    ) throws -> Observer {
+        let peer = try spawn(name, user: user)
+        let opening = self.opening(peer)
+        try peer.call(readOnly ? .openReadOnly(opening, waiting: 0) : .open(opening))
+        let path = peer.progressPath + ".log"
+        try peer.call(.observe(Observing(log: path, asSequence: asSequence, pause: pause)))
+        let observer = Observer(peer, logPath: path)
+        // Whatever is committed from now on must be told.
+        try observer.waitForValue(0)
+        return observer
+    }
+
+    /// All rows: the author of each, in the order of the commits. (Nobody deletes, and each transaction inserts one.)
+    func authors() throws -> [String] {
+        let queue = try DatabaseQueue(path: database.path)
+        defer { try? queue.close() }
+        let rows = try queue.read { try Row.fetchAll($0, sql: "SELECT id, author FROM entry ORDER BY id") }
+        for (index, row) in rows.enumerated() where row["id"] != index + 1 {
+            throw TestKitError("row \(index + 1) has number \(row["id"] as Int)")
+        }
+        return rows.map { $0["author"] }
+    }
+}
+
+/// How much of what an observer was told was exact.
+struct Telling: CustomStringConvertible {
+    var exact = 0
+    var several = 0
+    var unrecorded = 0
+    var values = 0
+    var description: String { "\(exact) exact, \(several) several, \(unrecorded) unrecorded, \(values) values" }
+}
+
+extension Observer {
+    /// What must hold of everything that an observer was told.
+    ///
+    /// Each commit inserts one row, so the difference between a change's sequence and the row of its commit is the same all
+    /// the time; it is taken from a change whose row is known.
+    ///
+    /// - Parameters:
+    ///   - authors: those of all rows.
+    ///   - offset: sequence minus row.
+    func expectSound(
+        authors: [String],
+        offset: UInt64,
+        pids: [String: Int32],
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws -> Telling {
+        var telling = Telling()
+        var previous: UInt64?
+        var faults: [String] = []
+        for change in try changes {
+            let row = Int(change.sequence) - Int(offset)
+            // Nobody is told of a change before it can be read.
+            if change.readable < row { faults.append("told before it could be read: \(change)") }
+            switch change.detail {
+            case "commit":
+                telling.exact += 1
+                // No commit is left out in silence.
+                if let previous, change.sequence != previous + 1 { faults.append("\(change) after \(previous)") }
+                // What is told as exact is.
+                let author = authors.indices.contains(row - 1) ? authors[row - 1] : "nobody"
+                if change.author != author { faults.append("\(change), but row \(row) is of \(author)") }
+                if change.pid != pids[author] { faults.append("\(change), but \(author) is another") }
+                if change.tables != ["entry"] { faults.append("tables: \(change)") }
+                if change.isOwn != (author == peer.name) { faults.append("own: \(change)") }
+            case "several":
+                telling.several += 1
+                if let previous, change.sequence <= previous { faults.append("\(change) after \(previous)") }
+                if change.tables != ["entry"] { faults.append("tables: \(change)") }
+            default:
+                telling.unrecorded += 1
+                if let previous, change.sequence < previous { faults.append("\(change) after \(previous)") }
+                if change.tables != ["*"] { faults.append("tables: \(change)") }
+            }
+            previous = change.sequence
+        }
+        let first = faults.prefix(5).joined(separator: "\n")
+        #expect(faults.count == 0, "\(peer):\n\(first)", sourceLocation: sourceLocation)
+        try expectFinalState(rows: authors.count, sourceLocation: sourceLocation)
+        telling.values = try values.count
+        return telling
+    }
+
+    /// The last that was told is what there is, and nothing went wrong.
+    func expectFinalState(rows: Int, sourceLocation: SourceLocation = #_sourceLocation) throws {
+        #expect(try changes.last?.readable == rows, "\(peer)", sourceLocation: sourceLocation)
+        #expect(try values.last?.lastRow == rows, "\(peer)", sourceLocation: sourceLocation)
+        #expect(try errors == [], "\(peer)", sourceLocation: sourceLocation)
+        let told = try values.map(\.lastRow)
+        #expect(told == told.sorted(), "\(peer): values went back", sourceLocation: sourceLocation)
+    }
+}
+
+/// Programs that do not know us.
+enum Program {
+    static let shell = find("sqlite3")
+    static let python = find("python3")
+
+    private static func find(_ name: String) -> URL? {
+        (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
+            .map { URL(fileURLWithPath: String($0)).appendingPathComponent(name) }
+            .first { FileManager.default.isExecutableFile(atPath: $0.path) }
+    }
+}
