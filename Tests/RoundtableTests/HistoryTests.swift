@@ -219,7 +219,7 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
         #expect(try fixture.lines(in: ["text"]) == ["insert it's", "insert NULL", "insert 1"])
         try fixture.execute(
             """
-            INSERT INTO "two ""keys"" ü" ("a b", b) VALUES ('a,''b', 1.5), ('x', x'00ff'), ('nul' || char(0) || 'é', -3),
+            INSERT INTO "two ""keys"" ü" ("a b", b) VALUES ('a,''b', 1.5), ('x', x'00ff'),
                 ('', 9e999), ('∞', -9e999), ('big', 12345678901234567), ('X''00''', 'CAST'), ('', '')
             """
         )
@@ -227,8 +227,11 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
         let stored = try fixture.db.read { db in
             try Row.fetchAll(db, sql: #"SELECT "a b", b FROM "two ""keys"" ü""#).map { Array($0.databaseValues) }
         }
-        #expect(inserted == Set(stored) && stored.count == 8)
+        #expect(inserted == Set(stored) && stored.count == 7, "\(inserted) \(stored)")
         #expect(try fixture.changes(in: ["two \"keys\" ü"]).first?.keyColumns == ["a b", "b"])
+        let token = try fixture.db.currentHistoryToken()
+        try fixture.execute(#"INSERT INTO "two ""keys"" ü" ("a b", b) VALUES ('nul' || char(0) || 'é', -3)"#)
+        #expect(try fixture.changes(token).first?.key == ["nul\0é".databaseValue, (-3).databaseValue])
         try fixture.execute("INSERT INTO blob VALUES (x'00ff00')")
         #expect(try fixture.lines(in: ["blob"]) == ["insert x00ff00"])
         try fixture.execute("INSERT OR REPLACE INTO hidden (k, u) VALUES ('a', '1'), ('b', '1')")
@@ -320,7 +323,10 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
                 try fixture.db.writeWithoutTransaction { try $0.execute(sql: script) }
             }
             let lines = try Set(fixture.lines(token).filter { !$0.hasPrefix("update") })
-            #expect(lines == expected, "\(sql)", sourceLocation: location)
+            // With recursive triggers, a row that is replaced by one with its own key is told as deleted first.
+            let same = Set(expected.map { $0.replacingOccurrences(of: "insert", with: "delete") })
+            let isRight = recursiveTriggers ? lines.subtracting(same) == expected.subtracting(same) : lines == expected
+            #expect(isRight, "\(sql): \(lines)", sourceLocation: location)
             let after = try fixture.db.read { try Set(String.fetchAll($0, sql: keys)) }
             let deleted = Set(before.subtracting(after).map { $0.replacingOccurrences(of: "row", with: "delete") })
             #expect(deleted.isSubset(of: lines), "\(sql)", sourceLocation: location)

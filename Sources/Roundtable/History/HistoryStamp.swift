@@ -75,6 +75,16 @@ final class HistoryStamp: @unchecked Sendable {
 
     // MARK: Temporary trigger
 
+    /// A temporary trigger whose table went when the database was erased is still there, but asleep: it cannot be dropped, nor
+    /// created again. SQLite reads it anew after a temporary schema change was undone.
+    static func forget(in db: Database) {
+        try? db.inSavepoint {
+            try db.execute(sql: "CREATE TEMP TABLE roundtable_history_nothing (nothing)")
+            return .rollback
+        }
+        try? db.execute(sql: "DROP TRIGGER IF EXISTS temp.roundtable_history_stamp")
+    }
+
     /// Puts the temporary trigger into a connection that has the functions. Rolled back with its transaction.
     static func install(in db: Database) throws {
         let sql = "SELECT roundtable_author(), roundtable_transaction"

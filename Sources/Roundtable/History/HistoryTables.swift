@@ -16,6 +16,7 @@ enum HistoryTables {
     /// Inside a transaction.
     static func createIfAbsent(_ db: Database) throws {
         if try exist(db) { return }
+        defer { HistoryStamp.forget(in: db) }
         try db.execute(sql: schema)
         let settings = HistorySettings()
         try db.execute(
@@ -60,9 +61,9 @@ enum HistoryTables {
             table_id INTEGER NOT NULL,
             cause TEXT NOT NULL,
             row_key,
-            row_id INTEGER,
-            UNIQUE (table_id, cause, row_key)
+            row_id INTEGER
         );
+        CREATE INDEX main.roundtable_history_conflicts_cause ON roundtable_history_conflicts (table_id, cause);
         CREATE TABLE main.roundtable_history_consumers (
             name TEXT PRIMARY KEY NOT NULL,
             sequence INTEGER NOT NULL,

@@ -95,7 +95,7 @@ struct HistoryTriggers {
         [
             "note_insert": """
                 BEFORE INSERT ON \(table) BEGIN
-                    \(note)
+                    \(note())
                 END
                 """,
             "replace_insert": """
@@ -105,7 +105,7 @@ struct HistoryTriggers {
                 """,
             "note_update": """
                 BEFORE UPDATE ON \(table)\(uniqueColumnsChange.map { " WHEN \($0)" } ?? "") BEGIN
-                    \(note)
+                    \(note(except: isOldRow))
                 END
                 """,
             "replace_update": """
@@ -116,15 +116,25 @@ struct HistoryTriggers {
         ]
     }
 
-    private var note: String {
+    /// Without a conflict clause: that of the statement which fires the trigger would take its place.
+    private func note(except exception: String? = nil) -> String {
         let rowID = shape.rowID.map { "existing.\($0)" } ?? "NULL"
         let selections = conflicts.map { conflict in
-            "SELECT \(id), \(cause), \(keyValue("existing")), \(rowID) FROM \(table) AS existing WHERE \(conflict)"
+            """
+            SELECT \(id), \(cause), \(keyValue("existing")), \(rowID) FROM \(table) AS existing
+                    WHERE \(conflict)\(exception.map { " AND NOT (\($0))" } ?? "")
+            """
         }
         return """
-            INSERT OR IGNORE INTO roundtable_history_conflicts (table_id, cause, row_key, row_id)
-                    \(selections.joined(separator: "\n        UNION ALL "));
+            DELETE FROM roundtable_history_conflicts WHERE table_id = \(id) AND cause = \(cause);
+                INSERT INTO roundtable_history_conflicts (table_id, cause, row_key, row_id)
+                    \(selections.joined(separator: "\n        UNION "));
             """
+    }
+
+    private var isOldRow: String {
+        shape.key.map { "existing.\($0.name.sqlName) COLLATE BINARY IS old.\($0.name.sqlName)" }
+            .joined(separator: " AND ")
     }
 
     private var isNoted: String {

@@ -52,8 +52,7 @@ extension SharedDatabase {
     /// What a write without a transaction begins with.
     func withoutTransaction<T>(_ db: Database, _ body: (Database) throws -> T) rethrows -> T {
         // What keeps this from looking, `body` meets too, and tells.
-        try? writer.lookAtOthers(db)
-        writer.prepareHistory(db)
+        writer.lookAtHistory(db)
         return try body(db)
     }
 

@@ -181,6 +181,13 @@ final class WriterConnection: @unchecked Sendable {
         lastSchemaVersion = schemaVersion
     }
 
+    /// On `queue`, outside of a transaction.
+    func lookAtHistory(_ db: Database) {
+        // What keeps this from looking, the next write meets too.
+        try? lookAtOthers(db)
+        prepareHistory(db)
+    }
+
     /// What the history wants done before a write. On `queue`, after `forgetSchemaIfChanged` or `lookAtOthers`.
     func prepareHistory(_ db: Database) {
         if !isClosing { history?.prepare(db) }
