@@ -129,6 +129,11 @@ extension SharedDatabase {
         try read { db in try HistoryConsumers.fetchAll(db) }
     }
 
+    /// The same, of what `db` sees.
+    public static func historyConsumers(in db: Database) throws -> [HistoryConsumer] {
+        try HistoryConsumers.fetchAll(db)
+    }
+
     /// Keeps nothing for a consumer any more. Should it return, it is told to start over.
     ///
     /// - returns: whether there was one.
