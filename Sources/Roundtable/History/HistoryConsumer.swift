@@ -9,10 +9,18 @@ public struct HistoryConsumer: Hashable, Sendable {
     /// When it last consumed, by the clock of the machine. Being up to date, it is noted at a twentieth of
     /// ``HistorySettings/consumerTimeout`` only.
     public let lastSeen: Date
-    /// Whether it was dropped: nothing is kept for it, and it will be told when it returns.
-    public let isDropped: Bool
+    public let state: State
     /// How many rows of the history come after its token, those of other tables included.
     public let backlog: Int
+
+    public enum State: String, Sendable, Codable {
+        /// It is handed the changes after its token.
+        case following
+        /// It is new, and has not said yet that it has read the tables. What comes after its token is kept for it.
+        case starting
+        /// Nothing is kept for it, and it will be told when it returns.
+        case dropped
+    }
 }
 
 /// The rows of `roundtable_history_consumers` (rule H11). All inside a transaction.
@@ -29,13 +37,18 @@ enum HistoryConsumers {
     }
 
     /// Registers a consumer, or moves it, or takes a dropped one back.
-    static func put(_ db: Database, _ name: String, at sequence: Int64) throws {
+    static func put(
+        _ db: Database,
+        _ name: String,
+        at sequence: Int64,
+        state: HistoryConsumer.State = .following
+    ) throws {
         try db.execute(
             sql: """
-                INSERT INTO main.roundtable_history_consumers (name, sequence, seen) VALUES (?, ?, ?)
-                ON CONFLICT (name) DO UPDATE SET sequence = excluded.sequence, seen = excluded.seen, dropped = NULL
+                INSERT INTO main.roundtable_history_consumers (name, sequence, seen, state) VALUES (?, ?, ?, ?)
+                ON CONFLICT (name) DO UPDATE SET sequence = excluded.sequence, seen = excluded.seen, state = excluded.state
                 """,
-            arguments: [name, sequence, Date().timeIntervalSince1970]
+            arguments: [name, sequence, Date().timeIntervalSince1970, state.rawValue]
         )
     }
 
@@ -48,8 +61,7 @@ enum HistoryConsumers {
             throw HistoryError.startOver(reason: .otherHistory, token: state.lastToken)
         }
         guard let consumer = try find(db, name, state) else {
-            // The history is the same, and consumers are not deleted but dropped.
-            return try put(db, name, at: token.sequence)
+            throw HistoryError.startOver(reason: .newConsumer, token: state.lastToken)
         }
         try consumer.check(state)
         try put(db, name, at: max(consumer.token.sequence, token.sequence))
@@ -61,8 +73,8 @@ enum HistoryConsumers {
     static func drop(_ db: Database, _ name: String) throws -> Bool {
         _ = try HistoryState(db)
         try db.execute(
-            sql: "UPDATE main.roundtable_history_consumers SET dropped = ? WHERE name = ? AND dropped IS NULL",
-            arguments: [Date().timeIntervalSince1970, name]
+            sql: "UPDATE main.roundtable_history_consumers SET state = 'dropped' WHERE name = ? AND state <> 'dropped'",
+            arguments: [name]
         )
         return db.changesCount > 0
     }
@@ -80,11 +92,17 @@ extension HistoryConsumer {
         name = row["name"]
         token = HistoryToken(identity: state.identity, sequence: row["sequence"])
         lastSeen = Date(timeIntervalSince1970: row["seen"])
-        isDropped = (row["dropped"] as Double?) != nil
+        // Unknown words can only come from a later format, which is refused.
+        self.state = State(rawValue: row["state"]) ?? .dropped
         backlog = Int(max(0, state.lastSequence - token.sequence))
     }
 
     func check(_ state: HistoryState) throws {
-        if isDropped { throw HistoryError.startOver(reason: .consumerDropped(lastSeen: lastSeen), token: state.lastToken) }
+        switch self.state {
+        case .following: break
+        case .starting: throw HistoryError.startOver(reason: .newConsumer, token: token)
+        case .dropped:
+            throw HistoryError.startOver(reason: .consumerDropped(lastSeen: lastSeen), token: state.lastToken)
+        }
     }
 }

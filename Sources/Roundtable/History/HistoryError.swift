@@ -35,6 +35,8 @@ public enum HistoryError: Error, Equatable, Sendable {
         /// Changes of this table may not have been recorded: it was recreated without its triggers, its history was enabled or
         /// disabled after the token, or a unique index was added to it.
         case changesMissing(table: String)
+        /// The consumer is not known: it is new, or the database is. So is the token: what comes after it is kept.
+        case newConsumer
         /// The consumer was dropped: it had not been seen since this date, for longer than
         /// ``HistorySettings/consumerTimeout``; or by ``SharedDatabase/dropHistoryConsumer(_:)``.
         case consumerDropped(lastSeen: Date)
@@ -75,6 +77,7 @@ extension HistoryError.StartOverReason: CustomStringConvertible {
         case .wentBack: "the token is ahead of the history; the database was replaced by an older copy"
         case .pruned: "changes after the token are no longer kept"
         case .changesMissing(let table): "changes of the table '\(table)' may not have been recorded"
+        case .newConsumer: "the consumer is new to this database"
         case .consumerDropped(let lastSeen):
             "the consumer was dropped; it was last seen \(lastSeen.formatted(.iso8601))"
         }

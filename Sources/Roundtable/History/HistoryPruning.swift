@@ -39,17 +39,18 @@ enum HistoryPruning {
     }
 
     private static func dropConsumers(_ db: Database, notSeenSince time: Double) throws {
-        let overdue = "dropped IS NULL AND seen < ?"
+        let overdue = "state <> 'dropped' AND seen < ?"
         let count = "SELECT count(*) FROM main.roundtable_history_consumers WHERE \(overdue)"
         guard try Int.fetchOne(db, sql: count, arguments: [time]) ?? 0 > 0 else { return }
         try db.execute(
-            sql: "UPDATE main.roundtable_history_consumers SET dropped = ? WHERE \(overdue)",
-            arguments: [Date().timeIntervalSince1970, time]
+            sql: "UPDATE main.roundtable_history_consumers SET state = 'dropped' WHERE \(overdue)",
+            arguments: [time]
         )
     }
 
     private static func slowestConsumer(_ db: Database) throws -> Int64? {
-        try Int64.fetchOne(db, sql: "SELECT min(sequence) FROM main.roundtable_history_consumers WHERE dropped IS NULL")
+        let sql = "SELECT min(sequence) FROM main.roundtable_history_consumers WHERE state <> 'dropped'"
+        return try Int64.fetchOne(db, sql: sql)
     }
 
     private static func lastOfBatch(_ db: Database, from first: Int64, olderThan time: Double) throws -> Int64? {

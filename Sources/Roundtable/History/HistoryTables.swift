@@ -68,7 +68,7 @@ enum HistoryTables {
             name TEXT PRIMARY KEY NOT NULL,
             sequence INTEGER NOT NULL,
             seen REAL NOT NULL,
-            dropped REAL
+            state TEXT NOT NULL
         ) WITHOUT ROWID;
         CREATE TABLE main.roundtable_history_settings (
             format INTEGER NOT NULL,

@@ -6,11 +6,15 @@ extension SharedDatabase {
     /// Hands out the changes that the consumer has not acknowledged yet, and acknowledges them when `body` has returned: each
     /// change *at least once*. If `body` throws, or the process dies, the same changes come again.
     ///
-    /// A consumer that is new begins here: it is registered, nothing is handed out, and all changes after this call will be. So
-    /// consume once *before* reading the tables for the first time.
+    /// A consumer that is new starts over like one that missed something: one path for both.
     ///
     /// ```swift
-    /// while try await db.consume(as: "indexer", { changes in try await index.update(changes) }).hasMore {}
+    /// do {
+    ///     while try await db.consume(as: "indexer", { changes in try await index.update(changes) }).hasMore {}
+    /// } catch HistoryError.startOver(_, let token) {
+    ///     try await index.rebuild(from: db)
+    ///     try await db.restartHistoryConsumer("indexer", at: token)
+    /// }
     /// ```
     ///
     /// - Parameters:
@@ -32,10 +36,11 @@ extension SharedDatabase {
         try checkMayConsume()
         let consumption = Consumption(name: name, tables: tables, limit: limit)
         var step = try await read { db in try consumption.next(db) }
-        if step == .needsWrite { step = try await write { db in try consumption.nextInWrite(db) } }
-        guard case .page(let page, let isWorthNoting) = step else { return try consumption.nothing(step, path: path) }
+        if step == nil { step = try await write { db in try consumption.nextInWrite(db) }.get() }
+        guard let step else { throw HistoryError.notEnabled(path: path) }
+        let page = step.page
         if !page.changes.isEmpty { try await body(page.changes) }
-        if isWorthNoting { try await write { db in try HistoryConsumers.acknowledge(db, name, upTo: page.token) } }
+        if step.isWorthNoting { try await write { db in try HistoryConsumers.acknowledge(db, name, upTo: page.token) } }
         return page
     }
 
@@ -51,10 +56,11 @@ extension SharedDatabase {
         try checkMayConsume()
         let consumption = Consumption(name: name, tables: tables, limit: limit)
         var step = try read { db in try consumption.next(db) }
-        if step == .needsWrite { step = try write { db in try consumption.nextInWrite(db) } }
-        guard case .page(let page, let isWorthNoting) = step else { return try consumption.nothing(step, path: path) }
+        if step == nil { step = try write { db in try consumption.nextInWrite(db) }.get() }
+        guard let step else { throw HistoryError.notEnabled(path: path) }
+        let page = step.page
         if !page.changes.isEmpty { try body(page.changes) }
-        if isWorthNoting { try write { db in try HistoryConsumers.acknowledge(db, name, upTo: page.token) } }
+        if step.isWorthNoting { try write { db in try HistoryConsumers.acknowledge(db, name, upTo: page.token) } }
         return page
     }
 
@@ -163,63 +169,59 @@ private struct Consumption: Sendable {
     let tables: [String]?
     let limit: Int
 
-    enum Step: Equatable, Sendable {
-        /// `isWorthNoting`: whether the consumer's row shall be written although nothing was handed out.
-        case page(HistoryPage, isWorthNoting: Bool)
-        /// It was registered just now, at the end of the history.
-        case registered(HistoryToken)
-        /// The consumer is new, or triggers must be put back.
-        case needsWrite
+    struct Step: Sendable {
+        let page: HistoryPage
+        /// Whether the consumer's row shall be written although nothing was handed out.
+        let isWorthNoting: Bool
     }
 
     /// A consumer whose tables do not change holds pruning up by so many rows of other tables at most.
     private static let longestUnnoted = 1000
 
-    func next(_ db: Database) throws -> Step {
+    /// nil when something must be written first: the consumer is new, or triggers must be put back.
+    func next(_ db: Database) throws -> Step? {
         let state = try HistoryState(db)
-        guard let consumer = try HistoryConsumers.find(db, name, state) else { return .needsWrite }
+        guard let consumer = try HistoryConsumers.find(db, name, state) else { return nil }
         try consumer.check(state)
-        if try state.chosen(db, tables).contains(where: { $0.state == .recording && !$0.isIntact }) { return .needsWrite }
+        let chosen = try state.chosen(db, tables)
+        if chosen.contains(where: { $0.state == .recording && !$0.isIntact }) { return nil }
         let page = try state.page(db, HistoryState.Request(token: consumer.token, tables: tables, limit: limit))
         let isFarBehind = page.token.sequence - consumer.token.sequence >= Self.longestUnnoted
         let isWorthNoting = try !page.changes.isEmpty || isFarBehind || HistoryConsumers.shouldBeSeen(db, consumer)
-        return .page(page, isWorthNoting: isWorthNoting)
+        return Step(page: page, isWorthNoting: isWorthNoting)
     }
 
-    /// Puts back what is missing, and registers a new consumer.
-    func nextInWrite(_ db: Database) throws -> Step {
-        try TrackedTable.synchronize(db)
-        let state = try HistoryState(db)
-        if try HistoryConsumers.find(db, name, state) != nil { return try next(db) }
-        _ = try state.chosen(db, tables)
-        try HistoryConsumers.put(db, name, at: state.lastSequence)
-        return .registered(state.lastToken)
+    /// Puts back what is missing, and registers a new consumer. An error of the history is returned and not thrown, so that the
+    /// transaction is committed.
+    func nextInWrite(_ db: Database) throws -> Result<Step?, HistoryError> {
+        do {
+            if let step = try next(db) { return .success(step) }
+            try TrackedTable.synchronize(db)
+            let state = try HistoryState(db)
+            if try HistoryConsumers.find(db, name, state) == nil {
+                _ = try state.chosen(db, tables)
+                try HistoryConsumers.put(db, name, at: state.lastSequence, state: .starting)
+            }
+            return .success(try next(db))
+        } catch let error as HistoryError {
+            return .failure(error)
+        }
     }
 
-    /// The page of a step that has no changes.
-    func nothing(_ step: Step, path: String) throws -> HistoryPage {
-        guard case .registered(let token) = step else { throw HistoryError.notEnabled(path: path) }
-        return HistoryPage(changes: [], token: token, hasMore: false)
-    }
-
-    /// All of it in one write transaction. An error of the history is returned and not thrown, so that triggers that were put
-    /// back stay.
+    /// All of it in one write transaction.
     func run(
         _ db: Database,
         path: String,
         _ body: (Database, [HistoryChange]) throws -> Void
     ) throws -> Result<HistoryPage, HistoryError> {
-        let step: Step
-        do {
-            let first = try next(db)
-            step = try first == .needsWrite ? nextInWrite(db) : first
-        } catch let error as HistoryError {
-            return .failure(error)
+        switch try nextInWrite(db) {
+        case .failure(let error): return .failure(error)
+        case .success(nil): return .failure(.notEnabled(path: path))
+        case .success(let step?):
+            if !step.page.changes.isEmpty { try body(db, step.page.changes) }
+            if step.isWorthNoting { try HistoryConsumers.acknowledge(db, name, upTo: step.page.token) }
+            return .success(step.page)
         }
-        guard case .page(let page, let isWorthNoting) = step else { return .success(try nothing(step, path: path)) }
-        if !page.changes.isEmpty { try body(db, page.changes) }
-        if isWorthNoting { try HistoryConsumers.acknowledge(db, name, upTo: page.token) }
-        return .success(page)
     }
 
     static func restart(_ db: Database, _ name: String, at token: HistoryToken?) throws {

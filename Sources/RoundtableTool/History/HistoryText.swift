@@ -25,12 +25,12 @@ enum HistoryText {
 
     static func table(_ consumers: [HistoryConsumer]) -> String {
         var table = TextTable(columns: [
-            ("consumer", .left), ("token", .left), ("backlog", .right), ("last seen", .left), ("", .left),
+            ("consumer", .left), ("token", .left), ("backlog", .right), ("last seen", .left), ("state", .left),
         ])
         table.rows = consumers.map { consumer in
             [
                 consumer.name, "\(consumer.token)", consumer.backlog.grouped, consumer.lastSeen.formatted(.iso8601),
-                consumer.isDropped ? "dropped" : "",
+                consumer.state.rawValue,
             ]
         }
         return (table.lines + (consumers.isEmpty ? ["(no consumers)"] : [])).map { $0 + "\n" }.joined()
@@ -50,7 +50,7 @@ enum HistoryText {
                     token: consumer.token,
                     backlog: consumer.backlog,
                     lastSeen: consumer.lastSeen,
-                    isDropped: consumer.isDropped
+                    state: consumer.state
                 )
             )
         }.joined()
@@ -106,7 +106,7 @@ enum HistoryText {
         let token: HistoryToken
         let backlog: Int
         let lastSeen: Date
-        let isDropped: Bool
+        let state: HistoryConsumer.State
     }
 
     /// As the verb `sql` prints values: a BLOB is `{"base64": …}`.
