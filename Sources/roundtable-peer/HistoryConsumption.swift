@@ -15,7 +15,9 @@ extension PeerSession {
                 pause(milliseconds: load.milliseconds)
             }
             if !noted.changes.isEmpty { try ConsumerJournal.append([.acknowledged], to: load.journal) }
-            let mirrored = try database.consumeInTransaction(as: "mirror", in: ["entry"], limit: load.limit) { db, changes in
+            let mirrored = try database.consumeInTransaction(as: "mirror", in: ["entry"], limit: load.limit) {
+                db,
+                changes in
                 let statement = try db.cachedStatement(sql: "INSERT INTO mirror (entry) VALUES (?)")
                 for change in changes { try statement.execute(arguments: [change.id]) }
             }

@@ -227,11 +227,13 @@ import Testing
     /// Read-only processes read with a token of their own.
     @Test func readOnly() async throws {
         let fixture = try enabled()
-        guard case .available(let reader) = try await SharedDatabase.openReadOnly(
-            at: fixture.url,
-            schema: .unmanaged,
-            as: "widget"
-        ) else { throw Failure() }
+        guard
+            case .available(let reader) = try await SharedDatabase.openReadOnly(
+                at: fixture.url,
+                schema: .unmanaged,
+                as: "widget"
+            )
+        else { throw Failure() }
         let token = try await reader.currentHistoryToken()
         try fixture.execute(Self.insert)
         let kept = try JSONDecoder().decode(HistoryToken.self, from: JSONEncoder().encode(token))

@@ -77,7 +77,10 @@ import Testing
         #expect(reason == .changesMissing(table: "player"))
         // Within the migration, the triggers can be put back at once. What came before is to be read anew all the same.
         migrator.registerMigration("again") { db in
-            try db.execute(sql: "UPDATE player SET score = 1; ALTER TABLE player RENAME TO old; CREATE TABLE player AS SELECT * FROM old")
+            try db.execute(
+                sql:
+                    "UPDATE player SET score = 1; ALTER TABLE player RENAME TO old; CREATE TABLE player AS SELECT * FROM old"
+            )
             try db.drop(table: "old")
         }
         _ = try SharedDatabase.open(at: url, schema: Schema(migrator), as: "third")
@@ -199,9 +202,46 @@ import Testing
         try fixture.db.enableHistory(of: "player", recording: .changedColumns)
         let second = try SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "second")
         try second.enableHistory(of: "player", recording: .rows)
+        let version = "PRAGMA schema_version"
+        let before = try second.read { try Int.fetchOne($0, sql: version) }
         try second.write { try $0.execute(sql: "UPDATE player SET score = 3") }
         #expect(try fixture.changes(token).map(\.columns) == [["score"]])
+        // What is as it should be is left alone.
+        _ = try SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "third").write {
+            try $0.execute(sql: Self.insert)
+        }
+        #expect(try second.read { try Int.fetchOne($0, sql: version) } == before)
         #expect(try second.read { try SharedDatabase.historyTables(in: $0) } == ["player": .changedColumns])
+    }
+
+    /// Triggers of a later version are left alone, unless one is missing.
+    @Test func laterTriggers() throws {
+        let (fixture, _) = try enabled()
+        let name = try #require(
+            try fixture.db.read { db in
+                try String.fetchOne(
+                    db,
+                    sql: "SELECT name FROM sqlite_master WHERE name GLOB 'roundtable_history_*_insert'"
+                )
+            }
+        )
+        try fixture.executeElsewhere(
+            """
+            UPDATE roundtable_history_tables SET generation = 99;
+            DROP TRIGGER \(name);
+            CREATE TRIGGER \(name) AFTER INSERT ON player BEGIN
+                INSERT INTO roundtable_history (table_id, operation, row_key) VALUES (1, 'insert', -new.id);
+            END
+            """
+        )
+        try fixture.execute(Self.insert)
+        #expect(try fixture.lines() == ["insert 1", "insert -2"])
+        try fixture.executeElsewhere("DROP TRIGGER \(name)")
+        try fixture.execute(Self.insert)
+        #expect(try fixture.lines() == ["insert 3"])
+        try fixture.executeElsewhere("UPDATE roundtable_history_settings SET format = 99")
+        #expect(throws: HistoryError.newerFormat(path: fixture.db.path, format: 99)) { try fixture.changes() }
+        #expect(throws: HistoryError.self) { try fixture.db.enableHistory(of: "player", recording: .changedColumns) }
     }
 
     /// The history of an attached database is its own; a temporary table of the same name is not the table.

@@ -174,7 +174,9 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
         try fixture.execute("UPDATE player SET name = name")
         try fixture.execute(#"UPDATE player SET "the score" = NULL, name = 'c'"#)
         #expect(
-            try fixture.changes().map(\.columns) == [["name"], ["the score", "twice"], [], ["the score", "twice", "name"]]
+            try fixture.changes().map(\.columns) == [
+                ["name"], ["the score", "twice"], [], ["the score", "twice", "name"],
+            ]
         )
     }
 
@@ -280,7 +282,9 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
         )
         var token = try fixture.db.currentHistoryToken()
         try fixture.execute("UPDATE team SET id = 3 WHERE id = 1; DELETE FROM team WHERE id = 3")
-        #expect(try fixture.lines(token, in: ["player"]).sorted() == ["delete 10", "delete 11", "update 10", "update 11"])
+        #expect(
+            try fixture.lines(token, in: ["player"]).sorted() == ["delete 10", "delete 11", "update 10", "update 11"]
+        )
         #expect(try fixture.lines(token, in: ["log"]) == ["insert 1", "insert 2"])
         token = try fixture.db.currentHistoryToken()
         try fixture.execute("INSERT INTO team (name) VALUES ('blue') ON CONFLICT (name) DO UPDATE SET touched = 5")
@@ -331,7 +335,10 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
             let deleted = Set(before.subtracting(after).map { $0.replacingOccurrences(of: "row", with: "delete") })
             #expect(deleted.isSubset(of: lines), "\(sql)", sourceLocation: location)
         }
-        try expect("INSERT INTO t (id, a, b, c, d) VALUES (1, 'x', 1, 1, 'd1'), (2, 'y', 2, 2, 'd2')", ["insert 1", "insert 2"])
+        try expect(
+            "INSERT INTO t (id, a, b, c, d) VALUES (1, 'x', 1, 1, 'd1'), (2, 'y', 2, 2, 'd2')",
+            ["insert 1", "insert 2"]
+        )
         try expect("INSERT OR REPLACE INTO t (a) VALUES ('X')", ["delete 1", "insert 3"])
         try expect("REPLACE INTO t (id, a, b, c) VALUES (4, 'Y', 9, 9)", ["delete 2", "insert 4"])
         try expect("INSERT OR IGNORE INTO t (id, a) VALUES (5, 'y')", [])
@@ -343,7 +350,10 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
         try expect("REPLACE INTO t (id, c, b) VALUES (9, 6, 'other')", ["delete 8", "insert 9"])
         try expect("INSERT INTO t (id, a) VALUES (10, 'default 1')", ["insert 10"])
         try expect("REPLACE INTO t (id, a, d) VALUES (11, 'default 2', NULL)", ["delete 10", "insert 11"])
-        try expect("INSERT INTO t (id, a, b, c) VALUES (20, 'i', 'j', 30), (21, 'k', 'l', 31)", ["insert 20", "insert 21"])
+        try expect(
+            "INSERT INTO t (id, a, b, c) VALUES (20, 'i', 'j', 30), (21, 'k', 'l', 31)",
+            ["insert 20", "insert 21"]
+        )
         // Two rows for one; then one row by its key and another by an index.
         try expect("REPLACE INTO t (id, a, c) VALUES (22, 'I', 31)", ["delete 20", "delete 21", "insert 22"])
         try expect("REPLACE INTO t (id, a, c) VALUES (3, 'i', 40)", ["delete 22", "insert 3"])

@@ -10,10 +10,22 @@ import Testing
 
     @Test func `Changes of all writers are shown, and pages go on where the last one ended`() throws {
         let folder = try Folder()
-        try Tool.run("sql", "a.db", "CREATE TABLE p (id INTEGER PRIMARY KEY, name); CREATE TABLE q (k BLOB PRIMARY KEY)", in: folder)
+        try Tool.run(
+            "sql",
+            "a.db",
+            "CREATE TABLE p (id INTEGER PRIMARY KEY, name); CREATE TABLE q (k BLOB PRIMARY KEY)",
+            in: folder
+        )
         #expect(try Tool.run("history", "a.db", "--enable", "p", "--columns", in: folder).code == 0)
         #expect(try Tool.run("history", "a.db", "--enable", "q", in: folder).code == 0)
-        try Tool.run("sql", "a.db", "--as", "me", "INSERT INTO p (name) VALUES ('x'); UPDATE p SET name = 'y'", in: folder)
+        try Tool.run(
+            "sql",
+            "a.db",
+            "--as",
+            "me",
+            "INSERT INTO p (name) VALUES ('x'); UPDATE p SET name = 'y'",
+            in: folder
+        )
         let shell = try Shell(folder, "a.db")
         try shell.execute("INSERT INTO q VALUES (x'00ff');")
         shell.kill()

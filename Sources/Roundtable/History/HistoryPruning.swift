@@ -17,7 +17,10 @@ enum HistoryPruning {
         let now = Date().timeIntervalSince1970
         try dropConsumers(db, notSeenSince: now - settings.consumerTimeout / .seconds(1))
 
-        let bounds = "SELECT min(sequence), max(sequence) FROM main.roundtable_history"
+        // One aggregate a query: two would read the whole table.
+        let bounds = """
+            SELECT (SELECT min(sequence) FROM main.roundtable_history), (SELECT max(sequence) FROM main.roundtable_history)
+            """
         guard let range = try Row.fetchOne(db, sql: bounds), let first: Int64 = range[0], let last: Int64 = range[1]
         else { return }
         let cutoff = now - settings.maximumAge / .seconds(1)

@@ -82,7 +82,9 @@ extension HistoryState {
         }
 
         /// Rule H6: only if all columns that the table has now were looked at then.
-        private mutating func changedColumns(_ db: Database, _ mask: Int64, of table: TrackedTable) throws -> Set<String>? {
+        private mutating func changedColumns(_ db: Database, _ mask: Int64, of table: TrackedTable) throws -> Set<
+            String
+        >? {
             let names: [String]
             if let known = columns[table.id] {
                 names = known

@@ -47,7 +47,16 @@ final class HistoryStamp: @unchecked Sendable {
         _ body: @convention(c) (OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?) -> Void
     ) throws {
         let code = sqlite3_create_function_v2(
-            db.sqliteConnection, name, count, SQLITE_UTF8, context, body, nil, nil, nil)
+            db.sqliteConnection,
+            name,
+            count,
+            SQLITE_UTF8,
+            context,
+            body,
+            nil,
+            nil,
+            nil
+        )
         guard code == SQLITE_OK else { throw DatabaseError(lastErrorOf: db) }
     }
 

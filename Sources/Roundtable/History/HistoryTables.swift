@@ -9,7 +9,8 @@ enum HistoryTables {
     static let prefix = "roundtable_history"
 
     static func exist(_ db: Database) throws -> Bool {
-        let sql = "SELECT EXISTS (SELECT * FROM main.sqlite_master WHERE type = 'table' AND name = 'roundtable_history')"
+        let sql =
+            "SELECT EXISTS (SELECT * FROM main.sqlite_master WHERE type = 'table' AND name = 'roundtable_history')"
         return try Bool.fetchOne(db, sql: sql) ?? false
     }
 
@@ -30,8 +31,8 @@ enum HistoryTables {
         try settings.store(db)
     }
 
-    /// No AUTOINCREMENT, which writes one more page in every transaction. The last row is never deleted instead (rule H3), so
-    /// a number is never given twice.
+    /// No AUTOINCREMENT, which writes one more page in every transaction. The last row is never deleted instead
+    /// (rule H3), so a number is never given twice.
     private static let schema = """
         CREATE TABLE main.roundtable_history (
             sequence INTEGER PRIMARY KEY,
@@ -55,6 +56,7 @@ enum HistoryTables {
             recording TEXT NOT NULL,
             key_columns TEXT NOT NULL,
             conflicts TEXT NOT NULL,
+            generation INTEGER NOT NULL,
             gap INTEGER NOT NULL
         );
         CREATE TABLE main.roundtable_history_conflicts (

@@ -4,6 +4,10 @@ struct HistoryTriggers {
     let id: Int64
     let recording: HistoryRecording
 
+    /// Raised when the text of the triggers changes. Versions of Roundtable that share a database keep those of the latest
+    /// one, instead of replacing each other's (rule H8).
+    static let generation = 1
+
     /// Without all of these, changes are not recorded.
     static let essential = ["insert", "update", "move", "delete"]
 
@@ -28,26 +32,26 @@ struct HistoryTriggers {
     private var essentials: [String: String] {
         [
             "insert": """
-                AFTER INSERT ON \(table) BEGIN
-                    \(record("insert", of: "new"))
-                END
-                """,
+            AFTER INSERT ON \(table) BEGIN
+                \(record("insert", of: "new"))
+            END
+            """,
             "update": """
-                AFTER UPDATE ON \(table) WHEN NOT (\(keyChanges)) BEGIN
-                    \(record("update", of: "new", columns: mask))
-                END
-                """,
+            AFTER UPDATE ON \(table) WHEN NOT (\(keyChanges)) BEGIN
+                \(record("update", of: "new", columns: mask))
+            END
+            """,
             "move": """
-                AFTER UPDATE ON \(table) WHEN \(keyChanges) BEGIN
-                    \(record("delete", of: "old"))
-                    \(record("insert", of: "new"))
-                END
-                """,
+            AFTER UPDATE ON \(table) WHEN \(keyChanges) BEGIN
+                \(record("delete", of: "old"))
+                \(record("insert", of: "new"))
+            END
+            """,
             "delete": """
-                AFTER DELETE ON \(table) BEGIN
-                    \(record("delete", of: "old"))
-                END
-                """,
+            AFTER DELETE ON \(table) BEGIN
+                \(record("delete", of: "old"))
+            END
+            """,
         ]
     }
 
@@ -94,25 +98,25 @@ struct HistoryTriggers {
     private var guards: [String: String] {
         [
             "note_insert": """
-                BEFORE INSERT ON \(table) BEGIN
-                    \(note())
-                END
-                """,
+            BEFORE INSERT ON \(table) BEGIN
+                \(note())
+            END
+            """,
             "replace_insert": """
-                AFTER INSERT ON \(table) WHEN \(isNoted) BEGIN
-                    \(recordReplaced)
-                END
-                """,
+            AFTER INSERT ON \(table) WHEN \(isNoted) BEGIN
+                \(recordReplaced)
+            END
+            """,
             "note_update": """
-                BEFORE UPDATE ON \(table)\(uniqueColumnsChange.map { " WHEN \($0)" } ?? "") BEGIN
-                    \(note(except: isOldRow))
-                END
-                """,
+            BEFORE UPDATE ON \(table)\(uniqueColumnsChange.map { " WHEN \($0)" } ?? "") BEGIN
+                \(note(except: isOldRow))
+            END
+            """,
             "replace_update": """
-                AFTER UPDATE ON \(table) WHEN \(isNoted) BEGIN
-                    \(recordReplaced)
-                END
-                """,
+            AFTER UPDATE ON \(table) WHEN \(isNoted) BEGIN
+                \(recordReplaced)
+            END
+            """,
         ]
     }
 

@@ -60,13 +60,17 @@ extension TableShape {
             throw refusal("it is a view. Enable the history of the tables that it selects from.")
         }
         if (object["sql"] as String?)?.uppercased().hasPrefix("CREATE VIRTUAL TABLE") == true {
-            throw refusal("it is a virtual table, which has no triggers. Enable that of the table that its content is from.")
+            throw refusal(
+                "it is a virtual table, which has no triggers. Enable that of the table that its content is from."
+            )
         }
         name = object["name"]
 
         var columns: [Column] = []
         var key: [(position: Int, column: Column)] = []
-        let notHidden = try Row.fetchAll(db, sql: "PRAGMA main.table_xinfo(\(name.sqlName))").filter { $0["hidden"] != 1 }
+        let notHidden = try Row.fetchAll(db, sql: "PRAGMA main.table_xinfo(\(name.sqlName))").filter {
+            $0["hidden"] != 1
+        }
         for row in notHidden {
             let isNotNull: Bool = row["notnull"]
             let column = Column(name: row["name"], replacementOfNull: isNotNull ? row["dflt_value"] : nil)

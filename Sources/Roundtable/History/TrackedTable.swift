@@ -18,6 +18,8 @@ struct TrackedTable {
     var keyColumns: [String]
     /// What its guards cover.
     var coverage: [String]
+    /// Of its triggers.
+    var generation: Int
     /// Changes from before this sequence may be missing.
     var gap: Int64
     /// Its triggers, with what the schema has as their text.
@@ -31,6 +33,9 @@ struct TrackedTable {
 }
 
 extension TrackedTable {
+    /// Whether a later version of Roundtable takes care of its triggers.
+    private var isIntactAndNewer: Bool { isIntact && generation > HistoryTriggers.generation }
+
     /// All tables that were ever tracked.
     static func fetchAll(_ db: Database) throws -> [TrackedTable] {
         let sql = "SELECT name, tbl_name, sql FROM main.sqlite_master WHERE type = 'trigger'"
@@ -57,6 +62,7 @@ extension TrackedTable {
         recording = HistoryRecording(rawValue: row["recording"]) ?? .rows
         keyColumns = try Self.list(row["key_columns"])
         coverage = try Self.list(row["conflicts"])
+        generation = row["generation"]
         gap = row["gap"]
     }
 
@@ -72,8 +78,8 @@ extension TrackedTable {
     static func insert(_ db: Database, name: String, recording: HistoryRecording) throws -> TrackedTable {
         try db.execute(
             sql: """
-                INSERT INTO main.roundtable_history_tables (name, state, recording, key_columns, conflicts, gap)
-                VALUES (?, ?, ?, '[]', '[]', 0)
+                INSERT INTO main.roundtable_history_tables (name, state, recording, key_columns, conflicts, generation, gap)
+                VALUES (?, ?, ?, '[]', '[]', 0, 0)
                 """,
             arguments: [name, State.disabled.rawValue, recording.rawValue]
         )
@@ -84,6 +90,7 @@ extension TrackedTable {
             recording: recording,
             keyColumns: [],
             coverage: [],
+            generation: 0,
             gap: 0
         )
     }
@@ -92,11 +99,13 @@ extension TrackedTable {
         try db.execute(
             sql: """
                 UPDATE main.roundtable_history_tables
-                SET name = ?, state = ?, recording = ?, key_columns = ?, conflicts = ?, gap = ?
+                SET name = ?, state = ?, recording = ?, key_columns = ?, conflicts = ?, generation = ?,
+                    gap = ?
                 WHERE id = ?
                 """,
             arguments: [
-                name, state.rawValue, recording.rawValue, try Self.text(keyColumns), try Self.text(coverage), gap, id,
+                name, state.rawValue, recording.rawValue, try Self.text(keyColumns), try Self.text(coverage),
+                generation, gap, id,
             ]
         )
     }
@@ -116,7 +125,9 @@ extension TrackedTable {
             try dropTriggers(db)
             // Without its schema's name, a trigger on a table that has a temporary namesake would be a temporary one.
             for (trigger, sql) in statements.sorted(by: { $0.key < $1.key }) {
-                try db.execute(sql: sql.replacingOccurrences(of: "CREATE TRIGGER \(trigger)", with: "CREATE TRIGGER main.\(trigger)"))
+                let start = "CREATE TRIGGER "
+                let qualified = sql.replacingOccurrences(of: start + trigger, with: "\(start)main.\(trigger)")
+                try db.execute(sql: qualified)
             }
             triggers = statements
         }
@@ -124,6 +135,7 @@ extension TrackedTable {
         state = .recording
         keyColumns = shape.key.map(\.name)
         coverage = needed.coverage
+        generation = HistoryTriggers.generation
         if !wasIntact || !isCovered { try putGap(db) }
         try update(db)
     }
@@ -147,7 +159,7 @@ extension TrackedTable {
     /// Puts back what schema changes have taken away from the triggers, and marks what may be missing (rule H8). Inside a
     /// write transaction.
     static func synchronize(_ db: Database) throws {
-        for var table in try fetchAll(db) where table.state != .disabled {
+        for var table in try fetchAll(db) where table.state != .disabled && !table.isIntactAndNewer {
             do {
                 try table.putTriggers(db)
             } catch HistoryError.cannotTrack {
@@ -164,7 +176,7 @@ extension TrackedTable {
     /// Whether `synchronize` would change anything, found out without writing.
     static func needsSynchronization(_ db: Database) throws -> Bool {
         try fetchAll(db).contains { table in
-            guard table.state != .disabled else { return false }
+            guard table.state != .disabled, !table.isIntactAndNewer else { return false }
             guard let shape = try? TableShape(db, table: table.name) else { return table.state == .recording }
             let needed = HistoryTriggers(shape: shape, id: table.id, recording: table.recording)
             return !table.isIntact || table.triggers != needed.statements

@@ -67,7 +67,9 @@ struct HistoryCommand: ParsableCommand {
         guard actions <= 1 else {
             throw ValidationError("--enable, --disable, --consumers and --drop-consumer go one at a time.")
         }
-        guard since == nil || consumer == nil else { throw ValidationError("--since and --consumer exclude each other.") }
+        guard since == nil || consumer == nil else {
+            throw ValidationError("--since and --consumer exclude each other.")
+        }
         guard limit >= 1 else { throw ValidationError("--limit takes a number of changes, at least 1.") }
         if let since, HistoryToken(since) == nil {
             throw ValidationError("'\(since)' is no token; one looks like 3f09a1b2c4d5e6f7-42.")

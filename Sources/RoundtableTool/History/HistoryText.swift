@@ -8,7 +8,8 @@ enum HistoryText {
 
     static func table(_ page: HistoryPage) -> String {
         var table = TextTable(columns: [
-            ("sequence", .right), ("time", .left), ("author", .left), ("table", .left), ("operation", .left), ("key", .left),
+            ("sequence", .right), ("time", .left), ("author", .left), ("table", .left), ("operation", .left),
+            ("key", .left),
             ("columns", .left),
         ])
         table.rows = page.changes.map { change in
