@@ -11,7 +11,7 @@ enum HistoryTables {
     static func exist(_ db: Database) throws -> Bool {
         let sql =
             "SELECT EXISTS (SELECT * FROM main.sqlite_master WHERE type = 'table' AND name = 'roundtable_history')"
-        return try Bool.fetchOne(db, sql: sql) ?? false
+        return try Bool.fetchOne(db.cachedStatement(sql: sql)) ?? false
     }
 
     /// Inside a transaction.
