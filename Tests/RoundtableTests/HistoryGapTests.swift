@@ -39,8 +39,8 @@ import Testing
         } else {
             try fixture.execute(Self.recreate)
         }
-        try fixture.executeElsewhere(Self.insert)
         expectStartOver(fixture, token)
+        try fixture.execute(Self.insert)
         try fixture.execute(Self.insert)
         expectStartOver(fixture, token)
         let current = try fixture.db.currentHistoryToken()
@@ -163,6 +163,13 @@ import Testing
         let older = try SharedDatabase.open(at: copy, schema: .unmanaged, as: "older")
         #expect(startOverReason { _ = try older.history(since: later) } == .wentBack)
         #expect(try older.history(since: token).changes.isEmpty)
+
+        // Somebody drops its main table: it is made anew, and is another one.
+        try fixture.executeElsewhere("DROP TABLE roundtable_history")
+        #expect(throws: DatabaseError.self) { try fixture.execute(Self.insert) }
+        #expect(throws: HistoryError.notEnabled(path: fixture.db.path)) { try fixture.changes(token) }
+        try fixture.db.enableHistory(of: "player")
+        #expect(startOverReason { _ = try fixture.changes(token) } == .otherHistory)
 
         try fixture.db.erase()
         #expect(throws: HistoryError.notEnabled(path: fixture.db.path)) { try fixture.changes(token) }

@@ -18,6 +18,7 @@ enum HistoryTables {
     static func createIfAbsent(_ db: Database) throws {
         if try exist(db) { return }
         defer { HistoryStamp.forget(in: db) }
+        try removeRemains(db)
         try db.execute(sql: schema)
         let settings = HistorySettings()
         try db.execute(
@@ -29,6 +30,16 @@ enum HistoryTables {
             arguments: [format]
         )
         try settings.store(db)
+    }
+
+    /// Of a history whose main table somebody has dropped: its triggers would make every write fail.
+    private static func removeRemains(_ db: Database) throws {
+        let sql = "SELECT type, name FROM main.sqlite_master WHERE type IN ('trigger', 'table') ORDER BY type DESC"
+        for row in try Row.fetchAll(db, sql: sql) {
+            let name: String = row["name"]
+            guard name.hasPrefix(prefix) else { continue }
+            try db.execute(sql: "DROP \(row["type"] as String) IF EXISTS main.\(name.sqlName)")
+        }
     }
 
     /// No AUTOINCREMENT, which writes one more page in every transaction. The last row is never deleted instead
