@@ -23,8 +23,8 @@ enum HistoryEnabling {
                 ?? TrackedTable.insert(db, name: shape.name, recording: recording)
             if tracked.state == .disabled { tracked.recording = recording }
             if recording == .changedColumns { tracked.recording = recording }
-            try tracked.putTriggers(db)
             try HistoryStamp.install(in: db)
+            try tracked.putTriggers(db)
         }
     }
 

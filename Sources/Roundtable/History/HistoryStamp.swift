@@ -68,6 +68,8 @@ final class HistoryStamp: @unchecked Sendable {
     /// meets none between two transactions either, the first was undone, and the second begins with the same number.
     private func transaction(ofRow sequence: Int64) -> Int64 {
         rowsSincePruning += 1
+        // The history came to be in this very transaction.
+        if schemaVersion == nil { needsLook = true }
         let version = dataVersion
         if version == nil || version != transactionVersion || sequence < transaction {
             transactionVersion = version
