@@ -15,7 +15,7 @@ package enum PeerCommand: Codable, Sendable {
     case writeLoop(WriteLoad)
     /// Commits transactions of `LedgerSchema`, with random tables and pauses, until the time is over or a command comes.
     case ledgerLoop(seconds: Double, pause: Double, seed: UInt64)
-    /// Ends a `writeLoop`.
+    /// Ends a `writeLoop` or a `consumeLoop`.
     case stop
     /// Begins a transaction, inserts a row, and stays inside until `release`. The reply comes when it is inside.
     case holdTransaction
@@ -31,6 +31,8 @@ package enum PeerCommand: Codable, Sendable {
     case execute(sql: String)
     /// Makes a snapshot, or does something with it. The replies have `moments`.
     case snapshot(SnapshotCommand)
+    /// Consumes the history until `stop` comes.
+    case consumeLoop(ConsumeLoad)
     /// Interrupts the database after so many ms, from another thread.
     case interrupt(after: Int)
     case close
@@ -119,5 +121,21 @@ package struct WriteLoad: Codable, Sendable {
         transactionMilliseconds = transaction
         self.rows = rows
         self.commits = commits
+    }
+}
+
+/// The work of a `consumeLoop`: the changes of `entry` go into a `ConsumerJournal`, and, in the transaction that acknowledges
+/// them, into the table `mirror`.
+package struct ConsumeLoad: Codable, Sendable {
+    package var journal: String
+    /// The most changes at once.
+    package var limit: Int
+    /// Between reading and acknowledging.
+    package var milliseconds: Double
+
+    package init(journal: String, limit: Int, milliseconds: Double) {
+        self.journal = journal
+        self.limit = limit
+        self.milliseconds = milliseconds
     }
 }

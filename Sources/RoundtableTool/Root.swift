@@ -12,7 +12,9 @@ struct Root: ParsableCommand {
             'roundtable sql' and 'roundtable status' work on any SQLite database, shared or not.
             """,
         version: "0.1.0",
-        subcommands: [DemoCommand.self, SQLCommand.self, StatusCommand.self, DemoPeerCommand.self]
+        subcommands: [
+            DemoCommand.self, SQLCommand.self, StatusCommand.self, HistoryCommand.self, DemoPeerCommand.self,
+        ]
     )
 
     static func main() async {

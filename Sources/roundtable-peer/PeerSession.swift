@@ -51,6 +51,8 @@ final class PeerSession {
             return PeerReply(report: try run(load))
         case .ledgerLoop(let seconds, let pause, let seed):
             return try commitToLedger(seconds: seconds, pause: pause, seed: seed)
+        case .consumeLoop(let load):
+            try consume(load, in: try opened.shared)
         case .stop, .release:
             break
         case .holdTransaction:

@@ -9,7 +9,8 @@ struct Bench: AsyncParsableCommand {
         abstract: "Measures Roundtable beside plain GRDB and SQLite's C interface, in one run.",
         discussion: "See docs/BENCHMARKS.md for what each benchmark measures, and how to read it.",
         subcommands: [
-            ContentionCommand.self, ReadCommand.self, WriteCommand.self, OpenCommand.self, ParticipantCommand.self,
+            ContentionCommand.self, ReadCommand.self, WriteCommand.self, OpenCommand.self, HistoryCommand.self,
+            ParticipantCommand.self,
         ]
     )
 }

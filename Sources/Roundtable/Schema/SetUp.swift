@@ -116,6 +116,9 @@ struct SetUp {
             try switchToWAL(db, until: deadline)
         }
         guard let migrator = schema.migrator else { return }
+        // Migrations write history, too, and take away the triggers of the tables that they recreate.
+        writer.queue.inDatabase(writer.lookAtHistory)
+        defer { writer.queue.inDatabase(writer.lookAtHistory) }
         while try !writer.queue.inDatabase(needsNothing) {
             let applied = try writer.queue.inDatabase(migrator.appliedWhileOthersMigrate)
             do {

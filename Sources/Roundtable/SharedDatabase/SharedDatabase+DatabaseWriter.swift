@@ -42,7 +42,7 @@ extension SharedDatabase: DatabaseWriter {
                 updates(.failure(error))
             case .success(let end):
                 self.onWriterLater(nil) { db in
-                    updates(.success(db))
+                    self.withoutTransaction(db) { updates(.success($0)) }
                     end()
                 }
             }

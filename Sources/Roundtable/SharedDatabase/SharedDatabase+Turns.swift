@@ -42,6 +42,7 @@ extension SharedDatabase {
     func transaction<T>(_ db: Database, _ updates: (Database) throws -> T) throws -> T {
         let result = try writer.transaction(db) {
             try writer.forgetSchemaIfChanged(db)
+            writer.prepareHistory(db)
             return try updates(db)
         }
         writer.noteOwnCommit(db)
@@ -51,7 +52,7 @@ extension SharedDatabase {
     /// What a write without a transaction begins with.
     func withoutTransaction<T>(_ db: Database, _ body: (Database) throws -> T) rethrows -> T {
         // What keeps this from looking, `body` meets too, and tells.
-        try? writer.lookAtOthers(db)
+        writer.lookAtHistory(db)
         return try body(db)
     }
 

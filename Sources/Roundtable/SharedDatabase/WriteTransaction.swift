@@ -13,6 +13,8 @@ final class WriteTransaction: TransactionObserver {
     private var isCommitting = false
     /// Called when a transaction of `run` has been committed, before other observers are: those may take long.
     var didCommit: (Database) -> Void = { _ in }
+    /// Called when any transaction has been rolled back.
+    var didRollback: () -> Void = {}
 
     /// On the connection's queue.
     func install(in db: Database) {
@@ -61,7 +63,7 @@ final class WriteTransaction: TransactionObserver {
         isCommitting = false
         didCommit(db)
     }
-    func databaseDidRollback(_ db: Database) {}
+    func databaseDidRollback(_ db: Database) { didRollback() }
 }
 
 /// A transaction that writes nothing, which GRDB tells observers of all the same: how they learn of changes that other

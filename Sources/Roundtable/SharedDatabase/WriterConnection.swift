@@ -16,6 +16,8 @@ final class WriterConnection: @unchecked Sendable {
     private var recorder: CommitRecorder?
     private let writeTransaction = WriteTransaction()
     private let emptyTransaction = EmptyTransaction()
+    /// nil on a connection that does not write.
+    private let history: HistoryStamp?
     private var lastDataVersion: UInt32?
     private var lastSchemaVersion: Int32?
     private var isClosing = false
@@ -23,6 +25,7 @@ final class WriterConnection: @unchecked Sendable {
     /// Opens the file, or creates it, as it is: no journal mode is changed.
     init(path: String, options: SharedDatabase.Options) throws {
         let busyWait = BusyWait(path: path, timeout: options.busyTimeout.nanoseconds)
+        let history = HistoryStamp()
         var configuration = options.configuration
         configuration.readonly = false
         configuration.journalMode = .default
@@ -30,14 +33,17 @@ final class WriterConnection: @unchecked Sendable {
         walHook.mainDidCommit = { [checkpoint] in checkpoint.noteCommit(framesInWAL: $0) }
         configuration.prepareDatabase { [walHook] db in
             walHook.install(in: db)
+            try history.addFunctions(to: db)
             try db.keepWalFiles()
             try db.execute(sql: "PRAGMA synchronous = \(options.durability.rawValue)")
         }
         self.path = path
         self.busyTimeout = options.busyTimeout.nanoseconds
         self.busyWait = busyWait
+        self.history = history
         self.queue = try WalIndexGate.pass { try DatabaseQueue(path: path, configuration: configuration) }
         queue.inDatabase(writeTransaction.install)
+        writeTransaction.didRollback = { history.didRollback() }
         // Observers fetch after a commit, on this connection: other processes do not wait for that.
         writeTransaction.didCommit = { [weak self] db in
             guard let self, checkpoint.need(db) == .none else { return }
@@ -51,6 +57,7 @@ final class WriterConnection: @unchecked Sendable {
         self.path = path
         self.busyTimeout = options.busyTimeout.nanoseconds
         self.busyWait = BusyWait(path: path, timeout: busyTimeout)
+        self.history = nil
         // SQLite has it read-only. GRDB does not know, or it would tell observers nothing.
         var configuration = options.readerConfiguration
         configuration.readonly = false
@@ -62,6 +69,7 @@ final class WriterConnection: @unchecked Sendable {
 
     func take(_ seat: Seat) {
         self.seat = seat
+        history?.author = seat.author
         busyWait.participants = { [weak seat] in seat?.participant }
     }
 
@@ -81,6 +89,7 @@ final class WriterConnection: @unchecked Sendable {
             isClosing = true
             writeTransaction.forgetStatements()
             emptyTransaction.forgetStatements()
+            history?.forgetStatements()
         }
         do {
             try queue.close()
@@ -167,8 +176,21 @@ final class WriterConnection: @unchecked Sendable {
         if lastSchemaVersion != schemaVersion {
             db.clearSchemaCache()
             try recorder?.learnSchema(db)
+            history?.schemaDidChange()
         }
         lastSchemaVersion = schemaVersion
+    }
+
+    /// On `queue`, outside of a transaction.
+    func lookAtHistory(_ db: Database) {
+        // What keeps this from looking, the next write meets too.
+        try? lookAtOthers(db)
+        prepareHistory(db)
+    }
+
+    /// What the history wants done before a write. On `queue`, after `forgetSchemaIfChanged` or `lookAtOthers`.
+    func prepareHistory(_ db: Database) {
+        if !isClosing { history?.prepare(db) }
     }
 
     /// Begins and ends a read, which finds out what others have committed since.

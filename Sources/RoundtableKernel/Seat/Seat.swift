@@ -37,7 +37,7 @@ package final class Seat: @unchecked Sendable {
     }
 
     private let path: String
-    private let author: String
+    package let author: String
     private let role: ParticipantTraits.Role
     private let settings: TurnSettings
     private let access: FileAccess?

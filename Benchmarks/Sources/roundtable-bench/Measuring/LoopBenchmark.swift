@@ -20,7 +20,7 @@ struct LoopBenchmark {
         return Comparison(sides, slices, figures: Self.figures) { $0.map(\.operationsPerSecond) }
     }
 
-    private static func figures(_ slices: [LoopSlice]) -> Figures {
+    static func figures(_ slices: [LoopSlice]) -> Figures {
         let times = slices.flatMap(\.times).sorted()
         let rate = slices.map(\.operationsPerSecond).median
         return [

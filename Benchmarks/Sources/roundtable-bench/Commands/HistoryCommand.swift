@@ -1,0 +1,103 @@
+import ArgumentParser
+import Foundation
+import GRDB
+import Roundtable
+
+/// What a history costs who writes. Our side only: each of its databases beside the one without a history.
+struct HistoryCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "history",
+        abstract: "One thread commits one row, again and again, without and with a history of its table.",
+        discussion: "The ratio is how many times as long a write takes as without a history."
+    )
+
+    @OptionGroup var options: CommonOptions
+
+    private enum Kind: String, CaseIterable {
+        case none = "no history"
+        case rows
+        case changedColumns = "changed columns"
+    }
+
+    func run() async throws {
+        let load = OtherLoad()
+        let benchmark = LoopBenchmark(seconds: options.seconds ?? 5)
+        let report = try await options.withFolder { folder in
+            var databases: [Kind: SharedDatabase] = [:]
+            defer { for database in databases.values { try? database.close() } }
+            for kind in Kind.allCases { databases[kind] = try Self.open(kind, in: folder) }
+            let inserts = try await compare(benchmark) { kind, duration in
+                let database = databases[kind]!
+                return try LoopSlice.measuring(for: duration) {
+                    try database.write { db in
+                        try db.cachedStatement(sql: Statements.insert).execute(arguments: [1, Statements.text])
+                    }
+                }
+            }
+            let updates = try await compare(benchmark) { kind, duration in
+                let database = databases[kind]!
+                var id = 0
+                return try LoopSlice.measuring(for: duration) {
+                    id = id % 1000 + 1
+                    try database.write { db in
+                        try db.cachedStatement(sql: "UPDATE entry SET author = author + 1 WHERE id = ?")
+                            .execute(arguments: [id])
+                    }
+                }
+            }
+            let many = try await compare(benchmark) { kind, duration in
+                let database = databases[kind]!
+                return try LoopSlice.measuring(for: duration) {
+                    try database.write { db in
+                        let statement = try db.cachedStatement(sql: Statements.insert)
+                        for _ in 0..<100 { try statement.execute(arguments: [1, Statements.text]) }
+                    }
+                }
+            }
+            return benchmark.report(
+                "history",
+                title: "cached one-row INSERT; the ratio is the history's price",
+                main: inserts,
+                variants: [("cached one-row UPDATE", updates), ("100 rows a transaction", many)],
+                machine: Report.Machine(load)
+            )
+        }
+        try options.print(report)
+    }
+
+    private static func open(_ kind: Kind, in folder: URL) throws -> SharedDatabase {
+        let path = try Fixture.create(in: folder, name: kind.rawValue, rows: 1000)
+        let database = try SharedDatabase.open(
+            at: URL(fileURLWithPath: path),
+            schema: Schema(Fixture.migrator),
+            as: "bench"
+        )
+        switch kind {
+        case .none: break
+        case .rows: try database.enableHistory(of: "entry", recording: .rows)
+        case .changedColumns: try database.enableHistory(of: "entry", recording: .changedColumns)
+        }
+        return database
+    }
+
+    private func compare(
+        _ benchmark: LoopBenchmark,
+        _ slice: (Kind, Nanoseconds) async throws -> LoopSlice
+    ) async throws -> Comparison {
+        for kind in Kind.allCases { _ = try await slice(kind, LoopBenchmark.sliceDuration) }
+        let slices = try await Interleaving.run(Kind.allCases, rounds: benchmark.rounds) {
+            try await slice($0, LoopBenchmark.sliceDuration)
+        }
+        let without = slices[.none] ?? []
+        var comparison = Comparison(ours: LoopBenchmark.figures(without), peers: [], ratios: [:])
+        for kind in Kind.allCases where kind != .none {
+            let with = slices[kind] ?? []
+            comparison.peers.append((kind.rawValue, LoopBenchmark.figures(with)))
+            comparison.ratios[kind.rawValue] = Comparison.ratios(
+                without.map(\.operationsPerSecond),
+                with.map(\.operationsPerSecond)
+            )
+        }
+        return comparison
+    }
+}

@@ -1,0 +1,85 @@
+import Foundation
+
+/// What can go wrong with the history.
+public enum HistoryError: Error, Equatable, Sendable {
+    /// Changes are missing between what the reader knows and what is kept. It must build anew whatever it made of earlier
+    /// changes, from the tables themselves, and go on from `token`.
+    ///
+    /// Read the tables *after* this error came. Changes that were made between the token and that reading are then told once
+    /// more: nothing is missed.
+    case startOver(reason: StartOverReason, token: HistoryToken)
+
+    /// The database has no history: no table's was ever enabled.
+    case notEnabled(path: String)
+
+    /// The history of this table is not recorded: ``SharedDatabase/enableHistory(of:recording:)`` comes first.
+    case notTracked(path: String, table: String)
+
+    /// The changes of this table cannot be recorded.
+    case cannotTrack(path: String, table: String, reason: String)
+
+    /// Consumers keep their place in the database, and a read-only process cannot.
+    case readOnly(path: String)
+
+    /// A newer version of Roundtable made the history.
+    case newerFormat(path: String, format: Int)
+
+    /// Why a reader cannot go on from where it was.
+    public enum StartOverReason: Hashable, Sendable {
+        /// The token is of another history: the database was deleted or erased, and created anew.
+        case otherHistory
+        /// The token is ahead of the history: the database was replaced by an older copy.
+        case wentBack
+        /// Changes after the token are no longer kept: see ``HistorySettings``.
+        case pruned
+        /// Changes of this table may not have been recorded: it was recreated without its triggers, its history was enabled or
+        /// disabled after the token, or a unique index was added to it.
+        case changesMissing(table: String)
+        /// The consumer is not known: it is new, or the database is. So is the token: what comes after it is kept.
+        case newConsumer
+        /// The consumer was dropped: it had not been seen since this date, for longer than
+        /// ``HistorySettings/consumerTimeout``; or by ``SharedDatabase/dropHistoryConsumer(_:)``.
+        case consumerDropped(lastSeen: Date)
+    }
+}
+
+extension HistoryError: CustomStringConvertible, LocalizedError {
+    public var description: String {
+        switch self {
+        case .startOver(let reason, let token):
+            """
+            The history cannot be continued: \(reason). Build anew what was made of earlier changes, from the tables, and go on \
+            from \(token).
+            """
+        case .notEnabled(let path):
+            "\(path): the database has no history. Enable it for the tables that matter: enableHistory(of:)."
+        case .notTracked(let path, let table):
+            "\(path): the history of the table '\(table)' is not recorded. Enable it: enableHistory(of: \"\(table)\")."
+        case .cannotTrack(let path, let table, let reason):
+            "\(path): the history of '\(table)' cannot be recorded: \(reason)"
+        case .readOnly(let path):
+            """
+            \(path): opened read-only, and a consumer keeps its place in the database. Keep a token of your own, and read with \
+            history(since:).
+            """
+        case .newerFormat(let path, let format):
+            "\(path): the history has format \(format), made by a newer version of Roundtable. Update this program."
+        }
+    }
+
+    public var errorDescription: String? { description }
+}
+
+extension HistoryError.StartOverReason: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .otherHistory: "the token is of another history; the database was created anew"
+        case .wentBack: "the token is ahead of the history; the database was replaced by an older copy"
+        case .pruned: "changes after the token are no longer kept"
+        case .changesMissing(let table): "changes of the table '\(table)' may not have been recorded"
+        case .newConsumer: "the consumer is new to this database"
+        case .consumerDropped(let lastSeen):
+            "the consumer was dropped; it was last seen \(lastSeen.formatted(.iso8601))"
+        }
+    }
+}

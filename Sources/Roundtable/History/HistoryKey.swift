@@ -1,0 +1,78 @@
+import Foundation
+import GRDB
+
+/// The values of a primary key, as the triggers store them.
+enum HistoryKey {
+    /// - parameter count: how many columns the key has.
+    static func values(of stored: DatabaseValue, count: Int) -> [DatabaseValue] {
+        guard count > 1, case .string(let text) = stored.storage else { return [stored] }
+        return literals(text)
+    }
+
+    /// The values of a list of literals, as SQLite's `quote()` writes them, and `CAST(X'…' AS TEXT)`.
+    static func literals(_ list: String) -> [DatabaseValue] {
+        var values: [DatabaseValue] = []
+        var rest = Array(list.utf8)[...]
+        while true {
+            values.append(next(&rest))
+            guard rest.first == UInt8(ascii: ",") else { return values }
+            rest.removeFirst()
+        }
+    }
+
+    private static func next(_ rest: inout ArraySlice<UInt8>) -> DatabaseValue {
+        switch rest.first {
+        case UInt8(ascii: "'"):
+            return String(decoding: quoted(&rest), as: UTF8.self).databaseValue
+        case UInt8(ascii: "X"):
+            rest.removeFirst()
+            return bytes(quoted(&rest)).databaseValue
+        case UInt8(ascii: "C"):
+            rest.removeFirst("CAST(X".utf8.count)
+            let text = String(decoding: bytes(quoted(&rest)), as: UTF8.self)
+            rest.removeFirst(min(rest.count, " AS TEXT)".utf8.count))
+            return text.databaseValue
+        default:
+            let end = rest.firstIndex(of: UInt8(ascii: ",")) ?? rest.endIndex
+            let word = String(decoding: rest[..<end], as: UTF8.self)
+            rest = rest[end...]
+            return number(word)
+        }
+    }
+
+    private static func number(_ word: String) -> DatabaseValue {
+        if let integer = Int64(word) { return integer.databaseValue }
+        switch word {
+        case "NULL": return .null
+        case "Inf": return Double.infinity.databaseValue
+        case "-Inf": return (-Double.infinity).databaseValue
+        default: return Double(word)?.databaseValue ?? .null
+        }
+    }
+
+    /// What is between quotes, of which two inside stand for one.
+    private static func quoted(_ rest: inout ArraySlice<UInt8>) -> [UInt8] {
+        let quote = UInt8(ascii: "'")
+        var content: [UInt8] = []
+        rest.removeFirst()
+        while let byte = rest.popFirst() {
+            if byte == quote {
+                guard rest.first == quote else { break }
+                rest.removeFirst()
+            }
+            content.append(byte)
+        }
+        return content
+    }
+
+    private static func bytes(_ hexadecimal: [UInt8]) -> Data {
+        var data = Data()
+        var digits = hexadecimal[...]
+        while digits.count >= 2 {
+            let pair = String(decoding: digits.prefix(2), as: UTF8.self)
+            data.append(UInt8(pair, radix: 16) ?? 0)
+            digits.removeFirst(2)
+        }
+        return data
+    }
+}

@@ -1,0 +1,71 @@
+import Foundation
+import GRDB
+
+/// Takes away what nobody needs any more, a little at a time (rule H10).
+enum HistoryPruning {
+    /// A participant prunes after it has written so many rows of the history.
+    static let interval = 128
+    /// So many rows go at once. More than the interval: a history that is too long gets shorter.
+    static let batch: Int64 = 512
+
+    /// Inside a write transaction. Mostly there is nothing to do: its statements are cached.
+    static func step(_ db: Database) throws {
+        guard try HistoryTables.exist(db), let row = try fetchOne(db, "SELECT * FROM main.roundtable_history_settings"),
+            (row["format"] as Int) <= HistoryTables.format
+        else { return }
+        let settings = HistorySettings(row)
+        let now = Date().timeIntervalSince1970
+        try dropConsumers(db, notSeenSince: now - settings.consumerTimeout / .seconds(1))
+
+        guard let range = try fetchOne(db, range), let first: Int64 = range["first"], let last: Int64 = range["last"]
+        else {
+            return
+        }
+        let acknowledged: Int64 = range["acknowledged"] ?? 0
+        var end = max(
+            min(acknowledged, last - Int64(settings.minimumCount)),
+            last - Int64(settings.maximumCount)
+        )
+        let cutoff = now - settings.maximumAge / .seconds(1)
+        if (range["time"] as Double) < cutoff { end = max(end, try lastOfBatch(db, from: first, olderThan: cutoff)) }
+        // Rule H3: the last row stays.
+        end = min(end, first + batch - 1, last - 1)
+        guard end >= first else { return }
+        try db.execute(sql: "DELETE FROM main.roundtable_history WHERE sequence <= ?", arguments: [end])
+        try db.execute(sql: "UPDATE main.roundtable_history_settings SET kept_after = ?", arguments: [end])
+        // No statement is under way that could have noted something (rule H7).
+        try db.execute(sql: "DELETE FROM main.roundtable_history_conflicts WHERE cause IS NOT NULL")
+    }
+
+    /// One aggregate a query: two would read the whole table.
+    private static let range = """
+        SELECT sequence AS first, time,
+            (SELECT max(sequence) FROM main.roundtable_history) AS last,
+            (SELECT min(sequence) FROM main.roundtable_history_consumers WHERE state <> 'dropped') AS acknowledged
+        FROM main.roundtable_history ORDER BY sequence LIMIT 1
+        """
+
+    private static func fetchOne(
+        _ db: Database,
+        _ sql: String,
+        _ arguments: StatementArguments = StatementArguments()
+    ) throws -> Row? {
+        try Row.fetchOne(db.cachedStatement(sql: sql), arguments: arguments)
+    }
+
+    private static func dropConsumers(_ db: Database, notSeenSince time: Double) throws {
+        let overdue = "main.roundtable_history_consumers WHERE state <> 'dropped' AND seen < ?"
+        guard try fetchOne(db, "SELECT 1 FROM \(overdue)", [time]) != nil else { return }
+        try db.execute(
+            sql: """
+                UPDATE main.roundtable_history_consumers SET state = 'dropped' WHERE state <> 'dropped' AND seen < ?
+                """,
+            arguments: [time]
+        )
+    }
+
+    private static func lastOfBatch(_ db: Database, from first: Int64, olderThan time: Double) throws -> Int64 {
+        let sql = "SELECT max(sequence) FROM main.roundtable_history WHERE sequence < ? AND time < ?"
+        return try Int64.fetchOne(db, sql: sql, arguments: [first + batch, time]) ?? 0
+    }
+}

@@ -1,0 +1,144 @@
+import ArgumentParser
+import Foundation
+import GRDB
+import Roundtable
+
+struct HistoryCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "history",
+        abstract: "Show the recorded changes of a database, and who follows them.",
+        discussion: """
+            Shows the changes of tables whose history was enabled (enableHistory(of:) in Swift, --enable here), in the order of \
+            their commits. Looking reads only. --enable, --disable and --drop-consumer write.
+
+            With --json, prints one JSON object a change: token, sequence, transaction, author, time, table, operation, key, \
+            columns; the last line is {"token": …, "has_more": …}. When changes are missing after the token, the exit code is 2, \
+            and the line on standard error says where to go on.
+
+            Examples:
+              roundtable history app.db --enable player
+              roundtable history app.db --since 3f09a1b2c4d5e6f7-42 --table player --json
+              roundtable history app.db --consumer indexer
+              roundtable history app.db --consumers
+            """
+    )
+
+    @Argument(help: "The database file.", completion: .file())
+    var path: String
+
+    @Option(help: ArgumentHelp("Only changes after this one.", valueName: "token"))
+    var since: String?
+
+    @Option(help: ArgumentHelp("Only changes that this consumer has not acknowledged yet.", valueName: "name"))
+    var consumer: String?
+
+    @Option(
+        name: .customLong("table"),
+        help: ArgumentHelp("Only changes of this table; repeat it for more.", valueName: "name")
+    )
+    var tables: [String] = []
+
+    @Option(help: "The most changes to show.")
+    var limit = 1000
+
+    @Flag(help: "Print one JSON object a line.")
+    var json = false
+
+    @Flag(help: "Show the consumers instead.")
+    var consumers = false
+
+    @Option(help: ArgumentHelp("Keep nothing for this consumer any more.", valueName: "name"))
+    var dropConsumer: String?
+
+    @Option(help: ArgumentHelp("Record this table's changes from now on.", valueName: "table"))
+    var enable: String?
+
+    @Flag(help: "With --enable: record the changed columns, too.")
+    var columns = false
+
+    @Option(help: ArgumentHelp("Record this table's changes no longer.", valueName: "table"))
+    var disable: String?
+
+    @Option(name: .customLong("as"), help: ArgumentHelp("Who other processes see at the table.", valueName: "name"))
+    var author = "roundtable"
+
+    func validate() throws {
+        let actions = [enable, disable, dropConsumer].compactMap(\.self).count + (consumers ? 1 : 0)
+        guard actions <= 1 else {
+            throw ValidationError("--enable, --disable, --consumers and --drop-consumer go one at a time.")
+        }
+        guard since == nil || consumer == nil else {
+            throw ValidationError("--since and --consumer exclude each other.")
+        }
+        guard limit >= 1 else { throw ValidationError("--limit takes a number of changes, at least 1.") }
+        if let since, HistoryToken(since) == nil {
+            throw ValidationError("'\(since)' is no token; one looks like 3f09a1b2c4d5e6f7-42.")
+        }
+        if columns, enable == nil { throw ValidationError("--columns goes with --enable.") }
+    }
+
+    func run() throws {
+        do {
+            try perform()
+        } catch let error as HistoryError {
+            Terminal.complain(ToolError.line(for: error))
+            if case .startOver = error { throw ExitCode(2) }
+            throw ExitCode(1)
+        }
+    }
+
+    private func perform() throws {
+        if let enable {
+            try open().enableHistory(of: enable, recording: columns ? .changedColumns : .rows)
+        } else if let disable {
+            try open().disableHistory(of: disable)
+        } else if let dropConsumer {
+            guard try open().dropHistoryConsumer(dropConsumer) else {
+                throw ToolError("\(fullPath): there is no consumer '\(dropConsumer)'. See them: --consumers.")
+            }
+        } else if consumers {
+            let list = try read { try SharedDatabase.historyConsumers(in: $0) }
+            Terminal.write(json ? HistoryText.lines(list) : HistoryText.table(list))
+        } else {
+            let page = try read { db in
+                try SharedDatabase.history(
+                    since: try token(db),
+                    in: tables.isEmpty ? nil : tables,
+                    limit: limit,
+                    from: db
+                )
+            }
+            Terminal.write(json ? HistoryText.lines(page) : HistoryText.table(page))
+        }
+    }
+
+    private func token(_ db: Database) throws -> HistoryToken? {
+        guard let consumer else { return since.flatMap(HistoryToken.init) }
+        guard let found = try SharedDatabase.historyConsumers(in: db).first(where: { $0.name == consumer }) else {
+            throw ToolError("\(fullPath): there is no consumer '\(consumer)'. See them: --consumers.")
+        }
+        return found.token
+    }
+
+    // MARK: Opening
+
+    private var url: URL { URL(fileURLWithPath: path) }
+    private var fullPath: String { url.path }
+
+    private func open() throws -> SharedDatabase {
+        guard FileManager.default.fileExists(atPath: path) else {
+            throw ToolError("\(fullPath): there is no such file.")
+        }
+        return try SharedDatabase.open(at: url, schema: .unmanaged, as: author)
+    }
+
+    private func read<T>(_ value: (Database) throws -> T) throws -> T {
+        switch try SharedDatabase.openReadOnly(at: url, schema: .unmanaged, as: author) {
+        case .available(let database):
+            defer { try? database.close() }
+            return try database.read(value)
+        case .unavailable:
+            throw ToolError("\(fullPath): there is no such file.")
+        }
+    }
+}

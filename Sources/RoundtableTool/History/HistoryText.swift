@@ -1,0 +1,130 @@
+import Foundation
+import GRDB
+import Roundtable
+
+/// Changes and consumers, for people and for programs.
+enum HistoryText {
+    // MARK: For people
+
+    static func table(_ page: HistoryPage) -> String {
+        var table = TextTable(columns: [
+            ("sequence", .right), ("time", .left), ("author", .left), ("table", .left), ("operation", .left),
+            ("key", .left),
+            ("columns", .left),
+        ])
+        table.rows = page.changes.map { change in
+            [
+                "\(change.sequence)", change.date.formatted(.iso8601), change.author ?? "(unknown)", change.table,
+                change.operation.rawValue, change.key.map(\.visible).joined(separator: ", "),
+                change.columns?.sorted().joined(separator: ", ") ?? "",
+            ]
+        }
+        let lines = table.lines + (page.changes.isEmpty ? ["(no changes)"] : [])
+        let rest = page.hasMore ? ["", "There are more: --since \(page.token)"] : ["", "Token: \(page.token)"]
+        return (lines + rest).map { $0 + "\n" }.joined()
+    }
+
+    static func table(_ consumers: [HistoryConsumer]) -> String {
+        var table = TextTable(columns: [
+            ("consumer", .left), ("token", .left), ("backlog", .right), ("last seen", .left), ("state", .left),
+        ])
+        table.rows = consumers.map { consumer in
+            [
+                consumer.name, "\(consumer.token)", consumer.backlog.grouped, consumer.lastSeen.formatted(.iso8601),
+                consumer.state.rawValue,
+            ]
+        }
+        return (table.lines + (consumers.isEmpty ? ["(no consumers)"] : [])).map { $0 + "\n" }.joined()
+    }
+
+    // MARK: For programs
+
+    static func lines(_ page: HistoryPage) -> String {
+        page.changes.map { json(Change($0)) }.joined() + json(End(token: page.token, hasMore: page.hasMore))
+    }
+
+    static func lines(_ consumers: [HistoryConsumer]) -> String {
+        consumers.map { consumer in
+            json(
+                Consumer(
+                    consumer: consumer.name,
+                    token: consumer.token,
+                    backlog: consumer.backlog,
+                    lastSeen: consumer.lastSeen,
+                    state: consumer.state
+                )
+            )
+        }.joined()
+    }
+
+    private static func json(_ value: some Encodable) -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        encoder.dateEncodingStrategy = .iso8601
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        // Only an infinite number has no JSON, which a key can be.
+        encoder.nonConformingFloatEncodingStrategy = .convertToString(
+            positiveInfinity: "Infinity",
+            negativeInfinity: "-Infinity",
+            nan: "NaN"
+        )
+        guard let data = try? encoder.encode(value) else { preconditionFailure("it is always JSON") }
+        return String(decoding: data, as: UTF8.self) + "\n"
+    }
+
+    private struct Change: Encodable {
+        let token: HistoryToken
+        let sequence: Int64
+        let transaction: Int64?
+        let author: String?
+        let time: Double
+        let table: String
+        let operation: String
+        /// By column.
+        let key: [String: Value]
+        let columns: [String]?
+
+        init(_ change: HistoryChange) {
+            token = change.token
+            sequence = change.sequence
+            transaction = change.transaction
+            author = change.author
+            time = change.date.timeIntervalSince1970
+            table = change.table
+            operation = change.operation.rawValue
+            key = Dictionary(zip(change.keyColumns, change.key.map(Value.init))) { first, _ in first }
+            columns = change.columns?.sorted()
+        }
+    }
+
+    private struct End: Encodable {
+        let token: HistoryToken
+        let hasMore: Bool
+    }
+
+    private struct Consumer: Encodable {
+        let consumer: String
+        let token: HistoryToken
+        let backlog: Int
+        let lastSeen: Date
+        let state: HistoryConsumer.State
+    }
+
+    /// As the verb `sql` prints values: a BLOB is `{"base64": …}`.
+    private struct Value: Encodable {
+        let value: DatabaseValue
+
+        init(_ value: DatabaseValue) { self.value = value }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            switch value.storage {
+            case .null: try container.encodeNil()
+            case .int64(let number): try container.encode(number)
+            case .double(let number): try container.encode(number)
+            case .string(let text): try container.encode(text)
+            case .blob(let data): try container.encode(["base64": data.base64EncodedString()])
+            }
+        }
+    }
+}

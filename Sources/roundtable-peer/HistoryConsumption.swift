@@ -1,0 +1,27 @@
+import GRDB
+import Roundtable
+import RoundtableTestKit
+
+extension PeerSession {
+    /// Consumes the history until a command comes: by one name into a journal, by another into a table of the database.
+    func consume(_ load: ConsumeLoad, in database: SharedDatabase) throws {
+        try ConsumerJournal.append([.begin], to: load.journal)
+        while !channel.hasInput {
+            let noted = try database.consume(as: "journal", in: ["entry"], limit: load.limit) { changes in
+                try ConsumerJournal.append(
+                    changes.map { .change(id: $0.id ?? -1, author: $0.author) },
+                    to: load.journal
+                )
+                pause(milliseconds: load.milliseconds)
+            }
+            if !noted.changes.isEmpty { try ConsumerJournal.append([.acknowledged], to: load.journal) }
+            let mirrored = try database.consumeInTransaction(as: "mirror", in: ["entry"], limit: load.limit) {
+                db,
+                changes in
+                let statement = try db.cachedStatement(sql: "INSERT INTO mirror (entry) VALUES (?)")
+                for change in changes { try statement.execute(arguments: [change.id]) }
+            }
+            if noted.changes.isEmpty, mirrored.changes.isEmpty { pause(milliseconds: 0.5) }
+        }
+    }
+}

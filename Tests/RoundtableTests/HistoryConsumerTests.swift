@@ -1,0 +1,256 @@
+import Foundation
+import GRDB
+import Roundtable
+import Synchronization
+import Testing
+
+@Suite struct HistoryConsumerTests {
+    private static let insert = "INSERT INTO player (name) VALUES ('A')"
+    struct Failure: Error {}
+
+    private func enabled() throws -> HistoryFixture {
+        let fixture = try HistoryFixture()
+        try fixture.db.enableHistory(of: "player")
+        return fixture
+    }
+
+    /// Registers a consumer that has read everything.
+    private func start(_ fixture: HistoryFixture, _ name: String = "indexer") throws {
+        try fixture.db.restartHistoryConsumer(name)
+    }
+
+    private func consume(_ fixture: HistoryFixture, as name: String = "indexer", limit: Int = 1000) throws -> [String] {
+        var lines: [String] = []
+        try fixture.db.consume(as: name, limit: limit) { lines = $0.map(\.line) }
+        return lines
+    }
+
+    /// **Rule H11**: a new consumer starts over, and what comes after its token is kept for it; each change comes until it is
+    /// acknowledged.
+    @Test func atLeastOnce() async throws {
+        let fixture = try enabled()
+        try fixture.execute(Self.insert)
+        var begin: HistoryToken?
+        for _ in 0..<2 {
+            do {
+                _ = try consume(fixture)
+                Issue.record("a new consumer was not told")
+            } catch HistoryError.startOver(.newConsumer, let token) {
+                #expect(begin == nil || begin == token)
+                begin = token
+            }
+            if try fixture.lines() == ["insert 1"] { try fixture.execute(Self.insert) }
+        }
+        #expect(try await fixture.db.historyConsumers().map(\.state) == [.starting])
+        try await fixture.db.restartHistoryConsumer("indexer", at: begin)
+        for _ in 0..<2 {
+            let seen = Mutex<[String]>([])
+            await #expect(throws: Failure.self) {
+                try await fixture.db.consume(as: "indexer") { changes in
+                    seen.withLock { $0 = changes.map(\.line) }
+                    throw Failure()
+                }
+            }
+            #expect(seen.withLock { $0 } == ["insert 2"])
+        }
+        #expect(try await fixture.db.historyConsumers().map(\.backlog) == [1])
+        #expect(try consume(fixture) == ["insert 2"])
+        #expect(try consume(fixture).isEmpty)
+        #expect(try await fixture.db.historyConsumers().map(\.backlog) == [0])
+    }
+
+    /// **Rule H11**: with the acknowledgement in the same transaction, effects happen once.
+    @Test func exactlyOnce() async throws {
+        let fixture = try enabled()
+        let db = fixture.db
+        func execute(_ sql: String) async throws { try await db.write { try $0.execute(sql: sql) } }
+        try await execute("CREATE TABLE seen (id INTEGER)")
+        let note: @Sendable (Database, [HistoryChange]) throws -> Void = { db, changes in
+            for change in changes { try db.execute(sql: "INSERT INTO seen VALUES (?)", arguments: [change.id]) }
+            if changes.contains(where: { $0.id == 3 }), try Int.fetchOne(db, sql: "SELECT count(*) FROM once") == 0 {
+                throw Failure()
+            }
+        }
+        try await execute("CREATE TABLE once (x)")
+        try await fixture.db.restartHistoryConsumer("indexer")
+        try await execute("\(Self.insert); \(Self.insert); \(Self.insert)")
+        await #expect(throws: Failure.self) { try await fixture.db.consumeInTransaction(as: "indexer", note) }
+        #expect(try await fixture.db.read { try Int.fetchAll($0, sql: "SELECT id FROM seen") } == [])
+        try await execute("INSERT INTO once VALUES (1)")
+        try await fixture.db.consumeInTransaction(as: "indexer", note)
+        #expect(try await fixture.db.consumeInTransaction(as: "indexer", note).changes.isEmpty)
+        #expect(try await fixture.db.read { try Int.fetchAll($0, sql: "SELECT id FROM seen") } == [1, 2, 3])
+    }
+
+    /// **Rule H9**: pages are of the limit, and end with a transaction where they can.
+    @Test func pages() throws {
+        let fixture = try enabled()
+        try start(fixture)
+        for count in [2, 3, 5, 1] {
+            try fixture.execute(Array(repeating: Self.insert, count: count).joined(separator: ";"))
+        }
+        try fixture.executeElsewhere("\(Self.insert); \(Self.insert)")
+        var sizes: [Int] = []
+        var sequences: [Int64] = []
+        while try fixture.db.consume(
+            as: "indexer",
+            limit: 4,
+            { changes in
+                sizes.append(changes.count)
+                sequences += changes.map(\.sequence)
+            }
+        ).hasMore {}
+        #expect(sizes == [2, 3, 4, 2, 2] || sizes == [2, 3, 4, 4], "\(sizes)")
+        #expect(sequences == sequences.sorted() && sequences.count == 13)
+    }
+
+    /// **Rule H10**: pruned up to the slowest consumer, and no further; a bounded part at a time.
+    @Test func pruning() throws {
+        let fixture = try enabled()
+        var settings = HistorySettings()
+        settings.minimumCount = 0
+        try fixture.db.write { try SharedDatabase.setHistorySettings(settings, in: $0) }
+        #expect(try fixture.db.read { try SharedDatabase.historySettings(in: $0) } == settings)
+        let start = try fixture.db.currentHistoryToken()
+        for name in ["fast", "slow"] { try fixture.db.restartHistoryConsumer(name) }
+        func kept() throws -> Int {
+            try fixture.db.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM roundtable_history")! }
+        }
+        for _ in 0..<1000 { try fixture.execute(Self.insert) }
+        while try fixture.db.consume(as: "fast", { _ in }).hasMore {}
+        #expect(try kept() >= 1000)
+        #expect(try fixture.db.history(since: start, limit: 2000).changes.count == 1000)
+        let most = Mutex(0)
+        while true {
+            let before = try kept()
+            let page = try fixture.db.consume(as: "slow", limit: 100) { _ in }
+            let removed = try before - kept()
+            most.withLock { $0 = max($0, removed) }
+            if !page.hasMore { break }
+        }
+        for _ in 0..<500 { try fixture.execute(Self.insert) }
+        #expect(try kept() < 700)
+        #expect(most.withLock { $0 } > 0 && most.withLock { $0 } <= 512)
+        #expect(startOverReason { _ = try fixture.db.history(since: start) } == .pruned)
+        // The new ones wait for both.
+        #expect(try fixture.db.consume(as: "slow") { _ in }.changes.count == 500)
+        #expect(try fixture.db.consume(as: "fast") { _ in }.changes.count == 500)
+    }
+
+    /// **Rule H10**: the caps hold although a consumer is behind; it is told.
+    @Test(arguments: ["count", "age"]) func caps(which: String) throws {
+        let fixture = try enabled()
+        try fixture.db.restartHistoryConsumer("slow")
+        for _ in 0..<300 { try fixture.execute(Self.insert) }
+        try fixture.db.write { db in
+            var settings = HistorySettings()
+            if which == "count" { settings.maximumCount = 100 } else { settings.maximumAge = .zero }
+            try SharedDatabase.setHistorySettings(settings, in: db)
+        }
+        for _ in 0..<300 { try fixture.execute(Self.insert) }
+        let count = try fixture.db.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM roundtable_history")! }
+        #expect(count < 300)
+        var expected: HistoryToken?
+        do {
+            _ = try consume(fixture, as: "slow")
+        } catch HistoryError.startOver(.pruned, let token) {
+            expected = token
+        }
+        let token = try #require(expected)
+        // Told again until it says that it has started over.
+        #expect(startOverReason { _ = try consume(fixture, as: "slow") } == .pruned)
+        try fixture.db.restartHistoryConsumer("slow", at: token)
+        try fixture.execute(Self.insert)
+        #expect(try consume(fixture, as: "slow") == ["insert 601"])
+    }
+
+    /// **Rule H11**: a consumer that was away too long is dropped, and told when it returns.
+    @Test func droppedConsumers() throws {
+        let fixture = try enabled()
+        try fixture.db.restartHistoryConsumer("away")
+        try fixture.db.restartHistoryConsumer("by hand")
+        #expect(try fixture.db.dropHistoryConsumer("by hand"))
+        #expect(try fixture.db.dropHistoryConsumer("nobody") == false)
+        try fixture.db.write { db in
+            var settings = HistorySettings()
+            settings.consumerTimeout = .zero
+            try SharedDatabase.setHistorySettings(settings, in: db)
+        }
+        for _ in 0..<200 { try fixture.execute(Self.insert) }
+        #expect(try fixture.db.historyConsumers().map(\.state) == [.dropped, .dropped])
+        for name in ["away", "by hand"] {
+            for _ in 0..<2 {
+                guard case .consumerDropped = startOverReason({ _ = try consume(fixture, as: name) }) else {
+                    Issue.record("\(name) was not told")
+                    return
+                }
+            }
+            try fixture.db.restartHistoryConsumer(name)
+            #expect(try consume(fixture, as: name).isEmpty)
+        }
+    }
+
+    /// A consumer that meets a broken table mends it, and is told.
+    @Test func consumerMends() throws {
+        let fixture = try enabled()
+        try start(fixture)
+        try fixture.executeElsewhere("DROP TABLE player; CREATE TABLE player (id INTEGER PRIMARY KEY, name)")
+        for _ in 0..<2 {
+            #expect(startOverReason { _ = try consume(fixture) } == .changesMissing(table: "player"))
+        }
+        let inTransaction = startOverReason { try fixture.db.consumeInTransaction(as: "indexer") { _, _ in } }
+        #expect(inTransaction == .changesMissing(table: "player"))
+        try fixture.db.restartHistoryConsumer("indexer")
+        try fixture.executeElsewhere(Self.insert)
+        #expect(try consume(fixture) == ["insert 1"])
+    }
+
+    /// Consumers of some tables do not see, and do not wait for, others.
+    @Test func someTables() throws {
+        let fixture = try enabled()
+        try fixture.execute("CREATE TABLE other (id INTEGER PRIMARY KEY)")
+        try fixture.db.enableHistory(of: "other")
+        try start(fixture)
+        for _ in 0..<1100 { try fixture.execute(Self.insert) }
+        try fixture.execute("INSERT INTO other VALUES (5)")
+        var lines: [String] = []
+        try fixture.db.consume(as: "indexer", in: ["OTHER"]) { lines = $0.map(\.line) }
+        #expect(lines == ["insert 5"])
+        for _ in 0..<1100 { try fixture.execute(Self.insert) }
+        try fixture.db.consume(as: "indexer", in: ["other"]) { _ in }
+        #expect(try fixture.db.historyConsumers().map(\.backlog) == [0])
+        #expect(throws: HistoryError.notTracked(path: fixture.db.path, table: "nothing")) {
+            try fixture.db.consume(as: "indexer", in: ["nothing"]) { _ in }
+        }
+    }
+
+    /// Read-only processes read with a token of their own.
+    @Test func readOnly() async throws {
+        let fixture = try enabled()
+        guard
+            case .available(let reader) = try await SharedDatabase.openReadOnly(
+                at: fixture.url,
+                schema: .unmanaged,
+                as: "widget"
+            )
+        else { throw Failure() }
+        let token = try await reader.currentHistoryToken()
+        try fixture.execute(Self.insert)
+        let kept = try JSONDecoder().decode(HistoryToken.self, from: JSONEncoder().encode(token))
+        let page = try await reader.history(since: kept)
+        #expect(page.changes.map(\.line) == ["insert 1"] && !page.hasMore)
+        #expect(try await reader.history(since: HistoryToken(page.token.description)).changes.isEmpty)
+        await #expect(throws: HistoryError.readOnly(path: fixture.db.path)) {
+            try await reader.consume(as: "widget") { _ in }
+        }
+        #expect(HistoryToken("nonsense") == nil && HistoryToken("-5") == nil && HistoryToken("a-x") == nil)
+    }
+
+    /// **Rule H3**: nobody makes the history give a number twice.
+    @Test func lastRowStays() throws {
+        let fixture = try enabled()
+        try fixture.execute(Self.insert)
+        #expect(throws: DatabaseError.self) { try fixture.executeElsewhere("DELETE FROM roundtable_history") }
+        #expect(try fixture.lines() == ["insert 1"])
+    }
+}

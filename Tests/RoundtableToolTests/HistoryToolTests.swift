@@ -1,0 +1,70 @@
+import Foundation
+import Testing
+
+@Suite(.enabled(if: Shell.isInstalled, "needs the sqlite3 shell")) struct HistoryToolTests {
+    private func objects(_ output: String) throws -> [[String: Any]] {
+        try output.split(separator: "\n").map { line in
+            try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+        }
+    }
+
+    @Test func `Changes of all writers are shown, and pages go on where the last one ended`() throws {
+        let folder = try Folder()
+        try Tool.run(
+            "sql",
+            "a.db",
+            "CREATE TABLE p (id INTEGER PRIMARY KEY, name); CREATE TABLE q (k BLOB PRIMARY KEY)",
+            in: folder
+        )
+        #expect(try Tool.run("history", "a.db", "--enable", "p", "--columns", in: folder).code == 0)
+        #expect(try Tool.run("history", "a.db", "--enable", "q", in: folder).code == 0)
+        try Tool.run(
+            "sql",
+            "a.db",
+            "--as",
+            "me",
+            "INSERT INTO p (name) VALUES ('x'); UPDATE p SET name = 'y'",
+            in: folder
+        )
+        let shell = try Shell(folder, "a.db")
+        try shell.execute("INSERT INTO q VALUES (x'00ff');")
+        shell.kill()
+
+        let first = try Tool.run("history", "a.db", "--table", "p", "--limit", "1", "--json", in: folder)
+        #expect(first.code == 0, "\(first.errors)")
+        // A transaction is longer than the limit: it is cut.
+        var lines = try objects(first.output)
+        #expect(lines.count == 2 && lines[1]["has_more"] as? Bool == true)
+        #expect(lines[0]["author"] as? String == "me" && lines[0]["operation"] as? String == "insert")
+        #expect(lines[0]["key"] as? [String: Int] == ["id": 1])
+        let token = try #require(lines[1]["token"] as? String)
+        lines = try objects(Tool.run("history", "a.db", "--since", token, "--json", in: folder).output)
+        #expect(lines.count == 3 && lines[0]["columns"] as? [String] == ["name"])
+        #expect(lines[1]["author"] == nil && lines[1]["table"] as? String == "q")
+        #expect(lines[1]["key"] as? [String: [String: String]] == ["k": ["base64": "AP8="]])
+
+        let text = try Tool.run("history", "a.db", in: folder)
+        #expect(text.output.contains("(unknown)") && text.output.contains("Token: "))
+        #expect(try Tool.run("history", "a.db", "--consumers", in: folder).output.contains("(no consumers)"))
+    }
+
+    @Test func `What goes wrong is said in one line`() throws {
+        let folder = try Folder()
+        func expect(_ arguments: [String], code: Int32, _ text: String) throws {
+            let result = try Tool.run(["history", "a.db"] + arguments, in: folder)
+            #expect(result.code == code && result.output.isEmpty, "\(arguments): \(result.errors)")
+            #expect(result.errors.contains(text) && result.errors.split(separator: "\n").count == 1, "\(result.errors)")
+        }
+        try expect([], code: 1, "there is no such file")
+        try Tool.run("sql", "a.db", "CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE plain (a)", in: folder)
+        try expect([], code: 1, "has no history")
+        try expect(["--enable", "plain"], code: 1, "no primary key")
+        #expect(try Tool.run("history", "a.db", "--enable", "p", in: folder).code == 0)
+        try expect(["--since", "nonsense"], code: 64, "is no token")
+        try expect(["--since", "0000000000000000-1"], code: 2, "another history")
+        try expect(["--consumer", "nobody"], code: 1, "no consumer 'nobody'")
+        try expect(["--drop-consumer", "nobody"], code: 1, "no consumer 'nobody'")
+        try expect(["--table", "plain"], code: 1, "not recorded")
+        try expect(["--consumers", "--enable", "p"], code: 64, "one at a time")
+    }
+}
