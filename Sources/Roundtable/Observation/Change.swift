@@ -6,7 +6,7 @@ import Foundation
 /// they did or not.
 public struct Change: Sendable, Hashable {
     /// The number of the last commit that this tells of, as SQLite counts the commits to this database: the same in all
-    /// processes. It starts anew when SQLite rebuilds the wal-index, which happens after a crash; the number then goes on
+    /// processes. Commits that only write the history's own tables have numbers, and are not told. It starts anew when SQLite rebuilds the wal-index, which happens after a crash; the number then goes on
     /// counting up, and is no longer the same in all processes.
     public var sequence: UInt64
 
@@ -29,7 +29,7 @@ public struct Change: Sendable, Hashable {
 
     /// Where something may have been written.
     public enum Tables: Sendable, Hashable {
-        /// In these tables only. Tables of attached databases are named like those of the main one.
+        /// In these tables only. Tables of attached databases are named like those of the main one; those of the history are left out.
         case some(Set<String>)
         /// Anywhere, the schema included.
         case fullDatabase
@@ -70,6 +70,14 @@ extension Change {
 }
 
 extension Change.Tables {
+    /// Of a transaction that may have written these: Roundtable's own tables are nobody's business.
+    init(touching names: some Sequence<String>) {
+        self = .some(Set(names.filter { !$0.hasPrefix(HistoryTables.prefix) }))
+    }
+
+    /// Nothing that anybody observes.
+    var isEmpty: Bool { self == .some([]) }
+
     func union(_ other: Self) -> Self {
         guard case .some(let names) = self, case .some(let others) = other else { return .fullDatabase }
         return .some(names.union(others))

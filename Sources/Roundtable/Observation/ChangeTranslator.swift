@@ -42,7 +42,8 @@ struct ChangeTranslator {
             switch item {
             case .change(let record):
                 if record.state != .aside { count(to: record.counter) }
-                changes.append(change(record, isOwn: isOwn(record.owner), at: moment))
+                let change = change(record, isOwn: isOwn(record.owner), at: moment)
+                if !change.tables.isEmpty { changes.append(change) }
             case .anything:
                 // Up to the commit before the next one that is known.
                 count(to: Self.firstCommit(in: news[(index + 1)...]).map { $0 &- 1 } ?? reached)
@@ -97,7 +98,7 @@ struct ChangeTranslator {
             guard let name = dictionary?.name(number) else { return .fullDatabase }
             names.insert(name)
         }
-        return .some(names)
+        return Change.Tables(touching: names)
     }
 }
 

@@ -16,7 +16,7 @@ final class CommitRecorder: TransactionObserver {
         /// Whether the change ring tells of it.
         let isPublished: Bool
 
-        var tables: Change.Tables { touched.areUnknown ? .fullDatabase : .some(Set(touched.names)) }
+        var tables: Change.Tables { touched.areUnknown ? .fullDatabase : Change.Tables(touching: touched.names) }
     }
 
     private let participant: () -> Participant?

@@ -94,6 +94,7 @@ final class Observatory: Sendable {
     func didCommit(_ commit: CommitRecorder.Commit) {
         guard isRunning.load(ordering: .acquiring) else { return }
         if !commit.isPublished { unseated.add(counter: commit.counter, tables: commit.tables) }
+        if commit.tables.isEmpty { return }
         if case .running(_, _, let bridge) = state.withLock({ $0 }) { bridge.add(commit.tables) }
     }
 
