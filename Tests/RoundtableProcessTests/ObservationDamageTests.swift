@@ -175,6 +175,11 @@ extension ProcessTests {
                         try observer.changes.count > count.0 && observer.changes.last?.readable == -1
                     }
                 }
+                // Others begin while it cannot be read.
+                let late = observers.map { Observer($0.peer, logPath: $0.peer.progressPath + ".late") }
+                for observer in late {
+                    try observer.peer.send(.observe(Observing(log: observer.peer.progressPath + ".late")))
+                }
                 usleep(300_000)
                 for (observer, count) in zip(observers, before) { #expect(try observer.values.count == count.1) }
                 try vandal("unlock")
@@ -183,8 +188,13 @@ extension ProcessTests {
                         try observer.changes.count > count.0 && observer.values.count > count.1
                     }
                 }
+                for observer in late {
+                    let reply = try observer.peer.reply()
+                    #expect(reply.outcome == .done, "\(reply.message ?? "")")
+                    try observer.waitForValue(3)
+                }
                 try writer.call(.write(rows: 1))
-                for observer in observers {
+                for observer in observers + late {
                     try observer.waitForValue(4)
                     try observer.waitForChange(4)
                     try observer.expectFinalState(rows: 4)
