@@ -26,7 +26,7 @@ import Testing
     /// Rules R1, R2.
     @Test func aCommitIsReservedAndPublished() throws {
         let participant = try participant("a")
-        var publisher = ChangePublisher(participant)
+        let publisher = ChangePublisher(participant)
         let news = block.newsWord
         publisher.reserve(counter: 7, tables: ["x", "y"], now: 42)
         var record = try #require(block.record(1))
@@ -55,8 +55,8 @@ import Testing
         settled: ChangeRecord.State,
         atLast: ChangeRecord.State
     ) throws {
-        var first = ChangePublisher(try participant("first"))
-        var second = ChangePublisher(try participant("second"))
+        let first = ChangePublisher(try participant("first"))
+        let second = ChangePublisher(try participant("second"))
         first.reserve(counter: 7, tables: ["x"], now: 1)
         second.reserve(counter: counter, tables: ["x"], now: 2)
         #expect(block.record(1)?.state == settled)
@@ -70,8 +70,8 @@ import Testing
 
     /// A publisher that comes back when the ring has come around leaves the record that took its place alone.
     @Test func aPublisherThatIsLaterThanTheRing() throws {
-        var frozen = ChangePublisher(try participant("frozen"))
-        var other = ChangePublisher(try participant("other"))
+        let frozen = ChangePublisher(try participant("frozen"))
+        let other = ChangePublisher(try participant("other"))
         frozen.reserve(counter: 0, tables: ["x"], now: 1)
         for index in 0..<UInt32(Layout.recordCount) {
             other.reserve(counter: 1 + index, tables: ["x"], now: 1)
@@ -84,10 +84,10 @@ import Testing
 
     /// Killed between filling a record and telling the ring of it: it is filled anew.
     @Test func aRecordThatTheRingDoesNotTellOf() throws {
-        var dead = ChangePublisher(try participant("dead"))
+        let dead = ChangePublisher(try participant("dead"))
         dead.reserve(counter: 7, tables: ["x"], now: 1)
         block.lastRecord.pointee.store(0, ordering: .relaxed)
-        var other = ChangePublisher(try participant("other"))
+        let other = ChangePublisher(try participant("other"))
         other.reserve(counter: 7, tables: ["y"], now: 2)
         #expect(block.lastSequence == 1)
         #expect(block.record(1)?.author == "other")
@@ -97,7 +97,7 @@ import Testing
 
     /// Rule R6.
     @Test func theDictionaryOverflows() throws {
-        var publisher = ChangePublisher(try participant("a"))
+        let publisher = ChangePublisher(try participant("a"))
         let many = (0..<Layout.tableCount - 1).map { "table \($0)" }
         publisher.reserve(counter: 1, tables: many, now: 1)
         #expect(names(try #require(block.record(1))) == Set(many))
@@ -117,7 +117,7 @@ import Testing
         ("with\0zero", false), ("", false),
     ])
     func namesThatDoNotFit(name: String, fits: Bool) throws {
-        var publisher = ChangePublisher(try participant("a"))
+        let publisher = ChangePublisher(try participant("a"))
         publisher.reserve(counter: 1, tables: [name], now: 1)
         let record = try #require(block.record(1))
         #expect(record.tables.isUnknown == !fits)
@@ -164,7 +164,7 @@ import Testing
 
     /// The same for a publisher, which writes the same tables again and again.
     @Test func theDictionaryIsEmptiedUnderAPublisher() throws {
-        var publisher = ChangePublisher(try participant("a"))
+        let publisher = ChangePublisher(try participant("a"))
         for counter in 1...2 as ClosedRange<UInt32> {
             publisher.reserve(counter: counter, tables: ["x"], now: 1)
             publisher.settle(.committed)
@@ -180,7 +180,7 @@ import Testing
     /// Rule G2: whatever is in the ring, nothing traps, no look is without end, and what is read is within bounds.
     @Test func garbage() throws {
         var random = SeededGenerator()
-        var publisher = ChangePublisher(try participant("a"))
+        let publisher = ChangePublisher(try participant("a"))
         let areas = [
             Layout.Header.lastRecord..<Layout.headerSize, Layout.tables..<Layout.ring, Layout.ring..<Layout.fileSize,
         ]

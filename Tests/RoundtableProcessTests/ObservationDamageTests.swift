@@ -153,7 +153,11 @@ extension ProcessTests {
         @Test(.timeLimit(.minutes(1)), .enabled(if: Program.python != nil, "python3 is not installed"))
         func anObservationThatMeetsALock() throws {
             try Fleet.run { fleet in
-                let observers = try spawnObservers(fleet)
+                let options = PeerOptions(busyTimeout: 100)
+                let observers = [
+                    try fleet.spawnObserver("app", options: options),
+                    try fleet.spawnObserver("widget", readOnly: true, options: options),
+                ]
                 let writer = try fleet.spawnOpen("writer")
                 for row in 1...3 {
                     try writer.call(.write(rows: 1))
@@ -165,18 +169,32 @@ extension ProcessTests {
                 try vandal("zero")
                 // They notice that the counter has changed, and cannot read what it is about.
                 try vandal("touch")
-                usleep(500_000)
                 for (observer, count) in zip(observers, before) {
-                    #expect(try observer.changes.count == count.0 && observer.values.count == count.1)
+                    // Its own reads give up at the busy timeout.
+                    try eventually("\(observer.peer) is told") {
+                        try observer.changes.count > count.0 && observer.changes.last?.readable == -1
+                    }
                 }
+                // Others begin while it cannot be read.
+                let late = observers.map { Observer($0.peer, logPath: $0.peer.progressPath + ".late") }
+                for observer in late {
+                    try observer.peer.send(.observe(Observing(log: observer.peer.progressPath + ".late")))
+                }
+                usleep(300_000)
+                for (observer, count) in zip(observers, before) { #expect(try observer.values.count == count.1) }
                 try vandal("unlock")
                 for (observer, count) in zip(observers, before) {
                     try eventually("\(observer.peer) reads again") {
                         try observer.changes.count > count.0 && observer.values.count > count.1
                     }
                 }
+                for observer in late {
+                    let reply = try observer.peer.reply()
+                    #expect(reply.outcome == .done, "\(reply.message ?? "")")
+                    try observer.waitForValue(3)
+                }
                 try writer.call(.write(rows: 1))
-                for observer in observers {
+                for observer in observers + late {
                     try observer.waitForValue(4)
                     try observer.waitForChange(4)
                     try observer.expectFinalState(rows: 4)

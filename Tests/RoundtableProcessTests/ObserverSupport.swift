@@ -63,10 +63,11 @@ extension Fleet {
         readOnly: Bool = false,
         user: UInt32? = nil,
         asSequence: Bool = false,
-        pause: Double = 0
+        pause: Double = 0,
+        options: PeerOptions = PeerOptions()
     ) throws -> Observer {
         let peer = try spawn(name, user: user)
-        let opening = self.opening(peer)
+        let opening = self.opening(peer, options: options)
         try peer.call(readOnly ? .openReadOnly(opening, waiting: 0) : .open(opening))
         let path = peer.progressPath + ".log"
         try peer.call(.observe(Observing(log: path, asSequence: asSequence, pause: pause)))

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// A participant's part in writing the change ring (rules R1, R2, R4). Confined to the writer's queue.
-package struct ChangePublisher {
+package final class ChangePublisher {
     package let participant: Participant
     private var dictionary: TableDictionary
     private var reserved: UInt64?
@@ -20,7 +20,7 @@ package struct ChangePublisher {
     /// - Parameters:
     ///   - counter: the commit counter as it is now.
     ///   - tables: those that may have been written; nil: unknown.
-    package mutating func reserve(counter: UInt32, tables: [String]?, now: Nanoseconds) {
+    package func reserve(counter: UInt32, tables: [String]?, now: Nanoseconds) {
         let block = participant.block
         let last = block.lastSequence
         settlePredecessor(last, counter: counter)
@@ -40,7 +40,7 @@ package struct ChangePublisher {
     }
 
     /// Transactions often write the same tables as the one before.
-    private mutating func tableSet(_ tables: [String]?) -> TableSet {
+    private func tableSet(_ tables: [String]?) -> TableSet {
         guard let tables else { return .unknown }
         if tables == lastTables.names, lastTables.entries.allSatisfy(dictionary.isPresent) { return lastTables.set }
         let entries = tables.compactMap { dictionary.entry(adding: $0) }
@@ -51,7 +51,7 @@ package struct ChangePublisher {
     }
 
     /// Says what became of the commit, and wakes those who wait for news of it.
-    package mutating func settle(_ state: ChangeRecord.State) {
+    package func settle(_ state: ChangeRecord.State) {
         guard let sequence = reserved else { return }
         reserved = nil
         let block = participant.block
