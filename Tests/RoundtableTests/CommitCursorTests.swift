@@ -107,7 +107,7 @@ import Testing
         #expect(move(&cursor, to: 101, in: database).map(\.detail) == [.unrecorded])
         let block = try ControlBlock.openOrCreate(at: database.path, access: nil)
         let traits = ParticipantTraits(role: .readWrite, priority: 1)
-        var publisher = ChangePublisher(try Participant(in: block, author: "new", traits: traits))
+        let publisher = ChangePublisher(try Participant(in: block, author: "new", traits: traits))
         func commit(_ table: String, _ counter: UInt32) {
             publisher.reserve(counter: counter - 1, tables: [table], now: MonotonicClock.now)
             publisher.settle(.committed)
