@@ -47,7 +47,7 @@ func migrator(upTo version: Int = 1) -> DatabaseMigrator {
 /// Waits for a condition, with a deadline.
 func eventually(
     _ what: Comment,
-    within time: Duration = .seconds(10),
+    within time: Duration = .seconds(30),
     sourceLocation: SourceLocation = #_sourceLocation,
     _ condition: () async throws -> Bool
 ) async throws {
