@@ -161,7 +161,10 @@ extension ProcessTests {
                 let writer = try fleet.spawnOpen("writer")
                 for row in 1...3 {
                     try writer.call(.write(rows: 1))
-                    for observer in observers { try observer.waitForChange(row) }
+                    for observer in observers {
+                        try observer.waitForChange(row)
+                        try observer.waitForValue(row)
+                    }
                 }
                 let vandal = try spawnVandal(fleet)
                 let before = try observers.map { (try $0.changes.count, try $0.values.count) }
