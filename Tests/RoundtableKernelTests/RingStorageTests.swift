@@ -186,7 +186,7 @@ import Testing
         ]
         var counter: UInt32 = 0
         var reader = RingReader(sequence: 0, counter: 0)
-        for _ in 0..<3000 {
+        for _ in 0..<1000 {
             for _ in 0..<Int.random(in: 0...20, using: &random) {
                 let offset = Int.random(in: areas.randomElement(using: &random)!, using: &random) / 8 * 8
                 block.word(at: offset).pointee.store(Self.nastyWord(&random), ordering: .relaxed)
