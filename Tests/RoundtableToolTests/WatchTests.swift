@@ -32,7 +32,7 @@ import Testing
         let folder = try Folder()
         try Shell.make("a.db", in: folder, wal: true)
         let watch = try Watch(["a.db", "--json", "--count", "1"], in: folder)
-        try Tool.run(["a.db", "INSERT INTO t VALUES (2)"], in: folder, program: Shell.program)
+        _ = try Tool.run(["a.db", "INSERT INTO t VALUES (2)"], in: folder, program: Shell.program)
         let (code, lines) = watch.end()
         #expect(code == 0)
         let line = try #require(lines.first?.json)
