@@ -11,9 +11,11 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     ],
     targets: [
+        .target(name: "CBenchmarkShims"),
         .executableTarget(
             name: "roundtable-bench",
             dependencies: [
+                "CBenchmarkShims",
                 .product(name: "Roundtable", package: "Roundtable"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),

@@ -9,11 +9,12 @@ struct Root: ParsableCommand {
         abstract: "One SQLite database, many processes, and everyone gets a turn.",
         discussion: """
             Start with 'roundtable demo': it shows several processes sharing one database. \
-            'roundtable sql' and 'roundtable status' work on any SQLite database, shared or not.
+            'roundtable sql', 'roundtable status' and 'roundtable watch' work on any SQLite database, shared or not.
             """,
         version: "0.1.0",
         subcommands: [
-            DemoCommand.self, SQLCommand.self, StatusCommand.self, HistoryCommand.self, DemoPeerCommand.self,
+            DemoCommand.self, SQLCommand.self, StatusCommand.self, WatchCommand.self, HistoryCommand.self,
+            DemoPeerCommand.self,
         ]
     )
 

@@ -1,5 +1,11 @@
 import Foundation
 
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
 /// Standard output and standard error.
 enum Terminal {
     static let isInteractive = isatty(STDOUT_FILENO) == 1
@@ -13,6 +19,29 @@ enum Terminal {
     static func write(_ text: String) {
         FileHandle.standardOutput.write(Data(text.utf8))
     }
+
+    /// The same, for those who go on when nobody reads: Foundation traps on a closed pipe.
+    ///
+    /// - returns: false when nobody reads standard output any more. `SIGPIPE` must be ignored.
+    /// - throws: `ToolError` when it cannot be written, because the disk is full, say.
+    static func writeIfRead(_ text: String) throws -> Bool {
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Self.systemWrite(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            if count == -1, errno == EINTR { continue }
+            if count == -1, errno == EPIPE { return false }
+            guard count > 0 else { throw ToolError("standard output: \(String(cString: strerror(errno)))") }
+            rest = rest.dropFirst(count)
+        }
+        return true
+    }
+
+    // By its module, since `write` is a method here.
+    #if canImport(Darwin)
+        private static let systemWrite = Darwin.write
+    #else
+        private static let systemWrite = Glibc.write
+    #endif
 
     /// Moves up `count` lines, and clears everything from there on.
     static func erase(lines count: Int) {

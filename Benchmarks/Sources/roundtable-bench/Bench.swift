@@ -2,7 +2,6 @@ import ArgumentParser
 import Foundation
 
 /// Measures Roundtable beside its peers, in one run.
-@main
 struct Bench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "roundtable-bench",
@@ -10,9 +9,22 @@ struct Bench: AsyncParsableCommand {
         discussion: "See docs/BENCHMARKS.md for what each benchmark measures, and how to read it.",
         subcommands: [
             ContentionCommand.self, ReadCommand.self, WriteCommand.self, OpenCommand.self, HistoryCommand.self,
-            ParticipantCommand.self,
+            NotifyCommand.self, ObserveCommand.self, ParticipantCommand.self, ReceiverCommand.self,
         ]
     )
+}
+
+@main
+enum Main {
+    /// A receiver is no task: on Linux, Dispatch's pool of threads, on which tasks run, wakes every second once it was used.
+    @MainActor static func main() async {
+        guard CommandLine.arguments.dropFirst().first == ReceiverCommand.configuration.commandName else {
+            return await Bench.main()
+        }
+        ReceiverCommand.main(Array(CommandLine.arguments.dropFirst(2)))
+        // The main queue goes on serving.
+        await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
+    }
 }
 
 /// What all benchmarks understand.

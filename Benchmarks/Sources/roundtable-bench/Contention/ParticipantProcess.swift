@@ -13,7 +13,13 @@ final class ParticipantProcess {
     private let name: String
 
     /// - parameter folder: where the child's output goes; a file holds any amount of it while nobody reads.
-    init(_ task: ParticipantTask, in folder: URL) throws {
+    convenience init(_ task: ParticipantTask, in folder: URL) throws {
+        let json = String(decoding: try JSONEncoder().encode(task), as: UTF8.self)
+        try self.init(["participant", json], name: "\(task.side) participant \(task.author)", in: folder)
+    }
+
+    /// - parameter arguments: those of this program, for a command that says `ready` and ends when its input does.
+    init(_ arguments: [String], name: String, in folder: URL) throws {
         guard let executable = Bundle.main.executableURL else {
             throw Failure(description: "cannot find the executable of this process, to start it again")
         }
@@ -22,14 +28,16 @@ final class ParticipantProcess {
             throw Failure(description: "\(outputFile.path): cannot be created")
         }
         output = try FileHandle(forWritingTo: outputFile)
-        name = "\(task.side) participant \(task.author)"
+        self.name = name
         process.executableURL = executable
-        process.arguments = ["participant", String(decoding: try JSONEncoder().encode(task), as: UTF8.self)]
+        process.arguments = arguments
         process.standardInput = input
         process.standardOutput = output
         try process.run()
         try input.fileHandleForReading.close()
     }
+
+    var pid: Int32 { process.processIdentifier }
 
     private var label: String { "\(name) (pid \(process.processIdentifier))" }
 

@@ -11,6 +11,8 @@ struct ParticipantTask: Codable {
     /// How long it pauses between two transactions.
     var pauseMilliseconds = 0.0
     var settings = ContestantSettings()
+    /// Writes nothing, and keeps a value observation instead. Ours only.
+    var isObserver = false
 
     init(side: Side, path: String, author: Int) {
         self.side = side.rawValue
@@ -20,6 +22,7 @@ struct ParticipantTask: Codable {
 
     func openContestant() throws -> any Contestant {
         guard let side = Side(rawValue: side) else { preconditionFailure("no side is called '\(side)'") }
+        if isObserver { return try ObservingContestant(path, settings) }
         return try side.open(path, settings)
     }
 }
@@ -54,6 +57,10 @@ extension ParticipantTask {
         let hold = Nanoseconds(seconds: holdMilliseconds / 1e3)
         let pause = Nanoseconds(seconds: pauseMilliseconds / 1e3)
         var result = ParticipantResult()
+        if isObserver {
+            Clock.sleep(until: schedule.end)
+            return result
+        }
         result.times.reserveCapacity(1 << 17)
         Clock.sleep(until: schedule.start)
         while true {

@@ -56,6 +56,7 @@ extension Side {
 enum Statements {
     static let insert = "INSERT INTO entry (author, text) VALUES (?, ?)"
     static let select = "SELECT id FROM entry WHERE id = ?"
+    static let newest = "SELECT MAX(id) FROM entry"
     static let noAutomaticCheckpoints = "PRAGMA wal_autocheckpoint = 0"
     static let text = "a row of some length"
 }

@@ -4,7 +4,7 @@ import Roundtable
 
 /// Our side.
 struct SharedDatabaseContestant: AsyncContestant {
-    private let database: SharedDatabase
+    let database: SharedDatabase
 
     init(_ path: String, _ settings: ContestantSettings) throws {
         var options = SharedDatabase.Options()

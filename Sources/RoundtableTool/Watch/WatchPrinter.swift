@@ -1,0 +1,132 @@
+import Foundation
+import Roundtable
+
+/// Prints changes, a line each, at once.
+struct WatchPrinter {
+    private let isJSON: Bool
+    private let limit: Int?
+    private var format: WatchFormat
+    private var printed = 0
+
+    init(isJSON: Bool, isFiltered: Bool, limit: Int?) {
+        self.isJSON = isJSON
+        self.limit = limit
+        format = WatchFormat(isFiltered: isFiltered)
+    }
+
+    /// - returns: why nothing more is to be printed; nil while there is.
+    mutating func print(_ change: Change) -> WatchEnd.Reason? {
+        if let limit, printed >= limit { return .enough }
+        do {
+            let isRead = try Terminal.writeIfRead((isJSON ? format.json(change) : format.text(change)) + "\n")
+            guard isRead else { return .unread }
+        } catch {
+            return .unwritable(error)
+        }
+        printed += 1
+        return printed == limit ? .enough : nil
+    }
+}
+
+/// What is printed for a change.
+struct WatchFormat {
+    /// When only some tables are asked for, one cannot tell how many commits a change stands for.
+    let isFiltered: Bool
+    private var lastSequence: UInt64?
+
+    private let clock: DateFormatter = {
+        let formatter = DateFormatter()
+        formatter.locale = Locale(identifier: "en_US_POSIX")
+        formatter.dateFormat = "HH:mm:ss.SSS"
+        return formatter
+    }()
+
+    init(isFiltered: Bool) { self.isFiltered = isFiltered }
+
+    mutating func text(_ change: Change) -> String {
+        let commits = commits(in: change)
+        let author = change.author.map { $0.count <= 24 ? $0 : $0.prefix(23) + "…" }
+        let who =
+            switch (author, change.pid) {
+            case (let author?, let pid?): "\(author) (pid \(pid))"
+            case (nil, let pid?): "pid \(pid)"
+            case (let author?, nil): author
+            case (nil, nil): change.detail == .several ? "several programs" : "unknown program"
+            }
+        var what =
+            switch change.tables {
+            case .some(let names): names.sorted().joined(separator: ", ")
+            case .fullDatabase: "anything may have changed"
+            }
+        switch (change.detail, commits) {
+        case (.several, nil): what += " (several commits told as one)"
+        case (_, let commits?) where commits > 1: what += " (\(Int(clamping: commits).grouped) commits told as one)"
+        default: break
+        }
+        // Names come from other programs: they shall not move the cursor.
+        let safe = "\(who.padded(to: 20))  \(what)".map { $0.isNewline || $0.isControl ? "?" : $0 }
+        return "\(clock.string(from: change.time))  \(String(safe))"
+    }
+
+    mutating func json(_ change: Change) -> String {
+        let line = Line(
+            sequence: change.sequence,
+            author: change.author,
+            pid: change.pid,
+            tables: change.tableNames?.sorted(),
+            foreign: !change.isOwn,
+            time: change.time,
+            detail: change.detail,
+            commits: commits(in: change)
+        )
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // A flat structure of numbers, strings and arrays of them always encodes.
+        return (try? encoder.encode(line)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+    }
+
+    /// How many commits a change stands for; nil when that cannot be told.
+    private mutating func commits(in change: Change) -> UInt64? {
+        defer { lastSequence = change.sequence }
+        if change.detail == .commit { return 1 }
+        // Sequences count commits, of tables that were not asked for too.
+        guard !isFiltered, let lastSequence, change.sequence > lastSequence else { return nil }
+        return change.sequence - lastSequence
+    }
+
+    private struct Line: Encodable {
+        let sequence: UInt64
+        let author: String?
+        let pid: Int32?
+        /// nil: any.
+        let tables: [String]?
+        let foreign: Bool
+        let time: Date
+        let detail: Change.Detail
+        let commits: UInt64?
+
+        enum CodingKeys: CodingKey { case sequence, author, pid, tables, foreign, time, detail, commits }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(sequence, forKey: .sequence)
+            // null, not left out: all lines have the same keys.
+            try container.encode(author, forKey: .author)
+            try container.encode(pid, forKey: .pid)
+            if let tables {
+                try container.encode(tables, forKey: .tables)
+            } else {
+                try container.encode("*", forKey: .tables)
+            }
+            try container.encode(foreign, forKey: .foreign)
+            let format = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
+            try container.encode(time.formatted(format), forKey: .time)
+            try container.encode(detail, forKey: .detail)
+            try container.encode(commits, forKey: .commits)
+        }
+    }
+}
+
+extension Character {
+    fileprivate var isControl: Bool { unicodeScalars.contains { $0.properties.generalCategory == .control } }
+}

@@ -1,0 +1,199 @@
+import Foundation
+import Testing
+
+@testable import Roundtable
+@testable import RoundtableTool
+
+@Suite(.timeLimit(.minutes(2))) struct WatchTests {
+    @Test func `A commit through Roundtable is told with author, pid and tables, one to another table is not`() throws {
+        let folder = try Folder()
+        try Tool.run("sql", "a.db", "CREATE TABLE t(x); CREATE TABLE u(x)", in: folder)
+        let watch = try Watch(["a.db", "--json", "--table", "t", "--count", "1"], in: folder)
+        try Tool.run("sql", "--as", "bob", "a.db", "INSERT INTO u VALUES (1)", in: folder)
+        try Tool.run("sql", "--as", "alice", "a.db", "INSERT INTO t VALUES (1)", in: folder)
+        let (code, lines) = watch.end()
+        #expect(code == 0)
+        let line = try #require(lines.first?.json)
+        #expect(lines.count == 1)
+        #expect(line["author"] as? String == "alice")
+        #expect(line["pid"] as? Int ?? 0 > 0)
+        #expect(line["tables"] as? [String] == ["t"])
+        #expect(line["foreign"] as? Bool == true)
+        #expect(line["detail"] as? String == "commit")
+        #expect(line["commits"] as? Int == 1)
+        #expect(line["sequence"] as? Int ?? 0 > 0)
+        let style = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
+        let time = try Date(try #require(line["time"] as? String), strategy: style)
+        #expect(abs(time.timeIntervalSinceNow) < 60)
+    }
+
+    @Test(.enabled(if: Shell.isInstalled, "needs the sqlite3 shell"))
+    func `A database that no participant ever opened is watched, and nothing but SQLite's files is made`() throws {
+        let folder = try Folder()
+        try Shell.make("a.db", in: folder, wal: true)
+        let watch = try Watch(["a.db", "--json", "--count", "1"], in: folder)
+        _ = try Tool.run(["a.db", "INSERT INTO t VALUES (2)"], in: folder, program: Shell.program)
+        let (code, lines) = watch.end()
+        #expect(code == 0)
+        let line = try #require(lines.first?.json)
+        #expect(line["tables"] as? String == "*")
+        #expect(line["author"] is NSNull && line["pid"] is NSNull)
+        #expect(line["detail"] as? String == "unrecorded")
+        #expect(Set(try folder.contents.keys).isSubset(of: ["a.db", "a.db-wal", "a.db-shm"]))
+    }
+
+    @Test(.enabled(if: Shell.isInstalled, "needs the sqlite3 shell"))
+    func `What cannot be watched is said, and nothing is made`() throws {
+        let folder = try Folder()
+        try Shell.make("rollback.db", in: folder, wal: false)
+        try Data().write(to: folder.url.appendingPathComponent("empty.db"))
+        let before = try folder.contents
+        for (path, expected) in [
+            ("rollback.db", "rollback.db: is in rollback-journal mode, which leaves nothing to watch"),
+            ("absent.db", "absent.db: there is no such file"),
+            ("empty.db", "empty.db: is empty"),
+        ] {
+            let result = try Tool.run("watch", path, "--timeout", "20", in: folder)
+            #expect(result.code == 1)
+            #expect(result.output == "")
+            #expect(result.errors.contains(expected), "\(result.errors)")
+            #expect(result.errors.filter(\.isNewline).count == 1)
+        }
+        #expect(try folder.contents == before)
+        for path in ["rollback.db", "absent.db", "empty.db"] {
+            let result = try Tool.run("watch", path, "--wait", "--timeout", "0.1", in: folder)
+            #expect(result.code == 1)
+            #expect(result.errors.contains("Raise --timeout"), "\(result.errors)")
+        }
+        #expect(try folder.contents == before)
+    }
+
+    @Test func `A table that is not there is an error, a view stands for its tables`() throws {
+        let folder = try Folder()
+        try Tool.run("sql", "a.db", "CREATE TABLE t(x); CREATE VIEW v AS SELECT x FROM t", in: folder)
+        let result = try Tool.run("watch", "a.db", "--table", "nope", "--timeout", "20", in: folder)
+        #expect(result.code == 1)
+        #expect(result.errors.contains("a.db: there is no table 'nope', but t, v"))
+        let watch = try Watch(["a.db", "--json", "--table", "v", "--count", "1"], in: folder)
+        try Tool.run("sql", "a.db", "INSERT INTO t VALUES (1)", in: folder)
+        #expect(watch.end().code == 0)
+    }
+
+    @Test func `A database that is not there yet is waited for`() throws {
+        let folder = try Folder()
+        let watch = try Watch(["a.db", "--wait", "--count", "1"], in: folder, waits: true)
+        try Tool.run("sql", "a.db", "CREATE TABLE t(x)", in: folder)
+        try watch.waitUntilWatching()
+        try Tool.run("sql", "--as", "bob", "a.db", "INSERT INTO t VALUES (1)", in: folder)
+        let (code, lines) = watch.end()
+        #expect(code == 0)
+        #expect(lines.first?.contains("bob (pid ") == true && lines.first?.hasSuffix(" t") == true, "\(lines)")
+    }
+
+    @Test func `Too few changes in time are a failure, any number without --count is not`() throws {
+        let folder = try Folder()
+        try Tool.run("sql", "a.db", "CREATE TABLE t(x)", in: folder)
+        #expect(try Tool.run("watch", "a.db", "--timeout", "0", in: folder).code == 0)
+        let result = try Tool.run("watch", "a.db", "--timeout", "0", "--count", "2", in: folder)
+        #expect(result.code == 1)
+        #expect(result.errors.contains("a.db: fewer than 2 changes within 0 s"))
+        #expect(try Tool.run("watch", "a.db", "--count", "0", in: folder).code == 64)
+        #expect(try Tool.run("watch", "a.db", "--timeout", "-1", in: folder).code == 64)
+    }
+
+    @Test(arguments: [SIGINT, SIGTERM, SIGHUP]) func `A signal ends it, and its place at the table`(signal: Int32)
+        throws
+    {
+        let folder = try Folder()
+        try Tool.run("sql", "a.db", "CREATE TABLE t(x)", in: folder)
+        let watch = try Watch(["a.db", "--as", "watcher"], in: folder)
+        func participants() throws -> String { try Tool.run("status", "a.db", in: folder).output }
+        #expect(try participants().contains("watcher"))
+        watch.signal(signal)
+        #expect(watch.end().code == 128 + signal)
+        #expect(try !participants().contains("watcher"))
+    }
+
+    @Test func `It ends when nobody reads, without a change to print`() throws {
+        let folder = try Folder()
+        try Tool.run("sql", "a.db", "CREATE TABLE t(x)", in: folder)
+        let watch = try Watch(["a.db"], in: folder)
+        watch.closeOutput()
+        #expect(watch.end().code == 0)
+    }
+
+    // MARK: Lines
+
+    private static func change(_ sequence: UInt64, _ detail: Change.Detail, _ tables: Change.Tables) -> Change {
+        let isKnown = detail == .commit
+        return Change(
+            sequence: sequence,
+            author: isKnown ? "app\u{1B}[2J" : nil,
+            pid: isKnown ? 7 : nil,
+            isOwn: false,
+            tables: tables,
+            time: Date(timeIntervalSince1970: 0.25),
+            detail: detail
+        )
+    }
+
+    @Test func `Lines say who, where, and of how many commits`() {
+        var format = WatchFormat(isFiltered: false)
+        let lines = [
+            format.text(Self.change(3, .several, .some(["b", "a"]))),
+            format.text(Self.change(4, .commit, .some(["t"]))),
+            format.text(Self.change(1_234, .several, .some(["t"]))),
+            format.text(Self.change(1_235, .unrecorded, .fullDatabase)),
+        ].map { $0.dropFirst("00:00:00.250  ".count) }
+        #expect(lines[0] == "several programs      a, b (several commits told as one)")
+        #expect(lines[1] == "app?[2J (pid 7)       t")
+        #expect(lines[2] == "several programs      t (1,230 commits told as one)")
+        #expect(lines[3] == "unknown program       anything may have changed")
+        var filtered = WatchFormat(isFiltered: true)
+        _ = filtered.text(Self.change(1, .commit, .some(["t"])))
+        #expect(filtered.text(Self.change(9, .several, .some(["t"]))).hasSuffix("(several commits told as one)"))
+    }
+}
+
+/// A `roundtable watch` that runs.
+private final class Watch {
+    private let process: Process
+    private let output = Pipe()
+    private let errors = Pipe()
+
+    /// Returns when it watches; with `waits`, at once.
+    init(_ arguments: [String], in folder: Folder, waits: Bool = false) throws {
+        process = try Tool.start(["watch"] + arguments, in: folder.url, output: output, errors: errors)
+        if !waits { try waitUntilWatching() }
+    }
+
+    func waitUntilWatching() throws {
+        var text = ""
+        while !text.contains("watching ") {
+            let data = errors.fileHandleForReading.availableData
+            try #require(!data.isEmpty, "ended: \(text)")
+            text += String(decoding: data, as: UTF8.self)
+        }
+    }
+
+    func signal(_ number: Int32) { kill(process.processIdentifier, number) }
+
+    func closeOutput() { try? output.fileHandleForReading.close() }
+
+    /// Waits for the end.
+    func end() -> (code: Int32, lines: [String]) {
+        let text = (try? output.fileHandleForReading.readToEnd()).flatMap { $0 } ?? Data()
+        process.waitUntilExit()
+        return (
+            process.terminationStatus, String(decoding: text, as: UTF8.self).split(separator: "\n").map(String.init)
+        )
+    }
+
+    deinit { if process.isRunning { process.terminate() } }
+}
+
+extension String {
+    fileprivate var json: [String: Any]? {
+        (try? JSONSerialization.jsonObject(with: Data(utf8))) as? [String: Any]
+    }
+}
