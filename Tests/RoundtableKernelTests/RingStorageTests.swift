@@ -239,7 +239,7 @@ import Testing
             checksum.add(word)
         }
         block.recordWord(sequence, Layout.Record.state).pointee
-            .store(.random(in: 0...6, using: &random), ordering: .relaxed)
+            .store(.random(in: 0...6, using: &random) | sequence << 8, ordering: .relaxed)
         block.recordWord(sequence, Layout.Record.checksum).pointee.store(checksum.value, ordering: .relaxed)
         block.recordWord(sequence, Layout.Record.sequence).pointee.store(sequence, ordering: .relaxed)
         block.lastRecord.pointee.store(sequence, ordering: .relaxed)

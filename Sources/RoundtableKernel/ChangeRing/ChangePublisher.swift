@@ -55,19 +55,9 @@ package final class ChangePublisher {
         guard let sequence = reserved else { return }
         reserved = nil
         let block = participant.block
-        guard block.recordWord(sequence, Layout.Record.sequence).pointee.load(ordering: .acquiring) == sequence else {
-            return
-        }
-        let word = block.recordWord(sequence, Layout.Record.state)
-        // Whoever committed since may have called it unsure (rule R4).
-        let expected: [ChangeRecord.State] = state == .void ? [.reserved] : [.reserved, .unsure]
-        for old in expected
-        where word.pointee.compareExchange(
-            expected: UInt64(old.rawValue),
-            desired: UInt64(state.rawValue),
-            ordering: .sequentiallyConsistent
-        ).exchanged {
-            break
+        if !block.changeState(of: sequence, from: .reserved, to: state), state != .void {
+            // Whoever committed since has called it unsure (rule R4), or the ring has come around.
+            block.changeState(of: sequence, from: .unsure, to: state)
         }
         guard state != .void else { return }
         block.news.pointee.wrappingAdd(1, ordering: .sequentiallyConsistent)
@@ -77,16 +67,8 @@ package final class ChangePublisher {
     /// Rule R4.
     private func settlePredecessor(_ sequence: UInt64, counter: UInt32) {
         let block = participant.block
-        let isReserved =
-            block.recordWord(sequence, Layout.Record.state).pointee.load(ordering: .acquiring)
-            == UInt64(ChangeRecord.State.reserved.rawValue)
-        guard isReserved, let record = block.record(sequence), record.state == .reserved else { return }
-        let state: ChangeRecord.State = record.counter == counter ? .unsure : .void
-        _ = block.recordWord(sequence, Layout.Record.state).pointee.compareExchange(
-            expected: UInt64(ChangeRecord.State.reserved.rawValue),
-            desired: UInt64(state.rawValue),
-            ordering: .sequentiallyConsistent
-        )
+        guard block.isReserved(sequence), let record = block.record(sequence), record.state == .reserved else { return }
+        block.changeState(of: sequence, from: .reserved, to: record.counter == counter ? .unsure : .void)
     }
 }
 
@@ -103,7 +85,7 @@ private struct RecordWriter {
         // Whoever reads meanwhile sees that it is being written.
         store(Layout.Record.sequence, 0)
         atomicMemoryFence(ordering: .sequentiallyConsistent)
-        store(Layout.Record.state, UInt64(ChangeRecord.State.reserved.rawValue))
+        store(Layout.Record.state, ChangeRecord.State.reserved.word(sequence))
     }
 
     mutating func put(_ field: Int, _ value: UInt64) {

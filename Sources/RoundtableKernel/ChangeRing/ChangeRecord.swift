@@ -11,6 +11,14 @@ package struct ChangeRecord: Equatable, Sendable {
         case void
         /// Its owner or a stranger made the commit with this number.
         case unsure
+
+        /// In memory, a state stands beside its record's sequence: whoever is late cannot change that of another record.
+        func word(_ sequence: UInt64) -> UInt64 { UInt64(rawValue) | sequence << 8 }
+
+        init?(word: UInt64, sequence: UInt64) {
+            guard word >> 8 == (sequence << 8) >> 8 else { return nil }
+            self.init(rawValue: UInt8(truncatingIfNeeded: word))
+        }
     }
 
     package var sequence: UInt64

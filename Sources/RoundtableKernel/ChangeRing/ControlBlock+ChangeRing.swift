@@ -29,7 +29,7 @@ extension ControlBlock {
             return nil
         }
         func load(_ field: Int) -> UInt64 { recordWord(sequence, field).pointee.load(ordering: .relaxed) }
-        let state = ChangeRecord.State(rawValue: UInt8(truncatingIfNeeded: load(Layout.Record.state)))
+        let state = ChangeRecord.State(word: load(Layout.Record.state), sequence: sequence)
         guard let state, load(Layout.Record.checksum) == recordChecksum(sequence) else { return nil }
         let counter = load(Layout.Record.counter)
         var tables = TableSet(isUnknown: counter >> 32 != 0)
@@ -52,6 +52,23 @@ extension ControlBlock {
             checksum.add(recordWord(sequence, field).pointee.load(ordering: .relaxed))
         }
         return checksum.value
+    }
+
+    // MARK: States
+
+    /// - returns: whether it was in the old state; false also when the ring has come around.
+    @discardableResult
+    func changeState(of sequence: UInt64, from old: ChangeRecord.State, to new: ChangeRecord.State) -> Bool {
+        recordWord(sequence, Layout.Record.state).pointee.compareExchange(
+            expected: old.word(sequence),
+            desired: new.word(sequence),
+            ordering: .sequentiallyConsistent
+        ).exchanged
+    }
+
+    func isReserved(_ sequence: UInt64) -> Bool {
+        recordWord(sequence, Layout.Record.state).pointee.load(ordering: .acquiring)
+            == ChangeRecord.State.reserved.word(sequence)
     }
 
     // MARK: News
