@@ -3,7 +3,7 @@ import Testing
 
 @testable import RoundtableKernel
 
-@Suite(.serialized) struct ControlBlockTests {
+@Suite struct ControlBlockTests {
     let folder: TemporaryFolder
     let path: String
 
@@ -27,10 +27,9 @@ import Testing
     /// **Rule B1**: whatever call fails, there is a whole file or none, and no temporary one.
     @Test(arguments: [SystemCall.open, .write, .link, .chmod, .fstat, .mmap], [0, 1, 2])
     func aFailureLeavesNoHalfFile(call: SystemCall, skipping: Int) throws {
-        System.inject([Fault(call, errno: ENOSPC, skipping: skipping, times: 1)])
-        defer { System.inject([]) }
-        let block = try? ControlBlock.openOrCreate(at: path, access: .init(mode: 0o600))
-        System.inject([])
+        let block = System.withFaults([Fault(call, errno: ENOSPC, skipping: skipping, times: 1)]) {
+            try? ControlBlock.openOrCreate(at: path, access: .init(mode: 0o600))
+        }
         if block != nil { #expect(block?.isIntact == true) }
         #expect(folder.contents.allSatisfy { $0 == "db-coord" })
         #expect(try ControlBlock.openOrCreate(at: path, access: .init(mode: 0o600)).isIntact)

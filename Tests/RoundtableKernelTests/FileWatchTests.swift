@@ -3,8 +3,7 @@ import Testing
 
 @testable import RoundtableKernel
 
-/// Serialized: faults are injected for the whole process.
-@Suite(.serialized) struct FileWatchTests {
+@Suite struct FileWatchTests {
     @Test func aWriteIsSeenOncePerArming() throws {
         let folder = try TemporaryFolder()
         let path = folder.file("a-wal")
@@ -42,8 +41,8 @@ import Testing
     }
 
     @Test func aSystemWithoutWatchesSaysSo() throws {
-        defer { System.inject([]) }
-        System.inject([Fault(.inotify, errno: EMFILE)])
-        #expect(throws: SystemError.self) { try FileWatch(path: "/tmp/a-wal", folder: "/tmp") }
+        System.withFaults([Fault(.inotify, errno: EMFILE)]) {
+            _ = #expect(throws: SystemError.self) { try FileWatch(path: "/tmp/a-wal", folder: "/tmp") }
+        }
     }
 }

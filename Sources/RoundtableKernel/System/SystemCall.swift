@@ -46,28 +46,46 @@ package struct Fault: Sendable, Equatable, Codable {
 
 /// The one door to the operating system. Every call of the kernel passes `perform`, where tests can make it fail.
 package enum System {
-    /// Guards `faults`. `armed` spares calls the lock while no test has asked for anything.
-    private static let faults = Mutex<[Fault]>([])
-    private static let armed = Atomic<Bool>(false)
+    /// The faults that a test asks for.
+    private final class FaultPlan: Sendable {
+        private let faults: Mutex<[Fault]>
+        init(_ faults: [Fault]) { self.faults = Mutex(faults) }
 
-    /// Replaces the faults to inject in this process. For tests.
-    package static func inject(_ newFaults: [Fault]) {
-        faults.withLock { $0 = newFaults }
-        armed.store(!newFaults.isEmpty, ordering: .sequentiallyConsistent)
+        /// What the test wants this call to do.
+        func take(_ call: SystemCall) -> Fault.Effect? { faults.withLock { System.take(call, of: &$0) } }
+        func replace(_ newFaults: [Fault]) { faults.withLock { $0 = newFaults } }
     }
 
-    /// What a test wants this call to do.
+    private static let processPlan = FaultPlan([])
+    @TaskLocal private static var taskPlan: FaultPlan?
+    /// Spares calls the plans until a test has asked for something.
+    private static let armed = Atomic<Bool>(false)
+
+    /// Replaces the faults to inject in this process. For processes of tests.
+    package static func inject(_ newFaults: [Fault]) {
+        processPlan.replace(newFaults)
+        armed.store(true, ordering: .sequentiallyConsistent)
+    }
+
+    /// Injects faults into what `body` does, but not into what it has other threads do. For tests that run beside others.
+    package static func withFaults<T>(_ faults: [Fault], _ body: () throws -> T) rethrows -> T {
+        armed.store(true, ordering: .sequentiallyConsistent)
+        return try $taskPlan.withValue(FaultPlan(faults), operation: body)
+    }
+
     private static func fault(_ call: SystemCall) -> Fault.Effect? {
         guard armed.load(ordering: .relaxed) else { return nil }
-        return faults.withLock { faults in
-            guard let index = faults.firstIndex(where: { $0.call == call && $0.times > 0 }) else { return nil }
-            if faults[index].skipping > 0 {
-                faults[index].skipping -= 1
-                return nil
-            }
-            if faults[index].times != .max { faults[index].times -= 1 }
-            return faults[index].effect
+        return taskPlan?.take(call) ?? processPlan.take(call)
+    }
+
+    private static func take(_ call: SystemCall, of faults: inout [Fault]) -> Fault.Effect? {
+        guard let index = faults.firstIndex(where: { $0.call == call && $0.times > 0 }) else { return nil }
+        if faults[index].skipping > 0 {
+            faults[index].skipping -= 1
+            return nil
         }
+        if faults[index].times != .max { faults[index].times -= 1 }
+        return faults[index].effect
     }
 
     /// Makes a call that reports failure as -1 and `errno`; retries it when a signal interrupted it.

@@ -6,7 +6,8 @@ import Roundtable
 struct ObserveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "observe",
-        abstract: "How long until a commit gives an observation a fresh value; what an observer costs, idle and to writers."
+        abstract:
+            "How long until a commit gives an observation a fresh value; what an observer costs, idle and to writers."
     )
 
     @OptionGroup var options: CommonOptions
