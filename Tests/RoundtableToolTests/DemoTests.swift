@@ -18,6 +18,9 @@ import Testing
         #expect(writers.allSatisfy { $0.commits > 0 && $0.role == .readWrite && $0.reads == nil })
         #expect(readers.allSatisfy { $0.commits == 0 && $0.role == .readOnly && $0.reads ?? 0 > 0 })
         #expect(report.rowsFound == writers.reduce(0) { $0 + $1.commits })
+        let seen = try #require(readers.first?.seen)
+        #expect(seen.lastEntry == report.lastEntry && Int(report.lastEntry) == report.rowsFound)
+        #expect(seen.values > 0 && seen.changes > 0 && seen.p50 > 0)
         // Others may be using the machine: that turns are taken at all is what must show here.
         #expect(report.jain > 0.9)
 

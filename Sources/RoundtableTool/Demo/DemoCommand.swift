@@ -9,7 +9,8 @@ struct DemoCommand: AsyncParsableCommand {
         discussion: """
             Starts an app, a sync daemon, a share extension and a read-only widget, as real processes, all at once, on a \
             database that does not exist yet. They write one-row transactions as fast as they can. Then counts: did \
-            everyone get an equal share, how long did the unluckiest wait, is every committed row there.
+            everyone get an equal share, how long did the unluckiest wait, is every committed row there, and did the widget, \
+            which observes the database, come to show the last one.
 
             Exits with 1 when anything is wrong.
             """
@@ -85,9 +86,12 @@ struct DemoCommand: AsyncParsableCommand {
         }
         var screen = DemoScreen(isInteractive: Terminal.isInteractive)
         let start = clock.now
-        _ = try await fleet.wait(until: start + .seconds(seconds) + Self.grace, \.hasEnded) {
-            if !json { screen.show(fleet.members) }
-        }
+        let end = start + .seconds(seconds) + Self.grace
+        func show() { if !json { screen.show(fleet.members) } }
+        _ = try await fleet.wait(until: end, { $0.player.role == .readOnly || $0.hasEnded }, show)
+        // Now nobody writes: this is what readers must come to see.
+        fleet.tell("end \(try DemoDatabase.lastEntry(stage.database))")
+        _ = try await fleet.wait(until: end + Self.grace, \.hasEnded, show)
         if !json { screen.clear() }
         var members = fleet.members
         for index in members.indices where !members[index].hasEnded {

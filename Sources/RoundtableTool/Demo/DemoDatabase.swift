@@ -19,8 +19,11 @@ enum DemoDatabase {
         return Schema(migrator)
     }
 
+    static let lastEntry = "SELECT MAX(id) FROM entry"
+
     struct Findings {
         var rows: Int
+        var lastEntry: Int64
         var rowsByAuthor: [String: Int]
         var integrity: String
     }
@@ -34,10 +37,18 @@ enum DemoDatabase {
             let counts = try Row.fetchAll(db, sql: "SELECT author, COUNT(*) AS count FROM entry GROUP BY author")
             return Findings(
                 rows: try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM entry") ?? 0,
+                lastEntry: try Int64.fetchOne(db, sql: lastEntry) ?? 0,
                 rowsByAuthor: Dictionary(uniqueKeysWithValues: counts.map { ($0["author"], $0["count"]) }),
                 integrity: try String.fetchAll(db, sql: "PRAGMA integrity_check").joined(separator: "; ")
             )
         }
+    }
+
+    static func lastEntry(_ url: URL) throws -> Int64 {
+        let answer = try SharedDatabase.openReadOnly(at: url, schema: schema, as: "demo")
+        guard case .available(let database) = answer else { return 0 }
+        defer { try? database.close() }
+        return try database.read { try Int64.fetchOne($0, sql: lastEntry) ?? 0 }
     }
 
     /// How many rows an earlier demo left.

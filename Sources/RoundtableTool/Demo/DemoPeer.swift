@@ -18,6 +18,8 @@ struct PeerReport: Codable, Equatable, Sendable {
     var opening: UInt64 = 0
     var errors = 0
     var firstError: String?
+    /// Of a reader.
+    var seen: DemoWidget.Seen?
 
     var line: String {
         // A flat structure of numbers and strings always encodes.
@@ -25,8 +27,9 @@ struct PeerReport: Codable, Equatable, Sendable {
     }
 }
 
-/// One process of the demo. On `open` on its standard input it opens the database, on `go SECONDS` it works; it reports
-/// on its standard output. It ends when its input does: when whoever started it is gone.
+/// One process of the demo. On `open` on its standard input it opens the database, on `go SECONDS` it works, on `end ENTRY` it
+/// knows the last entry that there is; it reports on its standard output. It ends when its input does: when whoever started it
+/// is gone.
 struct DemoPeerCommand: ParsableCommand {
     static let configuration = CommandConfiguration(commandName: "demo-peer", shouldDisplay: false)
 
@@ -39,10 +42,12 @@ struct DemoPeerCommand: ParsableCommand {
         Terminal.write(PeerReport(phase: .ready).line)
         guard readLine() == "open" else { return }
         var work = PeerWork(url: URL(fileURLWithPath: path), name: name)
-        work.run(as: role) {
+        work.run(as: role) { [widget = work.widget] in
             guard let words = readLine()?.split(separator: " "), words.count == 2, words[0] == "go" else { return nil }
             Thread.detachNewThread {
-                while readLine() != nil {}
+                while let words = readLine()?.split(separator: " ") {
+                    if words.count == 2, words[0] == "end", let entry = Int64(words[1]) { widget.end(at: entry) }
+                }
                 Foundation.exit(1)
             }
             return Double(words[1])
@@ -50,10 +55,11 @@ struct DemoPeerCommand: ParsableCommand {
     }
 }
 
-/// What a process of the demo does: writes without pause, or looks in again and again.
+/// What a process of the demo does: writes without pause; or looks in again and again, and is a widget that shows the last entry.
 struct PeerWork {
     let url: URL
     let name: String
+    let widget = DemoWidget()
     private var nextReport: UInt64 = 0
     private var report = PeerReport(phase: .opened)
     private var waits = LatencyHistogram()
@@ -63,6 +69,8 @@ struct PeerWork {
     private static let readInterval = 0.001
     /// How long the widget waits for the database to be created.
     private static let patience: UInt64 = 20_000_000_000
+    /// How long it waits for the writers to end, and for what they wrote.
+    private static let endPatience: Duration = .seconds(15)
 
     init(url: URL, name: String) {
         self.url = url
@@ -79,6 +87,7 @@ struct PeerWork {
             report.opening = Self.now - start
             tell(.opened)
             guard let seconds = seconds() else { return }
+            let observations = try role == .readOnly ? widget.observe(database) : []
             let end = Self.now + UInt64(seconds * 1e9)
             while Self.now < end {
                 switch role {
@@ -87,6 +96,11 @@ struct PeerWork {
                 }
                 tellIfDue()
             }
+            if role == .readOnly {
+                try widget.waitForEnd(until: .now + Self.endPatience)
+                report.seen = widget.seen
+            }
+            for observation in observations { observation.cancel() }
             try database.close()
         } catch {
             note(error)
@@ -132,7 +146,7 @@ struct PeerWork {
         do {
             let newest = try database.read { db in
                 granted = Self.now
-                return try Int64.fetchOne(db.cachedStatement(sql: "SELECT MAX(id) FROM entry")) ?? 0
+                return try Int64.fetchOne(db.cachedStatement(sql: DemoDatabase.lastEntry)) ?? 0
             }
             if newest < newestEntry {
                 throw ToolError("read entry \(newest) after entry \(newestEntry): a commit was lost")

@@ -14,9 +14,11 @@ struct DemoReport: Codable, Equatable, Sendable {
         var longestWait: Double
         var opening: Double
         var errors: Int
+        /// nil for writers.
+        var seen: DemoWidget.Seen?
 
         enum CodingKeys: String, CodingKey {
-            case name, pid, role, commits, reads, errors
+            case name, pid, role, commits, reads, errors, seen
             case p50 = "p50_us"
             case p99 = "p99_us"
             case longestWait = "longest_wait_ms"
@@ -29,6 +31,7 @@ struct DemoReport: Codable, Equatable, Sendable {
     var errors: Int
     var rowsExpected: Int
     var rowsFound: Int
+    var lastEntry: Int64
     var integrity: String
     var seconds: Double
     var transactionsPerSecond: Double
@@ -41,6 +44,7 @@ struct DemoReport: Codable, Equatable, Sendable {
         case longestWait = "longest_wait_ms"
         case rowsExpected = "rows_expected"
         case rowsFound = "rows_found"
+        case lastEntry = "last_entry"
         case transactionsPerSecond = "tx_per_s"
     }
 
@@ -60,7 +64,8 @@ struct DemoReport: Codable, Equatable, Sendable {
                 p99: Double(report.p99) / 1e3,
                 longestWait: Double(report.longestWait) / 1e6,
                 opening: Double(report.opening) / 1e6,
-                errors: member.errorCount
+                errors: member.errorCount,
+                seen: report.seen
             )
         }
         let writers = participants.filter { $0.role == .readWrite }
@@ -70,6 +75,8 @@ struct DemoReport: Codable, Equatable, Sendable {
         errors = participants.reduce(0) { $0 + $1.errors }
         rowsExpected = rowsBefore + commits.reduce(0, +)
         rowsFound = findings?.rows ?? 0
+        let lastEntry = findings?.lastEntry ?? 0
+        self.lastEntry = lastEntry
         integrity = findings?.integrity ?? "there is no database"
         self.seconds = seconds
         transactionsPerSecond = seconds > 0 ? Double(commits.reduce(0, +)) / seconds : 0
@@ -80,6 +87,11 @@ struct DemoReport: Codable, Equatable, Sendable {
         let isCounted = !members.contains { $0.failure != nil }
         if rowsFound < rowsExpected || rowsFound != rowsExpected && isCounted {
             problems.append("\(rowsExpected) rows were committed, \(rowsFound) are in the database")
+        }
+        problems += participants.compactMap { participant in
+            guard let seen = participant.seen, seen.lastEntry != lastEntry else { return nil }
+            return
+                "'\(participant.name)' (pid \(participant.pid)): shows entry \(seen.lastEntry), the last one is \(lastEntry)"
         }
         if integrity != "ok" { problems.append("integrity_check: \(integrity)") }
     }
@@ -111,21 +123,36 @@ extension DemoReport {
             ]
         }
         let sameRows = rowsExpected == rowsFound
-        let facts = [
-            (nil, "commits in all", "\(Int(transactionsPerSecond.rounded()).grouped) a second"),
-            (nil, "fairness among writers (Jain)", String(format: "%.3f", jain) + ", where 1 is even"),
-            (nil, "longest wait to write", String(format: "%.1f ms", longestWait)),
-            (errors == 0, "errors", "\(errors)"),
-            (
-                sameRows, "rows committed, rows found",
-                "\(rowsExpected.grouped) \(sameRows ? "=" : "≠") \(rowsFound.grouped)"
-            ),
-            (integrity == "ok", "integrity_check", integrity),
-        ]
+        let facts: [(Bool?, String, String)] =
+            [
+                (nil, "commits in all", "\(Int(transactionsPerSecond.rounded()).grouped) a second"),
+                (nil, "fairness among writers (Jain)", String(format: "%.3f", jain) + ", where 1 is even"),
+                (nil, "longest wait to write", String(format: "%.1f ms", longestWait)),
+                (errors == 0, "errors", "\(errors)"),
+                (
+                    sameRows, "rows committed, rows found",
+                    "\(rowsExpected.grouped) \(sameRows ? "=" : "≠") \(rowsFound.grouped)"
+                ),
+                (integrity == "ok", "integrity_check", integrity),
+            ] + participants.compactMap(\.seen).flatMap(widgetFacts)
         let factLines = facts.map { (isGood: Bool?, name, value) in
-            "  \(isGood.map { $0 ? "✓" : "✗" } ?? "·") \(name.padded(to: 30)) \(value)"
+            "  \(isGood.map { $0 ? "✓" : "✗" } ?? "·") \(name.padded(to: 33)) \(value)"
         }
         let lines = table.lines + [""] + factLines + problems.map { "  ! \($0)" }
         return lines.map { $0 + "\n" }.joined()
+    }
+
+    private func widgetFacts(_ seen: DemoWidget.Seen) -> [(Bool?, String, String)] {
+        let isCurrent = seen.lastEntry == lastEntry
+        return [
+            (
+                isCurrent, "last entry, what the widget shows",
+                "\(Int(lastEntry).grouped) \(isCurrent ? "=" : "≠") \(Int(seen.lastEntry).grouped)"
+            ),
+            (
+                nil, "commit → the widget is told",
+                String(format: "%.2f ms (p50), %.2f ms (p99)", seen.p50 / 1e3, seen.p99 / 1e3)
+            ),
+        ]
     }
 }

@@ -1,33 +1,45 @@
 import Foundation
 
-/// What an observer costs while nothing is written: what the system has counted for all threads of its process.
+/// What the system has counted for each thread of a process.
 struct ProcessUsage {
-    var voluntarySwitches = 0
-    var involuntarySwitches = 0
-    var processorTime: Nanoseconds = 0
+    struct Counts {
+        var voluntarySwitches = 0
+        var involuntarySwitches = 0
+        var processorTime: Nanoseconds = 0
+    }
+
+    private var byThread: [String: Counts] = [:]
 
     /// - returns: nil where the system does not tell (proc(5)), or the process is gone.
     init?(of pid: Int32) {
-        #if os(Linux)
-            let tasks = "/proc/\(pid)/task"
-            guard let threads = try? FileManager.default.contentsOfDirectory(atPath: tasks) else { return nil }
-            for thread in threads {
-                guard let status = try? String(contentsOfFile: "\(tasks)/\(thread)/status", encoding: .utf8),
-                    let times = try? String(contentsOfFile: "\(tasks)/\(thread)/schedstat", encoding: .utf8)
-                else { continue }
-                for line in status.split(separator: "\n") {
-                    let words = line.split(whereSeparator: \.isWhitespace)
-                    switch words.first {
-                    case "voluntary_ctxt_switches:": voluntarySwitches += Int(words[1]) ?? 0
-                    case "nonvoluntary_ctxt_switches:": involuntarySwitches += Int(words[1]) ?? 0
-                    default: break
-                    }
+        let tasks = "/proc/\(pid)/task"
+        guard let threads = try? FileManager.default.contentsOfDirectory(atPath: tasks) else { return nil }
+        for thread in threads {
+            guard let status = try? String(contentsOfFile: "\(tasks)/\(thread)/status", encoding: .utf8),
+                let times = try? String(contentsOfFile: "\(tasks)/\(thread)/schedstat", encoding: .utf8)
+            else { continue }
+            var counts = Counts()
+            for line in status.split(separator: "\n") {
+                let words = line.split(whereSeparator: \.isWhitespace)
+                switch words.first {
+                case "voluntary_ctxt_switches:": counts.voluntarySwitches = Int(words[1]) ?? 0
+                case "nonvoluntary_ctxt_switches:": counts.involuntarySwitches = Int(words[1]) ?? 0
+                default: break
                 }
-                processorTime += times.split(separator: " ").first.flatMap { Nanoseconds($0) } ?? 0
             }
-        #else
-            return nil
-        #endif
+            counts.processorTime = times.split(separator: " ").first.flatMap { Nanoseconds($0) } ?? 0
+            byThread[thread] = counts
+        }
+    }
+
+    /// Since an earlier count. Threads that have ended since do not count: those of Dispatch's queues do after 5 s without work.
+    func counts(since earlier: ProcessUsage) -> Counts {
+        byThread.reduce(into: Counts()) { sum, thread in
+            let before = earlier.byThread[thread.key] ?? Counts()
+            sum.voluntarySwitches += thread.value.voluntarySwitches - before.voluntarySwitches
+            sum.involuntarySwitches += thread.value.involuntarySwitches - before.involuntarySwitches
+            sum.processorTime += thread.value.processorTime - before.processorTime
+        }
     }
 }
 
@@ -43,15 +55,16 @@ extension Signalling {
             Clock.sleep(until: Clock.now + 2_000_000_000)
             guard let now = ProcessUsage(of: pid) else { return nil }
             defer { before = now }
-            if now.voluntarySwitches == before.voluntarySwitches { break }
+            if now.counts(since: before).voluntarySwitches == 0 { break }
             guard Clock.now < deadline else { break }
         }
         Clock.sleep(until: Clock.now + Nanoseconds(seconds: seconds))
         guard let after = ProcessUsage(of: pid) else { return nil }
+        let counts = after.counts(since: before)
         return [
-            "voluntary_switches": Double(after.voluntarySwitches - before.voluntarySwitches),
-            "involuntary_switches": Double(after.involuntarySwitches - before.involuntarySwitches),
-            "cpu_us": (after.processorTime - before.processorTime).microseconds,
+            "voluntary_switches": Double(counts.voluntarySwitches),
+            "involuntary_switches": Double(counts.involuntarySwitches),
+            "cpu_us": counts.processorTime.microseconds,
             "seconds": seconds,
         ]
     }
