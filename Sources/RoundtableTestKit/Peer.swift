@@ -67,17 +67,19 @@ package final class Peer {
     /// Waits for the reply to the first command that has not been replied to.
     package func reply(within timeout: Duration = .seconds(30)) throws -> PeerReply {
         let deadline = ContinuousClock.now + timeout
+        var searched = input.startIndex
         while true {
-            if let end = input.firstIndex(of: UInt8(ascii: "\n")) {
+            if let end = input[searched...].firstIndex(of: UInt8(ascii: "\n")) {
                 let line = Data(input[..<end])
                 input.removeSubrange(...end)
                 return try JSONDecoder().decode(PeerReply.self, from: line)
             }
+            searched = input.endIndex
             let left = (deadline - .now) / .milliseconds(1)
             guard left > 0 else { throw TestKitError("\(self): no reply within \(timeout)\n\(process.errorText)") }
             var request = pollfd(fd: process.socket, events: Int16(POLLIN), revents: 0)
             guard poll(&request, 1, Int32(left.rounded(.up))) > 0 else { continue }
-            var buffer = [UInt8](repeating: 0, count: 4096)
+            var buffer = [UInt8](repeating: 0, count: 65536)
             let count = recv(process.socket, &buffer, buffer.count, 0)
             if count == -1, errno == EINTR { continue }
             guard count > 0 else { throw gone(command: "reply") }

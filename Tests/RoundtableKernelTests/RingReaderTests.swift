@@ -149,6 +149,17 @@ import Testing
         #expect(ring.look() == [])
     }
 
+    /// A stranger's commit does not wait for the word about a later one.
+    @Test func reservedAndReachedAfterAStranger() {
+        var ring = Ring()
+        ring.add(.reserved, counter: 102)
+        ring.counter = 102
+        #expect(ring.lookAgain() == (["unrecorded"], ring.now + RingReader.grace))
+        #expect(ring.look() == [])
+        ring.settle(11, .committed)
+        #expect(ring.look() == ["c11"])
+    }
+
     /// Reserved, committed and met since the look began.
     @Test func reservedInThePresent() {
         var ring = Ring()

@@ -77,7 +77,14 @@ package struct RingReader: Equatable, Sendable {
                     accountForCounter(reached, since: start, readCounter, report)
                     return nil
                 }
-                if let lookAgain = timeToPublish(record, now: now, isRunning) { return lookAgain }
+                if let lookAgain = timeToPublish(record, now: now, isRunning) {
+                    // What was committed before it need not wait.
+                    if Self.distance(from: counter, to: record.counter) > 1 {
+                        report(.anything(.unrecorded))
+                        counter = record.counter &- 1
+                    }
+                    return lookAgain
+                }
                 sequence = record.sequence
                 report(.anything(.unpublished))
                 counter = record.counter
