@@ -98,15 +98,21 @@ final class ChangeFeed: Sendable {
 
     // MARK: News
 
-    /// - returns: when to look again although nobody wakes.
+    /// What a look at the ring has found.
+    struct Look {
+        var hasNews = false
+        /// When to look again although nobody wakes.
+        var again: Nanoseconds?
+    }
+
     @discardableResult
-    private func deliverNews() -> Nanoseconds? {
+    private func deliverNews() -> Look {
         delivery.withLock {
             let (changes, lookAgain) = reading.withLock { read(&$0) }
             if !changes.isEmpty {
                 for subscriber in subscribers.withLock({ $0 }) { subscriber.body(changes) }
             }
-            return lookAgain
+            return Look(hasNews: !changes.isEmpty, again: lookAgain)
         }
     }
 
@@ -174,7 +180,9 @@ final class ChangeFeed: Sendable {
 
     private func listen(to block: ControlBlock?) -> NewsListener? {
         block.map { block in
-            NewsListener(block) { [weak self] in self?.deliverNews() }
+            NewsListener(block) { [weak self] in
+                ChangesExecutor.handingOut { self?.deliverNews() ?? Look() }
+            }
         }
     }
 
@@ -191,7 +199,7 @@ final class ChangeFeed: Sendable {
         while !reading.withLock({ $0.isStopped }) {
             do {
                 if try watch.arm() { look = 0 }
-                deliverNews()
+                _ = ChangesExecutor.handingOut { deliverNews() }
                 switch try waitForWrite(look) {
                 case .interrupted:
                     return
@@ -223,11 +231,17 @@ private final class NewsListener: Sendable {
     private let block: ControlBlock
     private let isStopped = Atomic(false)
     private let ended = DispatchSemaphore(value: 0)
+    private let thread = Atomic<UInt>(0)
 
-    /// - parameter look: called before each sleep; returns when to look again although nobody wakes.
-    init(_ block: ControlBlock, _ look: @escaping @Sendable () -> Nanoseconds?) {
+    /// Commits that come closer upon each other are a burst: then one look is made for all of a while, instead of one for each, so that
+    /// observers leave the processors to writers.
+    private static let burst: (distance: Nanoseconds, pause: Nanoseconds) = (2_000_000, 1_000_000)
+
+    /// - parameter look: called before each sleep.
+    init(_ block: ControlBlock, _ look: @escaping @Sendable () -> ChangeFeed.Look) {
         self.block = block
         let thread = Thread { [self] in
+            self.thread.store(Self.currentThread, ordering: .sequentiallyConsistent)
             listen(look)
             ended.signal()
         }
@@ -236,20 +250,33 @@ private final class NewsListener: Sendable {
         thread.start()
     }
 
-    private func listen(_ look: () -> Nanoseconds?) {
+    private func listen(_ look: () -> ChangeFeed.Look) {
+        var lastNews: Nanoseconds = 0
         while !isStopped.load(ordering: .sequentiallyConsistent) {
             let seen = block.newsWord
-            let lookAgain = look()
-            let timeout = lookAgain.map { $0.subtractingSaturating(MonotonicClock.now) } ?? .max
+            let found = look()
+            let now = MonotonicClock.now
+            if found.hasNews {
+                let isBurst = now &- lastNews < Self.burst.distance
+                lastNews = now
+                if isBurst {
+                    MonotonicClock.sleep(Self.burst.pause)
+                    continue
+                }
+            }
+            let timeout = found.again.map { $0.subtractingSaturating(now) } ?? .max
             // A word that cannot be waited on: the watch on the file is left.
             if case .failed = block.waitForNews(after: seen, timeout: timeout) { return }
         }
     }
 
-    /// Not on the thread itself.
     func stop() {
         isStopped.store(true, ordering: .sequentiallyConsistent)
+        // A consumer that runs on the thread itself ends with it.
+        if thread.load(ordering: .sequentiallyConsistent) == Self.currentThread { return }
         // It may be about to fall asleep.
         repeat { block.interruptNews() } while ended.wait(timeout: .now() + .milliseconds(1)) == .timedOut
     }
+
+    private static var currentThread: UInt { UInt(bitPattern: pthread_self().hashValue) }
 }

@@ -1,4 +1,5 @@
 import Dispatch
+import Foundation
 import GRDB
 import Synchronization
 
@@ -28,12 +29,13 @@ extension SharedDatabase {
     /// - Parameters:
     ///   - regions: what to tell of, by table. None: everything.
     ///   - queue: where the closure runs, one call at a time. While it runs, changes wait, up to 256; later ones are told as one.
+    ///     nil: on the thread that learns of commits, which is the soonest; while it runs, this process learns of no others, so it must be quick.
     ///   - onChange: called with each change. It may cancel, and use or close the database.
     /// - returns: what ends the calls when it is cancelled or released. It keeps the database open.
     /// - throws: `DatabaseError`, when the region cannot be determined or the database be opened.
     public func observeChanges(
         in regions: any DatabaseRegionConvertible...,
-        on queue: DispatchQueue = .main,
+        on queue: DispatchQueue? = .main,
         onChange: @escaping @Sendable (Change) -> Void
     ) throws -> AnyDatabaseCancellable {
         let buffer = try checkedConsumer(of: regions)
@@ -81,11 +83,12 @@ extension SharedDatabase {
 /// Calls a closure with what a buffer holds, on a queue, one call at a time.
 private final class CallbackCalls: Sendable {
     private let buffer: ChangeBuffer
-    private let queue: DispatchQueue
+    private let queue: DispatchQueue?
     private let onChange: @Sendable (Change) -> Void
     private let isScheduled = Atomic(false)
+    private let running = NSRecursiveLock()
 
-    init(buffer: ChangeBuffer, queue: DispatchQueue, onChange: @escaping @Sendable (Change) -> Void) {
+    init(buffer: ChangeBuffer, queue: DispatchQueue?, onChange: @escaping @Sendable (Change) -> Void) {
         self.buffer = buffer
         self.queue = queue
         self.onChange = onChange
@@ -93,7 +96,12 @@ private final class CallbackCalls: Sendable {
 
     func schedule() {
         guard !isScheduled.exchange(true, ordering: .sequentiallyConsistent) else { return }
-        queue.async { [self] in
+        if let queue { queue.async { self.callAll() } } else { ChangesExecutor.runSoon { self.callAll() } }
+    }
+
+    private func callAll() {
+        // On threads of the system, two may come at once.
+        running.withLock {
             isScheduled.store(false, ordering: .sequentiallyConsistent)
             while let change = buffer.takeFirst() { onChange(change) }
         }
