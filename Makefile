@@ -29,7 +29,7 @@ test-long: dependencies
 
 bench: dependencies
 	cd Benchmarks && $(SWIFT) build -c release
-	cd Benchmarks && for name in read write open history contention; do .build/release/roundtable-bench $$name || exit 1; done
+	cd Benchmarks && for name in read write open history notify observe contention; do .build/release/roundtable-bench $$name || exit 1; done
 
 lint: dependencies
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks

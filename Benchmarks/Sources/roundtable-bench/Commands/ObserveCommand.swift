@@ -6,8 +6,7 @@ import Roundtable
 struct ObserveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "observe",
-        abstract:
-            "How long until a commit gives an observation a fresh value; what an observer costs, idle and to writers."
+        abstract: "How long until a commit gives an observation a fresh value, and what observers cost."
     )
 
     @OptionGroup var options: CommonOptions
