@@ -278,5 +278,11 @@ private final class NewsListener: Sendable {
         repeat { block.interruptNews() } while ended.wait(timeout: .now() + .milliseconds(1)) == .timedOut
     }
 
-    private static var currentThread: UInt { UInt(bitPattern: pthread_self().hashValue) }
+    private static var currentThread: UInt {
+        #if canImport(Darwin)
+            UInt(bitPattern: pthread_self())
+        #else
+            UInt(pthread_self())
+        #endif
+    }
 }

@@ -7,7 +7,7 @@ import Synchronization
 final class Observatory: Sendable {
     private enum State {
         case idle
-        case running(ObservationConnection, ChangeFeed, bridge: ObserverBridge)
+        case running(ObservationConnection, ChangeFeed)
         case closed
     }
 
@@ -20,7 +20,8 @@ final class Observatory: Sendable {
     private let state = Mutex(State.idle)
     /// Whether `state` is running: asked at each commit.
     private let isRunning = Atomic(false)
-    /// Hands changes to the observers of the writer connection; nil until there may be some.
+    /// Hand changes to GRDB's observers, of the observation connection and of the writer connection; nil until there may be some.
+    private let valueBridge = Mutex<ObserverBridge?>(nil)
     private let writerBridge = Mutex<ObserverBridge?>(nil)
     private let borrowers = Mutex(0)
     private let consumers = Mutex<[ObjectIdentifier: ChangeBuffer]>([:])
@@ -38,26 +39,42 @@ final class Observatory: Sendable {
         // A connection is not closed meanwhile: an observation that starts on a closed one is a crash in GRDB.
         borrowers.withLock { $0 += 1 }
         defer { borrowers.withLock { $0 -= 1 } }
-        return try body(running().connection)
+        let (connection, feed) = try running()
+        bridge(
+            valueBridge,
+            feed,
+            schedule: { [weak connection] body in connection?.queue.asyncWriteWithoutTransaction { body($0) } },
+            notify: { [weak connection] db, tables in try connection?.notify(db, tables) }
+        )
+        return body(connection)
     }
 
     /// Tells the observers of the writer connection too, from now on.
     func observeOnWriter() throws {
-        let feed = try running().feed
-        let bridge: ObserverBridge? = writerBridge.withLock { bridge in
-            guard bridge == nil else { return nil }
-            let new = ObserverBridge(
-                schedule: { [weak writer] body in writer?.queue.asyncWriteWithoutTransaction { body($0) } },
-                notify: { [weak writer] db, tables in try writer?.notify(db, tables) }
-            )
-            bridge = new
-            return new
-        }
-        guard let bridge else { return }
-        // For as long as the feed runs.
-        _ = feed.subscribe { changes in
-            // GRDB has told of our own.
-            if let tables = Change.tables(of: changes.filter { !$0.isOwn }) { bridge.add(tables) }
+        bridge(
+            writerBridge,
+            try running().feed,
+            schedule: { [weak writer] body in writer?.queue.asyncWriteWithoutTransaction { body($0) } },
+            notify: { [weak writer] db, tables in try writer?.notify(db, tables) }
+        )
+    }
+
+    /// Makes a bridge, if there is none yet, for as long as the feed runs.
+    private func bridge(
+        _ existing: borrowing Mutex<ObserverBridge?>,
+        _ feed: ChangeFeed,
+        schedule: @escaping @Sendable (_ body: @escaping @Sendable (Database) -> Void) -> Void,
+        notify: @escaping @Sendable (Database, Change.Tables) throws -> Void
+    ) {
+        // Whoever finds a bridge relies on it, so it is subscribed before.
+        existing.withLock { existing in
+            if existing != nil { return }
+            let bridge = ObserverBridge(schedule: schedule, notify: notify)
+            _ = feed.subscribe { changes in
+                // Own commits have another way: GRDB's, or `didCommit`.
+                if let tables = Change.tables(of: changes.filter { !$0.isOwn }) { bridge.add(tables) }
+            }
+            existing = bridge
         }
     }
 
@@ -95,7 +112,7 @@ final class Observatory: Sendable {
         guard isRunning.load(ordering: .acquiring) else { return }
         if !commit.isPublished { unseated.add(counter: commit.counter, tables: commit.tables) }
         if commit.tables.isEmpty { return }
-        if case .running(_, _, let bridge) = state.withLock({ $0 }) { bridge.add(commit.tables) }
+        valueBridge.withLock { $0 }?.add(commit.tables)
     }
 
     /// Before the connections are closed: whoever observes is told nothing more.
@@ -105,7 +122,7 @@ final class Observatory: Sendable {
             return state
         }
         isRunning.store(false, ordering: .releasing)
-        guard case .running(let connection, let feed, _) = last else { return }
+        guard case .running(let connection, let feed) = last else { return }
         feed.stop()
         for buffer in consumers.withLock({ Array($0.values) }) { buffer.finish() }
         // Else it closes when the last observation ends.
@@ -116,7 +133,7 @@ final class Observatory: Sendable {
         try state.withLock { state in
             switch state {
             case .closed: throw DatabaseError.closed
-            case .running(let connection, let feed, _): return (connection, feed)
+            case .running(let connection, let feed): return (connection, feed)
             case .idle: break
             }
             let connection = try ObservationConnection(path: path, options: options)
@@ -127,16 +144,8 @@ final class Observatory: Sendable {
                 unseated: unseated,
                 owns: { [weak seat] in seat?.owns($0, in: $1) ?? false }
             )
-            let bridge = ObserverBridge(
-                schedule: { [weak connection] body in connection?.queue.asyncWriteWithoutTransaction { body($0) } },
-                notify: { [weak connection] db, tables in try connection?.notify(db, tables) }
-            )
-            _ = feed.subscribe { changes in
-                // The writer connection has told of our own.
-                if let tables = Change.tables(of: changes.filter { !$0.isOwn }) { bridge.add(tables) }
-            }
             feed.start()
-            state = .running(connection, feed, bridge: bridge)
+            state = .running(connection, feed)
             isRunning.store(true, ordering: .releasing)
             return (connection, feed)
         }

@@ -5,12 +5,19 @@
 enum SharedText {
     /// - parameter load: reads the word at an offset.
     static func read(size: Int, _ load: (Int) -> UInt64) -> (text: String, number: UInt32) {
-        let bytes = stride(from: 0, to: size, by: 8).flatMap { step in
-            withUnsafeBytes(of: load(step).littleEndian) { Array($0) }
+        var word = load(0)
+        let number = UInt32(truncatingIfNeeded: word)
+        let length = min(Int(word >> 32 & 0xFF), size - 5)
+        // What is no UTF-8 is repaired.
+        let text = String(unsafeUninitializedCapacity: length) { bytes in
+            for index in 0..<length {
+                let offset = index + 5
+                if offset % 8 == 0 { word = load(offset) }
+                bytes[index] = UInt8(truncatingIfNeeded: word >> UInt64(offset % 8 * 8))
+            }
+            return length
         }
-        let number = bytes[0..<4].reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-        let length = min(Int(bytes[4]), size - 5)
-        return (String(decoding: bytes[5..<5 + length], as: UTF8.self), number)
+        return (text, number)
     }
 
     /// - parameter store: writes the word at an offset.

@@ -12,7 +12,9 @@ struct NotifyCommand: AsyncParsableCommand {
     /// Who learns of what, and how.
     private enum Way: String, CaseIterable {
         case ours
+        case atOnce
         case callback
+        case callbackAtOnce
         case futex
         case fileWatch = "file-watch"
         case polling
@@ -20,14 +22,21 @@ struct NotifyCommand: AsyncParsableCommand {
         var receiver: Receiver {
             switch self {
             case .ours: .changes
+            case .atOnce: .changesAtOnce
             case .callback: .callback
+            case .callbackAtOnce: .callbackAtOnce
             case .futex: .futex
             case .fileWatch: .fileWatch
             case .polling: .polling
             }
         }
 
-        var side: Side { self == .ours || self == .callback ? .ours : .grdb }
+        var side: Side {
+            switch self {
+            case .ours, .atOnce, .callback, .callbackAtOnce: .ours
+            case .futex, .fileWatch, .polling: .grdb
+            }
+        }
     }
 
     private static let eventsPerRound = 40
@@ -51,6 +60,8 @@ struct NotifyCommand: AsyncParsableCommand {
                 unit: "us",
                 main: Self.comparison(of: .ours, events, isFromReturn: true),
                 variants: [
+                    ("changes(in:), with ChangesExecutor", Self.comparison(of: .atOnce, events, isFromReturn: true)),
+                    ("observeChanges, on no queue", Self.comparison(of: .callbackAtOnce, events, isFromReturn: true)),
                     ("observeChanges", Self.comparison(of: .callback, events, isFromReturn: true)),
                     ("from before the commit", Self.comparison(of: .ours, events, isFromReturn: false)),
                 ],

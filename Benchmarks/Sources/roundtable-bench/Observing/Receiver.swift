@@ -8,8 +8,12 @@ import Roundtable
 enum Receiver: String, CaseIterable {
     /// `changes(in:)` of a participant.
     case changes
+    /// The same, in a task that goes on where news come in.
+    case changesAtOnce = "changes-at-once"
     /// `observeChanges`, on a queue.
     case callback
+    /// The same, on no queue: where news come in.
+    case callbackAtOnce = "callback-at-once"
     /// A value observation of a participant, on a queue.
     case value
     /// The same, of one that opened the database for reading.
@@ -28,18 +32,14 @@ enum Receiver: String, CaseIterable {
         switch self {
         case .changes:
             let changes = try Self.open(path).changes()
-            Task.detached {
-                var origin: Int?
-                for try await change in changes {
-                    let sequence = Int(change.sequence)
-                    // The first one is told while it is under way.
-                    origin = origin ?? sequence - board.current
-                    board.see(sequence - origin!)
-                }
-            }
-        case .callback:
+            Task.detached { try await Self.see(changes, board) }
+        case .changesAtOnce:
+            let changes = try Self.open(path).changes()
+            Task.detached(executorPreference: ChangesExecutor.shared) { try await Self.see(changes, board) }
+        case .callback, .callbackAtOnce:
             let database = try Self.open(path)
-            let queue = DispatchQueue(label: "receiver")
+            let queue = self == .callback ? DispatchQueue(label: "receiver") : nil
+            // One call at a time.
             nonisolated(unsafe) var origin: Int?
             Self.keep(
                 try database.observeChanges(on: queue) { change in
@@ -90,6 +90,16 @@ enum Receiver: String, CaseIterable {
                     last = new
                 }
             }
+        }
+    }
+
+    private static func see(_ changes: Changes, _ board: Scoreboard) async throws {
+        var origin: Int?
+        for try await change in changes {
+            let sequence = Int(change.sequence)
+            // The first one is told while it is under way.
+            origin = origin ?? sequence - board.current
+            board.see(sequence - origin!)
         }
     }
 
