@@ -121,6 +121,45 @@ import Testing
         #expect(changes[255].author == "a" && changes[255].tables == .some(["player"]))
     }
 
+    /// Consumers that go on where news come in may do all that others may: also end, and close the database.
+    @Test func consumersOnTheThreadOfNews() async throws {
+        let a = try open("a")
+        let b = try open("b")
+        let counts = Shared((task: 0, call: 0))
+        let changes = b.changes(in: Table("player"))
+        let task = Task(executorPreference: ChangesExecutor.shared) {
+            for try await _ in changes {
+                counts.change { $0.task += 1 }
+                _ = try await b.read { try Player.fetchCount($0) }
+                if counts.value.task == 3 { break }
+            }
+        }
+        let cancellable = Shared<AnyDatabaseCancellable?>(nil)
+        let observation = try b.observeChanges(on: nil) { _ in
+            counts.change { $0.call += 1 }
+            if counts.value.call == 2 { cancellable.value?.cancel() }
+        }
+        cancellable.change { $0 = observation }
+        for round in 1...4 {
+            try await a.write { db in _ = try Player(name: "A").inserted(db) }
+            try await eventually("round \(round)") {
+                counts.value.task >= min(round, 3) && counts.value.call >= min(round, 2)
+            }
+        }
+        try await task.value
+        #expect(counts.value.call == 2)
+
+        let isClosed = Shared(false)
+        let closing = try b.observeChanges(on: nil) { _ in
+            try? b.close()
+            isClosed.change { $0 = true }
+        }
+        try await a.write { db in _ = try Player(name: "A").inserted(db) }
+        try await eventually("closed") { isClosed.value }
+        closing.cancel()
+        try await a.write { db in _ = try Player(name: "A").inserted(db) }
+    }
+
     // MARK: What is written
 
     /// Each kind of write, and the tables that must be told of; nil: any.

@@ -72,7 +72,7 @@ extension Change {
 extension Change.Tables {
     /// Of a transaction that may have written these: Roundtable's own tables are nobody's business.
     init(touching names: some Sequence<String>) {
-        self = .some(Set(names.filter { !$0.hasPrefix(HistoryTables.prefix) }))
+        self = .some(Set(names.lazy.filter { !$0.hasPrefix(HistoryTables.prefix) }))
     }
 
     /// Nothing that anybody observes.

@@ -15,11 +15,7 @@ final class ChangeBuffer: Sendable {
 
     init(capacity: Int) { self.capacity = max(1, capacity) }
 
-    func append(_ changes: [Change]) {
-        for change in changes { append(change) }
-    }
-
-    private func append(_ change: Change) {
+    func append(_ change: Change) {
         let (consumer, notify) = state.withLock { state in
             if state.isFinished { return (CheckedContinuation<Change?, Never>?.none, (@Sendable () -> Void)?.none) }
             if let consumer = state.consumer {

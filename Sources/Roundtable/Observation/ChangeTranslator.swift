@@ -93,10 +93,10 @@ struct ChangeTranslator {
     /// A number without a name, and a set without tables, may be any (rule R6).
     private mutating func tables(_ set: TableSet) -> Change.Tables {
         guard !set.isUnknown, !set.isEmpty else { return .fullDatabase }
-        var names: Set<String> = []
+        var names: [String] = []
         for number in set.numbers {
             guard let name = dictionary?.name(number) else { return .fullDatabase }
-            names.insert(name)
+            names.append(name)
         }
         return Change.Tables(touching: names)
     }

@@ -96,7 +96,8 @@ final class Observatory: Sendable {
         let feed = try running().feed
         let buffer = ChangeBuffer(capacity: capacity)
         let id = feed.subscribe { [weak buffer] changes in
-            buffer?.append(changes.filter { $0.mayModify(region) })
+            guard let buffer else { return }
+            for change in changes where region.isFullDatabase || change.mayModify(region) { buffer.append(change) }
         }
         let key = ObjectIdentifier(buffer)
         consumers.withLock { $0[key] = buffer }

@@ -47,9 +47,15 @@ package struct TableSet: Equatable, Sendable {
     }
 
     package var numbers: [Int] {
-        (0..<Layout.tableWords).flatMap { word in
-            (0..<64).filter { words[word] >> UInt64($0) & 1 == 1 }.map { word * 64 + $0 }
+        var numbers: [Int] = []
+        for index in 0..<Layout.tableWords {
+            var word = words[index]
+            while word != 0 {
+                numbers.append(index * 64 + word.trailingZeroBitCount)
+                word &= word - 1
+            }
         }
+        return numbers
     }
 
     package var isEmpty: Bool { !isUnknown && words == InlineWords() }
