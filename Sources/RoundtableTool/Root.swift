@@ -9,7 +9,8 @@ struct Root: ParsableCommand {
         abstract: "One SQLite database, many processes, and everyone gets a turn.",
         discussion: """
             Start with 'roundtable demo': it shows several processes sharing one database. \
-            'roundtable sql', 'roundtable status' and 'roundtable watch' work on any SQLite database, shared or not.
+            'roundtable sql' and 'roundtable status' work on any SQLite database, shared or not; 'roundtable watch' and \
+            'roundtable history' on any in WAL mode.
             """,
         version: "0.1.0",
         subcommands: [

@@ -6,8 +6,9 @@ import Foundation
 /// they did or not.
 public struct Change: Sendable, Hashable {
     /// The number of the last commit that this tells of, as SQLite counts the commits to this database: the same in all
-    /// processes. Commits that only write the history's own tables have numbers, and are not told. It starts anew when SQLite rebuilds the wal-index, which happens after a crash; the number then goes on
-    /// counting up, and is no longer the same in all processes.
+    /// processes. Commits that only write the history's own tables have numbers, and are not told. It starts anew when the first process opens a database that nobody has open, and after
+    /// some crashes, when SQLite rebuilds the wal-index; for those that observe meanwhile it goes on counting up. So it is no bookmark: to go
+    /// on after a restart, see ``HistoryToken``.
     public var sequence: UInt64
 
     /// Who made the commit: the name given to ``SharedDatabase/open(at:schema:as:options:)``. nil when it is not known, and when
@@ -52,6 +53,22 @@ public struct Change: Sendable, Hashable {
         switch tables {
         case .some(let names): names
         case .fullDatabase: nil
+        }
+    }
+}
+
+extension Change: CustomStringConvertible {
+    public var description: String {
+        let who = author.map { "'\($0)'" } ?? (detail == .several ? "several" : "unknown")
+        return "#\(sequence) \(who)\(pid.map { " (pid \($0))" } ?? ""): \(tables)\(detail == .commit ? "" : ", \(detail)")"
+    }
+}
+
+extension Change.Tables: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .some(let names): names.sorted().joined(separator: ", ")
+        case .fullDatabase: "any table"
         }
     }
 }

@@ -52,6 +52,7 @@ package final class Seat: @unchecked Sendable {
 
     private static let rejoinInterval: Nanoseconds = 100_000_000
     private static let placeCheckInterval: Nanoseconds = 250_000_000
+    private static let clearInterval: Nanoseconds = 1_000_000_000
 
     /// Takes a seat if there is one.
     ///
@@ -170,6 +171,10 @@ package final class Seat: @unchecked Sendable {
             let participant = try joinedParticipant()
             let taker = role == .readOnly ? nil : TurnTaker(participant: participant, settings: settings)
             place = Place(participant: participant, taker: taker)
+            // Those that ended without leaving are shown until somebody clears their places; one of many who join does.
+            if participant.block.mayClearQueue(at: now, interval: Self.clearInterval) {
+                participant.block.clearQueue(seenFrom: participant.identity)
+            }
             shared.withLock {
                 $0.participant = participant
                 $0.unusable = nil

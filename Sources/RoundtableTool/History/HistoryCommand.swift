@@ -74,6 +74,7 @@ struct HistoryCommand: ParsableCommand {
         if let since, HistoryToken(since) == nil {
             throw ValidationError("'\(since)' is no token; one looks like 3f09a1b2c4d5e6f7-42.")
         }
+        if !tables.isEmpty, actions > 0 { throw ValidationError("--table goes with showing changes only.") }
         if columns, enable == nil { throw ValidationError("--columns goes with --enable.") }
     }
 
@@ -81,8 +82,17 @@ struct HistoryCommand: ParsableCommand {
         do {
             try perform()
         } catch let error as HistoryError {
-            Terminal.complain(ToolError.line(for: error))
-            if case .startOver = error { throw ExitCode(2) }
+            let line = ToolError.line(for: error)
+            switch error {
+            case .startOver:
+                Terminal.complain("\(fullPath): \(line)")
+                throw ExitCode(2)
+            case .notEnabled, .notTracked:
+                let table = tables.first ?? "TABLE"
+                Terminal.complain("\(line) Here: roundtable history \(path) --enable \(table)")
+            default:
+                Terminal.complain(line)
+            }
             throw ExitCode(1)
         }
     }
@@ -90,6 +100,7 @@ struct HistoryCommand: ParsableCommand {
     private func perform() throws {
         if let enable {
             try open().enableHistory(of: enable, recording: columns ? .changedColumns : .rows)
+            Terminal.complain("recording the changes of '\(enable)' from now on")
         } else if let disable {
             try open().disableHistory(of: disable)
         } else if let dropConsumer {
@@ -137,6 +148,8 @@ struct HistoryCommand: ParsableCommand {
         case .available(let database):
             defer { try? database.close() }
             return try database.read(value)
+        case .unavailable where FileManager.default.fileExists(atPath: path):
+            throw ToolError("\(fullPath): is empty: no database was created in it yet.")
         case .unavailable:
             throw ToolError("\(fullPath): there is no such file.")
         }
