@@ -12,15 +12,23 @@ enum Terminal {
 
     /// One line on standard error.
     static func complain(_ line: String) {
-        FileHandle.standardError.write(Data("roundtable: \(line)\n".utf8))
+        let text = Array("roundtable: \(line)\n".utf8)
+        // There is nowhere else to complain.
+        _ = text.withUnsafeBytes { Self.systemWrite(STDERR_FILENO, $0.baseAddress, $0.count) }
     }
 
-    /// Standard output, at once and whole.
+    /// Standard output, at once and whole. Ends the program when it cannot be written: quietly when nobody reads it any more, as
+    /// when the signal for that is not ignored.
     static func write(_ text: String) {
-        FileHandle.standardOutput.write(Data(text.utf8))
+        do {
+            guard try writeIfRead(text) else { exit(0) }
+        } catch {
+            complain(ToolError.line(for: error))
+            exit(1)
+        }
     }
 
-    /// The same, for those who go on when nobody reads: Foundation traps on a closed pipe.
+    /// The same, for those who decide for themselves: Foundation traps on a closed pipe.
     ///
     /// - returns: false when nobody reads standard output any more. `SIGPIPE` must be ignored.
     /// - throws: `ToolError` when it cannot be written, because the disk is full, say.

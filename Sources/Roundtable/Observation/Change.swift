@@ -60,7 +60,8 @@ public struct Change: Sendable, Hashable {
 extension Change: CustomStringConvertible {
     public var description: String {
         let who = author.map { "'\($0)'" } ?? (detail == .several ? "several" : "unknown")
-        return "#\(sequence) \(who)\(pid.map { " (pid \($0))" } ?? ""): \(tables)\(detail == .commit ? "" : ", \(detail)")"
+        return
+            "#\(sequence) \(who)\(pid.map { " (pid \($0))" } ?? ""): \(tables)\(detail == .commit ? "" : ", \(detail)")"
     }
 }
 

@@ -54,6 +54,8 @@ final class ChangeBuffer: Sendable {
         }
     }
 
+    var count: Int { state.withLock { $0.changes.count } }
+
     /// What waits, without waiting for more.
     func takeFirst() -> Change? {
         state.withLock { $0.changes.isEmpty ? nil : $0.changes.removeFirst() }

@@ -131,6 +131,7 @@ final class ChangeFeed: Sendable {
             report: { news.append($0) }
         )
         if news.isEmpty { return ([], lookAgain) }
+        defer { if news.contains(.anything(.reset)) { unseated.forget() } }
         let after = reading.reader.counter
         var changes = reading.translator.changes(news, upTo: after) { owner in
             block.map { owns(owner, $0) } ?? false
@@ -270,12 +271,19 @@ private final class NewsListener: Sendable {
         }
     }
 
+    /// Returns when the thread has ended, or soon: consumers that run on it may take their time, or wait for the caller.
     func stop() {
         isStopped.store(true, ordering: .sequentiallyConsistent)
-        // A consumer that runs on the thread itself ends with it.
         if thread.load(ordering: .sequentiallyConsistent) == Self.currentThread { return }
-        // It may be about to fall asleep.
-        repeat { block.interruptNews() } while ended.wait(timeout: .now() + .milliseconds(1)) == .timedOut
+        for _ in 0..<20 where hasEndedAfterInterrupt { return }
+        let thread = Thread { [self] in while !hasEndedAfterInterrupt {} }
+        thread.start()
+    }
+
+    /// It may be about to fall asleep, so that one interrupt is not enough.
+    private var hasEndedAfterInterrupt: Bool {
+        block.interruptNews()
+        return ended.wait(timeout: .now() + .milliseconds(1)) == .success
     }
 
     private static var currentThread: UInt {

@@ -32,14 +32,26 @@ final class CommitRecorder: TransactionObserver {
     /// Tables of attached databases that were written without the main database's lock; announced when the turn ends.
     private var asideTables: [String] = []
     private var hasChangedSchema = false
+    /// The commit counter up to which the schema is known: statements that were compiled for it tell all that they may write. When
+    /// others have committed since, a trigger may have come.
+    private var knownUpTo: UInt32?
+    private var hasMetOthers = false
+    private var lastCommit: UInt32?
+    private let isSchemaKnown: (Database) -> Bool
     /// SQLite's count of changed rows, at the last commit.
     private var changesBefore: Int32 = 0
 
     /// - Parameters:
     ///   - participant: the present seat.
+    ///   - isSchemaKnown: whether the schema is the one that statements were compiled for.
     ///   - didCommit: called when a commit can be read, with the turn still had: it must be quick.
-    init(participant: @escaping () -> Participant?, didCommit: @escaping (Commit) -> Void) {
+    init(
+        participant: @escaping () -> Participant?,
+        isSchemaKnown: @escaping (Database) -> Bool,
+        didCommit: @escaping (Commit) -> Void
+    ) {
         self.participant = participant
+        self.isSchemaKnown = isSchemaKnown
         self.didCommit = didCommit
     }
 
@@ -57,6 +69,12 @@ final class CommitRecorder: TransactionObserver {
         hook.attachedDidCommit = { [unowned self] in hasCommittedAside = true }
     }
 
+    /// The commit counter now; to be given to `lookedAtSchema` after a look.
+    var commitCounter: UInt32? { index?.commitCounter?.value }
+
+    /// On the connection's queue: the schema of the commit with this counter is known.
+    func lookedAtSchema(at counter: UInt32?) { knownUpTo = counter }
+
     /// On the connection's queue, when the schema may have changed.
     func learnSchema(_ db: Database) throws { try tables.learnShadows(db) }
 
@@ -67,6 +85,8 @@ final class CommitRecorder: TransactionObserver {
     func endTurn() {
         // What was announced and never came.
         settle(.void)
+        // Of statements that failed.
+        tables.removeAll()
         guard !asideTables.isEmpty else { return }
         // Records are reserved under the main database's lock. If somebody else has it, the next turn's end will do.
         guard sqlite3_exec(connection, "BEGIN IMMEDIATE", nil, nil, nil) == SQLITE_OK else { return }
@@ -93,6 +113,7 @@ final class CommitRecorder: TransactionObserver {
         guard let counter = index?.commitCounter?.value else { return }
         expected = counter &+ 1
         hasChangedSchema = hasChangedSchema || tables.isSchemaChanged
+        if knownUpTo != counter { tables.mayBeMore = true }
         guard let participant = participant(), participant.isSeated else {
             publisher = nil
             return
@@ -108,6 +129,10 @@ final class CommitRecorder: TransactionObserver {
                 // What keeps this from looking leaves the shadow tables of a new virtual table out.
                 try? learnSchema(db)
             }
+        }
+        if knownUpTo == nil || hasMetOthers {
+            hasMetOthers = false
+            if isSchemaKnown(db) { knownUpTo = lastCommit }
         }
         let isAside = hasWrittenToAttached(db) || hasCommittedAside
         guard let expected else {
@@ -134,6 +159,11 @@ final class CommitRecorder: TransactionObserver {
         self.expected = nil
         let isPublished = publisher?.hasReserved == true
         publisher?.settle(state)
+        if state == .committed {
+            hasMetOthers = knownUpTo != expected &- 1
+            lastCommit = expected
+            if !hasMetOthers { knownUpTo = expected }
+        }
         if state != .void {
             didCommit(Commit(counter: expected, touched: tables, isPublished: isPublished))
         }
@@ -156,13 +186,15 @@ final class CommitRecorder: TransactionObserver {
 struct TouchedTables {
     private(set) var names: [String] = []
     private(set) var isSchemaChanged = false
+    /// The statements do not tell all.
+    var mayBeMore = false
 
     /// The tables that virtual ones keep their content in: they are written without a statement of ours
     /// (<https://www.sqlite.org/vtab.html#xshadowname>).
     private var shadows: [String: [String]] = [:]
 
     /// Whether there may be tables that are not among `names`.
-    var areUnknown: Bool { names.isEmpty || isSchemaChanged }
+    var areUnknown: Bool { names.isEmpty || isSchemaChanged || mayBeMore }
 
     mutating func insert(_ name: String) {
         // The statements of a transaction often write the same table.
@@ -181,6 +213,7 @@ struct TouchedTables {
     mutating func removeAll() {
         names.removeAll(keepingCapacity: true)
         isSchemaChanged = false
+        mayBeMore = false
     }
 
     mutating func learnShadows(_ db: Database) throws {

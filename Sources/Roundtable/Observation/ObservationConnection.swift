@@ -46,10 +46,15 @@ final class ObservationConnection: Sendable {
         try reader.isolated(db) { try $0.notifyChanges(in: tables) }
     }
 
-    func close() {
-        patience.end()
-        // A cursor that an observation keeps: then it closes with that.
-        try? reader.close()
+    /// What waits for a lock gives up.
+    func endWaiting() { patience.end() }
+
+    /// Not on `queue`. A cursor that an observation keeps, keeps it open.
+    func close() { try? reader.close() }
+
+    /// From any thread, `queue` included: the connection closes when nobody uses it any more.
+    func letGo() {
+        queue.asyncWriteWithoutTransaction { [reader] _ in reader.finalize() }
     }
 }
 

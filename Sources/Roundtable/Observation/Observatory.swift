@@ -79,14 +79,17 @@ final class Observatory: Sendable {
     }
 
     /// The same. While there are no descriptors or threads to be had, it is tried again.
-    func observeOnWriterEventually() {
+    ///
+    /// - parameter isLate: whether observers have been there before: they may have missed anything.
+    func observeOnWriterEventually(isLate: Bool = false) {
         do {
             try observeOnWriter()
+            if isLate { writerBridge.withLock { $0 }?.add(.fullDatabase) }
         } catch DatabaseError.SQLITE_MISUSE {
             // Closed.
         } catch {
             DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
-                self?.observeOnWriterEventually()
+                self?.observeOnWriterEventually(isLate: true)
             }
         }
     }
@@ -100,11 +103,13 @@ final class Observatory: Sendable {
             for change in changes where region.isFullDatabase || change.mayModify(region) { buffer.append(change) }
         }
         let key = ObjectIdentifier(buffer)
-        consumers.withLock { $0[key] = buffer }
         buffer.onEnd { [weak self] in
             feed.unsubscribe(id)
             self?.consumers.withLock { $0[key] = nil }
         }
+        consumers.withLock { $0[key] = buffer }
+        // Closed since: nobody else would end it.
+        if !isRunning.load(ordering: .sequentiallyConsistent) { buffer.finish() }
         return buffer
     }
 
@@ -116,18 +121,21 @@ final class Observatory: Sendable {
         valueBridge.withLock { $0 }?.add(commit.tables)
     }
 
-    /// Before the connections are closed: whoever observes is told nothing more.
-    func close() {
+    /// Whoever observes is told nothing more.
+    ///
+    /// - parameter waiting: whether to wait for what runs on the connection, and close it; else it closes by itself.
+    func close(waiting: Bool) {
         let last = state.withLock { state in
             defer { state = .closed }
             return state
         }
-        isRunning.store(false, ordering: .releasing)
+        isRunning.store(false, ordering: .sequentiallyConsistent)
         guard case .running(let connection, let feed) = last else { return }
         feed.stop()
         for buffer in consumers.withLock({ Array($0.values) }) { buffer.finish() }
+        connection.endWaiting()
         // Else it closes when the last observation ends.
-        if borrowers.withLock({ $0 == 0 }) { connection.close() }
+        if waiting, borrowers.withLock({ $0 == 0 }) { connection.close() } else { connection.letGo() }
     }
 
     private func running() throws -> (connection: ObservationConnection, feed: ChangeFeed) {
@@ -147,7 +155,7 @@ final class Observatory: Sendable {
             )
             feed.start()
             state = .running(connection, feed)
-            isRunning.store(true, ordering: .releasing)
+            isRunning.store(true, ordering: .sequentiallyConsistent)
             return (connection, feed)
         }
     }

@@ -47,11 +47,10 @@ final class ObserverBridge: Sendable {
         do {
             try notify(db, tables)
             state.withLock { $0.failures = 0 }
-        } catch DatabaseError.SQLITE_MISUSE {
-            // The connection is closed.
-        } catch let error where !(error is DatabaseError) {
-            // An observer has vetoed the empty transaction: it wants no news.
         } catch {
+            // Closed: there is nobody to tell.
+            if db.sqliteConnection == nil { return }
+            // SQLite was busy, or one observer has vetoed what is news to others.
             let failures = state.withLock { state in
                 state.failures += 1
                 return state.failures

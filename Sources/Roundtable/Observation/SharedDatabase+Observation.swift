@@ -103,8 +103,12 @@ private final class CallbackCalls: Sendable {
         // On threads of the system, two may come at once.
         running.withLock {
             isScheduled.store(false, ordering: .sequentiallyConsistent)
-            while let change = buffer.takeFirst() { onChange(change) }
+            // Not until there is none: others want to run on the queue.
+            for _ in 0..<buffer.count {
+                if let change = buffer.takeFirst() { onChange(change) }
+            }
         }
+        if buffer.count > 0 { schedule() }
     }
 }
 

@@ -35,6 +35,9 @@ final class UnseatedCommits: Sendable {
         }
     }
 
+    /// The counter was set back, or commits were told otherwise: numbers up to here will come again.
+    func forget() { state.withLock { $0.tables = [:] } }
+
     /// Says whom to tell that there is something to take.
     func onAdd(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.didAdd = body } }
 }

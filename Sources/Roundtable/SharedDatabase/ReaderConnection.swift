@@ -78,7 +78,8 @@ final class ReaderConnection: @unchecked Sendable {
         try queue.close()
     }
 
-    private func finalize() {
+    /// The connection cannot begin accesses any more, and nothing of ours keeps it open. On `queue`.
+    func finalize() {
         sqlite3_finalize(beginStatement)
         sqlite3_finalize(schemaVersionStatement)
         beginStatement = nil

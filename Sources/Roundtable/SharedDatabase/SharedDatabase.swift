@@ -75,7 +75,8 @@ public final class SharedDatabase: Sendable {
             _ = Unmanaged.passRetained(observatory)
             return
         }
-        observatory.close()
+        // Perhaps on the very connection that would be waited for.
+        observatory.close(waiting: false)
         seat.leave()
     }
 
@@ -93,7 +94,7 @@ public final class SharedDatabase: Sendable {
                 // The writer before the readers: if it cannot close, nothing else is closed but snapshots.
                 try longReads.close { try writer.close() }
                 isClosed.withLock { $0 = true }
-                observatory.close()
+                observatory.close(waiting: true)
                 if role == .readOnly { seat.leave() }
                 try readers.close()
             }

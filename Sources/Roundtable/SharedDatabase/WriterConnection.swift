@@ -76,7 +76,11 @@ final class WriterConnection: @unchecked Sendable {
     /// From now on, commits are announced to other processes. Once the database is in WAL mode.
     func recordCommits(_ didCommit: @escaping (CommitRecorder.Commit) -> Void) {
         queue.inDatabase { db in
-            let recorder = CommitRecorder(participant: { [weak seat] in seat?.participant }, didCommit: didCommit)
+            let recorder = CommitRecorder(
+                participant: { [weak seat] in seat?.participant },
+                isSchemaKnown: { [unowned self] db in (try? db.schemaVersion()) == lastSchemaVersion },
+                didCommit: didCommit
+            )
             recorder.install(in: db, hook: walHook)
             self.recorder = recorder
         }
@@ -171,7 +175,11 @@ final class WriterConnection: @unchecked Sendable {
     /// GRDB's schema cache is not told of what other processes changed. On `queue`; outside of a transaction, what others
     /// have committed is only seen after `lookAtOthers`.
     func forgetSchemaIfChanged(_ db: Database) throws {
-        if let version = dataVersion(db), version == lastDataVersion { return }
+        let counter = recorder?.commitCounter
+        if let version = dataVersion(db), version == lastDataVersion {
+            recorder?.lookedAtSchema(at: counter)
+            return
+        }
         let schemaVersion = try db.schemaVersion()
         if lastSchemaVersion != schemaVersion {
             db.clearSchemaCache()
@@ -179,6 +187,7 @@ final class WriterConnection: @unchecked Sendable {
             history?.schemaDidChange()
         }
         lastSchemaVersion = schemaVersion
+        recorder?.lookedAtSchema(at: counter)
     }
 
     /// On `queue`, outside of a transaction.
