@@ -152,15 +152,22 @@ import Testing
         let b = try open("b")
         let queue = DispatchQueue(label: "busy")
         let isOver = Shared(false)
+        let hasCome = DispatchSemaphore(value: 0)
         let cancellable = try b.observeChanges(on: queue) { _ in
-            // As slow as the writer is quick: there is always one more.
-            if !isOver.value { _ = try? a.write { db in _ = try Player(name: "A").inserted(db) } }
+            if isOver.value { return }
+            // There is always one more when this returns.
+            _ = try? a.write { db in _ = try Player(name: "A").inserted(db) }
+            hasCome.wait()
         }
+        let logging = try b.observeChanges(on: DispatchQueue(label: "log")) { _ in hasCome.signal() }
         try addPlayer(a)
+        hasCome.wait()
         let other = Shared(false)
         queue.async { other.change { $0 = true } }
         try await eventually("another's turn on the queue") { other.value }
         isOver.change { $0 = true }
+        hasCome.signal()
         cancellable.cancel()
+        logging.cancel()
     }
 }
