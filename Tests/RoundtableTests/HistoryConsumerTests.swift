@@ -224,6 +224,59 @@ import Testing
         }
     }
 
+    /// **Rule H11**: what was acknowledged without having been handed out is told: to who asks for more tables than before, and to
+    /// who shares a name with another that asks for others.
+    @Test func otherTablesThanBefore() throws {
+        let fixture = try enabled()
+        try fixture.execute(
+            "CREATE TABLE team (id INTEGER PRIMARY KEY, name); CREATE TABLE third (id INTEGER PRIMARY KEY)"
+        )
+        for table in ["team", "third"] { try fixture.db.enableHistory(of: table) }
+        try start(fixture)
+        func consume(_ tables: [String]?) throws -> [String] {
+            var lines: [String] = []
+            try fixture.db.consume(as: "indexer", in: tables) { lines = $0.map(\.line) }
+            return lines
+        }
+        let both = "\(Self.insert); INSERT INTO team (name) VALUES ('A')"
+        try fixture.execute(both)
+        // Asking alone acknowledges nothing.
+        #expect(throws: Failure.self) {
+            try fixture.db.consume(as: "indexer", in: ["team"]) { _ in throw Failure() }
+        }
+        #expect(try consume(["player", "TEAM"]) == ["insert 1", "insert 1"])
+        try fixture.execute(both)
+        #expect(try consume(["team"]) == ["insert 2"])
+        for tables in [["player"], ["player", "team"], nil] {
+            #expect(startOverReason { _ = try consume(tables) } == .tablesAdded)
+        }
+        #expect(startOverReason { try fixture.db.consumeInTransaction(as: "indexer") { _, _ in } } == .tablesAdded)
+        // A new name is none the less its.
+        try fixture.execute("ALTER TABLE team RENAME TO club; \(both.replacingOccurrences(of: "team", with: "club"))")
+        #expect(try consume(["club"]) == ["insert 3"])
+
+        // Started over, it may ask for what it likes.
+        try start(fixture)
+        try fixture.execute(Self.insert)
+        #expect(try consume(nil) == ["insert 4"])
+        try fixture.execute("CREATE TABLE later (id INTEGER PRIMARY KEY)")
+        try fixture.db.enableHistory(of: "later")
+        try start(fixture)
+        #expect(try consume(nil) == [])
+
+        // Two at once: who acknowledges last has seen its own tables alone.
+        try start(fixture)
+        try fixture.execute("\(Self.insert); INSERT INTO club (name) VALUES ('A'); INSERT INTO third DEFAULT VALUES")
+        try fixture.db.consume(as: "indexer", in: ["player", "club"]) { outer in
+            #expect(outer.count == 2)
+            try fixture.db.consume(as: "indexer", in: ["club", "third"]) { inner in #expect(inner.count == 2) }
+            try fixture.execute(Self.insert)
+        }
+        try fixture.execute("INSERT INTO club (name) VALUES ('B')")
+        #expect(try consume(["club"]).count == 1)
+        #expect(startOverReason { _ = try consume(["third"]) } == .tablesAdded)
+    }
+
     /// Read-only processes read with a token of their own.
     @Test func readOnly() async throws {
         let fixture = try enabled()

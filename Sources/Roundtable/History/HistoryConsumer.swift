@@ -12,6 +12,8 @@ public struct HistoryConsumer: Hashable, Sendable {
     public let state: State
     /// How many rows of the history come after its token, those of other tables included.
     public let backlog: Int
+    /// Of which tables it was handed all changes up to its token.
+    let tables: ConsumedTables
 
     public enum State: String, Sendable, Codable {
         /// It is handed the changes after its token.
@@ -41,21 +43,28 @@ enum HistoryConsumers {
         _ db: Database,
         _ name: String,
         at sequence: Int64,
-        state: HistoryConsumer.State = .following
+        state: HistoryConsumer.State = .following,
+        tables: ConsumedTables = .any
     ) throws {
         try db.execute(
             sql: """
-                INSERT INTO main.roundtable_history_consumers (name, sequence, seen, state) VALUES (?, ?, ?, ?)
-                ON CONFLICT (name) DO UPDATE SET sequence = excluded.sequence, seen = excluded.seen, state = excluded.state
+                INSERT INTO main.roundtable_history_consumers (name, sequence, seen, state, tables) VALUES (?, ?, ?, ?, ?)
+                ON CONFLICT (name) DO UPDATE
+                SET sequence = excluded.sequence, seen = excluded.seen, state = excluded.state, tables = excluded.tables
                 """,
-            arguments: [name, sequence, Date().timeIntervalSince1970, state.rawValue]
+            arguments: [name, sequence, Date().timeIntervalSince1970, state.rawValue, tables.stored]
         )
     }
 
     /// Moves a consumer forward. Two processes may consume by the same name: the one that is behind does not move it back.
     ///
     /// - throws: ``HistoryError/startOver(reason:token:)`` when it was dropped, or the history is another one, meanwhile.
-    static func acknowledge(_ db: Database, _ name: String, upTo token: HistoryToken) throws {
+    static func acknowledge(
+        _ db: Database,
+        _ name: String,
+        of tables: ConsumedTables,
+        upTo token: HistoryToken
+    ) throws {
         let state = try HistoryState(db)
         guard token.identity == state.identity else {
             throw HistoryError.startOver(reason: .otherHistory, token: state.lastToken)
@@ -64,7 +73,14 @@ enum HistoryConsumers {
             throw HistoryError.startOver(reason: .newConsumer, token: state.lastToken)
         }
         try consumer.check(state)
-        try put(db, name, at: max(consumer.token.sequence, token.sequence))
+        // Who moves it has seen only its own tables on the way.
+        let isAhead = token.sequence > consumer.token.sequence
+        try put(
+            db,
+            name,
+            at: max(consumer.token.sequence, token.sequence),
+            tables: isAhead ? consumer.tables.intersection(tables) : consumer.tables
+        )
         // A consumer that only reads others' changes is the one who makes room.
         try HistoryPruning.step(db)
     }
@@ -95,6 +111,13 @@ extension HistoryConsumer {
         // Unknown words can only come from a later format, which is refused.
         self.state = State(rawValue: row["state"]) ?? .dropped
         backlog = Int(max(0, state.lastSequence - token.sequence))
+        tables = ConsumedTables(stored: row["tables"])
+    }
+
+    func check(_ state: HistoryState, mayAskFor asked: ConsumedTables) throws {
+        guard asked.isSubset(of: tables) else {
+            throw HistoryError.startOver(reason: .tablesAdded, token: state.lastToken)
+        }
     }
 
     func check(_ state: HistoryState) throws {

@@ -33,13 +33,16 @@ public enum HistoryError: Error, Equatable, Sendable {
         /// Changes after the token are no longer kept: see ``HistorySettings``.
         case pruned
         /// Changes of this table may not have been recorded: it was recreated without its triggers, its history was enabled or
-        /// disabled after the token, or a unique index was added to it.
+        /// disabled after the token, or a unique index, or a trigger that ends statements, was added to it.
         case changesMissing(table: String)
         /// The consumer is not known: it is new, or the database is. So is the token: what comes after it is kept.
         case newConsumer
         /// The consumer was dropped: it had not been seen since this date, for longer than
         /// ``HistorySettings/consumerTimeout``; or by ``SharedDatabase/dropHistoryConsumer(_:)``.
         case consumerDropped(lastSeen: Date)
+        /// The consumer asks for tables that it did not ask for before, or that another process did not which consumes by the
+        /// same name: their changes were acknowledged without having been handed out.
+        case tablesAdded
     }
 }
 
@@ -80,6 +83,8 @@ extension HistoryError.StartOverReason: CustomStringConvertible {
         case .newConsumer: "the consumer is new to this database"
         case .consumerDropped(let lastSeen):
             "the consumer was dropped; it was last seen \(lastSeen.formatted(.iso8601))"
+        case .tablesAdded:
+            "the consumer asks for tables whose changes were acknowledged by its name without being handed out"
         }
     }
 }

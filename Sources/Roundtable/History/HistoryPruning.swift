@@ -16,6 +16,8 @@ enum HistoryPruning {
         let settings = HistorySettings(row)
         let now = Date().timeIntervalSince1970
         try dropConsumers(db, notSeenSince: now - settings.consumerTimeout / .seconds(1))
+        // No statement is under way that could have noted something (rule H7).
+        try db.cachedStatement(sql: "DELETE FROM main.roundtable_history_conflicts WHERE cause IS NOT NULL").execute()
 
         guard let range = try fetchOne(db, range), let first: Int64 = range["first"], let last: Int64 = range["last"]
         else {
@@ -33,8 +35,6 @@ enum HistoryPruning {
         guard end >= first else { return }
         try db.execute(sql: "DELETE FROM main.roundtable_history WHERE sequence <= ?", arguments: [end])
         try db.execute(sql: "UPDATE main.roundtable_history_settings SET kept_after = ?", arguments: [end])
-        // No statement is under way that could have noted something (rule H7).
-        try db.execute(sql: "DELETE FROM main.roundtable_history_conflicts WHERE cause IS NOT NULL")
     }
 
     /// One aggregate a query: two would read the whole table.

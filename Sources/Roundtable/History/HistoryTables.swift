@@ -34,11 +34,12 @@ enum HistoryTables {
 
     /// Of a history whose main table somebody has dropped: its triggers would make every write fail.
     private static func removeRemains(_ db: Database) throws {
-        let sql = "SELECT type, name FROM main.sqlite_master WHERE type IN ('trigger', 'table') ORDER BY type DESC"
-        for row in try Row.fetchAll(db, sql: sql) {
-            let name: String = row["name"]
-            guard name.hasPrefix(prefix) else { continue }
-            try db.execute(sql: "DROP \(row["type"] as String) IF EXISTS main.\(name.sqlName)")
+        let sql = "SELECT name FROM main.sqlite_master WHERE type = 'trigger'"
+        for name in try String.fetchAll(db, sql: sql) where name.hasPrefix(prefix) {
+            try db.execute(sql: "DROP TRIGGER main.\(name.sqlName)")
+        }
+        for part in ["tables", "conflicts", "consumers", "settings"] {
+            try db.execute(sql: "DROP TABLE IF EXISTS main.\(prefix)_\(part)")
         }
     }
 
@@ -81,7 +82,8 @@ enum HistoryTables {
             name TEXT PRIMARY KEY NOT NULL,
             sequence INTEGER NOT NULL,
             seen REAL NOT NULL,
-            state TEXT NOT NULL
+            state TEXT NOT NULL,
+            tables TEXT
         ) WITHOUT ROWID;
         CREATE TABLE main.roundtable_history_settings (
             format INTEGER NOT NULL,

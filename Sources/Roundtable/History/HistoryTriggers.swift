@@ -11,12 +11,16 @@ struct HistoryTriggers {
     /// Without all of these, changes are not recorded.
     static let essential = ["insert", "update", "move", "delete"]
 
+    /// Whether a trigger fires after a row is written. The others take notes before.
+    static func isRecording(_ name: String, _ id: Int64) -> Bool { !name.hasPrefix(self.name(id, "note")) }
+
     static func name(_ id: Int64, _ part: String) -> String { "\(HistoryTables.prefix)_\(id)_\(part)" }
 
     /// By name.
     var statements: [String: String] {
         var statements = essentials
         if !shape.uniqueIndexes.isEmpty { statements.merge(guards) { $1 } }
+        if shape.cascadesToItself { statements.merge(cascadeGuards) { $1 } }
         return Dictionary(
             uniqueKeysWithValues: statements.map { part, text in
                 let name = Self.name(id, part)
@@ -55,11 +59,32 @@ struct HistoryTriggers {
         ]
     }
 
+    /// Other triggers of the table may have fired before, and may have written the row once more: recorded is only what is
+    /// still so (rule H12).
     private func record(_ operation: String, of row: String, columns: String? = nil) -> String {
-        """
-        INSERT INTO roundtable_history (table_id, operation, row_key\(columns == nil ? "" : ", columns"))
-                VALUES (\(id), '\(operation)', \(keyValue(row))\(columns.map { ", " + $0 } ?? ""));
-        """
+        // Rows whose key has a NULL are not told apart: one that goes leaves others.
+        let condition = operation == "delete" ? "NOT \(exists(row, "="))" : exists(row, "IS")
+        return """
+            INSERT INTO roundtable_history (table_id, operation, row_key\(columns == nil ? "" : ", columns"))
+                    SELECT \(id), '\(operation)', \(keyValue(row))\(columns.map { ", " + $0 } ?? "")
+                    WHERE \(condition);
+            """
+    }
+
+    /// Whether the row of this name is there.
+    func exists(_ row: String, _ comparison: String) -> String {
+        let terms = shape.key.map { equals($0, comparison, "\(row).\($0.name.sqlName)") }
+        return "EXISTS (SELECT 1 FROM \(table) AS existing WHERE \(terms.joined(separator: " AND ")))"
+    }
+
+    /// Whether a row has this value in a column of its key: by the key's collation, so that its index is used, and to the
+    /// letter.
+    private func equals(_ column: TableShape.Column, _ comparison: String, _ value: String) -> String {
+        let name = "existing.\(column.name.sqlName)"
+        guard let collation = column.keyCollation else { return "\(name) \(comparison) \(value)" }
+        let letters = "\(name) COLLATE BINARY \(comparison) \(value)"
+        if collation.uppercased() == "BINARY" { return letters }
+        return "\(name) COLLATE \(collation.sqlName) \(comparison) \(value) AND \(letters)"
     }
 
     private var keyChanges: String {
@@ -95,33 +120,66 @@ struct HistoryTriggers {
 
     /// REPLACE deletes rows without firing their triggers. So the rows in conflict with a new one are noted before it is
     /// written, and looked for afterwards: those that are gone were deleted (rule H7).
+    ///
+    /// An update that took no notes looks for none: it may have found those of the row that is being written around it, by way of
+    /// a foreign key's SET NULL, or old ones.
     private var guards: [String: String] {
         [
             "note_insert": """
             BEFORE INSERT ON \(table) BEGIN
-                \(note())
+                \(note(conflicts, cause: cause))
             END
             """,
             "replace_insert": """
-            AFTER INSERT ON \(table) WHEN \(isNoted) BEGIN
-                \(recordReplaced)
+            AFTER INSERT ON \(table) WHEN \(isNoted()) BEGIN
+                \(recordReplaced(cause: cause))
             END
             """,
             "note_update": """
-            BEFORE UPDATE ON \(table)\(uniqueColumnsChange.map { " WHEN \($0)" } ?? "") BEGIN
-                \(note(except: isOldRow))
+            BEFORE UPDATE ON \(table) WHEN \(uniqueColumnsChange) BEGIN
+                \(note(conflicts, cause: cause, except: isOldRow))
             END
             """,
             "replace_update": """
-            AFTER UPDATE ON \(table) WHEN \(isNoted) BEGIN
-                \(recordReplaced)
+            AFTER UPDATE ON \(table) WHEN (\(uniqueColumnsChange)) AND \(isNoted()) BEGIN
+                \(recordReplaced(cause: cause))
             END
             """,
         ]
     }
 
+    /// When the deletion of a row in conflict cascades to the very row that is being updated, the update comes to nothing, and
+    /// its AFTER triggers do not fire. That the row goes is what is left to be noticed.
+    private var cascadeGuards: [String: String] {
+        let updated = { (row: String) in "('updating ' || \(quotedKey(row)))" }
+        let changed = shape.uniqueIndexes.isEmpty ? keyChanges : "\(keyChanges) OR \(uniqueColumnsChange)"
+        return [
+            "note_cascade": """
+            BEFORE UPDATE ON \(table) WHEN \(changed) BEGIN
+                \(note(conflicts + [keyConflict], cause: updated("old"), except: isOldRow))
+            END
+            """,
+            "replace_cascade": """
+            AFTER DELETE ON \(table) WHEN \(isNoted(cause: updated("old"))) BEGIN
+                \(recordReplaced(cause: updated("old")))
+            END
+            """,
+        ]
+    }
+
+    private var keyConflict: String {
+        shape.key.map { column in
+            let collation = column.keyCollation.map { " COLLATE \($0.sqlName)" } ?? ""
+            return "existing.\(column.name.sqlName)\(collation) = new.\(column.name.sqlName)"
+        }.joined(separator: " AND ")
+    }
+
+    private func quotedKey(_ row: String) -> String {
+        shape.key.map { digest("\(row).\($0.name.sqlName)") }.joined(separator: " || ',' || ")
+    }
+
     /// Without a conflict clause: that of the statement which fires the trigger would take its place.
-    private func note(except exception: String? = nil) -> String {
+    private func note(_ conflicts: [String], cause: String, except exception: String? = nil) -> String {
         let rowID = shape.rowID.map { "existing.\($0)" } ?? "NULL"
         let selections = conflicts.map { conflict in
             """
@@ -141,11 +199,12 @@ struct HistoryTriggers {
             .joined(separator: " AND ")
     }
 
-    private var isNoted: String {
-        "EXISTS (SELECT 1 FROM roundtable_history_conflicts WHERE table_id = \(id))"
+    private func isNoted(cause: String? = nil) -> String {
+        let term = cause.map { " AND cause = \($0)" } ?? ""
+        return "EXISTS (SELECT 1 FROM roundtable_history_conflicts WHERE table_id = \(id)\(term))"
     }
 
-    private var recordReplaced: String {
+    private func recordReplaced(cause: String) -> String {
         """
         INSERT INTO roundtable_history (table_id, operation, row_key)
                 SELECT \(id), 'delete', noted.row_key FROM roundtable_history_conflicts AS noted
@@ -158,9 +217,7 @@ struct HistoryTriggers {
     private var isNotedRow: String {
         let rowID = shape.rowID.map { "existing.\($0) = noted.row_id AND " } ?? ""
         if shape.key.count > 1 { return "\(rowID)\(keyValue("existing")) = noted.row_key" }
-        // Once with the column's collation, which finds the row by its index, and once to the letter.
-        let key = keyValue("existing")
-        return "\(rowID)\(key) IS noted.row_key AND \(key) COLLATE BINARY IS noted.row_key"
+        return "\(rowID)\(equals(shape.key[0], "IS", "noted.row_key"))"
     }
 
     /// For each unique index, which existing rows are in conflict with the new one.
@@ -197,18 +254,30 @@ struct HistoryTriggers {
         let key = shape.key.count == 1 ? shape.key[0].name : nil
         var names: [String] = []
         for column in all where column.name != key {
-            let value = "quote(\(newValue(column)))"
+            let value = digest(newValue(column))
             if !names.contains(value) { names.append(value) }
         }
         return names.isEmpty ? "''" : "(" + names.joined(separator: " || ',' || ") + ")"
     }
 
-    private var uniqueColumnsChange: String? {
+    /// Of a value that is long, what is enough to tell it from most others: `quote` more than doubles it, to beyond what
+    /// SQLite allows.
+    private func digest(_ value: String) -> String {
+        """
+        CASE WHEN length(\(value)) > 1000
+                THEN length(\(value)) || quote(substr(\(value), 1, 500)) || quote(substr(\(value), -500))
+                ELSE quote(\(value)) END
+        """
+    }
+
+    /// Names all columns when there is an expression: in a BEFORE trigger a generated column is NULL, unless the triggers also
+    /// name the columns that it is made of.
+    private var uniqueColumnsChange: String {
         let lists = shape.uniqueIndexes.map(\.columns)
-        if lists.contains(nil) { return nil }
-        return lists.flatMap { $0 ?? [] }.map { changes($0) }.joined(separator: " OR ")
+        let columns = lists.contains(nil) ? shape.columns : lists.flatMap { $0 ?? [] }
+        return columns.map { changes($0) }.joined(separator: " OR ")
     }
 
     /// What the guards cover, to tell whether an index came that they do not.
-    var coverage: [String] { conflicts.sorted() }
+    var coverage: [String] { (conflicts + (shape.cascadesToItself ? [keyConflict] : [])).sorted() }
 }

@@ -50,7 +50,7 @@ struct IndexDefinition: Equatable {
     }
 
     /// Words, spaces, quoted things, and single characters; comments become spaces. Together they are the text.
-    private static func tokens(_ sql: some StringProtocol) -> [Substring] {
+    static func tokens(_ sql: some StringProtocol) -> [Substring] {
         let text = Substring(sql)
         var tokens: [Substring] = []
         var index = text.startIndex

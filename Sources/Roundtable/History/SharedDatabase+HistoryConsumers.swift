@@ -19,7 +19,8 @@ extension SharedDatabase {
     ///
     /// - Parameters:
     ///   - name: the consumer's. Two processes that use the same one may both get a change.
-    ///   - tables: only the changes of these; nil for all that are recorded.
+    ///   - tables: only the changes of these; nil for all that are recorded. Asking for fewer than before is well, asking for
+    ///     more starts over: the changes of the others were acknowledged already.
     ///   - limit: the most changes that are handed out at once.
     ///   - body: called outside of any transaction, unless there is nothing new.
     /// - returns: what was handed out. Call again at once while it `hasMore`.
@@ -40,7 +41,7 @@ extension SharedDatabase {
         guard let step else { throw HistoryError.notEnabled(path: path) }
         let page = step.page
         if !page.changes.isEmpty { try await body(page.changes) }
-        if step.isWorthNoting { try await write { db in try HistoryConsumers.acknowledge(db, name, upTo: page.token) } }
+        if step.isWorthNoting { try await write { db in try step.acknowledge(db, name) } }
         return page
     }
 
@@ -60,7 +61,7 @@ extension SharedDatabase {
         guard let step else { throw HistoryError.notEnabled(path: path) }
         let page = step.page
         if !page.changes.isEmpty { try body(page.changes) }
-        if step.isWorthNoting { try write { db in try HistoryConsumers.acknowledge(db, name, upTo: page.token) } }
+        if step.isWorthNoting { try write { db in try step.acknowledge(db, name) } }
         return page
     }
 
@@ -173,6 +174,11 @@ private struct Consumption: Sendable {
         let page: HistoryPage
         /// Whether the consumer's row shall be written although nothing was handed out.
         let isWorthNoting: Bool
+        let tables: ConsumedTables
+
+        func acknowledge(_ db: Database, _ name: String) throws {
+            try HistoryConsumers.acknowledge(db, name, of: tables, upTo: page.token)
+        }
     }
 
     /// A consumer whose tables do not change holds pruning up by so many rows of other tables at most.
@@ -184,11 +190,13 @@ private struct Consumption: Sendable {
         guard let consumer = try HistoryConsumers.find(db, name, state) else { return nil }
         try consumer.check(state)
         let chosen = try state.chosen(db, tables)
+        let asked = tables == nil ? ConsumedTables.all : .some(Set(chosen.map(\.id)))
+        try consumer.check(state, mayAskFor: asked)
         if chosen.contains(where: { $0.state == .recording && !$0.isIntact }) { return nil }
         let page = try state.page(db, HistoryState.Request(token: consumer.token, tables: tables, limit: limit))
         let isFarBehind = page.token.sequence - consumer.token.sequence >= Self.longestUnnoted
         let isWorthNoting = try !page.changes.isEmpty || isFarBehind || HistoryConsumers.shouldBeSeen(db, consumer)
-        return Step(page: page, isWorthNoting: isWorthNoting)
+        return Step(page: page, isWorthNoting: isWorthNoting, tables: asked)
     }
 
     /// Puts back what is missing, and registers a new consumer. An error of the history is returned and not thrown, so that the
@@ -219,7 +227,7 @@ private struct Consumption: Sendable {
         case .success(nil): return .failure(.notEnabled(path: path))
         case .success(let step?):
             if !step.page.changes.isEmpty { try body(db, step.page.changes) }
-            if step.isWorthNoting { try HistoryConsumers.acknowledge(db, name, upTo: step.page.token) }
+            if step.isWorthNoting { try step.acknowledge(db, name) }
             return .success(step.page)
         }
     }

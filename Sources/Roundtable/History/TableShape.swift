@@ -6,6 +6,9 @@ struct TableShape: Equatable {
         var name: String
         /// The default value that REPLACE puts in the place of a NULL, as SQL; nil where NULL is allowed.
         var replacementOfNull: String?
+        var isGenerated = false
+        /// Of the primary key's index; nil for a column that is not in one.
+        var keyCollation: String?
     }
 
     /// A unique index by which REPLACE may delete rows with another key than the new one's.
@@ -18,11 +21,11 @@ struct TableShape: Equatable {
         /// The WHERE clause of a partial index.
         var condition: String?
 
-        /// The columns that it depends on; nil when they may be any.
+        /// The columns that it depends on; nil when they may be any, as with expressions, of which a generated column is one.
         var columns: [Column]? {
             var columns: [Column] = []
             for term in terms {
-                guard case .column(let column, _) = term else { return nil }
+                guard case .column(let column, _) = term, !column.isGenerated else { return nil }
                 columns.append(column)
             }
             return condition == nil ? columns : nil
@@ -37,6 +40,8 @@ struct TableShape: Equatable {
     /// A name by which the rowid can be had; nil when there is none.
     let rowID: String?
     let uniqueIndexes: [UniqueIndex]
+    /// Whether deleting one row may delete others by a foreign key, directly or by way of other tables.
+    let cascadesToItself: Bool
 
     static let mostColumns = 62
 }
@@ -47,7 +52,9 @@ extension TableShape {
         func refusal(_ reason: String) -> HistoryError {
             .cannotTrack(path: db.filePath, table: table, reason: reason)
         }
-        if table.lowercased().hasPrefix(HistoryTables.prefix) { throw refusal("it belongs to the history itself.") }
+        if table.lowercased().hasPrefix(HistoryTables.prefix) {
+            throw refusal("names that begin with \(HistoryTables.prefix) are the history's own. Rename the table.")
+        }
         if table.lowercased().hasPrefix("sqlite_") { throw refusal("it is a table of SQLite itself.") }
         let sql = """
             SELECT name, type, sql FROM main.sqlite_master
@@ -66,6 +73,7 @@ extension TableShape {
         }
         name = object["name"]
 
+        let keyCollations = try Self.keyCollations(db, table: name)
         var columns: [Column] = []
         var key: [(position: Int, column: Column)] = []
         let notHidden = try Row.fetchAll(db, sql: "PRAGMA main.table_xinfo(\(name.sqlName))").filter {
@@ -73,7 +81,12 @@ extension TableShape {
         }
         for row in notHidden {
             let isNotNull: Bool = row["notnull"]
-            let column = Column(name: row["name"], replacementOfNull: isNotNull ? row["dflt_value"] : nil)
+            var column = Column(
+                name: row["name"],
+                replacementOfNull: isNotNull ? row["dflt_value"] : nil,
+                isGenerated: row["hidden"] > 1
+            )
+            column.keyCollation = keyCollations[column.name]
             columns.append(column)
             if row["pk"] > 0 { key.append((row["pk"], column)) }
         }
@@ -84,6 +97,7 @@ extension TableShape {
         self.key = key.sorted { $0.position < $1.position }.map(\.column)
         rowID = try Self.rowID(db, table: name, columns: columns)
         uniqueIndexes = try Self.uniqueIndexes(db, table: name, columns: columns)
+        cascadesToItself = try Self.cascadesToItself(db, table: name)
     }
 
     private static func rowID(_ db: Database, table: String, columns: [Column]) throws -> String? {
@@ -91,6 +105,32 @@ extension TableShape {
         return ["rowid", "_rowid_", "oid"].first { name in
             !taken.contains(name) && (try? db.makeStatement(sql: "SELECT \(name) FROM main.\(table.sqlName)")) != nil
         }
+    }
+
+    private static func keyCollations(_ db: Database, table: String) throws -> [String: String] {
+        let sql = """
+            SELECT term.name, term.coll
+            FROM pragma_index_list(?, 'main') AS list, pragma_index_xinfo(list.name, 'main') AS term
+            WHERE list.origin = 'pk' AND term.key
+            """
+        let rows = try Row.fetchAll(db, sql: sql, arguments: [table])
+        return Dictionary(rows.map { ($0["name"], $0["coll"]) }) { first, _ in first }
+    }
+
+    private static func cascadesToItself(_ db: Database, table: String) throws -> Bool {
+        let sql = """
+            WITH RECURSIVE cascades(child, parent) AS (
+                SELECT child.name, key."table"
+                FROM main.sqlite_master AS child, pragma_foreign_key_list(child.name, 'main') AS key
+                WHERE child.type = 'table' AND key.on_delete = 'CASCADE'
+            ), reached(name) AS (
+                SELECT child FROM cascades WHERE parent = :table COLLATE NOCASE
+                UNION
+                SELECT child FROM reached JOIN cascades ON parent = name COLLATE NOCASE
+            )
+            SELECT EXISTS (SELECT 1 FROM reached WHERE name = :table COLLATE NOCASE)
+            """
+        return try Bool.fetchOne(db, sql: sql, arguments: ["table": table]) ?? false
     }
 
     /// Without the primary key's, unless it takes different keys for the same.

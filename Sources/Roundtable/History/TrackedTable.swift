@@ -24,11 +24,14 @@ struct TrackedTable {
     var gap: Int64
     /// Its triggers, with what the schema has as their text.
     var triggers: [String: String] = [:]
+    /// Triggers of others that fire before those that record (rule H12).
+    var youngerTriggers: [OtherTrigger] = []
 
-    /// Whether all changes are recorded. They were not since somebody dropped or recreated the table, until a participant
-    /// notices.
+    /// Whether all changes are recorded. They were not since somebody dropped or recreated the table, or put a trigger that ends
+    /// statements, until a participant notices.
     var isIntact: Bool {
         state == .recording && HistoryTriggers.essential.allSatisfy { triggers[HistoryTriggers.name(id, $0)] != nil }
+            && !youngerTriggers.contains(where: \.mayEndStatement)
     }
 }
 
@@ -38,18 +41,27 @@ extension TrackedTable {
 
     /// All tables that were ever tracked.
     static func fetchAll(_ db: Database) throws -> [TrackedTable] {
-        let sql = "SELECT name, tbl_name, sql FROM main.sqlite_master WHERE type = 'trigger'"
-        let triggers = try Row.fetchAll(db, sql: sql).filter { ($0["name"] as String).hasPrefix(HistoryTables.prefix) }
+        let sql = "SELECT rowid, name, tbl_name, sql FROM main.sqlite_master WHERE type = 'trigger'"
+        let all = try Row.fetchAll(db, sql: sql)
+        let triggers = all.filter { ($0["name"] as String).hasPrefix(HistoryTables.prefix) }
+        let others = all.filter { !($0["name"] as String).hasPrefix(HistoryTables.prefix) }
         return try Row.fetchAll(db, sql: "SELECT * FROM main.roundtable_history_tables ORDER BY id").map { row in
             var table = try TrackedTable(row)
             let prefix = HistoryTriggers.name(table.id, "")
+            var oldest = Int64.max
             for trigger in triggers {
                 let name: String = trigger["name"]
                 guard name.hasPrefix(prefix) else { continue }
                 table.triggers[name] = trigger["sql"]
                 // ALTER TABLE … RENAME takes the triggers along.
                 table.name = trigger["tbl_name"]
+                if HistoryTriggers.isRecording(name, table.id) { oldest = min(oldest, trigger["rowid"]) }
             }
+            let name = table.name.lowercased()
+            table.youngerTriggers =
+                others
+                .filter { $0["rowid"] > oldest && ($0["tbl_name"] as String).lowercased() == name }
+                .map { OtherTrigger($0["sql"]) }.filter(\.isAfter)
             return table
         }
     }
@@ -121,15 +133,18 @@ extension TrackedTable {
         let wasIntact = isIntact
         let isCovered = Set(needed.coverage).isSubset(of: coverage)
         let statements = needed.statements
-        if triggers != statements {
-            try dropTriggers(db)
+        if triggers != statements || !youngerTriggers.isEmpty {
+            // Those that take notes stay: they are to fire last, and are the better the older (rule H12).
+            let areAllNew = triggers != statements
+            try dropTriggers(db) { [id] in areAllNew || HistoryTriggers.isRecording($0, id) }
             // Without its schema's name, a trigger on a table that has a temporary namesake would be a temporary one.
-            for (trigger, sql) in statements.sorted(by: { $0.key < $1.key }) {
+            for (trigger, sql) in statements.sorted(by: { $0.key < $1.key }) where triggers[trigger] == nil {
                 let start = "CREATE TRIGGER "
                 let qualified = sql.replacingOccurrences(of: start + trigger, with: "\(start)main.\(trigger)")
                 try db.execute(sql: qualified)
             }
             triggers = statements
+            youngerTriggers = []
         }
         name = shape.name
         state = .recording
@@ -140,9 +155,11 @@ extension TrackedTable {
         try update(db)
     }
 
-    mutating func dropTriggers(_ db: Database) throws {
-        for trigger in triggers.keys.sorted() { try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(trigger.sqlName)") }
-        triggers = [:]
+    mutating func dropTriggers(_ db: Database, where isDropped: (String) -> Bool = { _ in true }) throws {
+        for trigger in triggers.keys.sorted() where isDropped(trigger) {
+            try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(trigger.sqlName)")
+            triggers[trigger] = nil
+        }
     }
 
     /// From here on, readers with older tokens start over (rule H8).
@@ -179,7 +196,7 @@ extension TrackedTable {
             guard table.state != .disabled, !table.isIntactAndNewer else { return false }
             guard let shape = try? TableShape(db, table: table.name) else { return table.state == .recording }
             let needed = HistoryTriggers(shape: shape, id: table.id, recording: table.recording)
-            return !table.isIntact || table.triggers != needed.statements
+            return !table.isIntact || table.triggers != needed.statements || !table.youngerTriggers.isEmpty
         }
     }
 }
