@@ -167,6 +167,7 @@ extension ProcessTests {
             try Fleet.run { fleet in
                 let both = try fleet.spawnObserver("both")
                 let other = try fleet.spawnObserver("other")
+                for observer in [both, other] { try observer.waitForValue(0) }
                 for row in 1...50 {
                     try both.peer.call(.write(rows: 1))
                     for observer in [both, other] {
