@@ -7,7 +7,8 @@
         static let environmentName = "ROUNDTABLE_POLICE"
 
         static func listen(_ name: String) throws -> Int32 {
-            let descriptor = try make(SOCK_NONBLOCK)
+            let descriptor = try make()
+            _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
             guard withAddress(name, { bind(descriptor, $0, $1) }) == 0, Glibc.listen(descriptor, 64) == 0 else {
                 defer { close(descriptor) }
                 throw SuspensionPoliceError("cannot listen at @\(name)", errno: errno)
@@ -16,7 +17,7 @@
         }
 
         static func connect(_ name: String) throws -> Int32 {
-            let descriptor = try make(0)
+            let descriptor = try make()
             while withAddress(name, { Glibc.connect(descriptor, $0, $1) }) == -1 {
                 if errno == EINTR { continue }
                 defer { close(descriptor) }
@@ -27,18 +28,18 @@
 
         /// The next connection, if one waits.
         static func accept(_ listener: Int32) -> Int32? {
-            let descriptor = accept4(listener, nil, nil, Int32(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue))
-            return descriptor >= 0 ? descriptor : nil
-        }
-
-        private static func make(_ flags: UInt32) throws -> Int32 {
-            let kind = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | flags
-            let descriptor = socket(AF_UNIX, Int32(kind), 0)
-            guard descriptor >= 0 else { throw SuspensionPoliceError("socket", errno: errno) }
+            let descriptor = Glibc.accept(listener, nil, nil)
+            guard descriptor >= 0 else { return nil }
+            _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+            _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
             return descriptor
         }
 
-        private static func make(_ flag: __socket_type) throws -> Int32 { try make(flag.rawValue) }
+        private static func make() throws -> Int32 {
+            let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            guard descriptor >= 0 else { throw SuspensionPoliceError("socket", errno: errno) }
+            return descriptor
+        }
 
         private static func withAddress(_ name: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
             var address = sockaddr_un()
@@ -60,7 +61,9 @@
         static func send(_ message: SuspensionMessage, to descriptor: Int32) -> Bool {
             var rest = Array((message.line + "\n").utf8)[...]
             while !rest.isEmpty {
-                let count = rest.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL.rawValue)) }
+                let count = rest.withUnsafeBytes { bytes in
+                    Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+                }
                 if count == -1, errno == EINTR { continue }
                 guard count > 0 else { return false }
                 rest = rest.dropFirst(count)
@@ -80,7 +83,7 @@
             var isAtEnd = false
             var buffer = [UInt8](repeating: 0, count: 4096)
             while true {
-                let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT.rawValue))
+                let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
                 if count == -1, errno == EINTR { continue }
                 if count == -1, errno == EAGAIN { break }
                 if count <= 0 {

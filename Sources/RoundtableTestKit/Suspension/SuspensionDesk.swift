@@ -29,16 +29,23 @@
 
         init(grantsAssertions: Bool) throws {
             name = "roundtable-police-\(getpid())-\(String(UInt64.random(in: 0...UInt64.max), radix: 16))"
-            listener = try AbstractSocket.listen(name)
+            let listener = try AbstractSocket.listen(name)
+            self.listener = listener
             var ends: [Int32] = [-1, -1]
-            guard pipe2(&ends, O_CLOEXEC | O_NONBLOCK) == 0 else {
-                close(listener)
+            guard pipe(&ends) == 0 else {
+                defer { close(listener) }
                 throw SuspensionPoliceError("pipe", errno: errno)
+            }
+            for end in ends {
+                _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+                _ = fcntl(end, F_SETFL, O_NONBLOCK)
             }
             wake = (ends[0], ends[1])
             state.withLock { $0.grantsAssertions = grantsAssertions }
             Thread.detachNewThread { [self] in serve() }
         }
+
+        deinit { close(wake.writer) }
 
         /// Closes all connections. The desk is of no use any more.
         func end() {
