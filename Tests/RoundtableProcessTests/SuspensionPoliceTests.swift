@@ -40,7 +40,8 @@
             }
 
             private static func quoted(_ text: String) -> String {
-                "'" + text.replacingOccurrences(of: "'", with: "\\'").replacingOccurrences(of: "\n", with: "\\n") + "'"
+                let escapes = [("\\", "\\\\"), ("'", "\\'"), ("\n", "\\n")]
+                return "'" + escapes.reduce(text) { $0.replacingOccurrences(of: $1.0, with: $1.1) } + "'"
             }
 
             private func waitUntilHeard(_ message: String, _ program: PythonProgram) throws {
@@ -84,7 +85,8 @@
                     try program.run("ts = [threading.Thread(target=watch, args=(g,), daemon=True) for g in all]")
                     try program.run("[t.start() for t in ts]")
                     _ = try police.freeze(program.pid, for: .milliseconds(400))
-                    let shortest = try #require(Double(try program.run("time.sleep(0.02); answer = str(min(g[0] for g in all))")))
+                    let shortestGap = "time.sleep(0.02); answer = str(min(g[0] for g in all))"
+                    let shortest = try #require(Double(try program.run(shortestGap)))
                     #expect(shortest >= 0.4)
                 }
             }
@@ -194,18 +196,18 @@
                             n = 0
                             while True:
                                 n += 1
-                                s.send(b'begin %d work\\\\n' % n)
+                                s.send(b'begin %d work\\n' % n)
                                 fcntl.flock(f, fcntl.LOCK_EX); time.sleep(0.002); fcntl.flock(f, fcntl.LOCK_UN)
-                                s.send(b'end %d\\\\n' % n)
-                                time.sleep(0.0005)
+                                s.send(b'end %d\\n' % n)
+                                time.sleep(0.002)
                         """
                     try program.run("import fcntl; f = open('thing.lock', 'w')")
                     try program.run("exec(\(Self.quoted(work)), globals())")
                     try program.run("w = threading.Thread(target=work, daemon=True); w.start()")
-                    let report = try police.patrol(program.pid, freezes: 100, pauses: .zero...(.milliseconds(10)))
-                    #expect(report.freezes == 100)
+                    let report = try police.patrol(program.pid, freezes: 30, pauses: .zero...(.milliseconds(10)))
+                    #expect(report.freezes == 30)
                     #expect(report.convicted == 0, "\(report)")
-                    #expect(report.postponed > 20)
+                    #expect(report.postponed > 5)
                 }
             }
 

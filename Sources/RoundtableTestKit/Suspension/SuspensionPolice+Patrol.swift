@@ -30,7 +30,7 @@
             while report.freezes < freezes {
                 let bounds = (pauses.lowerBound / .microseconds(1))...(pauses.upperBound / .microseconds(1))
                 let pause = Duration.microseconds(Int64(Double.random(in: bounds, using: &random)))
-                try wait(until: .now + pause, or: isOver)
+                wait(until: .now + pause, or: isOver)
                 if isOver() { break }
                 let verdict = try freeze(pid, for: duration)
                 if verdict.outcome == .gone { break }

@@ -63,11 +63,11 @@
             desk.catchUp()
             verdict.notified = giveNotice(pid)
             defer { resume(pid) }
-            try wait(until: began + (terms.notice ?? .zero)) { Self.isDone(pid) }
+            wait(until: began + (terms.notice ?? .zero)) { Self.isDone(pid) }
 
             var tree = ProcessTree(root: pid)
             while true {
-                try waitForAssertions(pid, since: began, &verdict)
+                waitForAssertions(pid, since: began, &verdict)
                 let stopBegan = ContinuousClock.now
                 tree = try stop(pid)
                 verdict.stopping = (ContinuousClock.now - stopBegan) / .seconds(1)
@@ -89,7 +89,7 @@
                 for member in tree.members where convicted.contains(member.pid) { member.signal(SIGKILL) }
                 for pid in convicted { launched[pid]?.waitForEnd() }
             }
-            try wait(until: .now + duration) { false }
+            wait(until: .now + duration) { false }
             return verdict
         }
 
@@ -126,7 +126,7 @@
             return count
         }
 
-        private func waitForAssertions(_ pid: Int32, since began: ContinuousClock.Instant, _ verdict: inout Verdict) throws {
+        private func waitForAssertions(_ pid: Int32, since began: ContinuousClock.Instant, _ verdict: inout Verdict) {
             func held() -> [String] {
                 desk.catchUp()
                 return desk.assertions(of: ProcessTree(root: pid).pids)
@@ -138,13 +138,11 @@
             let limit = began + terms.assertionTime
             let warning = max(waitBegan, limit - terms.expiryNotice)
             func areOver() -> Bool { held().isEmpty || Self.isDone(pid) }
-            try wait(until: warning, or: areOver)
-            if !areOver() {
+            if !wait(until: warning, or: areOver) {
                 let pids = ProcessTree(root: pid).pids
                 desk.refuse(pids)
                 desk.send(.expiring(milliseconds: max(0, Int((limit - .now) / .milliseconds(1)))), to: pids)
-                try wait(until: limit, or: areOver)
-                verdict.isExpired = !areOver()
+                verdict.isExpired = !wait(until: limit, or: areOver)
             }
             verdict.assertionTime += (ContinuousClock.now - waitBegan) / .seconds(1)
         }
@@ -156,10 +154,14 @@
         }
 
         /// Sleeps until then, or until `condition` holds, which is asked every few milliseconds.
-        func wait(until deadline: ContinuousClock.Instant, or condition: () throws -> Bool) throws {
-            while try !condition() {
+        ///
+        /// - returns: whether it held.
+        @discardableResult
+        func wait(until deadline: ContinuousClock.Instant, or condition: () -> Bool) -> Bool {
+            while true {
+                if condition() { return true }
                 let left = (deadline - .now) / .microseconds(1)
-                guard left > 0 else { return }
+                guard left > 0 else { return false }
                 usleep(UInt32(min(left, 5_000)))
             }
         }
