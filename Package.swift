@@ -35,7 +35,7 @@ let package = Package(
         .executableTarget(
             name: "RoundtableTool",
             dependencies: [
-                "Roundtable",
+                "Roundtable", "RoundtableTestKit",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),

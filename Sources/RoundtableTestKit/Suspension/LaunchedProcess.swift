@@ -5,8 +5,8 @@
     /// A process that the police has started.
     ///
     /// It has a process group of its own: should the police die, the system continues and hangs up what is stopped.
-    final class LaunchedProcess {
-        enum Exit: Equatable {
+    package final class LaunchedProcess {
+        package enum Exit: Equatable {
             case status(Int32)
             case signal(Int32)
         }
@@ -15,8 +15,13 @@
         private(set) var exit: Exit?
 
         /// - parameter command: the program, which is looked for in `PATH`, and its arguments.
-        init(_ command: [String], environment: [String: String]) throws {
+        /// - parameter outputToErrors: its standard output is the caller's standard error.
+        init(_ command: [String], environment: [String: String], outputToErrors: Bool) throws {
             guard let program = command.first else { throw SuspensionPoliceError("no command to launch") }
+            var actions = posix_spawn_file_actions_t()
+            posix_spawn_file_actions_init(&actions)
+            defer { posix_spawn_file_actions_destroy(&actions) }
+            if outputToErrors { posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO) }
             var attributes = posix_spawnattr_t()
             posix_spawnattr_init(&attributes)
             defer { posix_spawnattr_destroy(&attributes) }
@@ -36,7 +41,7 @@
             var envp = merged.map { strdup("\($0)=\($1)") } + [nil]
             defer { for pointer in argv + envp { free(pointer) } }
             var pid: pid_t = 0
-            let code = posix_spawnp(&pid, program, nil, &attributes, &argv, &envp)
+            let code = posix_spawnp(&pid, program, &actions, &attributes, &argv, &envp)
             guard code == 0 else { throw SuspensionPoliceError("cannot start \(program)", errno: code) }
             self.pid = pid
         }
@@ -74,11 +79,37 @@
         ///
         /// - parameter command: the program, looked for in `PATH`, and its arguments.
         /// - parameter environment: what is added to the caller's.
+        /// - parameter outputToErrors: its standard output is the caller's standard error.
         /// - returns: its pid.
-        public func launch(_ command: [String], environment: [String: String] = [:]) throws -> Int32 {
-            let process = try LaunchedProcess(command, environment: environment.merging(self.environment) { $1 })
+        public func launch(
+            _ command: [String],
+            environment: [String: String] = [:],
+            outputToErrors: Bool = false
+        ) throws -> Int32 {
+            let process = try LaunchedProcess(
+                command,
+                environment: environment.merging(self.environment) { $1 },
+                outputToErrors: outputToErrors
+            )
             launched[process.pid] = process
             return process.pid
+        }
+
+        /// Asks a process that was launched to end, and kills it when it has not within `patience`. Its descendants are killed.
+        public func terminate(_ pid: Int32, patience: Duration = .seconds(5)) {
+            guard let process = launched[pid], !process.hasEnded else { return }
+            let descendants = ProcessTree(root: pid).members.filter { $0.pid != pid }
+            kill(pid, SIGTERM)
+            kill(pid, SIGCONT)
+            wait(until: .now + patience) { process.hasEnded }
+            process.end()
+            for member in descendants { member.signal(SIGKILL) }
+        }
+
+        /// How a process ended that was launched; nil while it runs.
+        package func exit(of pid: Int32) -> LaunchedProcess.Exit? {
+            guard let process = launched[pid], process.hasEnded else { return nil }
+            return process.exit
         }
     }
 #endif

@@ -59,8 +59,12 @@
         ///
         /// - parameter onEvent: called in a thread of its own, one event after the other.
         /// - returns: nil when there is no police.
-        public static func connect(onEvent: @escaping @Sendable (Event) -> Void) throws -> SuspensionSubject? {
-            guard let name = ProcessInfo.processInfo.environment[AbstractSocket.environmentName] else { return nil }
+        /// - throws: `SuspensionPoliceError` when the police has ended.
+        public static func connect(
+            environment: [String: String] = ProcessInfo.processInfo.environment,
+            onEvent: @escaping @Sendable (Event) -> Void
+        ) throws -> SuspensionSubject? {
+            guard let name = environment[AbstractSocket.environmentName] else { return nil }
             let subject = SuspensionSubject(try AbstractSocket.connect(name))
             Thread.detachNewThread { subject.listen(onEvent) }
             return subject
