@@ -183,7 +183,8 @@
                         }
                         let verdict = try police.freeze(program.pid)
                         #expect(verdict.convictions.map(\.rule) == [.walWriter])
-                        #expect(verdict.description.contains("an exclusive fcntl lock on bytes 120-121 (WRITE, CKPT) of /"))
+                        let crime = "an exclusive fcntl lock on bytes 120-121 (WRITE, CKPT) of /"
+                        #expect(verdict.description.contains(crime))
                         police.terms.law.rules = [.checkpoint]
                         let checkpoint = try police.freeze(program.pid)
                         #expect(checkpoint.convictions.map(\.rule) == [.checkpoint])

@@ -62,7 +62,8 @@
                     try program.run(Self.lock)
                     let verdict = try police.freeze(program.pid)
                     #expect(verdict.outcome == .convicted)
-                    #expect(verdict.description.contains("(pid \(program.pid)) holds an exclusive flock lock on all of /"))
+                    let crime = "(pid \(program.pid)) holds an exclusive flock lock on all of /"
+                    #expect(verdict.description.contains(crime))
                     #expect(verdict.description.contains("/thing.lock: "))
                     #expect(verdict.description.hasSuffix("(lockedFile)"))
                     #expect(try program.process.waitForExit() == .signal(SIGKILL))

@@ -32,8 +32,8 @@
         }
 
         @Test(.enabled(if: hasPython, "/usr/bin/python3 is not installed")) func goesOn() throws {
-            let arguments = ["police", "--keep-going", "--freezes", "5", "--pause", "200", "--seed", "7", "--json", "--"]
-            let result = try Tool.run(arguments + program(locks: true), in: folder)
+            let options = ["--keep-going", "--freezes", "5", "--pause", "200", "--seed", "7", "--json"]
+            let result = try Tool.run(["police"] + options + ["--"] + program(locks: true), in: folder)
             #expect(result.code == 2)
             #expect(result.json?["freezes"] as? Int == 5)
             #expect(result.json?["seed"] as? Int == 7)
@@ -53,13 +53,13 @@
             #expect(result.errors.contains("sh: ended with exit code 3"))
         }
 
-        private static let mistakes: [([String], Int32)] = [
+        private static let wrongArguments: [([String], Int32)] = [
             ([], 64), (["--pid", "1", "--", "true"], 64), (["--freezes", "0", "--", "true"], 64),
             (["--notice", "soon", "--", "true"], 64), (["--seed", "x", "--", "true"], 64),
             (["--", "/no/such/program"], 1), (["--pid", "999999999"], 1),
         ]
 
-        @Test(arguments: mistakes) func mistakes(_ arguments: [String], _ code: Int32) throws {
+        @Test(arguments: wrongArguments) func mistakes(_ arguments: [String], _ code: Int32) throws {
             let result = try Tool.run(["police"] + arguments, in: folder)
             #expect(result.code == code, "\(result.errors)")
             #expect(result.errors.hasPrefix("roundtable: ") && result.errors.split(separator: "\n").count == 1)

@@ -29,7 +29,8 @@ extension Conviction: CustomStringConvertible {
             place = "all"
         } else {
             let (start, end) = (lock.bytes.lowerBound, lock.bytes.upperBound)
-            let range = start == end ? "byte \(start)" : end == .max ? "bytes \(start) to the end" : "bytes \(start)-\(end)"
+            let last = end == .max ? " to the end" : "-\(end)"
+            let range = start == end ? "byte \(start)" : "bytes \(start)\(last)"
             let isWalIndex = path.hasSuffix(SQLiteBytes.walIndexSuffix)
             let isSQLite = rule != .lockedFile
             let names = isSQLite ? SQLiteBytes.names(in: lock.bytes, ofWalIndex: isWalIndex) : nil

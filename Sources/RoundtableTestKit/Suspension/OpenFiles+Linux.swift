@@ -27,10 +27,11 @@
             // A new thread, which ends: the file table must not stay behind in one that others use.
             Thread.detachNewThread {
                 let code = rt_leave_file_table()
-                outcome.set(
-                    code == 0
-                        ? Result(catching: body) : .failure(SuspensionPoliceError("a file table of its own", errno: code))
-                )
+                if code == 0 {
+                    outcome.set(Result(catching: body))
+                } else {
+                    outcome.set(.failure(SuspensionPoliceError("a file table of its own", errno: code)))
+                }
                 isDone.signal()
             }
             isDone.wait()
@@ -90,12 +91,13 @@
         }
 
         private static func header(_ link: String, _ path: String) throws -> [UInt8] {
+            let what = "cannot read the header of \(path)"
             let descriptor = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-            guard descriptor >= 0 else { throw SuspensionPoliceError("cannot read the header of \(path)", errno: errno) }
+            guard descriptor >= 0 else { throw SuspensionPoliceError(what, errno: errno) }
             defer { close(descriptor) }
             var bytes = [UInt8](repeating: 0, count: headerSize)
             let count = pread(descriptor, &bytes, bytes.count, 0)
-            guard count >= 0 else { throw SuspensionPoliceError("cannot read the header of \(path)", errno: errno) }
+            guard count >= 0 else { throw SuspensionPoliceError(what, errno: errno) }
             return Array(bytes.prefix(count))
         }
 

@@ -45,7 +45,11 @@
             Thread.detachNewThread { [self] in serve() }
         }
 
-        deinit { close(wake.writer) }
+        deinit {
+            // Not by the thread, which may end while somebody wakes it.
+            close(wake.reader)
+            close(wake.writer)
+        }
 
         /// Closes all connections. The desk is of no use any more.
         func end() {
@@ -125,7 +129,7 @@
                 defer { state.connections = [:] }
                 return Array(state.connections.keys)
             }
-            for descriptor in descriptors + [listener, wake.reader] { close(descriptor) }
+            for descriptor in descriptors + [listener] { close(descriptor) }
         }
 
         /// - returns: whether somebody has connected.

@@ -56,10 +56,7 @@
         @discardableResult
         public func freeze(_ pid: Int32, for duration: Duration = .zero) throws -> Verdict {
             let began = ContinuousClock.now
-            var verdict = Verdict(
-                outcome: .gone, convictions: [], processes: 0, notified: 0, answered: nil, assertions: [], assertionTime: 0,
-                isExpired: false, stopping: 0, examining: 0
-            )
+            var verdict = Verdict()
             desk.catchUp()
             verdict.notified = giveNotice(pid)
             defer { resume(pid) }

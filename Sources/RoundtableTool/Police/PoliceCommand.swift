@@ -51,8 +51,11 @@ struct PoliceCommand: ParsableCommand {
     @Option(help: ArgumentHelp("How long before the freeze the program is told; 'none': not at all.", valueName: "ms"))
     var notice = "50"
 
-    @Option(name: .customLong("notice-signal"), help: ArgumentHelp("The signal that tells it: TSTP, USR1, USR2 or none."))
-    var noticeSignal = NoticeSignal.TSTP
+    @Option(
+        name: .customLong("notice-signal"),
+        help: ArgumentHelp("The signal that tells it: TSTP, USR1, USR2 or none.", valueName: "name")
+    )
+    var noticeSignal = NoticeSignal.terminalStop
 
     @Option(
         name: .customLong("assertion-time"),
@@ -71,7 +74,7 @@ struct PoliceCommand: ParsableCommand {
 
     @Option(
         name: .customLong("private"),
-        help: ArgumentHelp("A folder that is not looked at, as the app's own container; repeat it.", valueName: "folder"),
+        help: ArgumentHelp("A folder that is not looked at: the app's own; repeat it.", valueName: "folder"),
         completion: .directory
     )
     var privateContainers: [String] = []
@@ -92,7 +95,12 @@ struct PoliceCommand: ParsableCommand {
     @Flag(help: "Print one JSON object; the program's output goes to standard error.")
     var json = false
 
-    enum NoticeSignal: String, ExpressibleByArgument, CaseIterable { case TSTP, USR1, USR2, none }
+    enum NoticeSignal: String, ExpressibleByArgument, CaseIterable {
+        case terminalStop = "TSTP"
+        case user1 = "USR1"
+        case user2 = "USR2"
+        case none
+    }
 
     func validate() throws {
         guard command.isEmpty != (pid == nil) else {
@@ -145,7 +153,9 @@ struct PoliceCommand: ParsableCommand {
             defer { police.end() }
             let subject: Int32
             if let pid {
-                guard kill(pid, 0) == 0 || errno == EPERM else { throw ToolError("there is no process with pid \(pid)") }
+                guard kill(pid, 0) == 0 || errno == EPERM else {
+                    throw ToolError("there is no process with pid \(pid): see 'ps -e'")
+                }
                 subject = pid
             } else {
                 subject = try police.launch(command, outputToErrors: json)
@@ -185,7 +195,8 @@ struct PoliceCommand: ParsableCommand {
             default: break
             }
             guard report.freezes > 0 else {
-                throw ToolError("\(command.first ?? "pid \(pid ?? 0)"): was never frozen: it ended before. Lower --pause.")
+                let subject = command.first ?? "pid \(pid ?? 0)"
+                throw ToolError("\(subject): was never frozen: it ended before. Lower --pause.")
             }
         }
     }
@@ -193,9 +204,9 @@ struct PoliceCommand: ParsableCommand {
     extension PoliceCommand.NoticeSignal {
         fileprivate var number: Int32? {
             switch self {
-            case .TSTP: SIGTSTP
-            case .USR1: SIGUSR1
-            case .USR2: SIGUSR2
+            case .terminalStop: SIGTSTP
+            case .user1: SIGUSR1
+            case .user2: SIGUSR2
             case .none: nil
             }
         }
