@@ -98,14 +98,41 @@
                     let program = try PythonProgram(fleet)
                     let police = try SuspensionPolice(.reporting())
                     let launched = try police.launch(["sh", "-c", "sleep 1000 & sleep 1000"])
+                    // The shell ends at once, its child does not.
+                    let ended = try police.launch(["sh", "-c", "sleep 1000 & true"])
                     try eventually("the shell has started its children") {
                         try police.freeze(launched).processes == 3
                     }
                     try police.freeze(program.pid)
+                    try eventually("the other shell has ended") { try police.freeze(ended).outcome == .gone }
                     police.end()
+                    for group in [launched, ended] {
+                        try eventually("nothing is left of group \(group)") { kill(-group, 0) == -1 }
+                    }
                     #expect(ProcessTable.entry(launched) == nil)
                     #expect(ProcessTable.isRunning(program.pid))
                     try program.run("pass")
+                }
+            }
+
+            /// A process whose main thread has ended, and others not, is no dead one.
+            @Test(.timeLimit(.minutes(1))) func mainThreadHasEnded() throws {
+                try withProgram(.reporting()) { police, program in
+                    try program.run(Self.lock)
+                    // exit(2), of this thread alone.
+                    try program.run("import ctypes, threading, time; leave = lambda: ctypes.CDLL(None).syscall(60, 0)")
+                    try program.run("t = threading.Thread(target=lambda: time.sleep(1000)); t.start()")
+                    try program.start("leave()")
+                    try eventually("the main thread ends") { ProcessTable.entry(program.pid)?.isZombie == true }
+                    #expect(try police.freeze(program.pid).convictions.map(\.rule) == [.lockedFile])
+                }
+            }
+
+            /// The police does not suspend itself.
+            @Test func oneself() throws {
+                try withPolice(.reporting()) { police in
+                    #expect(throws: SuspensionPoliceError.self) { try police.freeze(getpid()) }
+                    #expect(throws: SuspensionPoliceError.self) { try police.freeze(getppid()) }
                 }
             }
 

@@ -39,6 +39,7 @@
             #expect(result.json?["seed"] as? Int == 7)
             let convictions = try #require(result.json?["convictions"] as? [[String: Any]])
             #expect(convictions.count == result.json?["convicted"] as? Int && !convictions.isEmpty)
+            #expect((result.json?["convicted_by_rule"] as? [String: Int])?.keys.sorted() == ["lockedFile"])
             #expect(convictions.allSatisfy { $0["rule"] as? String == "lockedFile" })
         }
 

@@ -12,6 +12,7 @@
         }
 
         let pid: Int32
+        /// Known when it has been reaped, which nobody does before ``end()``: until then, its pid and its group are its own.
         private(set) var exit: Exit?
 
         /// - parameter command: the program, which is looked for in `PATH`, and its arguments.
@@ -46,29 +47,21 @@
             self.pid = pid
         }
 
-        /// Whether it has ended; reaps it.
-        var hasEnded: Bool {
-            collect(WNOHANG)
-            return exit != nil
-        }
+        var hasEnded: Bool { exit != nil || ThreadStates(of: pid).isGone }
 
         /// It has been killed.
-        func waitForEnd() { while exit == nil { collect(0) } }
-
-        /// Kills it and its descendants, in whatever state they are.
-        func end() {
-            guard !hasEnded else { return }
-            for member in ProcessTree(root: pid).members where member.pid != pid { member.signal(SIGKILL) }
-            kill(pid, SIGKILL)
-            waitForEnd()
+        func waitForEnd() {
+            var info = siginfo_t()
+            while exit == nil, waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT) == -1, errno == EINTR {}
         }
 
-        private func collect(_ flags: Int32) {
+        /// Kills it, its descendants and its group, in whatever state they are, and reaps it.
+        func end() {
             guard exit == nil else { return }
+            for member in ProcessTree(root: pid).members where member.pid != pid { member.signal(SIGKILL) }
+            kill(-pid, SIGKILL)
             var status: Int32 = 0
-            let result = waitpid(pid, &status, flags)
-            if result == -1, errno != EINTR { exit = .signal(SIGKILL) }
-            guard result == pid else { return }
+            while waitpid(pid, &status, 0) == -1, errno == EINTR {}
             let number = status & 0x7F
             exit = number == 0 ? .status((status >> 8) & 0xFF) : .signal(number)
         }
@@ -95,9 +88,10 @@
             return process.pid
         }
 
-        /// Asks a process that was launched to end, and kills it when it has not within `patience`. Its descendants are killed.
+        /// Asks a process that was launched to end, and kills it when it has not within `patience`; then whatever is left of its
+        /// descendants and its group.
         public func terminate(_ pid: Int32, patience: Duration = .seconds(5)) {
-            guard let process = launched[pid], !process.hasEnded else { return }
+            guard let process = launched[pid], process.exit == nil else { return }
             let descendants = ProcessTree(root: pid).members.filter { $0.pid != pid }
             kill(pid, SIGTERM)
             kill(pid, SIGCONT)
@@ -106,10 +100,10 @@
             for member in descendants { member.signal(SIGKILL) }
         }
 
-        /// How a process ended that was launched; nil while it runs.
-        package func exit(of pid: Int32) -> LaunchedProcess.Exit? {
-            guard let process = launched[pid], process.hasEnded else { return nil }
-            return process.exit
-        }
+        /// Whether a process that was launched has ended.
+        package func hasEnded(_ pid: Int32) -> Bool { launched[pid]?.hasEnded ?? false }
+
+        /// How a process ended that was launched, once it is terminated.
+        package func exit(of pid: Int32) -> LaunchedProcess.Exit? { launched[pid]?.exit }
     }
 #endif

@@ -11,7 +11,9 @@
 
             /// nil when there is no such process, or it has ended and waits for its parent.
             init?(_ pid: Int32) {
-                guard let entry = ProcessTable.entry(pid), !entry.isZombie else { return nil }
+                guard let entry = ProcessTable.entry(pid) else { return nil }
+                // A process whose main thread alone has ended, as `pthread_exit` does, looks like one.
+                if entry.isZombie, ThreadStates(of: pid).isGone { return nil }
                 self.pid = pid
                 startTime = entry.startTime
             }

@@ -169,6 +169,11 @@
         private func stop(_ pid: Int32) throws -> ProcessTree {
             let deadline = ContinuousClock.now + .seconds(10)
             var tree = ProcessTree(root: pid)
+            guard !tree.pids.contains(getpid()) else {
+                throw SuspensionPoliceError(
+                    "pid \(pid) is the police itself, or has started it: it would not go on. Judge another process"
+                )
+            }
             while true {
                 for member in tree.members where !frozen.contains(member) {
                     frozen.insert(member)

@@ -16,7 +16,7 @@
     /// }
     /// ```
     ///
-    /// Processes in other languages speak the protocol themselves: docs/TESTING.md, section Suspension.
+    /// Processes in other languages speak the protocol themselves: section J of docs/PROTOCOL.md.
     public final class SuspensionSubject: Sendable {
         public enum Event: Equatable, Sendable {
             /// Will be frozen in so long, unless it holds an assertion.

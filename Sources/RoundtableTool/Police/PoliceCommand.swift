@@ -16,7 +16,7 @@ struct PoliceCommand: ParsableCommand {
             and what holds one that it must not is killed, with its name, the file, the bytes and the rule.
 
             Before each freeze, a program that handles SIGTSTP gets it, and one that is connected to the police gets a message; \
-            see docs/TESTING.md, section Suspension, also for assertions.
+            section J of docs/PROTOCOL.md has the messages, and those of assertions.
 
             The exit code is 0 when nothing was convicted, 2 when something was, 1 when the program failed by itself.
 
@@ -175,8 +175,9 @@ struct PoliceCommand: ParsableCommand {
                 },
                 continueWhile: { end.wait(until: .now()) == nil }
             )
-            let exit = police.exit(of: subject)
+            let hasEndedByItself = police.hasEnded(subject)
             police.terminate(subject)
+            let exit = hasEndedByItself ? police.exit(of: subject) : nil
             terminal?.takeBack()
             Terminal.write(json ? try PoliceText.json(report) : PoliceText(report).text)
             try finish(report, exit, end.wait(until: .now()))

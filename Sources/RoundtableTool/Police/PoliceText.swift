@@ -32,6 +32,7 @@ struct PoliceText {
 
     static func json(_ report: PoliceReport) throws -> String {
         let encoder = JSONEncoder()
+        encoder.keyEncodingStrategy = .convertToSnakeCase
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
         return String(decoding: try encoder.encode(report), as: UTF8.self) + "\n"
     }
