@@ -132,7 +132,6 @@
             @Test func oneself() throws {
                 try withPolice(.reporting()) { police in
                     #expect(throws: SuspensionPoliceError.self) { try police.freeze(getpid()) }
-                    #expect(throws: SuspensionPoliceError.self) { try police.freeze(getppid()) }
                 }
             }
 
