@@ -131,7 +131,7 @@
             /// The police does not suspend itself.
             @Test func oneself() throws {
                 try withPolice(.reporting()) { police in
-                    #expect(throws: SuspensionPoliceError.self) { try police.freeze(getpid()) }
+                    _ = #expect(throws: SuspensionPoliceError.self) { try police.freeze(getpid()) }
                 }
             }
 
