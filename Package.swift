@@ -6,6 +6,7 @@ let package = Package(
     platforms: [.iOS(.v18), .macOS(.v15)],
     products: [
         .library(name: "Roundtable", targets: ["Roundtable"]),
+        .library(name: "RoundtableTestKit", targets: ["RoundtableTestKit"]),
         .executable(name: "roundtable", targets: ["RoundtableTool"]),
     ],
     dependencies: [
@@ -23,14 +24,18 @@ let package = Package(
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]
         ),
+        .target(name: "CRoundtableTestShims"),
         .target(
             name: "RoundtableTestKit",
-            dependencies: ["Roundtable", "RoundtableKernel", .product(name: "GRDB", package: "GRDB.swift")]
+            dependencies: [
+                "CRoundtableTestShims", "Roundtable", "RoundtableKernel",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ]
         ),
         .executableTarget(
             name: "RoundtableTool",
             dependencies: [
-                "Roundtable",
+                "Roundtable", "RoundtableTestKit",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -46,6 +51,7 @@ let package = Package(
         ),
         .testTarget(name: "RoundtableKernelTests", dependencies: ["RoundtableKernel", "RoundtableTestKit"]),
         .testTarget(name: "RoundtableTests", dependencies: ["Roundtable"]),
+        .testTarget(name: "RoundtableTestKitTests", dependencies: ["RoundtableTestKit"]),
         .testTarget(name: "RoundtableToolTests", dependencies: ["RoundtableTool", "Roundtable"]),
         .testTarget(
             name: "RoundtableProcessTests",

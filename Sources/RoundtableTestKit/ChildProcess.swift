@@ -55,8 +55,12 @@ package final class ChildProcess {
         // A process group of its own: should the test die, the system continues and hangs up a stopped child of it.
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP))
         posix_spawnattr_setpgroup(&attributes, 0)
+        // The threads that tests run in block signals; a child is to get them.
+        var mask = sigset_t()
+        sigemptyset(&mask)
+        posix_spawnattr_setsigmask(&attributes, &mask)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK))
 
         let merged = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         var argv = ([executable.path] + arguments).map { strdup($0) } + [nil]

@@ -75,7 +75,12 @@ package final class Fleet {
     /// Starts a peer. Its name, by default a new one, is its author name, and must be its own.
     ///
     /// - parameter user: the numeric user to run as; only the superuser may ask for this.
-    package func spawn(_ name: String? = nil, user: UInt32? = nil) throws -> Peer {
+    /// - parameter environment: what is added to the caller's.
+    package func spawn(
+        _ name: String? = nil,
+        user: UInt32? = nil,
+        environment: [String: String] = [:]
+    ) throws -> Peer {
         let name = name ?? "peer-\(peers.count + 1)"
         precondition(!peers.contains { $0.name == name }, "a second peer named '\(name)'")
         var program = executable
@@ -89,7 +94,7 @@ package final class Fleet {
             executable: program,
             arguments: arguments,
             // A peer that crashes shall end now, not after a minute of symbolication.
-            environment: ["SWIFT_BACKTRACE": "enable=no"],
+            environment: environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 },
             errorOutput: notes.appendingPathComponent("\(name).stderr")
         )
         let peer = Peer(
@@ -106,10 +111,15 @@ package final class Fleet {
     }
 
     /// Starts any other program, such as the `sqlite3` shell.
-    package func spawn(program: URL, arguments: [String]) throws -> ChildProcess {
+    package func spawn(
+        program: URL,
+        arguments: [String],
+        environment: [String: String] = [:]
+    ) throws -> ChildProcess {
         let process = try ChildProcess(
             executable: program,
             arguments: arguments,
+            environment: environment,
             errorOutput: notes.appendingPathComponent("program-\(others.count + 1).stderr")
         )
         others.append(process)

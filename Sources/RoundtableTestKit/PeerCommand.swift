@@ -88,15 +88,19 @@ package struct PeerOptions: Codable, Sendable {
     package var patienceMilliseconds: Int?
     package var busyTimeoutMilliseconds: Int?
     package var setupTimeoutMilliseconds: Int?
+    /// Of a GRDB pool: tells it of suspensions, which the peer hears of from the police.
+    package var observesSuspension: Bool?
 
     package init(
         priority: UInt8? = nil,
         slice: Int? = nil,
         patience: Int? = nil,
         busyTimeout: Int? = nil,
-        setupTimeout: Int? = nil
+        setupTimeout: Int? = nil,
+        observesSuspension: Bool? = nil
     ) {
         self.priority = priority
+        self.observesSuspension = observesSuspension
         sliceMilliseconds = slice
         patienceMilliseconds = patience
         busyTimeoutMilliseconds = busyTimeout

@@ -37,8 +37,9 @@ enum PeerDatabase {
 
 /// As GRDB's guide on sharing a database says: a busy timeout and persistent WAL. What it says of a file coordinator is
 /// for Apple's systems.
-func openPool(at url: URL) throws -> DatabasePool {
+func openPool(at url: URL, observesSuspension: Bool) throws -> DatabasePool {
     var configuration = Configuration()
+    configuration.observesSuspensionNotifications = observesSuspension
     configuration.busyMode = .timeout(5)
     configuration.prepareDatabase { db in
         guard !db.configuration.readonly else { return }

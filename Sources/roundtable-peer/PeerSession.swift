@@ -14,6 +14,7 @@ final class PeerSession {
     /// The number of the last transaction that was committed.
     private var committed = 0
     private var observers: [PeerObserver] = []
+    private var suspension: PoolSuspension?
 
     func run() -> Never {
         while true {
@@ -41,7 +42,9 @@ final class PeerSession {
         case .openReadOnly(let opening, let waiting):
             return try openReadOnly(opening, waiting: waiting)
         case .openPool(let opening):
-            let pool = try openPool(at: try prepare(opening))
+            let observesSuspension = opening.options.observesSuspension ?? false
+            let pool = try openPool(at: try prepare(opening), observesSuspension: observesSuspension)
+            if observesSuspension { suspension = try PoolSuspension() }
             try opening.schema.migrator.migrate(pool)
             database = .pool(pool)
         case .write(let rows):

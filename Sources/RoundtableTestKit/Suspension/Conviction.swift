@@ -1,0 +1,51 @@
+/// A lock that a frozen process held, and must not have.
+public struct Conviction: Codable, Sendable, Equatable {
+    public var pid: Int32
+    /// The program's name, as `ps` shows it.
+    public var program: String
+    public var rule: SuspensionRule
+    /// The file that is locked.
+    public var path: String
+    public var lock: FileLock
+
+    public init(pid: Int32, program: String, rule: SuspensionRule, path: String, lock: FileLock) {
+        self.pid = pid
+        self.program = program
+        self.rule = rule
+        self.path = path
+        self.lock = lock
+    }
+}
+
+extension Conviction: CustomStringConvertible {
+    public var description: String {
+        "'\(program)' (pid \(pid)) holds \(lockText) of \(path): \(rule.reason) (\(rule.rawValue))"
+    }
+
+    /// For example: `an exclusive fcntl lock on byte 120 (WRITE)`.
+    var lockText: String {
+        let place: String
+        if lock.kind == .flock {
+            place = "all"
+        } else {
+            let (start, end) = (lock.bytes.lowerBound, lock.bytes.upperBound)
+            let last = end == .max ? " to the end" : "-\(end)"
+            let range = start == end ? "byte \(start)" : "bytes \(start)\(last)"
+            let isWalIndex = path.hasSuffix(SQLiteBytes.walIndexSuffix)
+            let isSQLite = rule != .lockedFile
+            let names = isSQLite ? SQLiteBytes.names(in: lock.bytes, ofWalIndex: isWalIndex) : nil
+            place = range + (names.map { " (\($0))" } ?? "")
+        }
+        return "\(lock.isExclusive ? "an exclusive" : "a shared") \(lock.kind.name) lock on \(place)"
+    }
+}
+
+#if os(Linux)
+    import RoundtableKernel
+
+    extension Conviction {
+        init(pid: Int32, rule: SuspensionRule, path: String, lock: FileLock) {
+            self.init(pid: pid, program: ProcessTable.name(pid) ?? "?", rule: rule, path: path, lock: lock)
+        }
+    }
+#endif

@@ -1,0 +1,128 @@
+#if os(Linux)
+    import CRoundtableTestShims
+    import Foundation
+    import Glibc
+    import RoundtableKernel
+    import Synchronization
+
+    extension OpenFile {
+        /// The regular files that a process has open, and its locks on them. The process should be stopped.
+        ///
+        /// Read from `/proc/PID/fd` and `/proc/PID/fdinfo`. The latter, and not `/proc/locks`, because it says whose a lock is: also
+        /// for `flock` and OFD locks, which `/proc/locks` lists under the process that took them, or under none, while any process with
+        /// the description holds them; and because it needs no comparison of devices, which overlay file systems tell wrong.
+        ///
+        /// The headers are read in a thread with a file table of its own: to close a descriptor of a database would drop
+        /// the locks that a connection of the calling process has there.
+        ///
+        /// - returns: nil when the process has ended.
+        /// - throws: `SuspensionPoliceError` when the system does not let the caller look.
+        static func all(of pid: Int32) throws -> [OpenFile]? {
+            try withOwnFileTable { try files(of: pid) }
+        }
+
+        private static func withOwnFileTable<T: Sendable>(_ body: @escaping @Sendable () throws -> T) throws -> T {
+            let outcome = Outcome<T>()
+            let isDone = DispatchSemaphore(value: 0)
+            // A new thread, which ends: the file table must not stay behind in one that others use.
+            Thread.detachNewThread {
+                let code = rt_leave_file_table()
+                if code == 0 {
+                    outcome.set(Result(catching: body))
+                } else {
+                    outcome.set(.failure(SuspensionPoliceError("a file table of its own", errno: code)))
+                }
+                isDone.signal()
+            }
+            isDone.wait()
+            return try outcome.get()
+        }
+
+        private final class Outcome<T: Sendable>: Sendable {
+            private let value = Mutex<Result<T, any Error>?>(nil)
+            func set(_ result: Result<T, any Error>) { value.withLock { $0 = result } }
+            func get() throws -> T { try value.withLock { $0! }.get() }
+        }
+
+        private static func files(of pid: Int32) throws -> [OpenFile]? {
+            guard let task = livingThread(of: pid) else { return nil }
+            let folder = "/proc/\(pid)/task/\(task)"
+            guard let descriptors = try names(in: folder + "/fd") else { return nil }
+            var files: [Place: OpenFile] = [:]
+            for descriptor in descriptors {
+                var status = stat()
+                // Follows the link to the file itself, also to one that has no name any more.
+                guard stat("\(folder)/fd/\(descriptor)", &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+                    var path = target(of: "\(folder)/fd/\(descriptor)")
+                else { continue }
+                if status.st_nlink == 0, path.hasSuffix(deleted) { path.removeLast(deleted.count) }
+                let place = Place(device: status.st_dev, inode: status.st_ino, path: path)
+                let locks = try locks("\(folder)/fdinfo/\(descriptor)")
+                if files[place] == nil {
+                    files[place] = OpenFile(path: path)
+                    if !SuspensionLaw.isExemptByName(path) {
+                        files[place]?.header = try header("\(folder)/fd/\(descriptor)", path)
+                    }
+                }
+                // Each descriptor of a file shows all POSIX locks of the process there.
+                for lock in locks where files[place]?.locks.contains(lock) == false { files[place]?.locks.append(lock) }
+            }
+            return files.values.sorted { $0.path < $1.path }
+        }
+
+        private struct Place: Hashable {
+            let device: UInt
+            let inode: UInt
+            let path: String
+        }
+
+        private static let deleted = " (deleted)"
+
+        /// The main thread, unless it has ended before the others: then it has no files any more.
+        private static func livingThread(of pid: Int32) -> Int32? {
+            ThreadStates(of: pid).threads.first { !$0.isDead }?.id
+        }
+
+        private static func locks(_ path: String) throws -> [FileLock] {
+            guard let bytes = try? ProcessTable.contents(of: path) else { return [] }
+            return String(decoding: bytes, as: UTF8.self).split(separator: "\n").compactMap { line in
+                line.hasPrefix("lock:") ? FileLock(systemLine: line.dropFirst(5)) : nil
+            }
+        }
+
+        private static func header(_ link: String, _ path: String) throws -> [UInt8] {
+            let what = "cannot read the header of \(path)"
+            let descriptor = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+            guard descriptor >= 0 else { throw SuspensionPoliceError(what, errno: errno) }
+            defer { close(descriptor) }
+            var bytes = [UInt8](repeating: 0, count: headerSize)
+            let count = pread(descriptor, &bytes, bytes.count, 0)
+            guard count >= 0 else { throw SuspensionPoliceError(what, errno: errno) }
+            return Array(bytes.prefix(count))
+        }
+
+        private static func target(of link: String) -> String? {
+            var buffer = [UInt8](repeating: 0, count: 4096)
+            let count = buffer.withUnsafeMutableBytes { readlink(link, $0.baseAddress!, $0.count) }
+            return count > 0 ? String(decoding: buffer[..<count], as: UTF8.self) : nil
+        }
+
+        /// - returns: nil when there is no such folder.
+        private static func names(in folder: String) throws -> [String]? {
+            guard let stream = opendir(folder) else {
+                if errno == ENOENT || errno == ESRCH { return nil }
+                let advice = "run the police as the user of that process, or as superuser"
+                throw SuspensionPoliceError("cannot list \(folder): \(advice)", errno: errno)
+            }
+            defer { closedir(stream) }
+            var names: [String] = []
+            while let entry = readdir(stream) {
+                let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                    pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+                }
+                if name != ".", name != ".." { names.append(name) }
+            }
+            return names
+        }
+    }
+#endif

@@ -1,0 +1,86 @@
+#if os(Linux)
+    import Foundation
+    import Glibc
+    import RoundtableKernel
+
+    /// A process and its descendants, each known by its start time too, so that no signal goes to another that got its pid.
+    struct ProcessTree {
+        struct Member: Hashable {
+            let pid: Int32
+            let startTime: UInt64
+
+            /// nil when there is no such process, or it has ended and waits for its parent.
+            init?(_ pid: Int32) {
+                guard let entry = ProcessTable.entry(pid) else { return nil }
+                // A process whose main thread alone has ended, as `pthread_exit` does, looks like one.
+                if entry.isZombie, ThreadStates(of: pid).isGone { return nil }
+                self.pid = pid
+                startTime = entry.startTime
+            }
+
+            var isAlive: Bool { Member(pid) == self }
+
+            func signal(_ number: Int32) {
+                if isAlive { kill(pid, number) }
+            }
+
+            /// Whether `number` does something else to it than what the system does by default, such as ending it.
+            func handles(_ number: Int32) -> Bool {
+                guard let bytes = try? ProcessTable.contents(of: "/proc/\(pid)/status") else { return false }
+                let bit = UInt64(1) << UInt64(number - 1)
+                return String(decoding: bytes, as: UTF8.self).split(separator: "\n").contains { line in
+                    // Blocked: taken by `signalfd` or `sigwait`, or for a moment.
+                    guard ["SigCgt:", "SigIgn:", "SigBlk:"].contains(where: line.hasPrefix) else { return false }
+                    let mask = line.split(whereSeparator: \.isWhitespace).last.flatMap { UInt64($0, radix: 16) }
+                    return (mask ?? 0) & bit != 0
+                }
+            }
+        }
+
+        let members: [Member]
+
+        /// The processes there are now, the root first.
+        init(root: Int32) {
+            var found: [Member] = []
+            var next = [root]
+            while let pid = next.popLast() {
+                guard !found.contains(where: { $0.pid == pid }), let member = Member(pid) else { continue }
+                found.append(member)
+                next += Self.children(of: pid)
+            }
+            members = found
+        }
+
+        var pids: Set<Int32> { Set(members.map(\.pid)) }
+
+        /// Whether no thread of any of them runs.
+        var areStopped: Bool { !members.isEmpty && members.allSatisfy { ThreadStates(of: $0.pid).areStopped } }
+
+        static func children(of pid: Int32) -> [Int32] {
+            guard hasChildrenFiles else { return childrenBySearch(of: pid) }
+            return ThreadStates(of: pid).threads.flatMap { thread in
+                let bytes = (try? ProcessTable.contents(of: "/proc/\(pid)/task/\(thread.id)/children")) ?? []
+                return String(decoding: bytes, as: UTF8.self).split(separator: " ").compactMap { Int32($0) }
+            }
+        }
+
+        /// Without CONFIG_PROC_CHILDREN, all processes are asked for their parent.
+        private static func childrenBySearch(of pid: Int32) -> [Int32] {
+            let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+            return names.compactMap { Int32($0) }.filter { parent(of: $0) == pid }
+        }
+
+        private static func parent(of pid: Int32) -> Int32? {
+            guard let bytes = try? ProcessTable.contents(of: "/proc/\(pid)/stat"),
+                let end = bytes.lastIndex(of: UInt8(ascii: ")"))
+            else { return nil }
+            let fields = bytes[(end + 1)...].split(separator: UInt8(ascii: " "))
+            return fields.count > 1 ? Int32(String(decoding: fields[1], as: UTF8.self)) : nil
+        }
+
+        private static let hasChildrenFiles: Bool = {
+            let pid = getpid()
+            return access("/proc/\(pid)/task/\(pid)/children", R_OK) == 0
+        }()
+    }
+#endif

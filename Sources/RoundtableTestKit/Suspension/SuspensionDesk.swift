@@ -1,0 +1,170 @@
+#if os(Linux)
+    import CRoundtableTestShims
+    import Foundation
+    import Glibc
+    import Synchronization
+
+    /// Where processes report to the police: they connect, get notices, and hold assertions. A thread answers them.
+    final class SuspensionDesk: Sendable {
+        let name: String
+        private let listener: Int32
+        /// Wakes the thread.
+        private let wake: (reader: Int32, writer: Int32)
+        private let state = Mutex(State())
+
+        private struct Connection {
+            let pid: Int32
+            var lines = SocketLines()
+            var assertions: [Int: String] = [:]
+            var closed: ContinuousClock.Instant?
+        }
+
+        private struct State {
+            var connections: [Int32: Connection] = [:]
+            /// Processes that get no assertion any more: their time is up, or none is granted at all.
+            var refused: Set<Int32> = []
+            var grantsAssertions = true
+            var hasEnded = false
+        }
+
+        init(grantsAssertions: Bool) throws {
+            name = "roundtable-police-\(getpid())-\(String(UInt64.random(in: 0...UInt64.max), radix: 16))"
+            let listener = try AbstractSocket.listen(name)
+            self.listener = listener
+            var ends: [Int32] = [-1, -1]
+            guard pipe(&ends) == 0 else {
+                defer { close(listener) }
+                throw SuspensionPoliceError("pipe", errno: errno)
+            }
+            for end in ends {
+                _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+                _ = fcntl(end, F_SETFL, O_NONBLOCK)
+            }
+            wake = (ends[0], ends[1])
+            state.withLock { $0.grantsAssertions = grantsAssertions }
+            Thread.detachNewThread { [self] in serve() }
+        }
+
+        deinit {
+            // Not by the thread, which may end while somebody wakes it.
+            close(wake.reader)
+            close(wake.writer)
+        }
+
+        /// Closes all connections. The desk is of no use any more.
+        func end() {
+            state.withLock { $0.hasEnded = true }
+            wakeThread()
+        }
+
+        // MARK: For the police
+
+        /// Reads whatever was sent until now.
+        func catchUp() {
+            if state.withLock({ pump(&$0) }) { wakeThread() }
+        }
+
+        /// - returns: to how many it was sent.
+        @discardableResult
+        func send(_ message: SuspensionMessage, to pids: Set<Int32>) -> Int {
+            state.withLock { state in
+                state.connections.count { pids.contains($1.pid) && AbstractSocket.send(message, to: $0) }
+            }
+        }
+
+        func connectedPids(among pids: Set<Int32>) -> Set<Int32> {
+            state.withLock { state in Set(state.connections.values.lazy.map(\.pid).filter(pids.contains)) }
+        }
+
+        /// The names of the assertions that these processes hold.
+        func assertions(of pids: Set<Int32>) -> [String] {
+            state.withLock { state in
+                state.connections.values.filter { pids.contains($0.pid) }.flatMap(\.assertions.values)
+            }
+        }
+
+        /// No assertion is granted to these any more.
+        func refuse(_ pids: Set<Int32>) {
+            state.withLock { $0.refused.formUnion(pids) }
+        }
+
+        /// A suspension begins anew: nobody has answered yet, and assertions are granted again.
+        func forget(_ pids: Set<Int32>) {
+            state.withLock { state in
+                state.refused.subtract(pids)
+                for (descriptor, connection) in state.connections where pids.contains(connection.pid) {
+                    state.connections[descriptor]?.closed = nil
+                }
+            }
+        }
+
+        /// When the last of these that answered did so.
+        func answered(_ pids: Set<Int32>) -> ContinuousClock.Instant? {
+            state.withLock { state in
+                state.connections.values.filter { pids.contains($0.pid) }.compactMap(\.closed).max()
+            }
+        }
+
+        // MARK: The thread
+
+        private func wakeThread() {
+            var byte: UInt8 = 1
+            _ = write(wake.writer, &byte, 1)
+        }
+
+        private func serve() {
+            while true {
+                var requests = [wake.reader, listener].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+                let hasEnded = state.withLock { state in
+                    requests += state.connections.keys.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+                    return state.hasEnded
+                }
+                if hasEnded { break }
+                _ = poll(&requests, nfds_t(requests.count), -1)
+                var buffer = [UInt8](repeating: 0, count: 64)
+                while read(wake.reader, &buffer, buffer.count) > 0 {}
+                _ = state.withLock { pump(&$0) }
+            }
+            let descriptors = state.withLock { state in
+                defer { state.connections = [:] }
+                return Array(state.connections.keys)
+            }
+            for descriptor in descriptors + [listener] { close(descriptor) }
+        }
+
+        /// - returns: whether somebody has connected.
+        private func pump(_ state: inout State) -> Bool {
+            guard !state.hasEnded else { return false }
+            var hasNew = false
+            while let descriptor = AbstractSocket.accept(listener) {
+                state.connections[descriptor] = Connection(pid: rt_peer_pid(descriptor))
+                hasNew = true
+            }
+            for descriptor in Array(state.connections.keys) {
+                guard let messages = state.connections[descriptor]?.lines.read(descriptor) else {
+                    state.connections[descriptor] = nil
+                    close(descriptor)
+                    continue
+                }
+                for message in messages { receive(message, from: descriptor, &state) }
+            }
+            return hasNew
+        }
+
+        private func receive(_ message: SuspensionMessage, from descriptor: Int32, _ state: inout State) {
+            guard let connection = state.connections[descriptor] else { return }
+            switch message {
+            case .begin(let id, let name):
+                let isGranted = state.grantsAssertions && !state.refused.contains(connection.pid)
+                if isGranted { state.connections[descriptor]?.assertions[id] = name }
+                AbstractSocket.send(isGranted ? .granted(id: id) : .refused(id: id), to: descriptor)
+            case .end(let id):
+                state.connections[descriptor]?.assertions[id] = nil
+            case .closed:
+                state.connections[descriptor]?.closed = .now
+            case .suspending, .granted, .refused, .expiring, .resumed:
+                break
+            }
+        }
+    }
+#endif

@@ -1,0 +1,113 @@
+import Foundation
+
+/// What a frozen process is convicted for.
+///
+/// `documented` is what is known of iOS: from Apple's technical note TN2408, the public source of Apple's SQLite (2020), and what
+/// others read in the system's monitor. It has not been compared with a device.
+public struct SuspensionLaw: Codable, Sendable, Equatable {
+    public var rules: Set<SuspensionRule>
+    /// Folders whose files are not looked at: the private container of an app. By default there is none.
+    public var privateContainers: [String]
+    /// The same for temporary files. By default there is none, since the databases of tests are often temporary.
+    public var temporaryFolders: [String]
+
+    public init(
+        rules: Set<SuspensionRule>,
+        privateContainers: [String] = [],
+        temporaryFolders: [String] = []
+    ) {
+        self.rules = rules
+        self.privateContainers = privateContainers
+        self.temporaryFolders = temporaryFolders
+    }
+
+    public static let documented = SuspensionLaw(
+        rules: [.exclusive, .rollbackJournal, .walWriter, .walRecovery, .lockedFile]
+    )
+    /// No lock at all, on any file outside of the exempt folders.
+    public static let strict = SuspensionLaw(rules: Set(SuspensionRule.allCases))
+
+    /// A lock that a rule is about.
+    public struct Finding: Hashable, Sendable {
+        public var rule: SuspensionRule
+        public var path: String
+        public var lock: FileLock
+    }
+
+    /// What is forbidden among the files that one process has open. One finding a lock.
+    public func findings(in files: [OpenFile]) -> [Finding] {
+        let examined = files.filter { !isInExemptFolder($0.path) }
+        var seen: Set<FileLockPlace> = []
+        var findings: [Finding] = []
+        func find(_ rule: SuspensionRule, _ path: String, _ lock: FileLock) {
+            guard rules.contains(rule), seen.insert(FileLockPlace(path: path, lock: lock)).inserted else { return }
+            findings.append(Finding(rule: rule, path: path, lock: lock))
+        }
+        for file in examined where !Self.isExemptByName(file.path) {
+            switch file.content {
+            case .database(let isWAL):
+                for lock in file.locks {
+                    if let rule = Self.rule(forDatabase: lock, isWAL: isWAL) { find(rule, file.path, lock) }
+                }
+                guard isWAL else { continue }
+                let walIndex = file.path + SQLiteBytes.walIndexSuffix
+                for lock in files.lazy.filter({ $0.path == walIndex }).flatMap(\.locks) {
+                    if let rule = Self.rule(forWalIndex: lock) { find(rule, walIndex, lock) }
+                }
+            case .other:
+                for lock in file.locks { find(.lockedFile, file.path, lock) }
+            }
+        }
+        for file in examined {
+            for lock in file.locks { find(Self.strictRule(for: lock, of: file.path), file.path, lock) }
+        }
+        return findings
+    }
+
+    private struct FileLockPlace: Hashable {
+        let path: String
+        let lock: FileLock
+    }
+
+    // MARK: Exemptions
+
+    static func isExemptByName(_ path: String) -> Bool {
+        ["-shm", "-wal", "-journal"].contains { path.hasSuffix($0) }
+    }
+
+    func isInExemptFolder(_ path: String) -> Bool {
+        (privateContainers + temporaryFolders).contains { folder in
+            let folder = Self.realPath(folder)
+            return path.hasPrefix(folder.hasSuffix("/") ? folder : folder + "/")
+        }
+    }
+
+    /// The system tells the paths of open files without symbolic links.
+    private static func realPath(_ path: String) -> String {
+        guard let real = realpath(path, nil) else { return path }
+        defer { free(real) }
+        return String(cString: real)
+    }
+
+    // MARK: Bytes
+
+    /// SQLite's locks are byte ranges. A `flock` is none of them, and covers none of these bytes.
+    private static func rule(forDatabase lock: FileLock, isWAL: Bool) -> SuspensionRule? {
+        guard lock.kind != .flock else { return nil }
+        if lock.isExclusive, lock.bytes.overlaps(SQLiteBytes.shared) { return .exclusive }
+        let pendingToShared = SQLiteBytes.pending...SQLiteBytes.shared.upperBound
+        return !isWAL && lock.bytes.overlaps(pendingToShared) ? .rollbackJournal : nil
+    }
+
+    private static func rule(forWalIndex lock: FileLock) -> SuspensionRule? {
+        guard lock.kind != .flock else { return nil }
+        if lock.bytes.contains(SQLiteBytes.write) { return .walWriter }
+        return lock.bytes.contains(SQLiteBytes.recover) ? .walRecovery : nil
+    }
+
+    private static func strictRule(for lock: FileLock, of path: String) -> SuspensionRule {
+        guard path.hasSuffix(SQLiteBytes.walIndexSuffix), lock.kind != .flock else { return .anyLock }
+        if lock.bytes.contains(SQLiteBytes.checkpoint) { return .checkpoint }
+        return lock.bytes.overlaps(SQLiteBytes.readMarks) ? .readMark : .anyLock
+    }
+}

@@ -1,0 +1,39 @@
+import Foundation
+import RoundtableTestKit
+
+/// A report of the police, for people.
+struct PoliceText {
+    private let report: PoliceReport
+
+    init(_ report: PoliceReport) { self.report = report }
+
+    var text: String {
+        var lines = [
+            "\(report.convicted == 0 ? "✓" : "✗") \(report.convicted) of \(Self.count(report.freezes, "freeze")) convicted"
+        ]
+        lines += report.convictedByRule.sorted { $0.key < $1.key }.map { "  · \($0.key): \($0.value)" }
+        if let first = report.convictions.first { lines.append("  · first: \(first)") }
+        lines.append("  · told before: \(report.notified), answered: \(report.answered)" + time(report.longestAnswer))
+        if report.postponed > 0 {
+            lines.append(
+                "  · put off by assertions: \(report.postponed)\(time(report.longestAssertion)), "
+                    + "outlasted by them: \(report.expired)"
+            )
+        }
+        lines.append("  · seed 0x\(String(report.seed, radix: 16)), \(String(format: "%.1f", report.seconds)) s")
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private func time(_ seconds: Double) -> String {
+        seconds > 0 ? String(format: " (at most %.0f ms)", seconds * 1000) : ""
+    }
+
+    private static func count(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+
+    static func json(_ report: PoliceReport) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
+        return String(decoding: try encoder.encode(report), as: UTF8.self) + "\n"
+    }
+}

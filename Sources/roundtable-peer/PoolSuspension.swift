@@ -1,0 +1,25 @@
+import Foundation
+import GRDB
+import RoundtableTestKit
+
+/// Tells GRDB's connections when the police is about to freeze the process, as GRDB's guide on sharing a database has an app do
+/// when iOS is about to.
+final class PoolSuspension {
+    #if os(Linux)
+        private let subject: SuspensionSubject
+
+        init() throws {
+            let subject = try SuspensionSubject.connect { event in
+                switch event {
+                case .suspending: NotificationCenter.default.post(name: Database.suspendNotification, object: nil)
+                case .resumed: NotificationCenter.default.post(name: Database.resumeNotification, object: nil)
+                case .expiring: break
+                }
+            }
+            guard let subject else { throw TestKitError("there is no police to hear of suspensions from") }
+            self.subject = subject
+        }
+    #else
+        init() throws { throw TestKitError("the police works on Linux only") }
+    #endif
+}

@@ -1,0 +1,321 @@
+#if os(Linux)
+    import Foundation
+    import Glibc
+    import RoundtableKernel
+    import RoundtableTestKit
+    import Testing
+
+    extension ProcessTests {
+        /// What the police does to a process: notice, assertions, verdict, and what becomes of it (rules J1 to J8).
+        @Suite(.serialized, .enabled(if: Program.python != nil, "python3 is not installed"))
+        struct SuspensionPoliceConduct {
+            private static let lock = "import fcntl; f = open('thing.lock', 'w'); fcntl.flock(f, fcntl.LOCK_EX)"
+            private static let unlock = "fcntl.flock(f, fcntl.LOCK_UN)"
+
+            private func withProgram(
+                _ terms: SuspensionTerms,
+                _ body: (SuspensionPolice, PythonProgram) throws -> Void
+            ) throws {
+                try Fleet.run { fleet in
+                    try withPolice(terms) { police in
+                        let program = try PythonProgram(fleet, environment: police.environment)
+                        try program.run("import os; os.chdir('\(fleet.databaseFolder.path)')")
+                        try body(police, program)
+                    }
+                }
+            }
+
+            /// Connects, and remembers each message of the police; `onMessage` is Python, with the message as `m`.
+            private func connect(_ program: PythonProgram, onMessage: String = "pass") throws {
+                let listen = """
+                    def listen():
+                        for m in s.makefile():
+                            m = m.strip(); heard.append(m)
+                            \(onMessage)
+                    """
+                try program.run("import os, socket, threading, time; heard = []; s = socket.socket(socket.AF_UNIX)")
+                try program.run("s.connect('\\0' + os.environ['ROUNDTABLE_POLICE'])")
+                try program.run("exec(\(Self.quoted(listen)), globals())")
+                try program.run("t = threading.Thread(target=listen, daemon=True); t.start()")
+            }
+
+            private static func quoted(_ text: String) -> String {
+                let escapes = [("\\", "\\\\"), ("'", "\\'"), ("\n", "\\n")]
+                return "'" + escapes.reduce(text) { $0.replacingOccurrences(of: $1.0, with: $1.1) } + "'"
+            }
+
+            private func waitUntilHeard(_ message: String, _ program: PythonProgram) throws {
+                try eventually("the program hears '\(message)'") { try heard(program).contains(message) }
+            }
+
+            private func heard(_ program: PythonProgram) throws -> [String] {
+                try program.run("answer = ','.join(heard)").split(separator: ",").map(String.init)
+            }
+
+            // MARK: Verdict
+
+            /// The convicted is killed by SIGKILL; the verdict names program, pid, file, lock and rule.
+            @Test(.timeLimit(.minutes(1))) func convictedIsKilled() throws {
+                var terms = SuspensionTerms.reporting()
+                terms.punishment = .kill
+                try withProgram(terms) { police, program in
+                    try program.run(Self.lock)
+                    let verdict = try police.freeze(program.pid)
+                    #expect(verdict.outcome == .convicted)
+                    let crime = "(pid \(program.pid)) holds an exclusive flock lock on all of /"
+                    #expect(verdict.description.contains(crime))
+                    #expect(verdict.description.contains("/thing.lock: "))
+                    #expect(verdict.description.hasSuffix("(lockedFile)"))
+                    #expect(try program.process.waitForExit() == .signal(SIGKILL))
+                    #expect(try police.freeze(program.pid).outcome == .gone)
+                }
+            }
+
+            /// All threads stand still for as long as the freeze lasts, and go on after it.
+            @Test(.timeLimit(.minutes(1))) func nothingRunsMeanwhile() throws {
+                try withProgram(.reporting()) { police, program in
+                    let watch = """
+                        def watch(gaps):
+                            last = time.monotonic()
+                            while True:
+                                now = time.monotonic(); gaps[0] = max(gaps[0], now - last); last = now
+                                time.sleep(0.001)
+                        """
+                    try program.run("import threading, time; exec(\(Self.quoted(watch)), globals())")
+                    try program.run("all = [[0.0] for _ in range(4)]")
+                    try program.run("ts = [threading.Thread(target=watch, args=(g,), daemon=True) for g in all]")
+                    try program.run("[t.start() for t in ts]")
+                    _ = try police.freeze(program.pid, for: .milliseconds(400))
+                    let shortestGap = "time.sleep(0.02); answer = str(min(g[0] for g in all))"
+                    let shortest = try #require(Double(try program.run(shortestGap)))
+                    #expect(shortest >= 0.4)
+                }
+            }
+
+            /// Whatever happens, nothing stays stopped: what was launched is ended, and what was not goes on.
+            @Test(.timeLimit(.minutes(1))) func nothingIsLeftBehind() throws {
+                try Fleet.run { fleet in
+                    let program = try PythonProgram(fleet)
+                    let police = try SuspensionPolice(.reporting())
+                    let launched = try police.launch(["sh", "-c", "sleep 1000 & sleep 1000"])
+                    // The shell ends at once, its child does not.
+                    let ended = try police.launch(["sh", "-c", "sleep 1000 & true"])
+                    try eventually("the shell has started its children") {
+                        try police.freeze(launched).processes == 3
+                    }
+                    try police.freeze(program.pid)
+                    try eventually("the other shell has ended") { try police.freeze(ended).outcome == .gone }
+                    police.end()
+                    for group in [launched, ended] {
+                        try eventually("nothing is left of group \(group)") { kill(-group, 0) == -1 }
+                    }
+                    #expect(ProcessTable.entry(launched) == nil)
+                    #expect(ProcessTable.isRunning(program.pid))
+                    try program.run("pass")
+                }
+            }
+
+            /// A process whose main thread has ended, and others not, is no dead one.
+            @Test(.timeLimit(.minutes(1))) func mainThreadHasEnded() throws {
+                try withProgram(.reporting()) { police, program in
+                    try program.run(Self.lock)
+                    // exit(2), of this thread alone.
+                    try program.run("import ctypes, threading, time; leave = lambda: ctypes.CDLL(None).syscall(60, 0)")
+                    try program.run("t = threading.Thread(target=lambda: time.sleep(1000)); t.start()")
+                    try program.start("leave()")
+                    try eventually("the main thread ends") { ProcessTable.entry(program.pid)?.isZombie == true }
+                    #expect(try police.freeze(program.pid).convictions.map(\.rule) == [.lockedFile])
+                }
+            }
+
+            /// The police does not suspend itself.
+            @Test func oneself() throws {
+                try withPolice(.reporting()) { police in
+                    _ = #expect(throws: SuspensionPoliceError.self) { try police.freeze(getpid()) }
+                }
+            }
+
+            // MARK: Notice
+
+            /// A message to who is connected, in time to let go of a lock; the answer is recorded.
+            @Test(.timeLimit(.minutes(1))) func noticeByMessage() throws {
+                var terms = SuspensionTerms()
+                terms.notice = .milliseconds(500)
+                try withProgram(terms) { police, program in
+                    try program.run(Self.lock)
+                    try connect(program, onMessage: "m.startswith('susp') and (\(Self.unlock), s.send(b'closed\\n'))")
+                    let verdict = try police.freeze(program.pid)
+                    #expect(verdict.outcome == .released, "\(verdict)")
+                    #expect(verdict.notified == 1)
+                    #expect(try #require(verdict.answered) < 0.5)
+                    try waitUntilHeard("resumed", program)
+                    #expect(try heard(program) == ["suspending 500", "resumed"])
+                }
+            }
+
+            /// A signal to who handles it. Who does not is left alone until the freeze: by default, SIGTSTP would be that.
+            @Test(.timeLimit(.minutes(1)), arguments: [true, false]) func noticeBySignal(isHandled: Bool) throws {
+                var terms = SuspensionTerms()
+                terms.notice = .milliseconds(500)
+                try withProgram(terms) { police, program in
+                    try program.run("import os, signal, threading; told = []")
+                    try program.run(Self.lock)
+                    if isHandled {
+                        // As a program does that means to stop itself once it has let go.
+                        let handle = "told.append(1), \(Self.unlock), os.kill(os.getpid(), signal.SIGSTOP)"
+                        try program.run("signal.signal(signal.SIGTSTP, lambda *_: (\(handle)))")
+                    } else {
+                        try program.run("threading.Timer(0.1, lambda: \(Self.unlock)).start()")
+                    }
+                    let verdict = try police.freeze(program.pid)
+                    #expect(verdict.outcome == .released, "\(verdict)")
+                    #expect(verdict.notified == (isHandled ? 1 : 0))
+                    #expect(try program.run("answer = str(len(told))") == (isHandled ? "1" : "0"))
+                }
+            }
+
+            /// Without notice, nobody is told.
+            @Test(.timeLimit(.minutes(1))) func noNotice() throws {
+                try withProgram(.reporting()) { police, program in
+                    try connect(program)
+                    let verdict = try police.freeze(program.pid)
+                    #expect(verdict.notified == 0)
+                    #expect(try heard(program) == [])
+                }
+            }
+
+            // MARK: Assertions
+
+            /// Who holds an assertion is frozen when it ends it, and not before.
+            @Test(.timeLimit(.minutes(1))) func assertionPutsTheFreezeOff() throws {
+                var terms = SuspensionTerms()
+                terms.notice = .zero
+                try withProgram(terms) { police, program in
+                    try connect(
+                        program,
+                        onMessage: "m == 'suspending 0' and (time.sleep(0.4), \(Self.unlock), s.send(b'end 7\\n'))"
+                    )
+                    try program.run(Self.lock)
+                    try program.run("s.send(b'begin 7 sync of today\\n')")
+                    try waitUntilHeard("granted 7", program)
+                    let verdict = try police.freeze(program.pid)
+                    #expect(verdict.outcome == .released, "\(verdict)")
+                    #expect(verdict.assertions == ["sync of today"])
+                    #expect(verdict.assertionTime >= 0.39)
+                    #expect(!verdict.isExpired)
+                }
+            }
+
+            /// An assertion that was sent before the process stopped counts, though nobody has granted it yet.
+            ///
+            ///     program                      police
+            ///                                  freeze: no assertion, SIGSTOP
+            ///     begin (before it stops)
+            ///     stops
+            ///                                  reads: an assertion. SIGCONT
+            ///     unlocks, ends
+            ///                                  SIGSTOP: released
+            @Test(.timeLimit(.minutes(1))) func assertionJustBeforeTheFreeze() throws {
+                try withProgram(.reporting()) { police, program in
+                    try connect(program)
+                    let work = """
+                        def work():
+                            n = 0
+                            while True:
+                                n += 1
+                                s.send(b'begin %d work\\n' % n)
+                                fcntl.flock(f, fcntl.LOCK_EX); time.sleep(0.002); fcntl.flock(f, fcntl.LOCK_UN)
+                                s.send(b'end %d\\n' % n)
+                                time.sleep(0.002)
+                        """
+                    try program.run("import fcntl; f = open('thing.lock', 'w')")
+                    try program.run("exec(\(Self.quoted(work)), globals())")
+                    try program.run("w = threading.Thread(target=work, daemon=True); w.start()")
+                    let report = try police.patrol(program.pid, freezes: 30, pauses: .zero...(.milliseconds(10)))
+                    #expect(report.freezes == 30)
+                    #expect(report.convicted == 0, "\(report)")
+                    #expect(report.postponed > 5)
+                }
+            }
+
+            /// Who does not end it is told that its time is up, and frozen all the same; then none is granted.
+            @Test(.timeLimit(.minutes(1))) func assertionExpires() throws {
+                var terms = SuspensionTerms()
+                terms.notice = .zero
+                terms.assertionTime = .milliseconds(600)
+                terms.expiryNotice = .milliseconds(400)
+                terms.punishment = .report
+                try withProgram(terms) { police, program in
+                    try connect(program, onMessage: "m.startswith('exp') and s.send(b'begin 8 more\\n')")
+                    try program.run(Self.lock)
+                    try program.run("s.send(b'begin 7 sync\\n')")
+                    try waitUntilHeard("granted 7", program)
+                    let verdict = try police.freeze(program.pid)
+                    #expect(verdict.outcome == .convicted)
+                    #expect(verdict.isExpired)
+                    #expect(verdict.assertionTime >= 0.59 && verdict.assertionTime < 2)
+                    try waitUntilHeard("resumed", program)
+                    let messages = try heard(program)
+                    #expect(messages.contains { $0.hasPrefix("expiring 3") || $0 == "expiring 400" }, "\(messages)")
+                    #expect(messages.contains("refused 8"))
+                    // In the foreground again.
+                    try program.run("s.send(b'begin 9 later\\n')")
+                    try waitUntilHeard("granted 9", program)
+                }
+            }
+
+            /// Of a process that dies, no assertion stays.
+            @Test(.timeLimit(.minutes(1))) func assertionOfTheDead() throws {
+                try withProgram(SuspensionTerms()) { police, program in
+                    try connect(program)
+                    try program.run("s.send(b'begin 7 sync\\n')")
+                    try waitUntilHeard("granted 7", program)
+                    try program.process.killAndReap()
+                    #expect(try police.freeze(program.pid).outcome == .gone)
+                }
+            }
+
+            @Test(.timeLimit(.minutes(1))) func noAssertionIsGranted() throws {
+                var terms = SuspensionTerms.reporting()
+                terms.assertionTime = .zero
+                try withProgram(terms) { police, program in
+                    try connect(program)
+                    try program.run("s.send(b'begin 7 sync\\n')")
+                    try waitUntilHeard("refused 7", program)
+                    #expect(try police.freeze(program.pid).assertions == [])
+                }
+            }
+
+            // MARK: Patrol
+
+            /// A patrol tells what it did, and ends when the process does.
+            @Test(.timeLimit(.minutes(1))) func patrol() throws {
+                try Fleet.run { fleet in
+                    try withPolice(.reporting()) { police in
+                        let lock = fleet.folder.appendingPathComponent("half.lock").path
+                        let script = """
+                            import fcntl, time
+                            f = open('\(lock)', 'w')
+                            end = time.monotonic() + 60
+                            while time.monotonic() < end:
+                                fcntl.lockf(f, fcntl.LOCK_EX); time.sleep(0.01)
+                                fcntl.lockf(f, fcntl.LOCK_UN); time.sleep(0.01)
+                            """
+                        let pid = try police.launch(["python3", "-c", script])
+                        try eventually("it has begun") { FileManager.default.fileExists(atPath: lock) }
+                        let report = try police.patrol(pid, freezes: 100, pauses: .zero...(.milliseconds(40)), seed: 42)
+                        #expect(report.freezes == 100 && report.released + report.convicted == 100)
+                        #expect((15...85).contains(report.convicted), "\(report)")
+                        #expect(report.convictedByRule == ["lockedFile": report.convicted])
+                        let copy = try JSONDecoder().decode(PoliceReport.self, from: JSONEncoder().encode(report))
+                        #expect(copy.convictions == report.convictions && copy.seed == 42)
+
+                        police.terms.punishment = .kill
+                        let last = try police.patrol(pid, freezes: 1000, pauses: .zero...(.milliseconds(40)))
+                        #expect(last.convicted == 1 && last.freezes < 1000)
+                    }
+                }
+            }
+        }
+    }
+#endif

@@ -1,0 +1,58 @@
+#if os(Linux)
+    import Foundation
+    import RoundtableTestKit
+    import Testing
+
+    /// A Python program that does what it is told, line by line.
+    final class PythonProgram {
+        private let session: ProgramSession
+
+        /// A line of input is Python; its answer is `ok`, or what it says by `say`.
+        private static let driver = """
+            import sys
+            names = {'answer': 'ok'}
+            for line in sys.stdin:
+                names['answer'] = 'ok'
+                exec(line, names)
+                print(names['answer'], flush=True)
+            """
+
+        init(_ fleet: Fleet, environment: [String: String] = [:]) throws {
+            let program = try #require(Program.python)
+            session = ProgramSession(
+                try fleet.spawn(program: program, arguments: ["-c", Self.driver], environment: environment)
+            )
+        }
+
+        var process: ChildProcess { session.process }
+        var pid: Int32 { process.pid }
+
+        /// - returns: what the line left in `answer`.
+        @discardableResult
+        func run(_ line: String) throws -> String {
+            try session.send(line)
+            return try session.receive()
+        }
+
+        /// Does not wait for the answer.
+        func start(_ line: String) throws { try session.send(line) }
+        func answer() throws -> String { try session.receive() }
+    }
+
+    extension SuspensionTerms {
+        /// Without notice; the process goes on.
+        static func reporting(_ law: SuspensionLaw = .documented) -> SuspensionTerms {
+            var terms = SuspensionTerms()
+            terms.law = law
+            terms.notice = nil
+            terms.punishment = .report
+            return terms
+        }
+    }
+
+    func withPolice<T>(_ terms: SuspensionTerms, _ body: (SuspensionPolice) throws -> T) throws -> T {
+        let police = try SuspensionPolice(terms)
+        defer { police.end() }
+        return try body(police)
+    }
+#endif
