@@ -32,7 +32,7 @@ final class Observer {
         try eventually("\(peer) is told of row \(row), not only of \(try values.last?.lastRow ?? 0)", within: timeout) {
             guard peer.process.isRunning else { throw TestKitError("\(peer) ended: \(peer.process.errorText)") }
             let values = try values
-            guard values.last?.lastRow ?? 0 >= row else { return false }
+            guard let last = values.last, last.lastRow >= row else { return false }
             time = values.first { $0.lastRow >= row }?.time ?? 0
             return true
         }
