@@ -33,43 +33,47 @@ struct HistoryTriggers {
 
     // MARK: Changes
 
+    /// Other triggers of the table may have fired before, and may have written the row once more: recorded is only what is
+    /// still so (rule H12). Asked in WHEN where that can be: INSERT … SELECT takes half as long again as INSERT … VALUES.
     private var essentials: [String: String] {
         [
             "insert": """
-            AFTER INSERT ON \(table) BEGIN
-                \(record("insert", of: "new"))
+            AFTER INSERT ON \(table) WHEN \(isThere) BEGIN
+                \(record) VALUES (\(id), 'insert', \(keyValue("new")));
             END
             """,
             "update": """
-            AFTER UPDATE ON \(table) WHEN NOT (\(keyChanges)) BEGIN
-                \(record("update", of: "new", columns: mask))
+            AFTER UPDATE ON \(table) WHEN NOT (\(keyChanges)) AND \(isThere) BEGIN
+                \(update)
             END
             """,
             "move": """
             AFTER UPDATE ON \(table) WHEN \(keyChanges) BEGIN
-                \(record("delete", of: "old"))
-                \(record("insert", of: "new"))
+                \(record) SELECT \(id), 'delete', \(keyValue("old")) WHERE \(isGone);
+                \(record) SELECT \(id), 'insert', \(keyValue("new")) WHERE \(isThere);
             END
             """,
             "delete": """
-            AFTER DELETE ON \(table) BEGIN
-                \(record("delete", of: "old"))
+            AFTER DELETE ON \(table) WHEN \(isGone) BEGIN
+                \(record) VALUES (\(id), 'delete', \(keyValue("old")));
             END
             """,
         ]
     }
 
-    /// Other triggers of the table may have fired before, and may have written the row once more: recorded is only what is
-    /// still so (rule H12).
-    private func record(_ operation: String, of row: String, columns: String? = nil) -> String {
-        // Rows whose key has a NULL are not told apart: one that goes leaves others.
-        let condition = operation == "delete" ? "NOT \(exists(row, "="))" : exists(row, "IS")
+    private var record: String { "INSERT INTO roundtable_history (table_id, operation, row_key)" }
+
+    private var update: String {
+        guard let mask else { return "\(record) VALUES (\(id), 'update', \(keyValue("new")));" }
         return """
-            INSERT INTO roundtable_history (table_id, operation, row_key\(columns == nil ? "" : ", columns"))
-                    SELECT \(id), '\(operation)', \(keyValue(row))\(columns.map { ", " + $0 } ?? "")
-                    WHERE \(condition);
+            INSERT INTO roundtable_history (table_id, operation, row_key, columns)
+                    VALUES (\(id), 'update', \(keyValue("new")), \(mask));
             """
     }
+
+    private var isThere: String { exists("new", "IS") }
+    /// Rows whose key has a NULL are not told apart: one that goes leaves others.
+    private var isGone: String { "NOT \(exists("old", "="))" }
 
     /// Whether the row of this name is there.
     func exists(_ row: String, _ comparison: String) -> String {
