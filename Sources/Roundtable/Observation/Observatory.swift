@@ -78,7 +78,7 @@ final class Observatory: Sendable {
         }
     }
 
-    /// The same. While there are no descriptors or threads to be had, it is tried again.
+    /// `observeOnWriter`, tried again while there are no descriptors or threads to be had.
     ///
     /// - parameter isLate: whether observers have been there before: they may have missed anything.
     func observeOnWriterEventually(isLate: Bool = false) {
