@@ -215,6 +215,7 @@ extension DatabaseStatus.Participant.State {
         case .joining: self = .joining
         case .present: self = .present
         case .settingUp: self = .settingUp
+        case .suspended: self = .suspended
         }
     }
 }

@@ -125,6 +125,8 @@ extension DatabaseStatus {
             case present
             /// It is creating or migrating the database, or waits to.
             case settingUp = "setting_up"
+            /// It takes no locks, since it may be frozen.
+            case suspended
         }
 
         public enum Liveness: String, Codable, Sendable {

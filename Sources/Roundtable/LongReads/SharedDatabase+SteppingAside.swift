@@ -18,7 +18,7 @@ extension SharedDatabase {
         let asks = role == .readWrite
         if asks {
             longReads.askForCheckpoint { [writer] done in
-                self.onWriterLater(nil) { db in
+                self.onWriterLater(self.waitingWrite()) { db in
                     writer.checkpointWithinTurn(db)
                     done()
                 }

@@ -9,7 +9,9 @@ struct SetUp {
     let schema: Schema
     let author: String
     let options: SharedDatabase.Options
+    let gate: SuspensionGate
 
+    /// - throws: ``GateClosed`` when the gate was closed before it was done.
     func run() throws -> (WriterConnection, Seat) {
         let deadline = MonotonicClock.now.addingSaturating(options.setupTimeout.nanoseconds)
         if file.isAbsentOrEmpty {
@@ -43,7 +45,8 @@ struct SetUp {
             author: author,
             role: .readWrite,
             settings: options.turnSettings,
-            access: file.access
+            access: file.access,
+            stop: gate.waits
         )
         do {
             return (try body(seat), seat)
@@ -55,7 +58,7 @@ struct SetUp {
 
     private func openWriter() throws -> WriterConnection {
         do {
-            return try WriterConnection(path: file.path, options: options)
+            return try WriterConnection(path: file.path, options: options, gate: gate)
         } catch let error as DatabaseError {
             throw error.naming(file.path)
         }
@@ -95,6 +98,7 @@ struct SetUp {
             settingUp: true,
             isWriteLockFree: isWriteLockFree
         )
+        try gate.checkOpen()
         guard outcome != .timedOut else {
             let holder = LockHolder.setter(participant: seat.participant)
             throw DatabaseError(
@@ -120,6 +124,7 @@ struct SetUp {
         writer.queue.inDatabase(writer.lookAtHistory)
         defer { writer.queue.inDatabase(writer.lookAtHistory) }
         while try !writer.queue.inDatabase(needsNothing) {
+            try gate.checkOpen()
             let applied = try writer.queue.inDatabase(migrator.appliedWhileOthersMigrate)
             do {
                 try migrator.migrate(writer.queue)
@@ -150,6 +155,7 @@ struct SetUp {
             } catch let error as DatabaseError
                 where [.SQLITE_BUSY, .SQLITE_LOCKED].contains(error.resultCode)
             {
+                try gate.checkOpen()
                 let now = MonotonicClock.now
                 guard now < deadline else {
                     let holder = LockHolder.find(databasePath: file.path, participant: nil)

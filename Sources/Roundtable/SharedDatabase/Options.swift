@@ -40,6 +40,19 @@ extension SharedDatabase {
         /// clock for it: it is found out when a snapshot is used, and after each write of this participant.
         public var onLongRead: (@Sendable (LongRead) -> Void)?
 
+        /// What a suspended database lets go of.
+        public var suspensionPolicy: SuspensionPolicy = .writeLocks
+
+        /// What an access does that meets a closed gate. nil: async code, and code that returns at once, waits; blocking code fails.
+        public var whileSuspended: WhileSuspended?
+
+        /// How long the running write may go on when a suspension says no deadline: after GRDB's notification, at the end of a
+        /// protected access that the system gave no assertion.
+        public var suspensionGrace: Duration = .milliseconds(40)
+
+        /// Tests have their own.
+        package var process = ProcessSuspension.shared
+
         /// Everything else that GRDB can be configured with: custom functions, collations, tracing, labels, foreign
         /// keys, quality of service.
         ///

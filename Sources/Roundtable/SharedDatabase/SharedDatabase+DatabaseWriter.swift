@@ -6,30 +6,26 @@ import RoundtableKernel
 extension SharedDatabase: DatabaseWriter {
     @_disfavoredOverload
     public func writeWithoutTransaction<T>(_ updates: (Database) throws -> T) rethrows -> T {
-        try onWriter(nil) { db in try self.withoutTransaction(db, updates) }
+        try onWriter(blockingWrite()) { db in try self.withoutTransaction(db, updates) }
     }
 
     @_disfavoredOverload
     public func writeWithoutTransaction<T: Sendable>(
         _ updates: @Sendable (Database) throws -> T
     ) async throws -> T {
-        try await onWriter(nil) { db in try self.withoutTransaction(db, updates) }
+        try await onWriter(waitingWrite()) { db in try self.withoutTransaction(db, updates) }
     }
 
     @_disfavoredOverload
     public func barrierWriteWithoutTransaction<T>(_ updates: (Database) throws -> T) throws -> T {
-        try checkProcess()
-        return try readers.barrier { try onWriter(nil) { db in try self.withoutTransaction(db, updates) } }
+        try onWriterAlone(blockingWrite()) { db in try self.withoutTransaction(db, updates) }
     }
 
     @_disfavoredOverload
     public func barrierWriteWithoutTransaction<T: Sendable>(
         _ updates: @Sendable (Database) throws -> T
     ) async throws -> T {
-        try checkProcess()
-        return try await readers.barrier {
-            try await self.onWriter(nil) { db in try self.withoutTransaction(db, updates) }
-        }
+        try await onWriterAlone(waitingWrite()) { db in try self.withoutTransaction(db, updates) }
     }
 
     public func asyncBarrierWriteWithoutTransaction(
@@ -41,9 +37,12 @@ extension SharedDatabase: DatabaseWriter {
             case .failure(let error):
                 updates(.failure(error))
             case .success(let end):
-                self.onWriterLater(nil) { db in
+                self.attemptLater(self.waitingWrite()) { db in
+                    defer { end() }
                     self.withoutTransaction(db) { updates(.success($0)) }
+                } turnedBack: {
                     end()
+                    self.whenOpen { self.asyncBarrierWriteWithoutTransaction(updates) }
                 }
             }
         }
@@ -51,14 +50,14 @@ extension SharedDatabase: DatabaseWriter {
 
     @_disfavoredOverload
     public func asyncWriteWithoutTransaction(_ updates: @escaping @Sendable (Database) -> Void) {
-        onWriterLater(nil) { db in self.withoutTransaction(db, updates) }
+        onWriterLater(waitingWrite()) { db in self.withoutTransaction(db, updates) }
     }
 
     @_disfavoredOverload
     public func unsafeReentrantWrite<T>(_ updates: (Database) throws -> T) rethrows -> T {
         // How `DatabaseRegionObservation` adds its observer.
         if isInOwnProcess { observatory.observeOnWriterEventually() }
-        return try onWriterReentrantly(nil, updates)
+        return try onWriterReentrantly(blockingWrite(), updates)
     }
 
     public func spawnConcurrentRead(_ value: @escaping @Sendable (Result<Database, any Error>) -> Void) {

@@ -21,7 +21,7 @@ extension SharedDatabase {
         as author: String,
         options: Options = Options()
     ) async throws -> SharedDatabase {
-        try await offThread { try openNow(at: url, schema: schema, as: author, options: options) }
+        try await whileOpen(options) { try openNow(at: url, schema: schema, as: author, options: options) }
     }
 
     /// The same, blocking the calling thread.
@@ -32,7 +32,7 @@ extension SharedDatabase {
         as author: String,
         options: Options = Options()
     ) throws -> SharedDatabase {
-        try openNow(at: url, schema: schema, as: author, options: options)
+        try whileOpen(options) { try openNow(at: url, schema: schema, as: author, options: options) }
     }
 
     /// Opens a database that others create and migrate, for reading.
@@ -45,7 +45,7 @@ extension SharedDatabase {
         as author: String,
         options: Options = Options()
     ) async throws -> Availability {
-        try await offThread { try openReadOnlyNow(at: url, schema: schema, as: author, options: options) }
+        try await whileOpen(options) { try openReadOnlyNow(at: url, schema: schema, as: author, options: options) }
     }
 
     /// The same, blocking the calling thread.
@@ -56,7 +56,7 @@ extension SharedDatabase {
         as author: String,
         options: Options = Options()
     ) throws -> Availability {
-        try openReadOnlyNow(at: url, schema: schema, as: author, options: options)
+        try whileOpen(options) { try openReadOnlyNow(at: url, schema: schema, as: author, options: options) }
     }
 
     /// Opens a database for reading, and waits until other processes have created and migrated it.
@@ -108,9 +108,29 @@ extension SharedDatabase {
 }
 
 extension SharedDatabase {
-    private static func offThread<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
-        try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async { continuation.resume(with: Result(catching: body)) }
+    /// Opens as soon as the process is not suspended.
+    private static func whileOpen<T: Sendable>(
+        _ options: Options,
+        _ open: @escaping @Sendable () throws -> T
+    ) async throws -> T {
+        while true {
+            do {
+                return try await offThread { Result(catching: open) }.get()
+            } catch let closed as GateClosed {
+                if options.whileSuspended == .fail { throw DatabaseError.suspended(closed.gate.path) }
+                try await closed.gate.waitUntilOpen()
+            }
+        }
+    }
+
+    private static func whileOpen<T>(_ options: Options, _ open: () throws -> T) throws -> T {
+        while true {
+            do {
+                return try open()
+            } catch let closed as GateClosed {
+                if options.whileSuspended != .wait { throw DatabaseError.suspended(closed.gate.path) }
+                closed.gate.waitUntilOpen()
+            }
         }
     }
 
@@ -123,14 +143,18 @@ extension SharedDatabase {
         let file = try DatabaseFile(url)
         try schema.check(path: file.path)
         try file.checkWritable()
-        let (writer, seat) = try SetUp(file: file, schema: schema, author: author, options: options).run()
+        let gate = SuspensionGate(path: file.path, policy: options.suspensionPolicy, process: options.process)
+        let (writer, seat) = try gate.opening {
+            try SetUp(file: file, schema: schema, author: author, options: options, gate: gate).run()
+        }
         return SharedDatabase(
             path: file.path,
             author: author,
             role: .readWrite,
             options: options,
             writer: writer,
-            seat: seat
+            seat: seat,
+            gate: gate
         )
     }
 
@@ -143,15 +167,21 @@ extension SharedDatabase {
         let file = try DatabaseFile(url)
         try schema.check(path: file.path)
         guard !file.isAbsentOrEmpty else { return .unavailable(.notCreated) }
+        let gate = SuspensionGate(path: file.path, policy: options.suspensionPolicy, process: options.process)
         let connection: WriterConnection
+        let state: SchemaState
         do {
-            connection = try WriterConnection(readOnlyAt: file.path, options: options)
+            // Whoever reads first may have to recover the wal-index, under locks like a writer's.
+            (connection, state) = try gate.opening {
+                let connection = try WriterConnection(readOnlyAt: file.path, options: options, gate: gate)
+                return (connection, try connection.queue.read(schema.state))
+            }
         } catch let error as DatabaseError {
             // It may have been removed, or be in the making, since we looked.
             if try DatabaseFile(url).isAbsentOrEmpty { return .unavailable(.notCreated) }
             throw error.naming(file.path)
         }
-        switch try connection.queue.read(schema.state) {
+        switch state {
         case .absent: return .unavailable(.notCreated)
         case .tooOld(let missing): return .unavailable(.schemaTooOld(missing: missing))
         case .tooNew(let unknown): return .unavailable(.schemaTooNew(unknown: unknown))
@@ -171,7 +201,8 @@ extension SharedDatabase {
                 role: .readOnly,
                 options: options,
                 writer: connection,
-                seat: seat
+                seat: seat,
+                gate: gate
             )
         )
     }

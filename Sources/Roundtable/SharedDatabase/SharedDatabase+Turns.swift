@@ -1,41 +1,83 @@
+import Dispatch
 import GRDB
 import RoundtableKernel
 
-/// How all writes reach the writer connection: on its queue, marked as writing, with the turn.
+/// How all writes reach the writer connection: through the gate, on its queue, marked as writing, with the turn.
 extension SharedDatabase {
-    func onWriter<T>(_ site: CallSite?, _ body: (Database) throws -> T) rethrows -> T {
-        guard isInOwnProcess else { return try failingAccess(body) }
-        return try writer.queue.inDatabase { db in try writing(db, at: site) { try body(db) } }
+    func onWriter<T>(_ write: Write, _ body: (Database) throws -> T) rethrows -> T {
+        guard isInOwnProcess else { return try failingAccess(forkedError, body) }
+        while true {
+            if case .done(let result) = try attempt(write, body) { return result }
+            guard write.waits else { return try failingAccess(.suspended(path), body) }
+            gate.waitUntilOpen()
+        }
     }
 
     /// A cancelled task does not wait for its turn.
-    func onWriter<T: Sendable>(_ site: CallSite?, _ body: @Sendable (Database) throws -> T) async throws -> T {
+    func onWriter<T: Sendable>(_ write: Write, _ body: @Sendable (Database) throws -> T) async throws -> T {
         try checkProcess()
-        let cancellation = WaitCancellation()
-        return try await withTaskCancellationHandler {
-            try await writer.queue.writeWithoutTransaction { db in
-                try self.writing(db, at: site, cancellation: cancellation) {
-                    try Task.checkCancellation()
-                    return try body(db)
-                }
-            }
-        } onCancel: {
-            cancellation.cancel()
+        while true {
+            if case .done(let result) = try await attempt(write, body) { return result }
+            guard write.waits else { throw DatabaseError.suspended(path) }
+            try await gate.waitUntilOpen()
         }
     }
 
-    func onWriterLater(_ site: CallSite?, _ body: @escaping @Sendable (Database) -> Void) {
-        guard isInOwnProcess else { return failingAccess(body) }
-        writer.queue.asyncWriteWithoutTransaction { db in self.writing(db, at: site) { body(db) } }
+    /// While no read of this participant runs. Reads go on while it waits for the gate.
+    func onWriterAlone<T>(_ write: Write, _ body: (Database) throws -> T) throws -> T {
+        try checkProcess()
+        while true {
+            if !gate.isClosed, case .done(let result) = try readers.barrier({ try attempt(write, body) }) {
+                return result
+            }
+            guard write.waits else { throw DatabaseError.suspended(path) }
+            gate.waitUntilOpen()
+        }
     }
 
-    func onWriterReentrantly<T>(_ site: CallSite?, _ body: (Database) throws -> T) rethrows -> T {
-        guard isInOwnProcess else { return try failingAccess(body) }
+    /// While no read of this participant runs. Reads go on while it waits for the gate.
+    func onWriterAlone<T: Sendable>(_ write: Write, _ body: @Sendable (Database) throws -> T) async throws -> T {
+        try checkProcess()
+        while true {
+            if !gate.isClosed, case .done(let result) = try await readers.barrier({ try await attempt(write, body) }) {
+                return result
+            }
+            guard write.waits else { throw DatabaseError.suspended(path) }
+            try await gate.waitUntilOpen()
+        }
+    }
+
+    /// Returns at once.
+    ///
+    /// - Parameters:
+    ///   - failed: called when the database is suspended, and the write is not to wait.
+    ///   - body: throws ``NotBegun`` and nothing else.
+    func onWriterLater(
+        _ write: Write,
+        failed: @escaping @Sendable (Database, DatabaseError) -> Void = { _, _ in },
+        _ body: @escaping @Sendable (Database) throws -> Void
+    ) {
+        guard isInOwnProcess else { return failingAccess(forkedError) { failed($0, forkedError) } }
+        attemptLater(write, body) { [self] in
+            guard write.waits else {
+                let error = DatabaseError.suspended(path)
+                return failingAccess(error) { failed($0, error) }
+            }
+            whenOpen { [self] in onWriterLater(write, failed: failed, body) }
+        }
+    }
+
+    /// Calls `body` when the gate is open, at once or on a thread of the system.
+    func whenOpen(_ body: @escaping @Sendable () -> Void) {
+        let waiter = gate.onChange { DispatchQueue.global().async(execute: body) }
+        if !gate.isClosed, gate.cancel(waiter) { body() }
+    }
+
+    func onWriterReentrantly<T>(_ write: Write, _ body: (Database) throws -> T) rethrows -> T {
+        guard isInOwnProcess else { return try failingAccess(forkedError, body) }
         // Inside a write, the turn is had already.
         if Access.isWriting(self) { return try writer.queue.unsafeReentrantWrite(body) }
-        return try writer.queue.unsafeReentrantWrite { db in
-            try writing(db, at: site) { try withoutTransaction(db, body) }
-        }
+        return try onWriter(write) { db in try withoutTransaction(db, body) }
     }
 
     /// A write transaction. On the writer's queue, with the turn.
@@ -55,17 +97,112 @@ extension SharedDatabase {
         writer.lookAtHistory(db)
         return try body(db)
     }
+}
+
+extension SharedDatabase {
+    /// What came of going to the writer.
+    enum Attempt<T> {
+        case done(T)
+        /// The gate was closed before anything was done.
+        case turnedBack
+    }
+
+    private func attempt<T>(_ write: Write, _ body: (Database) throws -> T) rethrows -> Attempt<T> {
+        guard let visit = gate.enter(.write, at: write.site, isRunning: false) else { return .turnedBack }
+        defer { gate.leave(visit) }
+        return try writer.queue.inDatabase { db in try writing(db, write, visit) { try body(db) } }
+    }
+
+    private func attempt<T: Sendable>(
+        _ write: Write,
+        _ body: @Sendable (Database) throws -> T
+    ) async throws -> Attempt<T> {
+        guard let visit = gate.enter(.write, at: write.site, isRunning: false) else { return .turnedBack }
+        // Cancelled before it ran, it has not left.
+        defer { gate.leave(visit) }
+        let cancellation = WaitCancellation()
+        return try await withTaskCancellationHandler {
+            try await writer.queue.writeWithoutTransaction { db in
+                try self.writing(db, write, visit, cancellation: cancellation) {
+                    try Task.checkCancellation()
+                    return try body(db)
+                }
+            }
+        } onCancel: {
+            cancellation.cancel()
+        }
+    }
+
+    /// - parameter turnedBack: called instead of `body`.
+    func attemptLater(
+        _ write: Write,
+        _ body: @escaping @Sendable (Database) throws -> Void,
+        turnedBack: @escaping @Sendable () -> Void
+    ) {
+        guard let visit = gate.enter(.write, at: write.site, isRunning: false) else { return turnedBack() }
+        writer.queue.asyncWriteWithoutTransaction { db in
+            let attempt = try? self.writing(db, write, visit) { try body(db) }
+            if case .done = attempt { return }
+            turnedBack()
+        }
+    }
 
     private func writing<T>(
         _ db: Database,
-        at site: CallSite?,
+        _ write: Write,
+        _ visit: UInt64,
         cancellation: WaitCancellation? = nil,
         _ body: () throws -> T
-    ) rethrows -> T {
-        try Access.with(self, reader: nil) {
-            // The turn is given up by then.
-            defer { longReads.look(db) }
-            return try writer.withTurn(db, at: site, cancellation: cancellation, body)
+    ) rethrows -> Attempt<T> {
+        guard gate.start(visit) else { return .turnedBack }
+        var wasRolledBack = false
+        defer { gate.leave(visit, wasRolledBack: wasRolledBack) }
+        do {
+            let result = try Access.with(self, reader: nil) {
+                // The turn is given up by then.
+                defer { longReads.look(db) }
+                return try writer.withTurn(db, at: write.site, cancellation: cancellation, body)
+            }
+            return result.map { .done($0) } ?? .turnedBack
+        } catch let error as NotBegun {
+            if gate.isClosed { return .turnedBack }
+            throw error.reason
+        } catch {
+            guard let interruption = interruption(by: error) else { throw error }
+            wasRolledBack = true
+            throw interruption
         }
+    }
+
+    /// The error of a write that the gate has ended; nil when it ended because of something else. On the writer's queue, inside of the
+    /// gate.
+    func interruption(by error: any Error) -> DatabaseError? {
+        guard gate.isDoomed, let access = gate.running, let error = error as? DatabaseError else { return nil }
+        switch error.resultCode {
+        case .SQLITE_INTERRUPT, .SQLITE_ABORT:
+            return error.isSuspension ? error : .interrupted(path, access, sql: error.sql)
+        default: return nil
+        }
+    }
+}
+
+extension SharedDatabase.Attempt: Sendable where T: Sendable {}
+
+extension SharedDatabase {
+    /// A write, before it is made.
+    struct Write {
+        let site: CallSite?
+        /// For the gate to open; else it fails.
+        let waits: Bool
+    }
+
+    /// A write of blocking code.
+    func blockingWrite(_ site: CallSite? = nil, _ whileSuspended: WhileSuspended? = nil) -> Write {
+        Write(site: site, waits: (whileSuspended ?? self.whileSuspended ?? .fail) == .wait)
+    }
+
+    /// A write of code that can wait.
+    func waitingWrite(_ site: CallSite? = nil, _ whileSuspended: WhileSuspended? = nil) -> Write {
+        Write(site: site, waits: (whileSuspended ?? self.whileSuspended ?? .wait) == .wait)
     }
 }

@@ -40,16 +40,30 @@ public final class SharedDatabase: Sendable {
     let seat: Seat
     let observatory: Observatory
     let longReads: LongReads
+    let gate: SuspensionGate
+    let whileSuspended: WhileSuspended?
+    let suspensionGrace: Duration
     let givenConfiguration: Configuration
     private let forkGeneration: UInt32
     private let isClosed = Mutex(false)
 
-    init(path: String, author: String, role: Role, options: Options, writer: WriterConnection, seat: Seat) {
+    init(
+        path: String,
+        author: String,
+        role: Role,
+        options: Options,
+        writer: WriterConnection,
+        seat: Seat,
+        gate: SuspensionGate
+    ) {
         self.path = path
         self.author = author
         self.role = role
         self.writer = writer
         self.seat = seat
+        self.gate = gate
+        self.whileSuspended = options.whileSuspended
+        self.suspensionGrace = options.suspensionGrace
         self.givenConfiguration = options.configuration
         self.longReads = LongReads(path: path, options: options, seat: seat)
         self.forkGeneration = rt_fork_generation()
@@ -64,6 +78,7 @@ public final class SharedDatabase: Sendable {
             writer.recordCommits { [weak observatory] in observatory?.didCommit($0) }
         }
         if options.observation == .always { observatory.observeOnWriterEventually() }
+        followGate()
     }
 
     deinit {
@@ -91,6 +106,9 @@ public final class SharedDatabase: Sendable {
         do {
             try readers.barrier {
                 hasBegun = true
+                // SQLite may checkpoint, under a lock that keeps everybody out: not while the process may be frozen.
+                let visit = gate.enter(.closing, at: nil, isRunning: true)
+                defer { visit.map { gate.leave($0) } }
                 // The writer before the readers: if it cannot close, nothing else is closed but snapshots.
                 try longReads.close { try writer.close() }
                 isClosed.withLock { $0 = true }
@@ -130,13 +148,13 @@ extension SharedDatabase {
     }
 
     /// For functions that cannot throw an error of their own: runs `body` on a connection whose every statement fails.
-    func failingAccess<T>(_ body: (Database) throws -> T) rethrows -> T {
+    func failingAccess<T>(_ error: DatabaseError, _ body: (Database) throws -> T) rethrows -> T {
         do {
-            guard let queue = try? DatabaseQueue() else { preconditionFailure(forkedError.description) }
+            guard let queue = try? DatabaseQueue() else { preconditionFailure(error.description) }
             try? queue.close()
             return try queue.inDatabase(body)
         } catch is DatabaseError {
-            throw forkedError
+            throw error
         }
     }
 }

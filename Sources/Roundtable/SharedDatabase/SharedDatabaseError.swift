@@ -18,6 +18,10 @@ public enum SharedDatabaseError: Error, Equatable, Sendable {
 
     /// The path names something that cannot be a database file.
     case notAFile(path: String, reason: String)
+
+    /// A protected access could not begin: the database is suspended, and the system grants no assertion, since it is about to suspend the
+    /// process, or has given it all the time that it gives.
+    case assertionRefused(name: String)
 }
 
 extension SharedDatabaseError: CustomStringConvertible, LocalizedError {
@@ -43,6 +47,11 @@ extension SharedDatabaseError: CustomStringConvertible, LocalizedError {
             "\(url): not a file URL. A shared database is a file."
         case .notAFile(let path, let reason):
             "\(path): \(reason)"
+        case .assertionRefused(let name):
+            """
+            '\(name)' was not begun: the system grants this process no more time before it is suspended. Do it when the app is in the \
+            foreground again, or in a background task that the system launches.
+            """
         }
     }
 

@@ -9,15 +9,22 @@ import GRDB
 final class WriteTransaction: TransactionObserver {
     private let begin = ReusedStatement("BEGIN IMMEDIATE TRANSACTION")
     private let commit = ReusedStatement("COMMIT TRANSACTION")
+    private let interruption = InterruptionHold()
     private var isInsideBlock = false
     private var isCommitting = false
+    /// Whether what runs must end without a commit (rule F3).
+    private let isDoomed: () -> Bool
+    private weak var database: Database?
     /// Called when a transaction of `run` has been committed, before other observers are: those may take long.
     var didCommit: (Database) -> Void = { _ in }
     /// Called when any transaction has been rolled back.
     var didRollback: () -> Void = {}
 
+    init(isDoomed: @escaping () -> Bool = { false }) { self.isDoomed = isDoomed }
+
     /// On the connection's queue.
     func install(in db: Database) {
+        database = db
         db.add(transactionObserver: self, extent: .observerLifetime)
     }
 
@@ -25,15 +32,20 @@ final class WriteTransaction: TransactionObserver {
     func forgetStatements() {
         begin.forget()
         commit.forget()
+        interruption.forget()
     }
 
+    /// - throws: ``NotBegun`` when `BEGIN` fails; else what `updates` or `COMMIT` throws.
     func run<T>(_ db: Database, _ updates: () throws -> T) throws -> T {
-        try begin.execute(db)
+        do { try begin.execute(db) } catch { throw NotBegun(reason: error) }
         do {
+            interruption.take(db)
+            defer { interruption.release() }
             isInsideBlock = true
             defer { isInsideBlock = false }
             let result = try updates()
-            guard db.isInsideTransaction else { throw Self.aborted }
+            guard db.isInsideTransaction, !isDoomed() else { throw Self.aborted }
+            interruption.release()
             // Observers that are told of the commit may write.
             isInsideBlock = false
             isCommitting = true
@@ -53,10 +65,17 @@ final class WriteTransaction: TransactionObserver {
 
     // MARK: TransactionObserver
 
-    func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
+    /// GRDB asks before each statement that writes. In a transaction of the closure's own, the interruption is held from here on.
+    func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool {
+        if !interruption.isHeld, isDoomed(), let database {
+            interruption.take(database)
+            database.interruptNow()
+        }
+        return false
+    }
     func databaseDidChange(with event: DatabaseEvent) {}
     func databaseWillCommit() throws {
-        if isInsideBlock { throw Self.aborted }
+        if isInsideBlock || !isCommitting && isDoomed() { throw Self.aborted }
     }
     func databaseDidCommit(_ db: Database) {
         guard isCommitting else { return }
@@ -64,6 +83,11 @@ final class WriteTransaction: TransactionObserver {
         didCommit(db)
     }
     func databaseDidRollback(_ db: Database) { didRollback() }
+}
+
+/// The transaction has not begun: nothing has run.
+struct NotBegun: Error {
+    let reason: any Error
 }
 
 /// A transaction that writes nothing, which GRDB tells observers of all the same: how they learn of changes that other

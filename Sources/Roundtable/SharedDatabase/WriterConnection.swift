@@ -14,7 +14,8 @@ final class WriterConnection: @unchecked Sendable {
     private let checkpoint = AutomaticCheckpoint()
     private let walHook = WalHook()
     private var recorder: CommitRecorder?
-    private let writeTransaction = WriteTransaction()
+    private let gate: SuspensionGate
+    private let writeTransaction: WriteTransaction
     private let emptyTransaction = EmptyTransaction()
     /// nil on a connection that does not write.
     private let history: HistoryStamp?
@@ -23,8 +24,9 @@ final class WriterConnection: @unchecked Sendable {
     private var isClosing = false
 
     /// Opens the file, or creates it, as it is: no journal mode is changed.
-    init(path: String, options: SharedDatabase.Options) throws {
-        let busyWait = BusyWait(path: path, timeout: options.busyTimeout.nanoseconds)
+    init(path: String, options: SharedDatabase.Options, gate: SuspensionGate) throws {
+        let busyWait = BusyWait(path: path, timeout: options.busyTimeout.nanoseconds, gate: gate)
+        let writeTransaction = WriteTransaction(isDoomed: { gate.isDoomed })
         let history = HistoryStamp()
         var configuration = options.configuration
         configuration.readonly = false
@@ -38,11 +40,14 @@ final class WriterConnection: @unchecked Sendable {
             try db.execute(sql: "PRAGMA synchronous = \(options.durability.rawValue)")
         }
         self.path = path
+        self.gate = gate
+        self.writeTransaction = writeTransaction
         self.busyTimeout = options.busyTimeout.nanoseconds
         self.busyWait = busyWait
         self.history = history
         self.queue = try WalIndexGate.pass { try DatabaseQueue(path: path, configuration: configuration) }
         queue.inDatabase(writeTransaction.install)
+        gate.hook { hooks in hooks.interrupt = { [weak self] in self?.queue.interrupt() } }
         writeTransaction.didRollback = { history.didRollback() }
         // Observers fetch after a commit, on this connection: other processes do not wait for that.
         writeTransaction.didCommit = { [weak self] db in
@@ -53,10 +58,12 @@ final class WriterConnection: @unchecked Sendable {
 
     /// The connection that a read-only participant has in the writer's place: whoever writes on it is told
     /// `SQLITE_READONLY`.
-    init(readOnlyAt path: String, options: SharedDatabase.Options) throws {
+    init(readOnlyAt path: String, options: SharedDatabase.Options, gate: SuspensionGate) throws {
         self.path = path
+        self.gate = gate
+        self.writeTransaction = WriteTransaction()
         self.busyTimeout = options.busyTimeout.nanoseconds
-        self.busyWait = BusyWait(path: path, timeout: busyTimeout)
+        self.busyWait = BusyWait(path: path, timeout: busyTimeout, gate: gate)
         self.history = nil
         // SQLite has it read-only. GRDB does not know, or it would tell observers nothing.
         var configuration = options.readerConfiguration
@@ -114,19 +121,21 @@ final class WriterConnection: @unchecked Sendable {
 
     /// Waits for the turn, runs `body`, and gives the turn up. On `queue`.
     ///
+    /// - returns: nil when the wait was ended because the gate was closed.
     /// - throws: what `body` throws; a `SQLITE_BUSY` of it with the name of who is in the way.
     func withTurn<T>(
         _ db: Database,
         at site: CallSite?,
         cancellation: WaitCancellation? = nil,
         _ body: () throws -> T
-    ) rethrows -> T {
+    ) rethrows -> T? {
         if isClosing { return try body() }
         let requested = MonotonicClock.now
         let deadline = requested.addingSaturating(busyTimeout)
         let outcome = seat?.takeTurn(at: requested, until: deadline, callSite: site, cancellation: cancellation) {
             !db.isInsideTransaction && WalIndex(db)?.isWriteLockFree == true
         }
+        if outcome == .cancelled, gate.isClosed { return nil }
         busyWait.begin(requested: requested, deadline: deadline, isSpent: outcome == .timedOut)
         defer {
             busyWait.end()
@@ -141,6 +150,9 @@ final class WriterConnection: @unchecked Sendable {
             return try body()
         } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
             throw busyWait.named(error)
+        } catch let error as NotBegun {
+            guard let reason = error.reason as? DatabaseError, reason.resultCode == .SQLITE_BUSY else { throw error }
+            throw NotBegun(reason: busyWait.named(reason))
         }
     }
 
@@ -149,15 +161,16 @@ final class WriterConnection: @unchecked Sendable {
         // Rule W3.
         if db.isInsideTransaction { return }
         recorder?.endTurn()
-        let need = checkpoint.need(db)
+        // Rule F4: no checkpoint is begun before a freeze.
+        let need = gate.isClosed ? .none : checkpoint.need(db)
         if need == .withinTurn { checkpoint.run(db) }
-        seat?.giveTurnUp(goingOn: need == .none)
+        seat?.giveTurnUp(goingOn: need == .none && !gate.isClosed)
         if need == .afterTurn { checkpoint.run(db) }
     }
 
     /// On `queue`, with the turn: no other participant adds to the WAL meanwhile.
     func checkpointWithinTurn(_ db: Database) {
-        if !isClosing, !db.isInsideTransaction { checkpoint.run(db) }
+        if !isClosing, !gate.isClosed, !db.isInsideTransaction { checkpoint.run(db) }
     }
 
     /// Tells the observers of this connection what other participants have changed. On `queue`.
@@ -232,6 +245,7 @@ private final class BusyWait: @unchecked Sendable {
     // @unchecked: confined to the writer's queue, where SQLite calls it.
     private let path: String
     private let timeout: Nanoseconds
+    private let gate: SuspensionGate
     private var requested: Nanoseconds?
     private var deadline: Nanoseconds?
     private var isSpent = false
@@ -241,8 +255,9 @@ private final class BusyWait: @unchecked Sendable {
     private static let shortest: Nanoseconds = 50_000
     private static let longest: Nanoseconds = 2_000_000
 
-    init(path: String, timeout: Nanoseconds) {
+    init(path: String, timeout: Nanoseconds, gate: SuspensionGate) {
         self.path = path
+        self.gate = gate
         self.timeout = timeout
     }
 
@@ -262,6 +277,7 @@ private final class BusyWait: @unchecked Sendable {
 
     /// Whether SQLite shall try again.
     func next(tries: Int) -> Bool {
+        if gate.isClosed { return false }
         let now = MonotonicClock.now
         if tries == 0 {
             // What the turn left of the timeout is for the first lock; each later one has a timeout of its own.

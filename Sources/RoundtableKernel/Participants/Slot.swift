@@ -65,7 +65,7 @@ package struct Slot: @unchecked Sendable {
 /// What kind of participant this is.
 package struct ParticipantTraits: Equatable, Sendable {
     package enum Role: UInt8, Sendable { case unknown, readWrite, readOnly }
-    package enum State: UInt8, Sendable { case joining, present, settingUp }
+    package enum State: UInt8, Sendable { case joining, present, settingUp, suspended }
 
     package var role: Role
     package var priority: UInt8

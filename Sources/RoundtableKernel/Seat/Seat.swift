@@ -41,6 +41,7 @@ package final class Seat: @unchecked Sendable {
     private let role: ParticipantTraits.Role
     private let settings: TurnSettings
     private let access: FileAccess?
+    private let stop: WaitCancellation?
     private let shared = Mutex(Shared())
 
     // Confined to the writer's queue.
@@ -57,13 +58,16 @@ package final class Seat: @unchecked Sendable {
     /// Takes a seat if there is one.
     ///
     /// - parameter access: of a new control block; nil for the umask's.
+    /// - parameter stop: ends waits for the turn as long as it is cancelled.
     package init(
         databasePath: String,
         author: String,
         role: ParticipantTraits.Role,
         settings: TurnSettings,
-        access: FileAccess?
+        access: FileAccess?,
+        stop: WaitCancellation? = nil
     ) {
+        self.stop = stop
         self.path = ControlBlock.path(forDatabaseAt: databasePath)
         self.author = author
         self.role = role
@@ -123,6 +127,16 @@ package final class Seat: @unchecked Sendable {
         if place.participant.isSeated { taker.release(goingOn: goingOn) } else { unseat() }
     }
 
+    /// Whether the participant is suspended, as others see it. From any thread.
+    package func show(isSuspended: Bool) {
+        shared.withLock { $0.participant?.setState(isSuspended ? .suspended : .present) }
+    }
+
+    /// After a pause of any length: sits down anew if the place was lost. On the writer's queue.
+    package func comeBack() {
+        if !hasLeft { _ = seated(now: MonotonicClock.now) }
+    }
+
     package func leave() {
         hasLeft = true
         if let place { leave(place) }
@@ -169,7 +183,7 @@ package final class Seat: @unchecked Sendable {
         lastPlaceCheck = now
         do {
             let participant = try joinedParticipant()
-            let taker = role == .readOnly ? nil : TurnTaker(participant: participant, settings: settings)
+            let taker = role == .readOnly ? nil : TurnTaker(participant: participant, settings: settings, stop: stop)
             place = Place(participant: participant, taker: taker)
             // Those that ended without leaving are shown until somebody clears their places; one of many who join does.
             if participant.block.mayClearQueue(at: now, interval: Self.clearInterval) {

@@ -54,10 +54,13 @@ package final class TurnTaker {
     private var hasQueued = false
 
     private var cancellation: WaitCancellation?
+    /// Ends waits while the participant must not wait.
+    private let stop: WaitCancellation?
 
-    package init(participant: Participant, settings: TurnSettings) {
+    package init(participant: Participant, settings: TurnSettings, stop: WaitCancellation? = nil) {
         self.participant = participant
         self.settings = settings
+        self.stop = stop
         self.machine = TurnMachine(slot: participant.slot.index)
     }
 
@@ -92,13 +95,17 @@ package final class TurnTaker {
         isBurst = pauseIsShort || pauseWasShort
         let mayResume = now < slot[.lingerUntil]
         self.cancellation = cancellation
-        defer { self.cancellation = nil }
-        cancellation?.arm { [participant] in participant.slot.wakeUp() }
-        defer { cancellation?.disarm() }
+        defer {
+            self.cancellation = nil
+            if hasQueued {
+                cancellation?.disarm()
+                stop?.disarm()
+            }
+        }
         let outcome = run(.acquire(mayResume: mayResume), isWriteLockFree: isWriteLockFree)
         guard outcome == .acquired else {
             if isUnseated { return .unseated }
-            return cancellation?.isCancelled == true ? .cancelled : .timedOut
+            return isCancelled ? .cancelled : .timedOut
         }
         var acquiredAt = now
         if hasQueued {
@@ -149,6 +156,7 @@ package final class TurnTaker {
             slot[.lingerUntil] = lingers ? sliceBegan.addingSaturating(settings.slice) : 0
             return .swapped(swapTurn(from, to))
         case .drawTicket:
+            if !hasQueued { armCancellations() }
             hasQueued = true
             var ticket: UInt64 = 0
             while ticket == 0 { ticket = block.nextTicket.pointee.wrappingAdd(1, ordering: .relaxed).newValue }
@@ -181,6 +189,13 @@ package final class TurnTaker {
         case .finish:
             preconditionFailure("finishing is no access to anything")
         }
+    }
+
+    private var isCancelled: Bool { cancellation?.isCancelled == true || stop?.isCancelled == true }
+
+    private func armCancellations() {
+        cancellation?.arm { [participant] in participant.slot.wakeUp() }
+        stop?.arm { [participant] in participant.slot.wakeUp() }
     }
 
     private func swapTurn(_ from: Turn, _ to: Turn) -> Bool {
@@ -240,7 +255,7 @@ package final class TurnTaker {
     ) -> TurnMachine.Event {
         while true {
             let now = MonotonicClock.now
-            if cancellation?.isCancelled == true || now >= deadline { return .deadlineOver }
+            if isCancelled || now >= deadline { return .deadlineOver }
             guard block.isIntact else { return unseat() }
             if now >= end { return event }
             let glance = holder == nil ? Nanoseconds.max : now.addingSaturating(settings.patience / 8)

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Lets another thread end one wait for the turn, and no other.
+/// Lets another thread end one wait for the turn, or all of a participant until `reset()`.
 package final class WaitCancellation: Sendable {
     private let state = Mutex<(isCancelled: Bool, wake: (@Sendable () -> Void)?)>((false, nil))
 
@@ -15,6 +15,8 @@ package final class WaitCancellation: Sendable {
         }
         wake?()
     }
+
+    package func reset() { state.withLock { $0.isCancelled = false } }
 
     /// Says how to end the sleep of the waiting thread.
     func arm(wake: @escaping @Sendable () -> Void) { state.withLock { $0.wake = wake } }

@@ -123,7 +123,9 @@ struct StatusText {
     private static func condition(_ participant: DatabaseStatus.Participant) -> String {
         switch (participant.liveness, participant.state) {
         case (.dead, _): "dead"
+        case (.stopped, .suspended): "suspended, stopped"
         case (.stopped, _): "stopped"
+        case (_, .suspended): "suspended"
         case (_, .settingUp): "setting up"
         case (_, .joining): "joining"
         case (.alive, .present): "alive"

@@ -1,0 +1,47 @@
+import GRDB
+import GRDBSQLite
+
+/// Makes `sqlite3_interrupt` last: SQLite forgets an interruption when the last running statement of a connection ends, so one that
+/// comes between two statements of a closure is lost. While this is held, a statement runs that reads no table and holds no lock, and
+/// [all that come after an interruption fail](https://www.sqlite.org/c3ref/interrupt.html).
+///
+/// Confined to the connection's queue.
+final class InterruptionHold {
+    private var statement: OpaquePointer?
+    private(set) var isHeld = false
+
+    /// Two rows, so that it still runs after the first.
+    private static let sql = "SELECT 1 UNION ALL SELECT 2"
+
+    func take(_ db: Database) {
+        guard !isHeld else { return }
+        if statement == nil {
+            let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
+            // Without it, an interruption lasts as long as SQLite has it last: the commit is prevented all the same.
+            guard sqlite3_prepare_v3(db.sqliteConnection, Self.sql, -1, flags, &statement, nil) == SQLITE_OK else {
+                return
+            }
+        }
+        isHeld = sqlite3_step(statement) == SQLITE_ROW
+        if !isHeld { sqlite3_reset(statement) }
+    }
+
+    func release() {
+        guard isHeld else { return }
+        sqlite3_reset(statement)
+        isHeld = false
+    }
+
+    /// A connection with statements does not close.
+    func forget() {
+        release()
+        sqlite3_finalize(statement)
+        statement = nil
+    }
+}
+
+extension Database {
+    func interruptNow() {
+        if let sqliteConnection { sqlite3_interrupt(sqliteConnection) }
+    }
+}

@@ -1,0 +1,199 @@
+import Dispatch
+import Foundation
+import RoundtableKernel
+import Synchronization
+
+/// All gates of a process, and what is asked of them together (rules F1, F5).
+package final class ProcessSuspension: Sendable {
+    package static let shared = ProcessSuspension()
+
+    private struct State {
+        var wish = GateState.Wish()
+        var isExpired = false
+        var gates: [ObjectIdentifier: WeakGate] = [:]
+        var nextID = 0
+    }
+
+    private struct WeakGate {
+        weak var gate: SuspensionGate?
+    }
+
+    package let assertions = WriteAssertions()
+    private let state = Mutex(State())
+    /// Changes reach all gates in the order in which they were made.
+    private let changing = NSRecursiveLock()
+
+    package init() {
+        assertions.onExpiry = { [weak self] in self?.expire(in: $0) }
+    }
+
+    // MARK: Gates
+
+    func add(_ gate: SuspensionGate) {
+        changing.withLock {
+            let (wish, isExpired) = state.withLock { state in
+                state.gates[ObjectIdentifier(gate)] = WeakGate(gate: gate)
+                return (state.wish, state.isExpired)
+            }
+            gate.change { wishes in
+                wishes.process = wish
+                wishes.isExpired = isExpired
+            }
+        }
+    }
+
+    func remove(_ gate: ObjectIdentifier) { state.withLock { $0.gates[gate] = nil } }
+
+    private var gates: [SuspensionGate] { state.withLock { $0.gates.values.compactMap(\.gate) } }
+
+    private func change(_ body: (inout GateState.Wish, inout Bool) -> Void) {
+        changing.withLock {
+            let (wish, isExpired, gates) = state.withLock { state in
+                body(&state.wish, &state.isExpired)
+                return (state.wish, state.isExpired, state.gates.values.compactMap(\.gate))
+            }
+            for gate in gates {
+                gate.change { wishes in
+                    wishes.process = wish
+                    wishes.isExpired = isExpired
+                }
+            }
+        }
+    }
+
+    package var isSuspended: Bool { state.withLock { $0.wish.isSuspended } }
+    private var isExpired: Bool { state.withLock { $0.isExpired } }
+
+    // MARK: Suspending
+
+    @discardableResult
+    package func suspend(until deadline: Nanoseconds) -> [Suspension] {
+        let began = MonotonicClock.now
+        change { wish, _ in wish.suspend() }
+        defer { assertions.endIfIdle() }
+        return close(gates, until: deadline, since: began)
+    }
+
+    package func resume() {
+        change { wish, isExpired in
+            wish.isSuspended = false
+            isExpired = false
+        }
+    }
+
+    func suspend(_ gate: SuspensionGate, until deadline: Nanoseconds) -> Suspension {
+        let began = MonotonicClock.now
+        gate.change { $0.own.suspend() }
+        return close([gate], until: deadline, since: began)[0]
+    }
+
+    /// The system takes the last assertion back.
+    private func expire(in timeLeft: Duration) {
+        let began = MonotonicClock.now
+        change { wish, isExpired in
+            wish.protections = [:]
+            isExpired = true
+        }
+        for gate in gates { gate.change { $0.own.protections = [:] } }
+        _ = close(gates, until: began.addingSaturating(timeLeft.nanoseconds), since: began)
+        assertions.drop()
+        askAgainLater()
+    }
+
+    /// Where nobody suspends and resumes, an expired assertion would keep the gates closed for ever: until the system grants
+    /// another one.
+    private func askAgainLater() {
+        DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+            guard let self, isExpired, !isSuspended else { return }
+            if let assertion = assertions.provider?.begin("Roundtable", onExpiry: { _ in }) {
+                change { _, isExpired in isExpired = false }
+                assertion.end()
+            } else {
+                askAgainLater()
+            }
+        }
+    }
+
+    // MARK: Draining
+
+    /// Waits for those inside, interrupts them before the deadline, and tells what has come of it. What the system gives more time
+    /// is not interrupted.
+    private func close(_ gates: [SuspensionGate], until deadline: Nanoseconds, since began: Nanoseconds) -> [Suspension]
+    {
+        let time = deadline.subtractingSaturating(began)
+        let toRollBack = min(max(time / 5, Self.shortestRollback), Self.longestRollback)
+        let lastCall = deadline.subtractingSaturating(toRollBack)
+        let remaining = gates.filter { !$0.drain(until: lastCall) }
+        if !remaining.isEmpty, !assertions.isProtecting {
+            for gate in remaining { gate.doom() }
+            while !remaining.allSatisfy({ $0.drain(until: 0) }), MonotonicClock.now < deadline {
+                // Once is not enough: a statement may be about to begin, where no other keeps the interruption alive.
+                for gate in remaining {
+                    gate.interrupt()
+                    _ = gate.drain(until: min(deadline, MonotonicClock.now &+ 1_000_000))
+                }
+            }
+        }
+        return gates.map { $0.settle(until: deadline, since: began) }
+    }
+
+    private static let shortestRollback: Nanoseconds = 2_000_000
+    private static let longestRollback: Nanoseconds = 100_000_000
+
+    // MARK: Protected accesses
+
+    /// A protected access that runs.
+    struct Protection: Sendable {
+        fileprivate let id: Int
+        fileprivate let gate: SuspensionGate?
+        fileprivate let assertion: (any SuspensionAssertion)?
+    }
+
+    /// - parameter gate: nil for all of the process.
+    /// - returns: nil when the system refuses it although nothing is suspended: then there is nothing to open.
+    func beginProtection(_ name: String, of gate: SuspensionGate?) throws -> Protection? {
+        let id = state.withLock { state in
+            state.nextID += 1
+            return state.nextID
+        }
+        var assertion: (any SuspensionAssertion)?
+        if let provider = assertions.provider {
+            assertion = provider.begin(name) { [weak self] timeLeft in self?.expire(in: timeLeft) }
+            if assertion == nil {
+                let isClosed = gate?.isClosed ?? state.withLock { $0.wish.isSuspended || $0.isExpired }
+                if !isClosed { return nil }
+                throw SharedDatabaseError.assertionRefused(name: name)
+            }
+        }
+        let protector = GateState.Protector(name: name, isBacked: assertion != nil)
+        change { wish, isExpired in
+            isExpired = false
+            if gate == nil { wish.protections[id] = protector }
+        }
+        gate?.change { $0.own.protections[id] = protector }
+        return Protection(id: id, gate: gate, assertion: assertion)
+    }
+
+    /// Closes what it has opened, and waits for those inside.
+    ///
+    /// - parameter grace: for those inside, where the system gives no time.
+    func endProtection(_ protection: Protection, grace: Nanoseconds) {
+        let began = MonotonicClock.now
+        if let gate = protection.gate {
+            gate.change { $0.own.protections[protection.id] = nil }
+        } else {
+            change { wish, _ in wish.protections[protection.id] = nil }
+        }
+        _ = close(protection.gate.map { [$0] } ?? gates, until: began.addingSaturating(grace), since: began)
+        protection.assertion?.end()
+        assertions.endIfIdle()
+    }
+}
+
+extension GateState.Wish {
+    /// What the system does not back cannot keep it from freezing the process.
+    fileprivate mutating func suspend() {
+        isSuspended = true
+        protections = protections.filter { $0.value.isBacked }
+    }
+}

@@ -1,0 +1,348 @@
+import Dispatch
+import Foundation
+import GRDB
+import RoundtableKernel
+import Synchronization
+
+/// The door of one database that closes before the system freezes the process (rules F1–F6).
+///
+/// Whatever may take a lock that the system kills for enters here, and leaves: writes, opening, closing. What comes while the
+/// gate is closed stays outside.
+final class SuspensionGate: Sendable {
+    /// One that is inside.
+    struct Visit {
+        let id: UInt64
+        let kind: Suspension.Access.Kind
+        let site: CallSite?
+        var since: Nanoseconds
+        /// Else it waits for the connection, and holds nothing.
+        var isRunning: Bool
+    }
+
+    private struct State {
+        var wishes: GateState
+        var visits: [Visit] = []
+        var nextID: UInt64 = 0
+        /// What is inside is to be rolled back. Until all of it has left.
+        var isDoomed = false
+        /// The last that was rolled back because of that.
+        var rolledBack: Visit?
+        /// When the last has left, what closing entails is still to be done: nobody waits for it any more.
+        var mustSettle = false
+        /// Called at the next change of the gate, or when the last has left.
+        var waiters: [UInt64: @Sendable () -> Void] = [:]
+    }
+
+    /// What opening and closing entails, in the order in which it happens.
+    struct Hooks {
+        /// Interrupts what runs on the connections.
+        var interrupt: @Sendable () -> Void = {}
+        /// The gate is closed, and all have left.
+        var didClose: @Sendable (_ deadline: Nanoseconds) -> [Suspension.Access] = { _ in [] }
+        /// Before anyone enters again.
+        var willOpen: @Sendable () -> Void = {}
+    }
+
+    let path: String
+    let policy: SuspensionPolicy
+    let process: ProcessSuspension
+    /// Ends waits for the turn while the gate is closed.
+    let waits = WaitCancellation()
+    private let state: Mutex<State>
+    private let hooks = Mutex(Hooks())
+    /// Asked by each access.
+    private let closed = Atomic(false)
+    private let doomed = Atomic(false)
+    private enum Settled { case open, partly, closed }
+    /// What was last done of `didClose` and `willOpen`. The lock is held while either runs.
+    private let settled = Mutex(Settled.open)
+
+    init(path: String, policy: SuspensionPolicy, process: ProcessSuspension) {
+        self.path = path
+        self.policy = policy
+        self.process = process
+        state = Mutex(State(wishes: GateState()))
+        process.add(self)
+    }
+
+    deinit { process.remove(ObjectIdentifier(self)) }
+
+    func hook(_ change: (inout Hooks) -> Void) { hooks.withLock { change(&$0) } }
+
+    /// Whether nobody may enter now.
+    var isClosed: Bool { closed.load(ordering: .acquiring) }
+
+    /// Whether what runs inside shall end without a commit.
+    var isDoomed: Bool { doomed.load(ordering: .acquiring) }
+
+    // MARK: Entering
+
+    /// - parameter isRunning: else `start` comes later.
+    /// - returns: what to give to `leave`; nil when the gate is closed.
+    func enter(_ kind: Suspension.Access.Kind, at site: CallSite?, isRunning: Bool) -> UInt64? {
+        if isClosed { return nil }
+        let id: UInt64? = state.withLock { state in
+            guard !state.wishes.isClosed else { return nil }
+            state.nextID += 1
+            state.visits.append(
+                Visit(id: state.nextID, kind: kind, site: site, since: MonotonicClock.now, isRunning: false)
+            )
+            return state.nextID
+        }
+        guard let id else { return nil }
+        if isRunning, !start(id) {
+            leave(id)
+            return nil
+        }
+        return id
+    }
+
+    /// The visit's turn has come. Asks the system for an assertion, which may take it a while.
+    ///
+    /// - returns: false when the gate was closed meanwhile: leave.
+    func start(_ id: UInt64) -> Bool {
+        process.assertions.beginUse()
+        let hasStarted = state.withLock { state in
+            guard !state.wishes.isClosed, let index = state.visits.firstIndex(where: { $0.id == id }) else {
+                return false
+            }
+            state.visits[index].isRunning = true
+            state.visits[index].since = MonotonicClock.now
+            return true
+        }
+        if !hasStarted { process.assertions.endUse() }
+        return hasStarted
+    }
+
+    /// A second time, it does nothing.
+    ///
+    /// - parameter wasRolledBack: because the gate was closed.
+    func leave(_ id: UInt64, wasRolledBack: Bool = false) {
+        var wasRunning = false
+        let (waiters, mustSettle) = state.withLock { state in
+            guard let index = state.visits.firstIndex(where: { $0.id == id }) else {
+                return ([@Sendable () -> Void](), false)
+            }
+            let visit = state.visits.remove(at: index)
+            wasRunning = visit.isRunning
+            if wasRolledBack { state.rolledBack = visit }
+            guard state.visits.isEmpty else { return ([], false) }
+            if state.isDoomed {
+                state.isDoomed = false
+                doomed.store(false, ordering: .releasing)
+            }
+            defer { state.mustSettle = false }
+            return (Self.takeWaiters(&state), state.mustSettle)
+        }
+        waiters.forEach { $0() }
+        if wasRunning { process.assertions.endUse() }
+        guard mustSettle else { return }
+        DispatchQueue.global().async { [self] in
+            let now = MonotonicClock.now
+            _ = settle(until: now &+ 10_000_000, since: now)
+            process.assertions.endIfIdle()
+        }
+    }
+
+    /// The write that runs.
+    var running: Suspension.Access? {
+        state.withLock { state in state.visits.first { $0.kind == .write && $0.isRunning }.map(\.access) }
+    }
+
+    // MARK: Waiting
+
+    /// Blocks until the gate is open.
+    func waitUntilOpen() {
+        while isClosed {
+            let semaphore = DispatchSemaphore(value: 0)
+            let id = onChange { semaphore.signal() }
+            if isClosed { semaphore.wait() } else { cancel(id) }
+        }
+    }
+
+    func waitUntilOpen() async throws {
+        while isClosed {
+            try Task.checkCancellation()
+            let wakeUp = WakeUp()
+            let id = onChange { wakeUp.signal() }
+            if !isClosed { wakeUp.signal() }
+            await withTaskCancellationHandler {
+                await wakeUp.wait()
+            } onCancel: {
+                wakeUp.signal()
+            }
+            cancel(id)
+        }
+        try Task.checkCancellation()
+    }
+
+    /// Calls `body` soon after `isClosed` changes, or the last visit ends; once.
+    func onChange(_ body: @escaping @Sendable () -> Void) -> UInt64 {
+        state.withLock { state in
+            state.nextID += 1
+            state.waiters[state.nextID] = body
+            return state.nextID
+        }
+    }
+
+    /// - returns: false when it was called already.
+    @discardableResult
+    func cancel(_ waiter: UInt64) -> Bool { state.withLock { $0.waiters.removeValue(forKey: waiter) != nil } }
+
+    private static func takeWaiters(_ state: inout State) -> [@Sendable () -> Void] {
+        defer { state.waiters = [:] }
+        return Array(state.waiters.values)
+    }
+
+    // MARK: Opening and closing
+
+    /// Changes who wants what. When this opens the gate, all that belongs to it has happened on return; when it closes it, those
+    /// inside are still there.
+    func change(_ body: (inout GateState) -> Void) {
+        let (wasClosed, isClosed, waiters) = state.withLock { state in
+            let wasClosed = state.wishes.isClosed
+            body(&state.wishes)
+            let isClosed = state.wishes.isClosed
+            guard wasClosed != isClosed else { return (wasClosed, isClosed, [@Sendable () -> Void]()) }
+            if isClosed {
+                state.rolledBack = nil
+                closed.store(true, ordering: .releasing)
+                return (wasClosed, isClosed, Self.takeWaiters(&state))
+            }
+            return (wasClosed, isClosed, [])
+        }
+        guard wasClosed != isClosed else { return }
+        if isClosed {
+            waits.cancel()
+            waiters.forEach { $0() }
+        } else {
+            open()
+        }
+    }
+
+    private func open() {
+        settled.withLock { settled in
+            if settled != .open {
+                hooks.withLock { $0 }.willOpen()
+                settled = .open
+            }
+            let waiters: [@Sendable () -> Void] = state.withLock { state in
+                // Closed again meanwhile.
+                if state.wishes.isClosed { return [] }
+                state.mustSettle = false
+                waits.reset()
+                closed.store(false, ordering: .releasing)
+                return Self.takeWaiters(&state)
+            }
+            waiters.forEach { $0() }
+        }
+    }
+
+    /// What is inside of a closed gate; nil when the gate is open.
+    private func inside() -> [Visit]? {
+        state.withLock { $0.wishes.isClosed ? $0.visits : nil }
+    }
+
+    // MARK: Closing
+
+    /// Waits until all have left.
+    ///
+    /// - returns: whether they have; true also when the gate is open.
+    func drain(until deadline: Nanoseconds) -> Bool {
+        while true {
+            let semaphore = DispatchSemaphore(value: 0)
+            let id = onChange { semaphore.signal() }
+            defer { cancel(id) }
+            guard let visits = inside(), !visits.isEmpty else { return true }
+            let now = MonotonicClock.now
+            guard now < deadline else { return false }
+            _ = semaphore.wait(timeout: .now() + .nanoseconds(Int(min(deadline - now, 1 << 60))))
+        }
+    }
+
+    /// What is inside ends with its next statement, without a commit.
+    func doom() {
+        let isNeeded = state.withLock { state in
+            guard state.wishes.isClosed, !state.visits.isEmpty else { return false }
+            state.isDoomed = true
+            doomed.store(true, ordering: .releasing)
+            return true
+        }
+        if isNeeded { interrupt() }
+    }
+
+    func interrupt() {
+        let mayInterrupt = state.withLock { state in
+            // A connection must not be interrupted while it closes.
+            state.isDoomed && !state.visits.contains { $0.kind == .closing }
+        }
+        if mayInterrupt { hooks.withLock { $0 }.interrupt() }
+    }
+
+    /// After `drain`: what has come of closing the gate. Lets go of what no visit holds.
+    func settle(until deadline: Nanoseconds, since began: Nanoseconds) -> Suspension {
+        settled.withLock { settled in
+            var held: Suspension.Access?
+            if let visits = inside() {
+                held = visits.first(where: \.isRunning)?.access ?? visits.first?.access
+                if held == nil, settled != .closed {
+                    held = hooks.withLock { $0 }.didClose(deadline).first
+                    settled = held == nil ? .closed : .partly
+                }
+            }
+            let outcome: Suspension.Outcome = state.withLock { state in
+                guard state.wishes.isClosed else {
+                    let names = state.wishes.protectors
+                    return names.isEmpty ? .resumed : .protected(names)
+                }
+                if !state.visits.isEmpty { state.mustSettle = true }
+                if let held { return process.assertions.isProtecting ? .protected(["\(held)"]) : .held(held) }
+                return state.rolledBack.map { .rolledBack($0.access) } ?? .released
+            }
+            return Suspension(
+                path: path,
+                outcome: outcome,
+                duration: Double(MonotonicClock.now.subtractingSaturating(began)) / 1e9
+            )
+        }
+    }
+}
+
+extension SuspensionGate.Visit {
+    var access: Suspension.Access {
+        Suspension.Access(
+            kind: kind,
+            callSite: site.map { "\($0.file):\($0.line)" },
+            duration: Double(MonotonicClock.now.subtractingSaturating(since)) / 1e9
+        )
+    }
+}
+
+/// A continuation that is resumed once, also when that comes first.
+private final class WakeUp: Sendable {
+    private enum State {
+        case idle, signalled
+        case waiting(CheckedContinuation<Void, Never>)
+    }
+    private let state = Mutex(State.idle)
+
+    func signal() {
+        let continuation: CheckedContinuation<Void, Never>? = state.withLock { state in
+            defer { state = .signalled }
+            if case .waiting(let continuation) = state { return continuation }
+            return nil
+        }
+        continuation?.resume()
+    }
+
+    func wait() async {
+        await withCheckedContinuation { continuation in
+            let isSignalled = state.withLock { state in
+                if case .signalled = state { return true }
+                state = .waiting(continuation)
+                return false
+            }
+            if isSignalled { continuation.resume() }
+        }
+    }
+}

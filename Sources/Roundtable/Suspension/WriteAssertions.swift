@@ -1,0 +1,110 @@
+import Dispatch
+import Foundation
+import RoundtableKernel
+import Synchronization
+
+/// The assertion that the writes of a process hold together: asked for by the first, ended a while after the last, since asking
+/// takes the system time (rule F5).
+package final class WriteAssertions: Sendable {
+    private struct State {
+        var provider: (any SuspensionAssertions)?
+        var assertion: (any SuspensionAssertion)?
+        var isExpired = false
+        var lastUse: Nanoseconds = 0
+        var hasTimer = false
+        var onExpiry: @Sendable (Duration) -> Void = { _ in }
+    }
+
+    /// How long the assertion is kept when nobody writes.
+    private static let linger: Nanoseconds = 100_000_000
+
+    private let state = Mutex(State())
+    private let uses = Atomic(0)
+    private let hasProvider = Atomic(false)
+    /// Held while one asks for all.
+    private let asking = NSLock()
+
+    package var provider: (any SuspensionAssertions)? {
+        get { state.withLock { $0.provider } }
+        set {
+            state.withLock { $0.provider = newValue }
+            hasProvider.store(newValue != nil, ordering: .releasing)
+        }
+    }
+
+    var onExpiry: @Sendable (Duration) -> Void {
+        get { state.withLock { $0.onExpiry } }
+        set { state.withLock { $0.onExpiry = newValue } }
+    }
+
+    /// Whether the system gives time to what is running.
+    var isProtecting: Bool {
+        uses.load(ordering: .relaxed) > 0 && state.withLock { $0.assertion != nil && !$0.isExpired }
+    }
+
+    func beginUse() {
+        uses.wrappingAdd(1, ordering: .acquiringAndReleasing)
+        guard hasProvider.load(ordering: .acquiring), !isHeld else { return }
+        asking.withLock {
+            guard !isHeld, let provider else { return }
+            // Refused: as without a provider.
+            let assertion = provider.begin("Roundtable: writing") { [weak self] timeLeft in
+                guard let self else { return }
+                state.withLock { $0.isExpired = true }
+                onExpiry(timeLeft)
+            }
+            state.withLock { state in
+                state.assertion = assertion
+                state.isExpired = false
+            }
+        }
+    }
+
+    func endUse() {
+        let left = uses.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue
+        guard left == 0, hasProvider.load(ordering: .acquiring) else { return }
+        let mustStartTimer = state.withLock { state in
+            state.lastUse = MonotonicClock.now
+            guard state.assertion != nil, !state.hasTimer else { return false }
+            state.hasTimer = true
+            return true
+        }
+        if mustStartTimer { endLater() }
+    }
+
+    private func endLater() {
+        DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Int(Self.linger))) { [weak self] in
+            guard let self else { return }
+            let isIdle = state.withLock { state in
+                let isIdle = MonotonicClock.now &- state.lastUse >= Self.linger && uses.load(ordering: .acquiring) == 0
+                if isIdle { state.hasTimer = false }
+                return isIdle
+            }
+            if isIdle { endIfIdle() } else { endLater() }
+        }
+    }
+
+    /// While the gates are closed, nobody will use it soon.
+    func endIfIdle() {
+        asking.withLock {
+            let assertion = state.withLock { state in
+                guard uses.load(ordering: .acquiring) == 0 else { return nil as (any SuspensionAssertion)? }
+                defer { state.assertion = nil }
+                return state.assertion
+            }
+            assertion?.end()
+        }
+    }
+
+    /// It has expired.
+    func drop() {
+        let assertion = state.withLock { state in
+            guard state.isExpired else { return nil as (any SuspensionAssertion)? }
+            defer { state.assertion = nil }
+            return state.assertion
+        }
+        assertion?.end()
+    }
+
+    private var isHeld: Bool { state.withLock { $0.assertion != nil && !$0.isExpired } }
+}
