@@ -50,7 +50,7 @@ let package = Package(
             ]
         ),
         .testTarget(name: "RoundtableKernelTests", dependencies: ["RoundtableKernel", "RoundtableTestKit"]),
-        .testTarget(name: "RoundtableTests", dependencies: ["Roundtable"]),
+        .testTarget(name: "RoundtableTests", dependencies: ["Roundtable", "RoundtableKernel"]),
         .testTarget(name: "RoundtableTestKitTests", dependencies: ["RoundtableTestKit"]),
         .testTarget(name: "RoundtableToolTests", dependencies: ["RoundtableTool", "Roundtable"]),
         .testTarget(

@@ -123,6 +123,7 @@ struct SetUp {
         // Migrations write history, too, and take away the triggers of the tables that they recreate.
         writer.queue.inDatabase(writer.lookAtHistory)
         defer { writer.queue.inDatabase(writer.lookAtHistory) }
+        defer { writer.queue.inDatabase { _ in writer.endAccess() } }
         while try !writer.queue.inDatabase(needsNothing) {
             try gate.checkOpen()
             let applied = try writer.queue.inDatabase(migrator.appliedWhileOthersMigrate)

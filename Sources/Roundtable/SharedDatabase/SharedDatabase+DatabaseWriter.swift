@@ -6,7 +6,7 @@ import RoundtableKernel
 extension SharedDatabase: DatabaseWriter {
     @_disfavoredOverload
     public func writeWithoutTransaction<T>(_ updates: (Database) throws -> T) rethrows -> T {
-        try onWriter(blockingWrite()) { db in try self.withoutTransaction(db, updates) }
+        try onWriterWithoutTransaction(blockingWrite(), updates)
     }
 
     @_disfavoredOverload

@@ -4,13 +4,23 @@ import RoundtableKernel
 
 /// How all writes reach the writer connection: through the gate, on its queue, marked as writing, with the turn.
 extension SharedDatabase {
-    func onWriter<T>(_ write: Write, _ body: (Database) throws -> T) rethrows -> T {
-        guard isInOwnProcess else { return try failingAccess(forkedError, body) }
+    /// - parameter refuse: called instead of `body` when it cannot be run.
+    func onWriter<T>(
+        _ write: Write,
+        refuse: (DatabaseError) throws -> T,
+        _ body: (Database) throws -> T
+    ) rethrows -> T {
+        guard isInOwnProcess else { return try refuse(forkedError) }
         while true {
             if case .done(let result) = try attempt(write, body) { return result }
-            guard write.waits else { return try failingAccess(.suspended(path), body) }
+            guard write.waits else { return try refuse(.suspended(path)) }
             gate.waitUntilOpen()
         }
+    }
+
+    /// A write without a transaction, where a refusal cannot be thrown but by a statement of `updates`.
+    func onWriterWithoutTransaction<T>(_ write: Write, _ updates: (Database) throws -> T) rethrows -> T {
+        try onWriter(write, refuse: { try failingAccess($0, updates) }) { try withoutTransaction($0, updates) }
     }
 
     /// A cancelled task does not wait for its turn.
@@ -74,10 +84,9 @@ extension SharedDatabase {
     }
 
     func onWriterReentrantly<T>(_ write: Write, _ body: (Database) throws -> T) rethrows -> T {
-        guard isInOwnProcess else { return try failingAccess(forkedError, body) }
         // Inside a write, the turn is had already.
-        if Access.isWriting(self) { return try writer.queue.unsafeReentrantWrite(body) }
-        return try onWriter(write) { db in try withoutTransaction(db, body) }
+        if isInOwnProcess, Access.isWriting(self) { return try writer.queue.unsafeReentrantWrite(body) }
+        return try onWriterWithoutTransaction(write, body)
     }
 
     /// A write transaction. On the writer's queue, with the turn.

@@ -19,8 +19,7 @@ extension SharedDatabase {
         line: UInt = #line,
         _ updates: (Database) throws -> T
     ) throws -> T {
-        try checkProcess()
-        return try onWriter(blockingWrite(CallSite(file, line), whileSuspended)) { db in
+        try onWriter(blockingWrite(CallSite(file, line), whileSuspended), refuse: { throw $0 }) { db in
             try self.transaction(db, updates)
         }
     }
@@ -73,9 +72,7 @@ extension SharedDatabase {
         line: UInt = #line,
         _ updates: (Database) throws -> T
     ) rethrows -> T {
-        try onWriter(blockingWrite(CallSite(file, line), whileSuspended)) { db in
-            try self.withoutTransaction(db, updates)
-        }
+        try onWriterWithoutTransaction(blockingWrite(CallSite(file, line), whileSuspended), updates)
     }
 
     /// Runs `updates` while having the turn, without a transaction around it: each statement is one, or `updates` opens

@@ -35,6 +35,9 @@ final class WriteTransaction: TransactionObserver {
         interruption.forget()
     }
 
+    /// Statements may run again after an interruption.
+    func endAccess() { interruption.release() }
+
     /// - throws: ``NotBegun`` when `BEGIN` fails; else what `updates` or `COMMIT` throws.
     func run<T>(_ db: Database, _ updates: () throws -> T) throws -> T {
         do { try begin.execute(db) } catch { throw NotBegun(reason: error) }

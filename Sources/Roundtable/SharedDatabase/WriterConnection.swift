@@ -156,8 +156,12 @@ final class WriterConnection: @unchecked Sendable {
         }
     }
 
+    /// On `queue`, after statements that did not run within `withTurn`.
+    func endAccess() { writeTransaction.endAccess() }
+
     /// When an access ends. A transaction's commit may have given the turn up already.
     private func giveTurnUp(_ db: Database) {
+        writeTransaction.endAccess()
         // Rule W3.
         if db.isInsideTransaction { return }
         recorder?.endTurn()

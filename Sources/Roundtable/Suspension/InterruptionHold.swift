@@ -13,6 +13,8 @@ final class InterruptionHold {
     /// Two rows, so that it still runs after the first.
     private static let sql = "SELECT 1 UNION ALL SELECT 2"
 
+    deinit { sqlite3_finalize(statement) }
+
     func take(_ db: Database) {
         guard !isHeld else { return }
         if statement == nil {
