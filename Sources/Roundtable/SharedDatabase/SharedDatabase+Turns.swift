@@ -1,6 +1,7 @@
 import Dispatch
 import GRDB
 import RoundtableKernel
+import Synchronization
 
 /// How all writes reach the writer connection: through the gate, on its queue, marked as writing, with the turn.
 extension SharedDatabase {
@@ -118,7 +119,6 @@ extension SharedDatabase {
 
     private func attempt<T>(_ write: Write, _ body: (Database) throws -> T) rethrows -> Attempt<T> {
         guard let visit = gate.enter(.write, at: write.site, isRunning: false) else { return .turnedBack }
-        defer { gate.leave(visit) }
         return try writer.queue.inDatabase { db in try writing(db, write, visit) { try body(db) } }
     }
 
@@ -127,12 +127,14 @@ extension SharedDatabase {
         _ body: @Sendable (Database) throws -> T
     ) async throws -> Attempt<T> {
         guard let visit = gate.enter(.write, at: write.site, isRunning: false) else { return .turnedBack }
-        // Cancelled before it ran, it has not left.
-        defer { gate.leave(visit) }
         let cancellation = WaitCancellation()
+        let hasBegun = Atomic(false)
+        // Cancelled before it ran, it has not left.
+        defer { if !hasBegun.load(ordering: .relaxed) { gate.leave(visit) } }
         return try await withTaskCancellationHandler {
             try await writer.queue.writeWithoutTransaction { db in
-                try self.writing(db, write, visit, cancellation: cancellation) {
+                hasBegun.store(true, ordering: .relaxed)
+                return try self.writing(db, write, visit, cancellation: cancellation) {
                     try Task.checkCancellation()
                     return try body(db)
                 }
@@ -163,9 +165,15 @@ extension SharedDatabase {
         cancellation: WaitCancellation? = nil,
         _ body: () throws -> T
     ) rethrows -> Attempt<T> {
-        guard gate.start(visit) else { return .turnedBack }
+        guard gate.start(visit) else {
+            gate.leave(visit)
+            return .turnedBack
+        }
         var wasRolledBack = false
-        defer { gate.leave(visit, wasRolledBack: wasRolledBack) }
+        defer {
+            // A transaction that the closure leaves open (rule W3) keeps its lock.
+            writer.keepInside(visit, db).forEach { gate.leave($0, wasRolledBack: wasRolledBack) }
+        }
         do {
             let result = try Access.with(self, reader: nil) {
                 // The turn is given up by then.

@@ -22,6 +22,8 @@ final class WriterConnection: @unchecked Sendable {
     private var lastDataVersion: UInt32?
     private var lastSchemaVersion: Int32?
     private var isClosing = false
+    /// Of the accesses that have left a transaction open.
+    private var visits: [UInt64] = []
 
     /// Opens the file, or creates it, as it is: no journal mode is changed.
     init(path: String, options: SharedDatabase.Options, gate: SuspensionGate) throws {
@@ -47,7 +49,10 @@ final class WriterConnection: @unchecked Sendable {
         self.history = history
         self.queue = try WalIndexGate.pass { try DatabaseQueue(path: path, configuration: configuration) }
         queue.inDatabase(writeTransaction.install)
-        gate.hook { hooks in hooks.interrupt = { [weak self] in self?.queue.interrupt() } }
+        gate.hook { hooks in
+            hooks.interrupt = { [weak self] in self?.queue.interrupt() }
+            hooks.willDoom = { [weak self] in self?.rollBackOpenTransaction() }
+        }
         writeTransaction.didRollback = { history.didRollback() }
         // Observers fetch after a commit, on this connection: other processes do not wait for that.
         writeTransaction.didCommit = { [weak self] db in
@@ -153,6 +158,25 @@ final class WriterConnection: @unchecked Sendable {
         } catch let error as NotBegun {
             guard let reason = error.reason as? DatabaseError, reason.resultCode == .SQLITE_BUSY else { throw error }
             throw NotBegun(reason: busyWait.named(reason))
+        }
+    }
+
+    /// Which visits of the gate are over, at the end of an access: none while its transaction is still open. On `queue`.
+    func keepInside(_ visit: UInt64, _ db: Database) -> [UInt64] {
+        visits.append(visit)
+        if db.isInsideTransaction { return [] }
+        defer { visits = [] }
+        return visits
+    }
+
+    /// Rolls back what no access is at. From any thread.
+    func rollBackOpenTransaction() {
+        queue.asyncWriteWithoutTransaction { [self] db in
+            guard !visits.isEmpty, gate.isDoomed else { return }
+            try? db.rollback()
+            seat?.giveTurnUp(goingOn: false)
+            for visit in visits { gate.leave(visit, wasRolledBack: true) }
+            visits = []
         }
     }
 

@@ -84,6 +84,7 @@ package final class ProcessSuspension: Sendable {
     func suspend(_ gate: SuspensionGate, until deadline: Nanoseconds) -> Suspension {
         let began = MonotonicClock.now
         gate.change { $0.own.suspend() }
+        defer { assertions.endIfIdle() }
         return close([gate], until: deadline, since: began)[0]
     }
 

@@ -39,7 +39,7 @@ extension SharedDatabase {
     ///   grants no assertion.
     @_disfavoredOverload
     public func withProtectedAccess<T>(_ name: String? = nil, _ body: () throws -> T) throws -> T {
-        try gate.process.protecting(name ?? author, gate, grace: suspensionGrace, body)
+        try gate.process.withProtectedAccess(name ?? author, of: gate, grace: suspensionGrace, body)
     }
 
     /// The same, without blocking the thread.
@@ -48,7 +48,7 @@ extension SharedDatabase {
         isolation: isolated (any Actor)? = #isolation,
         _ body: () async throws -> T
     ) async throws -> T {
-        try await gate.process.protecting(name ?? author, gate, grace: suspensionGrace, body)
+        try await gate.process.withProtectedAccess(name ?? author, of: gate, grace: suspensionGrace, body)
     }
 }
 
@@ -74,7 +74,7 @@ extension SharedDatabase {
     /// See the function of the same name of one database.
     @_disfavoredOverload
     public static func withProtectedAccess<T>(_ name: String, _ body: () throws -> T) throws -> T {
-        try ProcessSuspension.shared.protecting(name, nil, grace: Options().suspensionGrace, body)
+        try ProcessSuspension.shared.withProtectedAccess(name, grace: Options().suspensionGrace, body)
     }
 
     /// The same, without blocking the thread.
@@ -83,7 +83,7 @@ extension SharedDatabase {
         isolation: isolated (any Actor)? = #isolation,
         _ body: () async throws -> T
     ) async throws -> T {
-        try await ProcessSuspension.shared.protecting(name, nil, grace: Options().suspensionGrace, body)
+        try await ProcessSuspension.shared.withProtectedAccess(name, grace: Options().suspensionGrace, body)
     }
 
     /// What the system gives against being suspended. On iOS, it is there by itself. nil: nothing is known to give any.
@@ -94,9 +94,14 @@ extension SharedDatabase {
 }
 
 extension ProcessSuspension {
-    fileprivate func protecting<T>(
+    package func withProtectedAccess<T>(_ name: String, grace: Duration, _ body: () throws -> T) throws -> T {
+        try withProtectedAccess(name, of: nil, grace: grace, body)
+    }
+
+    /// - parameter gate: nil for all of the process.
+    fileprivate func withProtectedAccess<T>(
         _ name: String,
-        _ gate: SuspensionGate?,
+        of gate: SuspensionGate?,
         grace: Duration,
         _ body: () throws -> T
     ) throws -> T {
@@ -105,9 +110,9 @@ extension ProcessSuspension {
         return try body()
     }
 
-    fileprivate func protecting<T>(
+    fileprivate func withProtectedAccess<T>(
         _ name: String,
-        _ gate: SuspensionGate?,
+        of gate: SuspensionGate? = nil,
         grace: Duration,
         isolation: isolated (any Actor)? = #isolation,
         _ body: () async throws -> T

@@ -35,6 +35,8 @@ final class SuspensionGate: Sendable {
 
     /// What opening and closing entails, in the order in which it happens.
     struct Hooks {
+        /// Before the first interruption. Takes back what is inside without running.
+        var willDoom: @Sendable () -> Void = {}
         /// Interrupts what runs on the connections.
         var interrupt: @Sendable () -> Void = {}
         /// The gate is closed, and all have left.
@@ -268,7 +270,9 @@ final class SuspensionGate: Sendable {
             doomed.store(true, ordering: .releasing)
             return true
         }
-        if isNeeded { interrupt() }
+        guard isNeeded else { return }
+        hooks.withLock { $0 }.willDoom()
+        interrupt()
     }
 
     func interrupt() {
