@@ -261,12 +261,13 @@ private final class FakeSystem: SuspensionAssertions {
                 default:
                     step("expire")
                     let wasProtected = system.expireAll(in: .milliseconds(20))
+                    if wasProtected { try #require(db.isSuspended, "seed \(seed): \(steps)") }
                     system.grants.change { $0 = true }
+                    process.resume()
                     // The bodies go on; they protect nothing any more.
+                    try #require(db.isSuspended == isSuspendedAlone, "seed \(seed): \(steps)")
                     running.forEach { $0.end() }
                     running = []
-                    if wasProtected { try #require(db.isSuspended, "seed \(seed): \(steps)") }
-                    process.resume()
                     if isSuspended { suspend() }
                 }
                 let mustBeOpen =

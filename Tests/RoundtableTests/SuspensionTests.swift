@@ -68,6 +68,18 @@ import Testing
         #expect(isCaught)
     }
 
+    @Test func followsGRDBsNotifications() throws {
+        let db = try open { $0.configuration.observesSuspensionNotifications = true }
+        let other = try open("other")
+        NotificationCenter.default.post(name: Database.suspendNotification, object: nil)
+        #expect(db.isSuspended)
+        #expect(!other.isSuspended)
+        #expect(throws: DatabaseError.self) { try db.write { try add("A", $0) } }
+        #expect(try names(db) == [])
+        NotificationCenter.default.post(name: Database.resumeNotification, object: nil)
+        try db.write { try add("A", $0) }
+    }
+
     @Test func asyncWritesWait() async throws {
         let db = try open()
         _ = await db.suspend(deadline: soon)

@@ -108,6 +108,8 @@ extension SharedDatabase.Options {
         configuration.journalMode = .default
         configuration.maximumReaderCount = 1
         configuration.allowsUnsafeTransactions = false
+        // The gate follows them.
+        configuration.observesSuspensionNotifications = false
         // SQLite takes milliseconds in 32 bits.
         configuration.busyMode = .timeout(min(Double(busyTimeout.nanoseconds) / 1e9, 2_000_000))
         return configuration

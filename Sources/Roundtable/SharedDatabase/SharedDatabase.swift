@@ -43,6 +43,7 @@ public final class SharedDatabase: Sendable {
     let gate: SuspensionGate
     let whileSuspended: WhileSuspended?
     let suspensionGrace: Duration
+    private let suspensionNotifications: SuspensionNotifications?
     let givenConfiguration: Configuration
     private let forkGeneration: UInt32
     private let isClosed = Mutex(false)
@@ -64,6 +65,9 @@ public final class SharedDatabase: Sendable {
         self.gate = gate
         self.whileSuspended = options.whileSuspended
         self.suspensionGrace = options.suspensionGrace
+        suspensionNotifications =
+            options.configuration.observesSuspensionNotifications
+            ? SuspensionNotifications(gate, grace: options.suspensionGrace.nanoseconds) : nil
         self.givenConfiguration = options.configuration
         self.longReads = LongReads(path: path, options: options, seat: seat)
         self.forkGeneration = rt_fork_generation()

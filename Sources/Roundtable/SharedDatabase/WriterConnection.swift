@@ -33,6 +33,8 @@ final class WriterConnection: @unchecked Sendable {
         var configuration = options.configuration
         configuration.readonly = false
         configuration.journalMode = .default
+        // The gate follows them.
+        configuration.observesSuspensionNotifications = false
         configuration.busyMode = .callback { busyWait.next(tries: $0) }
         walHook.mainDidCommit = { [checkpoint] in checkpoint.noteCommit(framesInWAL: $0) }
         configuration.prepareDatabase { [walHook] db in

@@ -1,4 +1,28 @@
+import Foundation
+import GRDB
 import RoundtableKernel
+
+/// Closes and opens a gate at GRDB's notifications, in the thread that posts them: when posting returns, the locks are released, or
+/// the grace is over.
+final class SuspensionNotifications: @unchecked Sendable {
+    // @unchecked: the tokens are opaque, constant, and given back once.
+    private let tokens: [any NSObjectProtocol]
+
+    init(_ gate: SuspensionGate, grace: Nanoseconds) {
+        let center = NotificationCenter.default
+        tokens = [
+            center.addObserver(forName: Database.suspendNotification, object: nil, queue: nil) { [weak gate] _ in
+                guard let gate else { return }
+                _ = gate.process.suspend(gate, until: MonotonicClock.now.addingSaturating(grace))
+            },
+            center.addObserver(forName: Database.resumeNotification, object: nil, queue: nil) { [weak gate] _ in
+                gate?.change { $0.own.isSuspended = false }
+            },
+        ]
+    }
+
+    deinit { tokens.forEach(NotificationCenter.default.removeObserver) }
+}
 
 extension SharedDatabase {
     /// What opening and closing the gate entails for the rest of the database.
