@@ -98,7 +98,7 @@ struct SetUp {
             settingUp: true,
             isWriteLockFree: isWriteLockFree
         )
-        try gate.checkOpen()
+        if outcome == .cancelled { throw GateClosed(gate: gate) }
         guard outcome != .timedOut else {
             let holder = LockHolder.setter(participant: seat.participant)
             throw DatabaseError(

@@ -142,7 +142,7 @@ final class WriterConnection: @unchecked Sendable {
         let outcome = seat?.takeTurn(at: requested, until: deadline, callSite: site, cancellation: cancellation) {
             !db.isInsideTransaction && WalIndex(db)?.isWriteLockFree == true
         }
-        if outcome == .cancelled, gate.isClosed { return nil }
+        if outcome == .cancelled, cancellation?.isCancelled != true { return nil }
         busyWait.begin(requested: requested, deadline: deadline, isSpent: outcome == .timedOut)
         defer {
             busyWait.end()

@@ -24,7 +24,10 @@ package final class ProcessSuspension: Sendable {
     private let changing = NSRecursiveLock()
 
     package init() {
-        assertions.onExpiry = { [weak self] in self?.expire(in: $0) }
+        assertions.onExpiry = { [weak self] timeLeft in
+            self?.expire(in: timeLeft)
+            self?.assertions.drop()
+        }
     }
 
     // MARK: Gates
@@ -88,7 +91,7 @@ package final class ProcessSuspension: Sendable {
         return close([gate], until: deadline, since: began)[0]
     }
 
-    /// The system takes the last assertion back.
+    /// The system takes an assertion back, which the caller ends then: it has the same time for all.
     private func expire(in timeLeft: Duration) {
         let began = MonotonicClock.now
         change { wish, isExpired in
@@ -97,7 +100,6 @@ package final class ProcessSuspension: Sendable {
         }
         for gate in gates { gate.change { $0.own.protections = [:] } }
         _ = close(gates, until: began.addingSaturating(timeLeft.nanoseconds), since: began)
-        assertions.drop()
         askAgainLater()
     }
 
@@ -147,7 +149,7 @@ package final class ProcessSuspension: Sendable {
     struct Protection: Sendable {
         fileprivate let id: Int
         fileprivate let gate: SuspensionGate?
-        fileprivate let assertion: (any SuspensionAssertion)?
+        fileprivate let assertion: EndedOnce?
     }
 
     /// - parameter gate: nil for all of the process.
@@ -157,10 +159,17 @@ package final class ProcessSuspension: Sendable {
             state.nextID += 1
             return state.nextID
         }
-        var assertion: (any SuspensionAssertion)?
+        var assertion: EndedOnce?
         if let provider = assertions.provider {
-            assertion = provider.begin(name) { [weak self] timeLeft in self?.expire(in: timeLeft) }
-            if assertion == nil {
+            let granted = EndedOnce()
+            assertion = granted
+            let answer = provider.begin(name) { [weak self] timeLeft in
+                self?.expire(in: timeLeft)
+                granted.end()
+            }
+            if let answer {
+                granted.set(answer)
+            } else {
                 let isClosed = gate?.isClosed ?? state.withLock { $0.wish.isSuspended || $0.isExpired }
                 if !isClosed { return nil }
                 throw SharedDatabaseError.assertionRefused(name: name)
@@ -188,6 +197,27 @@ package final class ProcessSuspension: Sendable {
         _ = close(protection.gate.map { [$0] } ?? gates, until: began.addingSaturating(grace), since: began)
         protection.assertion?.end()
         assertions.endIfIdle()
+    }
+}
+
+/// An assertion whose expiry may come before it is known.
+private final class EndedOnce: Sendable {
+    private let state = Mutex<(assertion: (any SuspensionAssertion)?, hasEnded: Bool)>((nil, false))
+
+    func set(_ assertion: any SuspensionAssertion) {
+        let hasEnded = state.withLock { state in
+            state.assertion = assertion
+            return state.hasEnded
+        }
+        if hasEnded { assertion.end() }
+    }
+
+    func end() {
+        let assertion = state.withLock { state in
+            state.hasEnded = true
+            return state.assertion
+        }
+        assertion?.end()
     }
 }
 

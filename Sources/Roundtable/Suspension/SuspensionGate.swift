@@ -17,14 +17,14 @@ final class SuspensionGate: Sendable {
         var since: Nanoseconds
         /// Else it waits for the connection, and holds nothing.
         var isRunning: Bool
+        /// It is to be rolled back.
+        var isDoomed = false
     }
 
     private struct State {
         var wishes: GateState
         var visits: [Visit] = []
         var nextID: UInt64 = 0
-        /// What is inside is to be rolled back. Until all of it has left.
-        var isDoomed = false
         /// The last that was rolled back because of that.
         var rolledBack: Visit?
         /// When the last has left, what closing entails is still to be done: nobody waits for it any more.
@@ -54,6 +54,7 @@ final class SuspensionGate: Sendable {
     private let hooks = Mutex(Hooks())
     /// Asked by each access.
     private let closed = Atomic(false)
+    /// Whether one that runs is doomed: asked by each statement that it writes with.
     private let doomed = Atomic(false)
     private enum Settled { case open, partly, closed }
     /// What was last done of `didClose` and `willOpen`. The lock is held while either runs.
@@ -128,11 +129,8 @@ final class SuspensionGate: Sendable {
             let visit = state.visits.remove(at: index)
             wasRunning = visit.isRunning
             if wasRolledBack { state.rolledBack = visit }
+            if visit.isDoomed { doomed.store(state.visits.contains(where: \.isDoomed), ordering: .releasing) }
             guard state.visits.isEmpty else { return ([], false) }
-            if state.isDoomed {
-                state.isDoomed = false
-                doomed.store(false, ordering: .releasing)
-            }
             defer { state.mustSettle = false }
             return (Self.takeWaiters(&state), state.mustSettle)
         }
@@ -209,13 +207,13 @@ final class SuspensionGate: Sendable {
             if isClosed {
                 state.rolledBack = nil
                 closed.store(true, ordering: .releasing)
+                waits.cancel()
                 return (wasClosed, isClosed, Self.takeWaiters(&state))
             }
             return (wasClosed, isClosed, [])
         }
         guard wasClosed != isClosed else { return }
         if isClosed {
-            waits.cancel()
             waiters.forEach { $0() }
         } else {
             open()
@@ -262,13 +260,16 @@ final class SuspensionGate: Sendable {
         }
     }
 
-    /// What is inside ends with its next statement, without a commit.
+    /// What runs inside ends with its next statement, without a commit.
     func doom() {
         let isNeeded = state.withLock { state in
-            guard state.wishes.isClosed, !state.visits.isEmpty else { return false }
-            state.isDoomed = true
-            doomed.store(true, ordering: .releasing)
-            return true
+            guard state.wishes.isClosed else { return false }
+            for index in state.visits.indices where state.visits[index].isRunning {
+                state.visits[index].isDoomed = true
+            }
+            let isNeeded = state.visits.contains(where: \.isDoomed)
+            doomed.store(isNeeded, ordering: .releasing)
+            return isNeeded
         }
         guard isNeeded else { return }
         hooks.withLock { $0 }.willDoom()
@@ -276,11 +277,14 @@ final class SuspensionGate: Sendable {
     }
 
     func interrupt() {
-        let mayInterrupt = state.withLock { state in
-            // A connection must not be interrupted while it closes.
-            state.isDoomed && !state.visits.contains { $0.kind == .closing }
+        let interrupt = hooks.withLock { $0 }.interrupt
+        state.withLock { state in
+            // While the lock is held, the doomed one does not leave: nobody else is interrupted. A connection must not be
+            // interrupted while it closes.
+            if state.visits.contains(where: \.isDoomed), !state.visits.contains(where: { $0.kind == .closing }) {
+                interrupt()
+            }
         }
-        if mayInterrupt { hooks.withLock { $0 }.interrupt() }
     }
 
     /// After `drain`: what has come of closing the gate. Lets go of what no visit holds.

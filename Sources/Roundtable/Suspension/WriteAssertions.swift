@@ -53,10 +53,14 @@ package final class WriteAssertions: Sendable {
                 state.withLock { $0.isExpired = true }
                 onExpiry(timeLeft)
             }
-            state.withLock { state in
-                state.assertion = assertion
-                state.isExpired = false
+            let expired = state.withLock { state in
+                defer {
+                    state.assertion = assertion
+                    state.isExpired = false
+                }
+                return state.assertion
             }
+            expired?.end()
         }
     }
 
