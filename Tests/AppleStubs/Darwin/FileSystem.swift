@@ -1,3 +1,6 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// The names are Apple's.
+
 // The shapes of <sys/stat.h>, <sys/mount.h>, <sys/attr.h> and <fcntl.h> where they differ from Linux's.
 
 @_exported import DarwinCalls

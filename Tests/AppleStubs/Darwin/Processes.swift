@@ -1,3 +1,6 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// The names are Apple's.
+
 // The shapes of <sys/event.h>, <sys/sysctl.h>, <sys/proc.h>, <poll.h>, <time.h> and <pthread.h> where they differ from Linux's.
 
 @_exported import DarwinCalls

@@ -1,3 +1,6 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// The names are Apple's.
+
 // The functions of Darwin that share their name with a type, which one Swift module cannot have.
 
 import Glibc

@@ -1,3 +1,6 @@
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+// The names are Apple's.
+
 // What Apple's Foundation has and Linux's lacks, as far as the library uses it. Imported into every file of a check.
 
 @_exported import Darwin
