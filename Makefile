@@ -37,7 +37,7 @@ lint: dependencies
 
 # What is for Apple's systems, compiled against stubs of their SDKs. Needs no Mac, and says nothing of how it runs there.
 typecheck-apple: dependencies
-	$(SWIFT) build --target Roundtable $(BUILD_FLAGS)
+	$(SWIFT) build $(BUILD_FLAGS)
 	@sh scripts/typecheck-apple.sh
 
 format:

@@ -1,7 +1,8 @@
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 // The names are Apple's.
 
-// The shapes of <sys/event.h>, <sys/sysctl.h>, <sys/proc.h>, <poll.h>, <time.h> and <pthread.h> where they differ from Linux's.
+// The shapes of <sys/event.h>, <sys/sysctl.h>, <sys/proc.h>, <time.h>, <pthread.h>, <spawn.h> and
+// <sys/socket.h> where they differ from Linux's.
 
 @_exported import DarwinCalls
 @_exported import Glibc
@@ -83,7 +84,7 @@ public struct kinfo_proc {
     public init() {}
 }
 
-// MARK: Time, threads, poll(2)
+// MARK: Time, threads
 
 public struct clockid_t: RawRepresentable, Equatable, Sendable {
     public var rawValue: UInt32
@@ -96,7 +97,70 @@ public struct _opaque_pthread_t {}
 public typealias pthread_t = UnsafeMutablePointer<_opaque_pthread_t>
 public func pthread_self() -> pthread_t { notHere() }
 
-public typealias nfds_t = UInt32
-public func poll(_ requests: UnsafeMutablePointer<pollfd>!, _ count: nfds_t, _ milliseconds: Int32) -> Int32 {
+// MARK: posix_spawn(2), socket(2)
+
+public typealias posix_spawnattr_t = UnsafeMutableRawPointer
+public typealias posix_spawn_file_actions_t = UnsafeMutableRawPointer
+
+@discardableResult
+public func posix_spawnattr_init(_ attributes: UnsafeMutablePointer<posix_spawnattr_t?>!) -> Int32 { notHere() }
+@discardableResult
+public func posix_spawnattr_destroy(_ attributes: UnsafeMutablePointer<posix_spawnattr_t?>!) -> Int32 { notHere() }
+@discardableResult
+public func posix_spawnattr_setflags(_ attributes: UnsafeMutablePointer<posix_spawnattr_t?>!, _ flags: Int16) -> Int32 {
     notHere()
 }
+@discardableResult
+public func posix_spawnattr_setpgroup(_ attributes: UnsafeMutablePointer<posix_spawnattr_t?>!, _ group: pid_t) -> Int32
+{
+    notHere()
+}
+@discardableResult
+public func posix_spawnattr_setsigmask(
+    _ attributes: UnsafeMutablePointer<posix_spawnattr_t?>!,
+    _ mask: UnsafePointer<sigset_t>!
+) -> Int32 { notHere() }
+@discardableResult
+public func posix_spawnattr_setsigdefault(
+    _ attributes: UnsafeMutablePointer<posix_spawnattr_t?>!,
+    _ signals: UnsafePointer<sigset_t>!
+) -> Int32 { notHere() }
+@discardableResult
+public func posix_spawn_file_actions_init(
+    _ actions: UnsafeMutablePointer<posix_spawn_file_actions_t?>!
+) -> Int32 { notHere() }
+@discardableResult
+public func posix_spawn_file_actions_destroy(
+    _ actions: UnsafeMutablePointer<posix_spawn_file_actions_t?>!
+) -> Int32 { notHere() }
+@discardableResult
+public func posix_spawn_file_actions_adddup2(
+    _ actions: UnsafeMutablePointer<posix_spawn_file_actions_t?>!,
+    _ from: Int32,
+    _ to: Int32
+) -> Int32 { notHere() }
+@discardableResult
+public func posix_spawn_file_actions_addopen(
+    _ actions: UnsafeMutablePointer<posix_spawn_file_actions_t?>!,
+    _ descriptor: Int32,
+    _ path: UnsafePointer<CChar>!,
+    _ flags: Int32,
+    _ mode: mode_t
+) -> Int32 { notHere() }
+@discardableResult
+public func posix_spawn_file_actions_addclose(
+    _ actions: UnsafeMutablePointer<posix_spawn_file_actions_t?>!,
+    _ descriptor: Int32
+) -> Int32 { notHere() }
+@discardableResult
+public func posix_spawn(
+    _ pid: UnsafeMutablePointer<pid_t>!,
+    _ path: UnsafePointer<CChar>!,
+    _ actions: UnsafePointer<posix_spawn_file_actions_t?>!,
+    _ attributes: UnsafePointer<posix_spawnattr_t?>!,
+    _ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>!,
+    _ environment: UnsafePointer<UnsafeMutablePointer<CChar>?>!
+) -> Int32 { notHere() }
+
+public let SOCK_STREAM: Int32 = 1
+public let SO_NOSIGPIPE: Int32 = 0x1022
