@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo test test-long lint bench format dependencies
+.PHONY: demo test test-long lint typecheck-apple bench format dependencies
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -34,6 +34,11 @@ bench: dependencies
 lint: dependencies
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks
 	$(SWIFT) build --build-tests $(STRICT)
+
+# What is for Apple's systems, compiled against stubs of their SDKs. Needs no Mac, and says nothing of how it runs there.
+typecheck-apple: dependencies
+	$(SWIFT) build $(BUILD_FLAGS)
+	@sh scripts/typecheck-apple.sh
 
 format:
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks

@@ -63,3 +63,10 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// For platforms that have no processes to start, in an app: the library and its unit tests alone.
+if Context.environment["ROUNDTABLE_LIBRARY_ONLY"] != nil {
+    let kept: Set = ["CRoundtableShims", "RoundtableKernel", "Roundtable", "RoundtableTests"]
+    package.targets.removeAll { !kept.contains($0.name) }
+    package.products.removeAll { $0.name != "Roundtable" }
+}

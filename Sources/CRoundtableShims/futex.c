@@ -32,7 +32,9 @@ int rt_futex_wait(const uint32_t *word, uint32_t expected, uint64_t timeout_ns) 
     int result = os_sync_wait_on_address_with_timeout(
         (void *)word, expected, sizeof(*word), OS_SYNC_WAIT_ON_ADDRESS_SHARED, OS_CLOCK_MACH_ABSOLUTE_TIME,
         timeout_ns == 0 ? 1 : timeout_ns);
-    return result >= 0 ? 0 : errno;
+    if (result >= 0) return 0;
+    // Short of memory, both end a wait before its time. Whoever waits looks at the word again, and finds out there when its page is gone.
+    return errno == EFAULT || errno == ENOMEM ? EINTR : errno;
 }
 
 int rt_futex_wake(const uint32_t *word, int count) {

@@ -38,8 +38,8 @@ package final class ChildProcess {
             for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
             var quiet: Int32 = 1
             setsockopt(ends[0], SOL_SOCKET, SO_NOSIGPIPE, &quiet, socklen_t(MemoryLayout<Int32>.size))
-            var actions: posix_spawn_file_actions_t?
-            var attributes: posix_spawnattr_t?
+            var actions: Darwin.posix_spawn_file_actions_t?
+            var attributes: Darwin.posix_spawnattr_t?
         #else
             let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
             try check(socketpair(AF_UNIX, kind, 0, &ends), "socketpair")

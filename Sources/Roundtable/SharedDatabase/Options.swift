@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import RoundtableKernel
 
@@ -52,6 +53,18 @@ extension SharedDatabase {
 
         /// Tests have their own.
         package var process = ProcessSuspension.shared
+
+        #if canImport(Darwin)
+            /// When the files of the database can be read, on devices that lock: the database, its `-wal` and its `-shm`. Set by each participant
+            /// that opens it for writing, so all should say the same.
+            ///
+            /// nil, the default: the class of the database file stays, and its companions get it too. New files have that of the app's
+            /// entitlement, or `.completeUntilFirstUserAuthentication`, which is the right one for a shared database: processes that are
+            /// woken while the device is locked can use it. With `.complete` and `.completeUnlessOpen` they cannot: their accesses fail,
+            /// with `SQLITE_IOERR` or the like, and a process that touches SQLite's mapped `-shm` file then may crash. Choose
+            /// them only if nobody uses the database while the device is locked.
+            public var fileProtection: FileProtectionType?
+        #endif
 
         /// Everything else that GRDB can be configured with: custom functions, collations, tracing, labels, foreign
         /// keys, quality of service.

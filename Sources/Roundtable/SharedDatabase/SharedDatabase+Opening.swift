@@ -140,13 +140,16 @@ extension SharedDatabase {
         as author: String,
         options: Options
     ) throws -> SharedDatabase {
+        PlatformLifecycle.followOnce()
         let file = try DatabaseFile(url)
         try schema.check(path: file.path)
         try file.checkWritable()
         let gate = SuspensionGate(path: file.path, policy: options.suspensionPolicy, process: options.process)
         let (writer, seat) = try gate.opening {
-            try SetUp(file: file, schema: schema, author: author, options: options, gate: gate).run()
+            let setUp = SetUp(file: file, schema: schema, author: author, options: options, gate: gate)
+            return try CoordinatedCreation.perform(file, setUp.run)
         }
+        FileProtection.apply(options.protectionClass, to: file.path)
         return SharedDatabase(
             path: file.path,
             author: author,
@@ -164,6 +167,7 @@ extension SharedDatabase {
         as author: String,
         options: Options
     ) throws -> Availability {
+        PlatformLifecycle.followOnce()
         let file = try DatabaseFile(url)
         try schema.check(path: file.path)
         guard !file.isAbsentOrEmpty else { return .unavailable(.notCreated) }

@@ -19,6 +19,9 @@ public enum SharedDatabaseError: Error, Equatable, Sendable {
     /// The path names something that cannot be a database file.
     case notAFile(path: String, reason: String)
 
+    /// The process is not in this App Group.
+    case noAppGroup(String)
+
     /// A protected access could not begin: the database is suspended, and the system grants no assertion, since it is about to suspend the
     /// process, or has given it all the time that it gives.
     case assertionRefused(name: String)
@@ -47,6 +50,11 @@ extension SharedDatabaseError: CustomStringConvertible, LocalizedError {
             "\(url): not a file URL. A shared database is a file."
         case .notAFile(let path, let reason):
             "\(path): \(reason)"
+        case .noAppGroup(let group):
+            """
+            This process is not in the App Group '\(group)'. Add the group to the entitlements of this target (in Xcode: Signing & \
+            Capabilities, App Groups), the app's and each extension's.
+            """
         case .assertionRefused(let name):
             """
             '\(name)' was not begun: the system grants this process no more time before it is suspended. Do it when the app is in the \

@@ -5,7 +5,8 @@
         /// What `sysctl(KERN_PROC_PID)` says, or nil when there is no such process or the sandbox does not tell.
         package static func entry(_ pid: Int32) -> ProcessEntry? {
             guard let info = info(pid) else { return nil }
-            let start = info.kp_proc.p_starttime
+            // In C `p_starttime`, a macro, which Swift does not import.
+            let start = info.kp_proc.p_un.__p_starttime
             return ProcessEntry(
                 startTime: UInt64(start.tv_sec) * 1_000_000 + UInt64(start.tv_usec),
                 isStopped: Int32(info.kp_proc.p_stat) == SSTOP,

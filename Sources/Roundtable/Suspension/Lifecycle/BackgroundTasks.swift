@@ -1,0 +1,82 @@
+import Dispatch
+import Synchronization
+
+/// Assertions by background tasks of an app: `UIApplication.beginBackgroundTask(withName:expirationHandler:)`.
+///
+/// The answer comes at once, and no thread is kept. But the handler that tells the end can be called before the number is known
+/// that ends the task, and a task that is not ended by then ends the app (`0x8badf00d`).
+struct BackgroundTasks: SuspensionAssertions {
+    /// Begins a task; nil when there is no time to be had. The handler is called on the main thread.
+    let beginTask: @Sendable (_ name: String, _ handler: @escaping @Sendable () -> Void) -> Int?
+    let endTask: @Sendable (Int) -> Void
+    /// What is left when the system says that the time is over. It does not say how much that is.
+    var remainder = Duration.seconds(1)
+
+    func begin(_ name: String, onExpiry: @escaping @Sendable (Duration) -> Void) -> (any SuspensionAssertion)? {
+        let task = BackgroundTask(endTask: endTask)
+        let number = beginTask(name) { [remainder] in
+            let end = DispatchTime.now() + remainder.dispatched
+            guard task.expire() else { return }
+            onExpiry(remainder)
+            // The process is not suspended before this returns.
+            task.waitForEnd(until: end)
+            task.end()
+        }
+        guard let number else { return nil }
+        task.begun(number)
+        return task
+    }
+}
+
+private final class BackgroundTask: SuspensionAssertion {
+    private struct State {
+        var number: Int?
+        var isExpired = false
+        var isOver = false
+    }
+
+    private let state = Mutex(State())
+    private let over = DispatchGroup()
+    private let endTask: @Sendable (Int) -> Void
+
+    init(endTask: @escaping @Sendable (Int) -> Void) {
+        self.endTask = endTask
+        over.enter()
+    }
+
+    func begun(_ number: Int) {
+        let isOver = state.withLock {
+            $0.number = number
+            return $0.isOver
+        }
+        if isOver { endTask(number) }
+    }
+
+    /// - returns: whether there is anybody to tell.
+    func expire() -> Bool {
+        state.withLock { state in
+            defer { state.isExpired = true }
+            return !state.isExpired && !state.isOver
+        }
+    }
+
+    func waitForEnd(until end: DispatchTime) { _ = over.wait(timeout: end) }
+
+    func end() {
+        let (isEnd, number) = state.withLock { state in
+            defer { state.isOver = true }
+            return (!state.isOver, state.number)
+        }
+        guard isEnd else { return }
+        if let number { endTask(number) }
+        over.leave()
+    }
+}
+
+extension Duration {
+    /// For what Dispatch waits for.
+    var dispatched: DispatchTimeInterval {
+        let (seconds, attoseconds) = components
+        return .nanoseconds(Int(clamping: seconds) &* 1_000_000_000 &+ Int(attoseconds / 1_000_000_000))
+    }
+}

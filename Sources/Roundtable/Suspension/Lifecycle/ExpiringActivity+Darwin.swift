@@ -1,0 +1,20 @@
+#if canImport(Darwin) && !os(macOS) && !targetEnvironment(macCatalyst)
+    import Foundation
+
+    extension ExpiringActivities {
+        static let ofThisProcess = ExpiringActivities { reason, block in
+            ProcessInfo.processInfo.performExpiringActivity(withReason: reason, using: block)
+        }
+    }
+
+    #if os(watchOS)
+        extension PlatformLifecycle {
+            /// No notification of WatchKit's is followed: writes take the system's time by themselves.
+            static func follow() {
+                if SharedDatabase.suspensionAssertions == nil {
+                    SharedDatabase.suspensionAssertions = ExpiringActivities.ofThisProcess
+                }
+            }
+        }
+    #endif
+#endif

@@ -1,0 +1,85 @@
+#if canImport(UIKit) && !os(watchOS) && !targetEnvironment(macCatalyst)
+    import Foundation
+    import Synchronization
+    import UIKit
+
+    extension PlatformLifecycle {
+        /// In an app: by UIKit's notifications and background tasks. In an extension: by those of its host, and expiring activities.
+        static func follow() {
+            if SharedDatabase.suspensionAssertions == nil { SharedDatabase.suspensionAssertions = SystemAssertions() }
+            let follower = LifecycleFollower(
+                .init(
+                    close: { time in _ = SharedDatabase.suspendAll(deadline: .now + time) },
+                    open: { SharedDatabase.resumeAll() },
+                    assertions: { SharedDatabase.suspensionAssertions },
+                    later: { time, body in
+                        DispatchQueue.main.asyncAfter(deadline: .now() + time.dispatched, execute: body)
+                    },
+                    isFollowing: { SharedDatabase.suspendsInBackground }
+                )
+            )
+            let events: [(NSNotification.Name, LifecycleFollower.Event)] = [
+                (UIApplication.didEnterBackgroundNotification, .didEnterBackground),
+                (UIApplication.willEnterForegroundNotification, .willEnterForeground),
+                (UIApplication.didBecomeActiveNotification, .didBecomeActive),
+                (.NSExtensionHostDidEnterBackground, .didEnterBackground),
+                (.NSExtensionHostWillEnterForeground, .willEnterForeground),
+                (.NSExtensionHostDidBecomeActive, .didBecomeActive),
+            ]
+            for (name, event) in events {
+                // No queue: on the thread that posts, before the system goes on.
+                _ = NotificationCenter.default.addObserver(forName: name, object: nil, queue: nil) { _ in
+                    follower.handle(event)
+                }
+            }
+            DispatchQueue.main.async {
+                HostApplication.find()
+                DispatchQueue.main.asyncAfter(deadline: .now() + launch.dispatched) {
+                    if HostApplication.find()?.applicationState == .background { follower.handle(.isInBackground) }
+                }
+            }
+        }
+
+        /// After how long an app that is still in the background was launched there. An app with scenes begins each of its lives in
+        /// the background, until the first scene is connected.
+        private static let launch = Duration.seconds(5)
+    }
+
+    /// The application object, which extensions do not have, and must not ask for by `UIApplication.shared`.
+    enum HostApplication {
+        private static let found = Mutex<UIApplication?>(nil)
+
+        /// Nil in extensions, and before `UIApplicationMain`.
+        @MainActor @discardableResult
+        static func find() -> UIApplication? {
+            if let application = current { return application }
+            guard !Bundle.main.bundlePath.hasSuffix(".appex") else { return nil }
+            let shared = NSSelectorFromString("sharedApplication")
+            guard UIApplication.responds(to: shared) else { return nil }
+            let application = UIApplication.perform(shared)?.takeUnretainedValue() as? UIApplication
+            found.withLock { $0 = application }
+            return application
+        }
+
+        /// What was found, for any thread.
+        static var current: UIApplication? { found.withLock { $0 } }
+    }
+
+    /// Background tasks in an app: they answer at once and keep no thread. Expiring activities in extensions, where there is nothing
+    /// else, and while the app's object is not known yet.
+    private struct SystemAssertions: SuspensionAssertions {
+        func begin(_ name: String, onExpiry: @escaping @Sendable (Duration) -> Void) -> (any SuspensionAssertion)? {
+            guard let application = HostApplication.current else {
+                return ExpiringActivities.ofThisProcess.begin(name, onExpiry: onExpiry)
+            }
+            let tasks = BackgroundTasks(
+                beginTask: { name, handler in
+                    let task = application.beginBackgroundTask(withName: name, expirationHandler: handler)
+                    return task == .invalid ? nil : task.rawValue
+                },
+                endTask: { application.endBackgroundTask(UIBackgroundTaskIdentifier(rawValue: $0)) }
+            )
+            return tasks.begin(name, onExpiry: onExpiry)
+        }
+    }
+#endif

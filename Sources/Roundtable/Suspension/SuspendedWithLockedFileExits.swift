@@ -1,0 +1,50 @@
+#if canImport(MetricKit)
+    import Foundation
+    import MetricKit
+
+    /// How often the system has killed this app while it was suspended with a locked file (0xDEAD10CC), as it counts by itself:
+    /// what the users' devices report to the app.
+    ///
+    /// ```swift
+    /// for await exits in SuspendedWithLockedFileExits.reports() where exits.count > 0 { log(exits) }
+    /// ```
+    public struct SuspendedWithLockedFileExits: Sendable, Equatable, Codable {
+        /// The period, of about a day, that the report is about.
+        public let period: DateInterval
+        /// The version of the app at the end of the period.
+        public let appVersion: String
+        /// MetricKit's
+        /// [`cumulativeSuspendedWithLockedFileExitCount`](https://developer.apple.com/documentation/metrickit/mxbackgroundexitdata/cumulativesuspendedwithlockedfileexitcount).
+        /// The locked file may be another than a database of Roundtable's.
+        public let count: Int
+
+        /// The reports that come from now on, at most one a day; listen from the launch on. Only real devices report.
+        public static func reports() -> AsyncStream<SuspendedWithLockedFileExits> {
+            AsyncStream { continuation in
+                let subscriber = Subscriber(continuation)
+                MXMetricManager.shared.add(subscriber)
+                continuation.onTermination = { _ in MXMetricManager.shared.remove(subscriber) }
+            }
+        }
+
+        /// Nil when the report does not tell.
+        init?(_ payload: MXMetricPayload) {
+            guard let exits = payload.applicationExitMetrics else { return nil }
+            count = exits.backgroundExitData.cumulativeSuspendedWithLockedFileExitCount
+            appVersion = payload.latestApplicationVersion
+            period = DateInterval(start: payload.timeStampBegin, end: max(payload.timeStampBegin, payload.timeStampEnd))
+        }
+
+        private final class Subscriber: NSObject, MXMetricManagerSubscriber, Sendable {
+            private let continuation: AsyncStream<SuspendedWithLockedFileExits>.Continuation
+
+            init(_ continuation: AsyncStream<SuspendedWithLockedFileExits>.Continuation) {
+                self.continuation = continuation
+            }
+
+            func didReceive(_ payloads: [MXMetricPayload]) {
+                for exits in payloads.compactMap(SuspendedWithLockedFileExits.init) { continuation.yield(exits) }
+            }
+        }
+    }
+#endif

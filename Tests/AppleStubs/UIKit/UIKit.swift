@@ -1,0 +1,36 @@
+// What the library uses of UIKit.
+
+@_exported import Foundation
+
+func notHere() -> Never { fatalError("a stub was run") }
+
+@MainActor
+open class UIResponder: NSObject {}
+
+public struct UIBackgroundTaskIdentifier: RawRepresentable, Hashable, Sendable {
+    public var rawValue: Int
+    public init(rawValue: Int) { self.rawValue = rawValue }
+    public static let invalid = UIBackgroundTaskIdentifier(rawValue: 0)
+}
+
+@MainActor
+open class UIApplication: UIResponder {
+    public enum State: Int, Sendable { case active, inactive, background }
+
+    /// As for a target that is restricted to what extensions may call, as a library must be.
+    @available(*, unavailable, message: "not in extensions")
+    open class var shared: UIApplication { notHere() }
+
+    open var applicationState: State { notHere() }
+
+    public nonisolated func beginBackgroundTask(
+        withName name: String?,
+        expirationHandler handler: (@MainActor @Sendable () -> Void)? = nil
+    ) -> UIBackgroundTaskIdentifier { notHere() }
+
+    public nonisolated func endBackgroundTask(_ identifier: UIBackgroundTaskIdentifier) { notHere() }
+
+    public nonisolated class var didEnterBackgroundNotification: NSNotification.Name { notHere() }
+    public nonisolated class var willEnterForegroundNotification: NSNotification.Name { notHere() }
+    public nonisolated class var didBecomeActiveNotification: NSNotification.Name { notHere() }
+}
