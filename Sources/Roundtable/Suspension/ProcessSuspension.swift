@@ -125,7 +125,9 @@ package final class ProcessSuspension: Sendable {
     {
         let time = deadline.subtractingSaturating(began)
         let toRollBack = min(max(time / 5, Self.shortestRollback), Self.longestRollback)
-        let lastCall = deadline.subtractingSaturating(toRollBack)
+        var lastCall = deadline.subtractingSaturating(toRollBack)
+        // The caller may be the main thread, and need not wait for what the system gives time to.
+        if assertions.isProtecting { lastCall = min(lastCall, began &+ Self.courtesy) }
         let remaining = gates.filter { !$0.drain(until: lastCall) }
         if !remaining.isEmpty, !assertions.isProtecting {
             for gate in remaining { gate.doom() }
@@ -140,6 +142,7 @@ package final class ProcessSuspension: Sendable {
         return gates.map { $0.settle(until: deadline, since: began) }
     }
 
+    private static let courtesy: Nanoseconds = 50_000_000
     private static let shortestRollback: Nanoseconds = 2_000_000
     private static let longestRollback: Nanoseconds = 100_000_000
 

@@ -9,6 +9,8 @@ package final class WriteAssertions: Sendable {
     private struct State {
         var provider: (any SuspensionAssertions)?
         var assertion: (any SuspensionAssertion)?
+        /// Which one that is.
+        var number = 0
         var isExpired = false
         var lastUse: Nanoseconds = 0
         var hasTimer = false
@@ -47,20 +49,23 @@ package final class WriteAssertions: Sendable {
         guard hasProvider.load(ordering: .acquiring), !isHeld else { return }
         asking.withLock {
             guard !isHeld, let provider else { return }
+            let (number, expired) = state.withLock { state in
+                state.number += 1
+                state.isExpired = false
+                defer { state.assertion = nil }
+                return (state.number, state.assertion)
+            }
+            expired?.end()
             // Refused: as without a provider.
             let assertion = provider.begin("Roundtable: writing") { [weak self] timeLeft in
                 guard let self else { return }
-                state.withLock { $0.isExpired = true }
-                onExpiry(timeLeft)
-            }
-            let expired = state.withLock { state in
-                defer {
-                    state.assertion = assertion
-                    state.isExpired = false
+                let isLast = state.withLock { state in
+                    if state.number == number { state.isExpired = true }
+                    return state.number == number
                 }
-                return state.assertion
+                if isLast { onExpiry(timeLeft) }
             }
-            expired?.end()
+            state.withLock { $0.assertion = assertion }
         }
     }
 
