@@ -17,6 +17,7 @@ let package = Package(
             dependencies: [
                 "CBenchmarkShims",
                 .product(name: "Roundtable", package: "Roundtable"),
+                .product(name: "RoundtableTestKit", package: "Roundtable"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),

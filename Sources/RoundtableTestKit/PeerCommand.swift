@@ -1,3 +1,4 @@
+import Roundtable
 import RoundtableKernel
 
 /// What a test tells `roundtable-peer` to do: one line of JSON on its standard input. Each command gets one `PeerReply`,
@@ -90,6 +91,11 @@ package struct PeerOptions: Codable, Sendable {
     package var setupTimeoutMilliseconds: Int?
     /// Of a GRDB pool: tells it of suspensions, which the peer hears of from the police.
     package var observesSuspension: Bool?
+    /// Of ours: what it lets go of when the police is about to freeze the peer. nil: it is not connected to the police.
+    /// Writes that meet the closed gate wait.
+    package var suspensionPolicy: SuspensionPolicy?
+    /// Whether it asks the police for assertions.
+    package var takesAssertions: Bool?
 
     package init(
         priority: UInt8? = nil,
@@ -97,10 +103,14 @@ package struct PeerOptions: Codable, Sendable {
         patience: Int? = nil,
         busyTimeout: Int? = nil,
         setupTimeout: Int? = nil,
-        observesSuspension: Bool? = nil
+        observesSuspension: Bool? = nil,
+        suspensionPolicy: SuspensionPolicy? = nil,
+        takesAssertions: Bool? = nil
     ) {
         self.priority = priority
         self.observesSuspension = observesSuspension
+        self.suspensionPolicy = suspensionPolicy
+        self.takesAssertions = takesAssertions
         sliceMilliseconds = slice
         patienceMilliseconds = patience
         busyTimeoutMilliseconds = busyTimeout

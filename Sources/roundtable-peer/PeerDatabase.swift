@@ -58,6 +58,10 @@ extension PeerOptions {
         if let patienceMilliseconds { options.patience = .milliseconds(patienceMilliseconds) }
         if let busyTimeoutMilliseconds { options.busyTimeout = .milliseconds(busyTimeoutMilliseconds) }
         if let setupTimeoutMilliseconds { options.setupTimeout = .milliseconds(setupTimeoutMilliseconds) }
+        if let suspensionPolicy {
+            options.suspensionPolicy = suspensionPolicy
+            options.whileSuspended = .wait
+        }
         return options
     }
 }

@@ -31,6 +31,9 @@ final class PeerSession {
         switch command {
         case .open(let opening):
             let url = try prepare(opening)
+            if opening.options.suspensionPolicy != nil {
+                try followPolice(takingAssertions: opening.options.takesAssertions ?? false)
+            }
             database = .shared(
                 try SharedDatabase.open(
                     at: url,

@@ -10,8 +10,17 @@ struct Bench: AsyncParsableCommand {
         subcommands: [
             ContentionCommand.self, ReadCommand.self, WriteCommand.self, OpenCommand.self, HistoryCommand.self,
             NotifyCommand.self, ObserveCommand.self, ParticipantCommand.self, ReceiverCommand.self,
-        ]
+        ] + suspensionCommands
     )
+
+    /// The police works on Linux only.
+    private static var suspensionCommands: [any ParsableCommand.Type] {
+        #if os(Linux)
+            [SuspensionCommand.self, SuspensionProgramCommand.self]
+        #else
+            []
+        #endif
+    }
 }
 
 @main
@@ -27,16 +36,30 @@ enum Main {
     }
 }
 
-/// What all benchmarks understand.
-struct CommonOptions: ParsableArguments {
-    @Option(help: "How long each side is measured, in seconds.")
-    var seconds: Double?
-
+/// Where the databases go, and how the figures come out.
+struct OutputOptions: ParsableArguments {
     @Flag(help: "Print one JSON object instead of a table.")
     var json = false
 
     @Option(help: "The folder for the databases. A temporary one inside it is made, and removed.")
     var directory: String?
+
+    /// Runs `body` with an empty folder, which is removed afterwards.
+    func withFolder<T>(_ body: (URL) async throws -> T) async throws -> T {
+        let parent = directory.map { URL(fileURLWithPath: $0) } ?? FileManager.default.temporaryDirectory
+        let folder = parent.appendingPathComponent("roundtable-bench-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        return try await body(folder)
+    }
+}
+
+/// What all benchmarks understand.
+struct CommonOptions: ParsableArguments {
+    @Option(help: "How long each side is measured, in seconds.")
+    var seconds: Double?
+
+    @OptionGroup var output: OutputOptions
 
     @Option(name: .customLong("side"), help: "Measure this side; repeat it for more. For profilers. (default: all)")
     var chosenSides: [Side] = []
@@ -50,16 +73,9 @@ struct CommonOptions: ParsableArguments {
         }
     }
 
-    /// Runs `body` with an empty folder, which is removed afterwards.
-    func withFolder<T>(_ body: (URL) async throws -> T) async throws -> T {
-        let parent = directory.map { URL(fileURLWithPath: $0) } ?? FileManager.default.temporaryDirectory
-        let folder = parent.appendingPathComponent("roundtable-bench-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        return try await body(folder)
-    }
+    func withFolder<T>(_ body: (URL) async throws -> T) async throws -> T { try await output.withFolder(body) }
 
     func print(_ report: Report) throws {
-        Swift.print(json ? try report.json() : report.table())
+        Swift.print(output.json ? try report.json() : report.table())
     }
 }

@@ -66,6 +66,7 @@
             while true {
                 waitForAssertions(pid, since: began, &verdict)
                 let stopBegan = ContinuousClock.now
+                verdict.frozen = (stopBegan - began) / .seconds(1)
                 tree = try stop(pid)
                 verdict.stopping = (ContinuousClock.now - stopBegan) / .seconds(1)
                 // What it has sent before it stopped, it has done.

@@ -22,6 +22,8 @@ public struct Verdict: Codable, Sendable, Equatable {
     public var assertionTime = 0.0
     /// An assertion outlasted its time, and did not prevent the freeze.
     public var isExpired = false
+    /// In seconds, from the notice until it was stopped for good: the time that it had.
+    public var frozen = 0.0
     /// In seconds, from the first SIGSTOP until no thread ran any more.
     public var stopping = 0.0
     /// In seconds, how long it took to look at all files and locks.

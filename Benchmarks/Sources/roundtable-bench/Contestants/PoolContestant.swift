@@ -9,19 +9,7 @@ struct PoolContestant: AsyncContestant {
     private let pool: DatabasePool
 
     init(_ path: String, _ settings: ContestantSettings) throws {
-        var configuration = Configuration()
-        configuration.busyMode = .timeout(5)
-        configuration.prepareDatabase { db in
-            if db.configuration.readonly == false {
-                var flag: CInt = 1
-                let code = withUnsafeMutablePointer(to: &flag) { flagP in
-                    sqlite3_file_control(db.sqliteConnection, nil, SQLITE_FCNTL_PERSIST_WAL, flagP)
-                }
-                guard code == SQLITE_OK else {
-                    throw DatabaseError(resultCode: ResultCode(rawValue: code))
-                }
-            }
-        }
+        var configuration = Configuration.sharing
         if !settings.hasAutomaticCheckpoints {
             configuration.prepareDatabase { try $0.execute(sql: Statements.noAutomaticCheckpoints) }
         }
@@ -56,5 +44,25 @@ struct PoolContestant: AsyncContestant {
 
     func close() throws {
         try pool.close()
+    }
+}
+
+extension Configuration {
+    /// What GRDB's guide says of a connection to a shared database.
+    static var sharing: Configuration {
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(5)
+        configuration.prepareDatabase { db in
+            if db.configuration.readonly == false {
+                var flag: CInt = 1
+                let code = withUnsafeMutablePointer(to: &flag) { flagP in
+                    sqlite3_file_control(db.sqliteConnection, nil, SQLITE_FCNTL_PERSIST_WAL, flagP)
+                }
+                guard code == SQLITE_OK else {
+                    throw DatabaseError(resultCode: ResultCode(rawValue: code))
+                }
+            }
+        }
+        return configuration
     }
 }

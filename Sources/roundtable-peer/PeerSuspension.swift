@@ -2,6 +2,17 @@ import Foundation
 import GRDB
 import RoundtableTestKit
 
+/// Has the peer's databases of ours suspended when the police is about to freeze the process.
+func followPolice(takingAssertions: Bool) throws {
+    #if os(Linux)
+        guard try SuspensionSubject.connectSharedDatabases(takingAssertions: takingAssertions) != nil else {
+            throw TestKitError("there is no police to hear of suspensions from")
+        }
+    #else
+        throw TestKitError("the police works on Linux only")
+    #endif
+}
+
 /// Tells GRDB's connections when the police is about to freeze the process, as GRDB's guide on sharing a database has an app do
 /// when iOS is about to.
 final class PoolSuspension {

@@ -1,0 +1,85 @@
+#if os(Linux)
+    import Foundation
+    import Roundtable
+    import Synchronization
+
+    /// The police's assertions, as Roundtable asks for those of the system.
+    ///
+    /// ``SuspensionSubject/connectSharedDatabases(environment:takingAssertions:onEvent:onSuspension:)`` installs them.
+    public final class PoliceAssertions: SuspensionAssertions {
+        private typealias Expiry = @Sendable (Duration) -> Void
+
+        private struct State {
+            var nextID = 0
+            /// Of assertions that are held, or were asked for and may have been granted.
+            var expiries: [Int: Expiry] = [:]
+            var asking: Set<Int> = []
+            /// Whose time was up before ``begin(_:onExpiry:)`` knew that they were granted.
+            var early: [Int: Duration] = [:]
+        }
+
+        private let subject: @Sendable () -> SuspensionSubject?
+        private let state = Mutex(State())
+
+        /// - parameter subject: the connection; nil refuses.
+        init(_ subject: @escaping @Sendable () -> SuspensionSubject?) { self.subject = subject }
+
+        public func begin(
+            _ name: String,
+            onExpiry: @escaping @Sendable (Duration) -> Void
+        ) -> (any SuspensionAssertion)? {
+            let id = state.withLock { state in
+                defer { state.nextID += 1 }
+                state.expiries[state.nextID] = onExpiry
+                state.asking.insert(state.nextID)
+                return state.nextID
+            }
+            let granted = subject()?.begin(name)
+            let early = state.withLock { state in
+                state.asking.remove(id)
+                if granted == nil { state.expiries[id] = nil }
+                return state.early.removeValue(forKey: id)
+            }
+            guard let granted else { return nil }
+            if let early, let onExpiry = forget(id) { Self.call(onExpiry, early) }
+            return Held(id: id, assertion: granted, assertions: self)
+        }
+
+        /// The time of all of them is up. Does not wait for those who are told.
+        func expire(in left: Duration) {
+            let told = state.withLock { state in
+                for id in state.asking { state.early[id] = left }
+                let told = state.expiries.filter { !state.asking.contains($0.key) }
+                for id in told.keys { state.expiries[id] = nil }
+                return Array(told.values)
+            }
+            for onExpiry in told { Self.call(onExpiry, left) }
+        }
+
+        private func forget(_ id: Int) -> Expiry? { state.withLock { $0.expiries.removeValue(forKey: id) } }
+
+        /// In a thread of its own: it may block, and others are to be told too.
+        private static func call(_ onExpiry: @escaping Expiry, _ left: Duration) {
+            Thread.detachNewThread { onExpiry(left) }
+        }
+
+        private final class Held: SuspensionAssertion {
+            private let id: Int
+            private let assertion: SuspensionSubject.Assertion
+            private let assertions: PoliceAssertions
+
+            init(id: Int, assertion: SuspensionSubject.Assertion, assertions: PoliceAssertions) {
+                self.id = id
+                self.assertion = assertion
+                self.assertions = assertions
+            }
+
+            deinit { end() }
+
+            func end() {
+                _ = assertions.forget(id)
+                assertion.end()
+            }
+        }
+    }
+#endif

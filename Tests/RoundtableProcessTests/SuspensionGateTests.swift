@@ -1,0 +1,99 @@
+#if os(Linux)
+    import Foundation
+    import Roundtable
+    import RoundtableTestKit
+    import Testing
+
+    extension ProcessTests {
+        /// Our databases before the police: the same writers as in `SuspensionOfPools`. With longer notices: on a busy machine, a process
+        /// may not run for 50 ms, whatever it does.
+        @Suite(.serialized) struct SuspensionOfSharedDatabases {
+            struct Terms: CustomTestStringConvertible {
+                let law: SuspensionLaw
+                let policy: SuspensionPolicy
+                var testDescription: String {
+                    "law \(law == .strict ? "strict" : "documented"), policy \(policy.rawValue)"
+                }
+
+                static let all = [Terms(law: .documented, policy: .writeLocks)]
+            }
+
+            /// - parameter test: gets the report of the police, and what the writer saw.
+            private func judge(
+                _ terms: Terms,
+                _ load: WriteLoad,
+                freezes: Int,
+                notice: Duration = .milliseconds(200),
+                assertions: Bool = false,
+                name: String,
+                _ test: (PoliceReport, WriteReport) throws -> Void
+            ) throws {
+                let random = SeededGenerator(for: "\(name)(\(terms.testDescription))")
+                var suspension = SuspensionTerms.reporting(terms.law)
+                suspension.notice = notice
+                suspension.assertionTime = assertions ? .seconds(30) : .zero
+                try Fleet.run(inMemory: true) { fleet in
+                    try withPolice(suspension) { police in
+                        let peer = try fleet.spawn("writer", environment: police.environment)
+                        let options = PeerOptions(suspensionPolicy: terms.policy, takesAssertions: assertions)
+                        try peer.call(.open(fleet.opening(peer, options: options)))
+                        try peer.call(.write(rows: 1))
+                        try peer.send(.writeLoop(load))
+                        let longest = max(20, 2 * load.transactionMilliseconds)
+                        let report = try police.patrol(
+                            peer.pid,
+                            freezes: freezes,
+                            pauses: .zero...(.milliseconds(longest)),
+                            seed: random.seed
+                        )
+                        print("\(name), \(terms.testDescription): \(report)")
+                        #expect(report.freezes == freezes && report.notified == freezes, "\(report)")
+                        #expect(report.answered == freezes, "\(report.answered) answers")
+                        try test(report, try peer.stopLoop())
+                        try Ledger(of: fleet.database).expectEverything(acknowledgedBy: [peer])
+                    }
+                }
+            }
+
+            /// Short transactions: none is convicted, none fails, and those that meet the closed gate wait.
+            @Test(.timeLimit(.minutes(2)), arguments: Terms.all) func shortTransactions(_ terms: Terms) throws {
+                let load = WriteLoad(seconds: 300)
+                try judge(terms, load, freezes: isLongRun ? 1000 : 40, name: "shortTransactions") { report, written in
+                    #expect(report.convicted == 0, "\(report)")
+                    #expect(written.errorCount == 0, "\(written.errors)")
+                    #expect(written.commits > 0)
+                }
+            }
+
+            /// Transactions that are longer than the notice: rolled back, and the writer is told; none is convicted.
+            @Test(.timeLimit(.minutes(2)), arguments: Terms.all) func longTransactions(_ terms: Terms) throws {
+                let load = WriteLoad(seconds: 300, rows: 100_000)
+                try judge(
+                    terms,
+                    load,
+                    freezes: isLongRun ? 200 : 12,
+                    notice: .milliseconds(300),
+                    name: "longTransactions"
+                ) { report, written in
+                    #expect(report.convicted == 0, "\(report)")
+                    #expect(written.errorCount > 0)
+                    #expect(
+                        written.errors.allSatisfy { $0.contains("rolled back, because the database was suspended") }
+                    )
+                }
+            }
+
+            /// Closures that compute, and assertions: none is convicted, and all finish.
+            @Test(.timeLimit(.minutes(2)), arguments: Terms.all) func assertions(_ terms: Terms) throws {
+                let load = WriteLoad(seconds: 300, transaction: 200)
+                try judge(terms, load, freezes: isLongRun ? 200 : 10, assertions: true, name: "assertions") {
+                    report,
+                    written in
+                    #expect(report.convicted == 0, "\(report)")
+                    #expect(report.postponed > 0, "\(report)")
+                    #expect(written.errorCount == 0, "\(written.errors)")
+                }
+            }
+        }
+    }
+#endif
