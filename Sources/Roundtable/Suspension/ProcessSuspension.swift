@@ -69,10 +69,13 @@ package final class ProcessSuspension: Sendable {
 
     // MARK: Suspending
 
+    /// The first step of suspending: nothing begins any more. Does not wait for what runs.
+    package func close() { change { wish, _ in wish.suspend() } }
+
     @discardableResult
     package func suspend(until deadline: Nanoseconds) -> [Suspension] {
         let began = MonotonicClock.now
-        change { wish, _ in wish.suspend() }
+        close()
         defer { assertions.endIfIdle() }
         return close(gates, until: deadline, since: began)
     }

@@ -39,6 +39,8 @@
                 case .suspending(let time):
                     let deadline = ContinuousClock.now + time
                     onEvent(event)
+                    // At once: on a busy machine, it takes a while until the other thread runs.
+                    ProcessSuspension.shared.close()
                     follower.suspending(until: deadline)
                 case .expiring(let left):
                     onEvent(event)
