@@ -13,8 +13,8 @@ extension SharedDatabase: DatabaseReader {
     /// [`sqlite3_interrupt`](https://www.sqlite.org/c3ref/interrupt.html).
     public func interrupt() {
         guard isInOwnProcess else { return }
-        writer.queue.interrupt()
-        readers.forEach { $0.queue.interrupt() }
+        writer.interrupt()
+        readers.interrupt()
     }
 
     /// Reads a snapshot of the database. Never waits for a writer; waits when all reader connections are in use.
