@@ -58,7 +58,8 @@ final class CommitRecorder: TransactionObserver {
 
     /// On the connection's queue, once the database is in WAL mode. On that of each connection, one after the other.
     func install(in db: Database, hook: WalHook) {
-        guard use(db) else { return }
+        guard let index = WalIndex(db) else { return }
+        begin(with: db, index)
         db.add(transactionObserver: self, extent: .databaseLifetime)
         if isHooked { return }
         isHooked = true
@@ -70,10 +71,8 @@ final class CommitRecorder: TransactionObserver {
         hook.attachedDidCommit = { [unowned self] in hasCommittedAside = true }
     }
 
-    /// Nothing is known of what this connection has done, and of the schema.
-    @discardableResult
-    func use(_ db: Database) -> Bool {
-        guard let index = WalIndex(db) else { return false }
+    /// Nothing is known of what this connection has done, nor of the schema.
+    private func begin(with db: Database, _ index: WalIndex) {
         self.index = index
         connection = db.sqliteConnection
         expected = nil
@@ -84,13 +83,6 @@ final class CommitRecorder: TransactionObserver {
         lastCommit = nil
         changesBefore = sqlite3_total_changes(connection)
         tables.removeAll()
-        return true
-    }
-
-    /// Before the connection closes.
-    func forgetConnection() {
-        index = nil
-        connection = nil
     }
 
     /// The commit counter now; to be given to `lookedAtSchema` after a look.

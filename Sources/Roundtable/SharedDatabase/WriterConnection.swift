@@ -124,6 +124,7 @@ final class WriterConnection: @unchecked Sendable {
                 try queue.close()
             } catch {
                 queue.inDatabase { db in
+                    // Nor is this worth an error: a checkpoint when it closes by itself.
                     try? db.setCheckpointOnClose(false)
                     keepConnection(db)
                 }
@@ -141,14 +142,10 @@ final class WriterConnection: @unchecked Sendable {
         writeTransaction.forgetStatements()
         emptyTransaction.forgetStatements()
         history?.forgetStatements()
-        recorder?.forgetConnection()
     }
 
     /// On the queue of a connection that could not close.
-    func keepConnection(_ db: Database) {
-        isClosing = false
-        recorder?.use(db)
-    }
+    func keepConnection(_ db: Database) { isClosing = false }
 
     /// On the queue of a connection that takes the place of one that was closed.
     func adopt(_ db: Database) throws {
