@@ -54,8 +54,11 @@ extension Observatory {
         for observation in observations.withLock({ Array($0.values) }) { observation.park() }
         valueBridge.withLock { $0 }?.forget()
         leaving.withLock { $0.lent.append(running.connection) }
-        if borrowers.withLock({ $0 == 0 }) { closeReturned() }
+        if isNobodyStarting { closeReturned() }
     }
+
+    /// Whether nobody starts an observation now.
+    var isNobodyStarting: Bool { borrowers.withLock { $0 == 0 } }
 
     /// Connections that are given up.
     struct Leaving {

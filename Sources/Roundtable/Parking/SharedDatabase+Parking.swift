@@ -9,6 +9,13 @@ final class Parking: Sendable {
     /// Held by whoever closes or opens connections.
     private let transition = NSLock()
 
+    /// Whether somebody closes or opens connections now.
+    var isParking: Bool {
+        guard transition.try() else { return true }
+        transition.unlock()
+        return false
+    }
+
     /// - returns: nil when somebody else has been at it until the deadline.
     fileprivate func exclusively<T>(until deadline: Nanoseconds, _ body: () -> T) -> T? {
         let time = deadline.subtractingSaturating(MonotonicClock.now)
@@ -50,7 +57,6 @@ extension SharedDatabase {
             observatory.park()
             readers.park()
             longReads.park()
-            writer.park()
             defer {
                 readers.leaveParkingAlone()
                 longReads.leaveParkingAlone()
@@ -66,9 +72,15 @@ extension SharedDatabase {
     private func closeParked(until deadline: Nanoseconds, isCalledOff: () -> Bool) -> [HeldConnection] {
         let time = deadline.subtractingSaturating(MonotonicClock.now)
         let lead = min(Self.interruption.lead, time / 2)
+        var isWriterParked = false
         while true {
-            let held =
-                readers.stepParking() + longReads.stepParking() + observatory.stepParking() + writer.stepParking()
+            // Somebody may be starting an observation on it.
+            if !isWriterParked, observatory.isNobodyStarting || MonotonicClock.now >= deadline {
+                isWriterParked = true
+                writer.park()
+            }
+            let writing = isWriterParked ? writer.stepParking() : [HeldConnection(use: .writing)]
+            let held = readers.stepParking() + longReads.stepParking() + observatory.stepParking() + writing
             if held.isEmpty || isCalledOff() { return held }
             let now = MonotonicClock.now
             if deadline.subtractingSaturating(now) <= lead {

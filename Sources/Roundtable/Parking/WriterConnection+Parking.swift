@@ -68,7 +68,7 @@ extension WriterConnection {
                 try self.openedQueue().asyncWriteWithoutTransaction(body)
             } catch {
                 // Whoever wants it asks again later.
-                if error.isSuspension { return }
+                if (error as? DatabaseError)?.isSuspension == true { return }
                 DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.soon(body) }
             }
         }

@@ -232,6 +232,9 @@ final class ReaderPool: Sendable {
         state.withLock { state in state.leaving.removeAll { $0.outcome == .closed } }
     }
 
+    /// Whether somebody waits for a connection.
+    var isAwaited: Bool { state.withLock { !$0.requests.isEmpty } }
+
     /// Waits while the pool is parked.
     func waitWhileParked() async throws {
         let answer = await wait(.read)
