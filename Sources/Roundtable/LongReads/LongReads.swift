@@ -107,7 +107,18 @@ final class LongReads: Sendable {
         }
     }
 
-    func endOpening() { state.withLock { $0.opening -= 1 } }
+    func endOpening() {
+        let isParked = state.withLock { state in
+            state.opening -= 1
+            return state.isParked
+        }
+        guard isParked else { return }
+        // Perhaps nobody waits for it any more.
+        DispatchQueue.global().async {
+            _ = self.stepParking()
+            self.leaveParkingAlone()
+        }
+    }
 
     /// From now on, no snapshot opens a connection.
     func park() { state.withLock { $0.isParked = true } }

@@ -99,6 +99,7 @@ final class Observatory: Sendable {
 
     /// Tells the observers of the writer connection too, from now on.
     func observeOnWriter() throws {
+        if writerBridge.withLock({ $0 != nil }), !isClosed { return }
         bridge(writerBridge, try running().feed, startsAnew: false) { [weak writer] body in
             writer?.soon { [weak writer] db in
                 if let writer { body(db, writer.notify) }

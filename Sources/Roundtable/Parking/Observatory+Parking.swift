@@ -53,7 +53,10 @@ extension Observatory {
         // Before anything is interrupted: they would tell an error.
         for observation in observations.withLock({ Array($0.values) }) { observation.park() }
         valueBridge.withLock { $0 }?.forget()
-        leaving.withLock { $0.lent.append(running.connection) }
+        leaving.withLock { leaving in
+            leaving.lent.append(running.connection)
+            leaving.isAlone = false
+        }
         if isNobodyStarting { closeReturned() }
     }
 
@@ -65,13 +68,17 @@ extension Observatory {
         /// Somebody may be starting an observation on them.
         var lent: [ObservationConnection] = []
         var closing: [ConnectionClosing] = []
+        /// Whether nobody calls `stepParking()`.
+        var isAlone = true
     }
 
     /// When nobody starts an observation.
     func closeReturned() {
         leaving.withLock { leaving in
-            leaving.closing += leaving.lent.map { $0.closing() }
+            let closing = leaving.lent.map { $0.closing() }
             leaving.lent = []
+            leaving.closing += closing
+            if leaving.isAlone { closing.forEach { $0.goOnAlone() } }
         }
     }
 
@@ -95,11 +102,16 @@ extension Observatory {
     }
 
     func leaveParkingAlone() {
-        for closing in leaving.withLock({ $0.closing }) { closing.goOnAlone() }
+        leaving.withLock { leaving in
+            leaving.isAlone = true
+            for closing in leaving.closing { closing.goOnAlone() }
+        }
     }
 
-    /// Observing goes on where it was, soon.
-    func unpark() {
+    /// Somebody may observe again. What was missed has been told when this returns, unless the connection cannot be opened now.
+    ///
+    /// - returns: whether `goOn` is to be called.
+    func unpark() -> Bool {
         let isNeeded = state.withLock { state in
             guard case .parked(let position) = state else { return false }
             state = position == nil ? .idle : .resting(position)
@@ -108,14 +120,18 @@ extension Observatory {
         }
         leaveParkingAlone()
         if !isPaused.load(ordering: .sequentiallyConsistent) { writerBridge.withLock { $0 }?.resume() }
-        if isNeeded { DispatchQueue.global(qos: .userInitiated).async { self.goOn() } }
+        // Before this participant's own commits, which are no news.
+        if isNeeded { _ = try? running() }
+        return isNeeded
     }
 
-    /// Tried again while there are no descriptors or threads to be had.
-    private func goOn() {
+    /// Starts observations again. Tried again while there are no descriptors or threads to be had.
+    func goOn() {
         do {
             try running()
-            if isWriterWaiting.exchange(false, ordering: .sequentiallyConsistent) { observeOnWriterEventually(isLate: true) }
+            if isWriterWaiting.exchange(false, ordering: .sequentiallyConsistent) {
+                observeOnWriterEventually(isLate: true)
+            }
             for observation in observations.withLock({ Array($0.values) }) { try start(observation, isLate: true) }
         } catch let error as DatabaseError where error.isSuspension || error.resultCode == .SQLITE_MISUSE {
             // Parked again, or closed.

@@ -29,7 +29,7 @@ final class Parking: Sendable {
 
 extension SharedDatabase {
     /// How long before the deadline statements are interrupted, and how often.
-    private static let interruption: (lead: Nanoseconds, interval: Nanoseconds) = (20_000_000, 1_000_000)
+    private static let interruption: (lead: Nanoseconds, interval: Nanoseconds) = (100_000_000, 500_000)
 
     /// Gives up all SQLite connections, with all their locks and descriptors, until `unpark()`. Nothing is checkpointed.
     ///
@@ -90,7 +90,7 @@ extension SharedDatabase {
                 observatory.interruptParking()
             }
             if now >= deadline { return held }
-            MonotonicClock.sleep(min(Self.interruption.interval / 4, deadline - now))
+            MonotonicClock.sleep(min(Self.interruption.interval, deadline - now))
         }
     }
 
@@ -98,14 +98,16 @@ extension SharedDatabase {
     func unpark() {
         guard isInOwnProcess else { return }
         parking.isWanted.store(false, ordering: .sequentiallyConsistent)
-        parking.exclusively {
+        let isObserved = parking.exclusively {
             // Somebody wants it parked again, and will do so.
-            if parking.isWanted.load(ordering: .sequentiallyConsistent) { return }
+            if parking.isWanted.load(ordering: .sequentiallyConsistent) { return false }
             writer.unpark()
+            let isObserved = observatory.unpark()
             longReads.unpark()
             readers.unpark()
-            observatory.unpark()
+            return isObserved
         }
+        if isObserved { observatory.goOn() }
     }
 
     /// Runs `body`, and if that finds the database parked, once more when it is not.

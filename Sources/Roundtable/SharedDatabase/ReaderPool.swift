@@ -47,6 +47,8 @@ final class ReaderPool: Sendable {
         var hasBarrier = false
         var requests: [Request] = []
         var isParked = false
+        /// Whether somebody calls `stepParking()`.
+        var isStepped = false
         /// Connections that are not in use any more, and are not lent again.
         var leaving: [ConnectionClosing] = []
         var isClosed = false
@@ -176,6 +178,7 @@ final class ReaderPool: Sendable {
     func park() {
         let (idle, impatient) = state.withLock { state in
             state.isParked = true
+            state.isStepped = true
             // Counted as reading until they are among those that leave.
             state.reading += state.idle.count
             defer {
@@ -206,7 +209,11 @@ final class ReaderPool: Sendable {
 
     /// Nobody calls `stepParking()` any more.
     func leaveParkingAlone() {
-        for closing in state.withLock({ $0.leaving }) { closing.goOnAlone() }
+        let leaving = state.withLock { state in
+            state.isStepped = false
+            return state.leaving
+        }
+        for closing in leaving { closing.goOnAlone() }
     }
 
     /// Grants again, on connections that are opened anew.
@@ -217,15 +224,17 @@ final class ReaderPool: Sendable {
 
     private func leave(_ reader: ReaderConnection) {
         connections.withLock { connections in connections.removeAll { $0 === reader } }
-        let closing = ConnectionClosing(reader.queue) { _ in reader.finalize() } didClose: { [weak self] in
+        let closing = ConnectionClosing(reader.queue) { _ in
+            reader.finalize()
+        } didClose: { [weak self] in
             self?.forgetClosed()
         }
-        let isAwaited = pump { state in
+        let isStepped = pump { state in
             state.reading -= 1
             state.leaving.append(closing)
-            return state.isParked && !state.isClosed
+            return state.isStepped && !state.isClosed
         }
-        if !isAwaited { closing.goOnAlone() }
+        if !isStepped { closing.goOnAlone() }
     }
 
     private func forgetClosed() {
