@@ -23,8 +23,12 @@ import Testing
         try db.write { db in _ = try Player(name: name).inserted(db) }
     }
 
-    private func park(_ db: SharedDatabase, sourceLocation: SourceLocation = #_sourceLocation) {
-        let held = db.park(until: MonotonicClock.now + 60_000_000_000)
+    private func park(
+        _ db: SharedDatabase,
+        milliseconds: UInt64 = 60_000,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async {
+        let held = await onThread { db.park(until: MonotonicClock.now + milliseconds * 1_000_000) }
         #expect(held == [], sourceLocation: sourceLocation)
     }
 
@@ -84,7 +88,7 @@ import Testing
         let b = try open("b")
         let told = Values(a, writing: writing)
         try await eventually("the first value") { told.values.value == [0] }
-        park(a)
+        await park(a)
         try add("A", to: b)
         try add("B", to: b)
         #expect(told.values.value == [0])
@@ -96,7 +100,7 @@ import Testing
         try await eventually("an own commit") { told.values.value == [0, 2, 3, 4] }
         // The same cancellable.
         told.cancel()
-        park(a)
+        await park(a)
         a.unpark()
         try add("E", to: a)
         let after = Values(a, writing: writing)
@@ -111,7 +115,7 @@ import Testing
         let a = try open("a")
         let told = Values(a, writing: writing)
         try await eventually("the first value") { told.values.value == [0] }
-        park(a)
+        await park(a)
         told.cancel()
         let late = Values(a, writing: writing)
         let cancelled = Values(a, writing: writing)
@@ -146,7 +150,7 @@ import Testing
             values.change { $0.append(value) }
         }
         try await eventually("fetching") { isFetching.value == 1 }
-        #expect(a.park(until: MonotonicClock.now + 1_000_000_000) == [])
+        await park(a, milliseconds: 1000)
         isQuick.change { $0 = true }
         #expect(values.value.isEmpty && errors.value.isEmpty)
         a.unpark()
@@ -160,7 +164,7 @@ import Testing
         let a = try open("a")
         let told = Values(a, delayed: true)
         try await eventually("there is no table team") { told.errors.value.count == 1 }
-        park(a)
+        await park(a)
         try createTeam(open("b"))
         a.unpark()
         let other = Values(a)
@@ -191,7 +195,7 @@ import Testing
         }
         let cancellable = start()
         #expect(values.value == [0] && scheduler.timesAsked.value == 1)
-        park(a)
+        await park(a)
         let late = start()
         #expect(values.value == [0])
         a.unpark()
@@ -211,7 +215,7 @@ import Testing
             }
         }
         try await eventually("the first") { values.value == [0] }
-        park(a)
+        await park(a)
         try add("A", to: b)
         a.unpark()
         try await eventually("the second") { values.value == [0, 1] }
@@ -229,7 +233,7 @@ import Testing
         let (told, cancellable) = try log(a)
         try add("A", to: b)
         try await eventually("told") { told.value.count == 1 }
-        park(a)
+        await park(a)
         try add("B", to: b)
         try await c.write { try $0.execute(sql: "INSERT INTO team (name) VALUES ('T')") }
         try add("C", to: c)
@@ -243,7 +247,7 @@ import Testing
         try await eventually("goes on") { told.value.count == 3 }
         #expect(told.value.last?.author == "c" && told.value.last?.sequence == missed.sequence + 1)
         // Nothing missed: nothing told.
-        park(a)
+        await park(a)
         a.unpark()
         try add("E", to: a)
         try await eventually("goes on") { told.value.count == 4 }
@@ -261,7 +265,7 @@ import Testing
             try await b.write { try $0.execute(sql: "INSERT INTO team (name) VALUES ('T')") }
             return !told.value.isEmpty
         }
-        park(a)
+        await park(a)
         try add("A", to: b)
         a.unpark()
         let before = told.value.count
@@ -279,7 +283,7 @@ import Testing
         for index in 0..<5 { try add("\(index)", to: a) }
         let (told, cancellable) = try log(a)
         for round in 0..<3 {
-            park(a)
+            await park(a)
             a.unpark()
             try add("\(round)", to: a)
             try await eventually("told") { told.value.count == round + 1 }
@@ -302,7 +306,7 @@ import Testing
         let observer = Observer()
         a.add(transactionObserver: observer)
         let counter = try #require(try await a.read { WalIndex($0)?.header?.commitCounter })
-        park(a)
+        await park(a)
         let stranger = try DatabaseQueue(path: url.path)
         for _ in 0..<counter + more {
             try await stranger.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('S')") }
@@ -319,7 +323,7 @@ import Testing
         let a = try open("a")
         let b = try open("b")
         let (told, cancellable) = try log(a)
-        park(a)
+        await park(a)
         for _ in 0..<(Layout.recordCount + 1) { try add("A", to: b) }
         a.unpark()
         try await eventually("told") { told.value.count == 1 }
@@ -331,7 +335,7 @@ import Testing
         let a = try open("a")
         let b = try open("b")
         let (told, cancellable) = try log(a)
-        park(a)
+        await park(a)
         try FileManager.default.removeItem(atPath: ControlBlock.path(forDatabaseAt: url.path))
         try add("A", to: b)
         a.unpark()
@@ -364,7 +368,7 @@ import Testing
             // The next transaction of `next` is after parking.
             #expect(!db.isInsideTransaction)
         }
-        park(a)
+        await park(a)
         gone = nil
         owned = nil
         #expect(weakGone == nil && weakOwned != nil)
@@ -384,7 +388,7 @@ import Testing
         a.add(transactionObserver: used, extent: .nextTransaction)
         try add("C", to: a)
         #expect(used.commits.value == 1)
-        park(a)
+        await park(a)
         a.unpark()
         try add("D", to: a)
         #expect(used.commits.value == 1 && next.commits.value == 1)
@@ -403,7 +407,7 @@ import Testing
         } onChange: { _ in
             told.change { $0 += 1 }
         }
-        park(a)
+        await park(a)
         try await b.write { try $0.execute(sql: "INSERT INTO team (name) VALUES ('T')") }
         a.unpark()
         try await eventually("told of what was missed") { told.value == 1 }

@@ -40,6 +40,11 @@ import Testing
 
     private func soon(_ milliseconds: UInt64 = 60_000) -> Nanoseconds { MonotonicClock.now + milliseconds * 1_000_000 }
 
+    private func park(_ db: SharedDatabase, milliseconds: UInt64 = 60_000) async -> [HeldConnection] {
+        let deadline = soon(milliseconds)
+        return await onThread { db.park(until: deadline) }
+    }
+
     /// What this process has open of the database: descriptors of it, its WAL and its wal-index.
     private var openFiles: [String] {
         get throws {
@@ -79,10 +84,10 @@ import Testing
         _ = try await (db.read(Player.fetchCount), db.read(Player.fetchCount))
         #expect(try !openFiles.isEmpty)
 
-        #expect(db.park(until: soon()) == [])
+        #expect(await park(db) == [])
         #expect(try openFiles == [])
         // Again, and nothing has come back.
-        #expect(db.park(until: soon()) == [])
+        #expect(await park(db) == [])
         expectSuspended { _ = try db.read(Player.fetchCount) }
         #expect(try openFiles == [])
 
@@ -101,7 +106,7 @@ import Testing
         try db.close()
         let reader = try openReadOnly()
         #expect(try names(reader) == ["A"])
-        #expect(reader.park(until: soon()) == [])
+        #expect(await park(reader) == [])
         #expect(try openFiles == [])
         reader.unpark()
         #expect(try names(reader) == ["A"])
@@ -109,13 +114,13 @@ import Testing
     }
 
     /// SQLite would checkpoint under an exclusive lock on the file.
-    @Test func onlyAnExplicitCloseCheckpoints() throws {
+    @Test func onlyAnExplicitCloseCheckpoints() async throws {
         func size() throws -> Int { Int(try #require(try System.status(ofFileAt: url.path)).st_size) }
         do {
             let db = try open()
             try add("A", to: db)
             let before = try size()
-            #expect(db.park(until: soon()) == [])
+            #expect(await park(db) == [])
             #expect(try size() == before)
             db.unpark()
             try add("B", to: db)
@@ -147,7 +152,7 @@ import Testing
         let observing = try b.observeChanges(on: DispatchQueue(label: "log")) { change in
             told.change { $0.append(change) }
         }
-        #expect(a.park(until: soon()) == [])
+        #expect(await park(a) == [])
         a.unpark()
         try await a.write { db in
             try db.execute(sql: "INSERT INTO player (name, score) VALUES ('B', twice(21))")
@@ -168,7 +173,7 @@ import Testing
     @Test func openingFailsAndIsTriedAgain() async throws {
         let db = try open()
         try add("A", to: db)
-        #expect(db.park(until: soon()) == [])
+        #expect(await park(db) == [])
         let aside = folder.file("aside.sqlite")
         try FileManager.default.moveItem(at: url, to: aside)
         db.unpark()
@@ -185,17 +190,17 @@ import Testing
         #expect(try names(db) == ["A", "B"])
     }
 
-    @Test func aStatementThatOutlivesItsAccess() throws {
+    @Test func aStatementThatOutlivesItsAccess() async throws {
         let db = try open()
         try add("A", to: db)
         var statement: Statement? = try db.write { try $0.makeStatement(sql: "DELETE FROM player WHERE id = -1") }
-        #expect(db.park(until: soon(30)) == [HeldConnection(use: .writing, isByStatement: true)])
+        #expect(await park(db, milliseconds: 30) == [HeldConnection(use: .writing, isByStatement: true)])
         db.unpark()
         try add("B", to: db)
-        #expect(db.park(until: soon(30)) == [HeldConnection(use: .writing, isByStatement: true)])
+        #expect(await park(db, milliseconds: 30) == [HeldConnection(use: .writing, isByStatement: true)])
         statement = nil
         #expect(statement == nil)
-        #expect(db.park(until: soon()) == [])
+        #expect(await park(db) == [])
         #expect(try openFiles == [])
         db.unpark()
         #expect(try names(db) == ["A", "B"])
@@ -206,7 +211,7 @@ import Testing
     @Test func readsThatComeMeanwhile() async throws {
         let db = try open()
         try add("A", to: db)
-        #expect(db.park(until: soon()) == [])
+        #expect(await park(db) == [])
         expectSuspended { _ = try db.read(Player.fetchCount) }
         expectSuspended { _ = try db.unsafeRead(Player.fetchCount) }
         expectSuspended { try db.barrierWriteWithoutTransaction { _ in } }
@@ -247,7 +252,7 @@ import Testing
             hasFailed.signal()
         }
         let waiting = Task.detached { try await db.read(Player.fetchCount) }
-        let parked = Task.detached { [soon = soon()] in db.park(until: soon) }
+        let parked = Task.detached { await park(db) }
         await wait(hasFailed)
         #expect((blocked.value as? DatabaseError)?.isSuspension == true, "\(String(describing: blocked.value))")
         mayEnd.signal()
@@ -282,7 +287,7 @@ import Testing
         }
         await wait(isReading)
         let began = ContinuousClock.now
-        #expect(db.park(until: soon(1000)) == [])
+        #expect(await park(db, milliseconds: 1000) == [])
         #expect(ContinuousClock.now - began < .seconds(10))
         #expect(try openFiles == [])
         await #expect { try await read.value } throws: { ($0 as? DatabaseError)?.resultCode == .SQLITE_INTERRUPT }
@@ -301,7 +306,7 @@ import Testing
             }
         }
         await wait(isReading)
-        #expect(db.park(until: soon(30)) == [HeldConnection(use: .reading)])
+        #expect(await park(db, milliseconds: 30) == [HeldConnection(use: .reading)])
         #expect(try !openFiles.isEmpty)
         mayEnd.signal()
         #expect(try await read.value == 0)
@@ -324,7 +329,7 @@ import Testing
             }
         }
         await wait(isReading)
-        let parked = Task.detached { [soon = soon(20_000)] in db.park(until: soon) }
+        let parked = Task.detached { await park(db) }
         try await eventually("parking") { db.parking.isParking }
         let began = ContinuousClock.now
         db.unpark()
@@ -343,7 +348,7 @@ import Testing
         let b = try open("b")
         try add("A", to: a)
         let snapshot = try await a.makeSnapshot()
-        #expect(a.park(until: soon()) == [])
+        #expect(await park(a) == [])
         #expect { try snapshot.read(Player.fetchCount) } throws: { "\($0)".contains("suspended") }
         expectSuspended { try snapshot.advance() }
         expectSuspended { _ = try a.makeSnapshot() }
@@ -361,48 +366,50 @@ import Testing
     }
 
     /// Nobody else has the database open, so the wal-index is made anew, and the commit counter with it.
-    @Test func aSnapshotThatMissedNothing() throws {
+    @Test func aSnapshotThatMissedNothing() async throws {
         let db = try open()
         for index in 0..<5 { try add("\(index)", to: db) }
-        let snapshot = try db.makeSnapshot()
-        #expect(db.park(until: soon()) == [])
+        let snapshot = try await db.makeSnapshot()
+        #expect(await park(db) == [])
         #expect(try openFiles == [])
         db.unpark()
-        #expect(try snapshot.advance() == [])
-        #expect(try snapshot.read(Player.fetchCount) == 5)
+        #expect(try await snapshot.advance() == [])
+        #expect(try await snapshot.read(Player.fetchCount) == 5)
         try add("5", to: db)
-        #expect(try snapshot.advance().map(\.tableNames) == [["player"]])
+        #expect(try await snapshot.advance().map(\.tableNames) == [["player"]])
     }
 
-    @Test func aSnapshotThatMissedAStranger() throws {
+    @Test func aSnapshotThatMissedAStranger() async throws {
         let db = try open()
         for index in 0..<3 { try add("\(index)", to: db) }
-        let counter = try db.read { WalIndex($0)?.header?.commitCounter }
-        let snapshot = try db.makeSnapshot()
-        #expect(db.park(until: soon()) == [])
+        let counter = try await db.read { WalIndex($0)?.header?.commitCounter }
+        let snapshot = try await db.makeSnapshot()
+        #expect(await park(db) == [])
         let stranger = try DatabaseQueue(path: url.path)
         // As often as the counter was, which begins anew.
         for _ in 0..<(counter ?? 0) {
-            try stranger.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('S')") }
+            try await stranger.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('S')") }
         }
         db.unpark()
-        let changes = try snapshot.advance()
+        let changes = try await snapshot.advance()
         #expect(changes.contains { $0.tables == .fullDatabase }, "\(changes), counter \(counter ?? 0)")
         try stranger.close()
     }
 
-    @Test func closingAParkedSnapshot() throws {
+    @Test func closingAParkedSnapshot() async throws {
         let db = try open()
-        let snapshot = try db.makeSnapshot()
-        let other = try db.makeSnapshot()
-        #expect(db.park(until: soon()) == [])
+        let snapshot = try await db.makeSnapshot()
+        let other = try await db.makeSnapshot()
+        #expect(await park(db) == [])
         try snapshot.close()
         db.unpark()
-        #expect { try snapshot.advance() } throws: { ($0 as? DatabaseError)?.resultCode == .SQLITE_MISUSE }
-        #expect { try snapshot.read { _ in } } throws: { ($0 as? DatabaseError)?.resultCode == .SQLITE_MISUSE }
-        #expect(db.park(until: soon()) == [])
+        await #expect { try await snapshot.advance() } throws: { ($0 as? DatabaseError)?.resultCode == .SQLITE_MISUSE }
+        await #expect { try await snapshot.read { _ in } } throws: {
+            ($0 as? DatabaseError)?.resultCode == .SQLITE_MISUSE
+        }
+        #expect(await park(db) == [])
         try db.close()
-        #expect { try other.advance() } throws: { ($0 as? DatabaseError)?.resultCode == .SQLITE_MISUSE }
+        await #expect { try await other.advance() } throws: { ($0 as? DatabaseError)?.resultCode == .SQLITE_MISUSE }
         #expect(try openFiles == [])
     }
 
@@ -411,14 +418,14 @@ import Testing
     @Test func closingWhileParked() async throws {
         let db = try open()
         try add("A", to: db)
-        #expect(db.park(until: soon()) == [])
+        #expect(await park(db) == [])
         let waiting = Task { try await db.read(Player.fetchCount) }
         try await eventually("waits") { db.readers.isAwaited }
         try db.close()
         await #expect { try await waiting.value } throws: { ($0 as? DatabaseError)?.resultCode == .SQLITE_MISUSE }
         db.unpark()
         #expect { try add("B", to: db) } throws: { ($0 as? DatabaseError)?.resultCode == .SQLITE_MISUSE }
-        #expect(db.park(until: soon()) == [])
+        #expect(await park(db) == [])
         #expect(try openFiles == [])
     }
 
@@ -443,7 +450,11 @@ import Testing
             for _ in 0..<2 {
                 group.addTask {
                     while !isOver.value {
-                        _ = try await db.read(Player.fetchCount)
+                        do {
+                            _ = try await db.read(Player.fetchCount)
+                        } catch let error as DatabaseError where error.isSuspension {
+                            // Interrupted.
+                        }
                         await Task.yield()
                     }
                 }
@@ -460,13 +471,7 @@ import Testing
             }
             group.addTask {
                 while !isOver.value {
-                    let shortLived = ValueObservation.tracking(Player.fetchCount)
-                        .start(in: db, scheduling: .async(onQueue: queue)) { error in
-                            errors.change { $0.append(error) }
-                        } onChange: { _ in
-                        }
-                    await Task.yield()
-                    shortLived.cancel()
+                    for try await _ in ValueObservation.tracking(Player.fetchCount).values(in: db) { break }
                 }
             }
             group.addTask {
@@ -500,7 +505,7 @@ import Testing
         try await eventually("the last value, seed \(seed)") { values.value.last == total }
         observation.cancel()
         try other.close()
-        #expect(db.park(until: soon()) == [], "seed \(seed)")
+        #expect(await park(db) == [], "seed \(seed)")
         #expect(try openFiles == [], "seed \(seed)")
     }
 }

@@ -88,13 +88,19 @@ public final class SharedDatabaseSnapshot: Sendable {
             return state.connection
         }
         guard let connection else { return database.longReads.ended(ObjectIdentifier(self)) }
-        let isClosed = try connection.queue.inDatabase { db in
-            if state.withLock({ $0.phase == .closed || $0.connection !== connection }) { return true }
-            try leave(db, connection)
-            database.longReads.ended(ObjectIdentifier(self))
-            return false
+        let isClosed: Bool
+        do {
+            isClosed = try connection.queue.inDatabase { db in
+                if state.withLock({ $0.phase }) == .closed { return true }
+                try leave(db, connection)
+                database.longReads.ended(ObjectIdentifier(self))
+                return false
+            }
+        } catch let error as DatabaseError where error.isSuspension {
+            // The connection was given up meanwhile.
+            return try close()
         }
-        if isClosed { return state.withLock { $0.phase = .closed } }
+        if isClosed { return }
         try connection.close()
         state.withLock { $0.phase = .closed }
     }
@@ -153,32 +159,32 @@ public final class SharedDatabaseSnapshot: Sendable {
 
     /// What a read begins with.
     func enter(_ db: Database, _ connection: ReaderConnection) throws {
-        switch try phase(on: connection) {
+        switch try phase(on: connection, else: .parked(path)) {
         case .open where db.isInsideTransaction: database.longReads.look(db)
         case .open, .adrift: throw DatabaseError.adrift(path)
         case .parked, .closed: preconditionFailure("a connection is open")
         }
     }
 
-    /// - throws: when the connection is not this snapshot's any more.
-    private func phase(on connection: ReaderConnection) throws -> Phase {
+    /// - parameter lost: what to throw when the connection is not this snapshot's any more.
+    private func phase(on connection: ReaderConnection, else lost: @autoclosure () -> DatabaseError) throws -> Phase {
         try state.withLock { state in
             if state.phase == .closed { throw DatabaseError.closed }
-            guard state.connection === connection else { throw DatabaseError.parked(path) }
+            guard state.connection === connection else { throw lost() }
             return state.phase
         }
     }
 
     /// Goes to the latest commit.
     func advance(_ db: Database, _ connection: ReaderConnection) throws -> [Change] {
-        _ = try phase(on: connection)
+        _ = try phase(on: connection, else: .suspended(path))
         database.longReads.look(db)
         try leave(db, connection)
         database.stepAside(db)
         let moment = try Moment(db, on: connection)
         let changes = try state.withLock { state in
             // Parked meanwhile: the connection is about to close.
-            guard state.connection === connection else { throw DatabaseError.parked(path) }
+            guard state.connection === connection else { throw DatabaseError.suspended(path) }
             defer { (state.phase, state.mark, state.wasParked) = (.open, moment.knownMark, false) }
             return moment.changes(
                 movingThere: &state.cursor,
@@ -200,7 +206,7 @@ public final class SharedDatabaseSnapshot: Sendable {
             throw DatabaseError.cursorIsAlive(path)
         }
         try state.withLock { state in
-            guard state.connection === connection else { throw DatabaseError.parked(path) }
+            guard state.connection === connection else { throw DatabaseError.suspended(path) }
             state.phase = .adrift
         }
     }

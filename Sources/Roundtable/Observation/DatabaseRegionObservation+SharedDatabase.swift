@@ -18,7 +18,7 @@ extension SharedDatabase {
         onError: @escaping @Sendable (any Error) -> Void,
         onChange: @escaping @Sendable (Database) -> Void
     ) -> AnyDatabaseCancellable {
-        let persistent = PersistentObservation(onWriter: true) { queue, _ in
+        let persistent = PersistentObservation(onWriter: true, tellsAnew: false) { queue, _ in
             observation.start(in: queue, onError: onError, onChange: onChange)
         }
         do {

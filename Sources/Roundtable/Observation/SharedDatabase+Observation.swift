@@ -65,7 +65,9 @@ extension SharedDatabase {
         // One that has failed is not started again.
         let failure = Signal()
         let traced = observation.handleEvents(didFail: { _ in failure.raise() })
-        let persistent = PersistentObservation(onWriter: observation.requiresWriteAccess) { queue, isFirst in
+        let persistent = PersistentObservation(onWriter: observation.requiresWriteAccess, tellsAnew: true) {
+            queue,
+            isFirst in
             // Later, nobody waits for a value, and the thread is another.
             isFirst
                 ? queue._add(observation: traced, scheduling: scheduler, onChange: onChange)

@@ -119,7 +119,6 @@ extension Observatory {
                 || isWriterWaiting.load(ordering: .sequentiallyConsistent)
         }
         leaveParkingAlone()
-        if !isPaused.load(ordering: .sequentiallyConsistent) { writerBridge.withLock { $0 }?.resume() }
         // Before this participant's own commits, which are no news.
         if isNeeded { _ = try? running() }
         return isNeeded
@@ -129,14 +128,22 @@ extension Observatory {
     func goOn() {
         do {
             try running()
+            if writerBridge.withLock({ $0 != nil }) { _ = try writer.openedQueue() }
+            // On its queue, in this order: those who want to know what was missed are told, and the others begin after that.
+            for observation in observations(tellingAnew: false) { try start(observation, isLate: true) }
+            if !isPaused.load(ordering: .sequentiallyConsistent) { writerBridge.withLock { $0 }?.resume() }
             if isWriterWaiting.exchange(false, ordering: .sequentiallyConsistent) {
                 observeOnWriterEventually(isLate: true)
             }
-            for observation in observations.withLock({ Array($0.values) }) { try start(observation, isLate: true) }
+            for observation in observations(tellingAnew: true) { try start(observation, isLate: true) }
         } catch let error as DatabaseError where error.isSuspension || error.resultCode == .SQLITE_MISUSE {
             // Parked again, or closed.
         } catch {
             DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.goOn() }
         }
+    }
+
+    private func observations(tellingAnew: Bool) -> [PersistentObservation] {
+        observations.withLock { $0.values.filter { $0.tellsAnew == tellingAnew } }
     }
 }

@@ -14,13 +14,20 @@ final class PersistentObservation: Sendable {
 
     /// Whether it observes on the writer connection.
     let isOnWriter: Bool
+    /// Whether it tells what it observes when it is started again, so that what was missed is no news.
+    let tellsAnew: Bool
     private let begin: @Sendable (DatabaseQueue, _ isFirst: Bool) -> AnyDatabaseCancellable
     private let state = Mutex(State.idle)
     private let hasStarted = Atomic(false)
 
     /// - parameter begin: starts it on a connection; `isFirst`: where the user does, and not later, on another thread.
-    init(onWriter: Bool, _ begin: @escaping @Sendable (DatabaseQueue, _ isFirst: Bool) -> AnyDatabaseCancellable) {
+    init(
+        onWriter: Bool,
+        tellsAnew: Bool,
+        _ begin: @escaping @Sendable (DatabaseQueue, _ isFirst: Bool) -> AnyDatabaseCancellable
+    ) {
         isOnWriter = onWriter
+        self.tellsAnew = tellsAnew
         self.begin = begin
     }
 

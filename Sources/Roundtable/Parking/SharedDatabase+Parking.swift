@@ -85,7 +85,7 @@ extension SharedDatabase {
             let now = MonotonicClock.now
             if deadline.subtractingSaturating(now) <= lead {
                 // An interruption does not outlast the statement that it ends.
-                readers.interrupt()
+                readers.interruptParking()
                 longReads.interruptParking()
                 observatory.interruptParking()
             }

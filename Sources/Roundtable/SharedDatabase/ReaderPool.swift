@@ -75,13 +75,38 @@ final class ReaderPool: Sendable {
     func withReader<T>(insideWrite: Bool, _ body: (ReaderConnection) throws -> T) throws -> T {
         let reader = try take(insideWrite ? enterBesideBarriers() : wait(.read))
         defer { give(reader) }
-        return try body(reader)
+        do { return try body(reader) } catch { throw named(error, on: reader) }
     }
 
-    func withReader<T: Sendable>(_ body: (ReaderConnection) async throws -> T) async throws -> T {
+    /// - parameter body: calls its second argument when it does not need the connection any more. That matters where it goes on on
+    ///   another thread, for which it may have to wait.
+    func withReader<T: Sendable>(
+        _ body: (ReaderConnection, _ giveBack: @escaping @Sendable () -> Void) async throws -> T
+    ) async throws -> T {
         let reader = try take(await wait(.read))
-        defer { give(reader) }
-        return try await body(reader)
+        let loan = Loan { self.give(reader) }
+        defer { loan.end() }
+        do { return try await body(reader, loan.end) } catch { throw named(error, on: reader) }
+    }
+
+    /// Ends once.
+    private final class Loan: Sendable {
+        private let hasEnded = Atomic(false)
+        private let body: @Sendable () -> Void
+
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+
+        @Sendable func end() {
+            if !hasEnded.exchange(true, ordering: .acquiringAndReleasing) { body() }
+        }
+    }
+
+    /// The error of a read that was interrupted because the pool is parked says so.
+    private func named(_ error: any Error, on reader: ReaderConnection) -> any Error {
+        guard let error = error as? DatabaseError, error.resultCode == .SQLITE_INTERRUPT,
+            reader.isInterrupted.load(ordering: .acquiring)
+        else { return error }
+        return DatabaseError.readInterrupted(path, sql: error.sql)
     }
 
     /// For reads that end later than this call, from a thread that has the writer connection. The receiver calls
@@ -204,6 +229,16 @@ final class ReaderPool: Sendable {
             let reading = HeldConnection(use: .reading)
             let inUse = open.map { HeldConnection(use: .reading, isByStatement: $0.outcome == .isInUse) }
             return Array(repeating: reading, count: state.reading) + inUse
+        }
+    }
+
+    /// Ends the statements that run, and lets their reads say why.
+    func interruptParking() {
+        connections.withLock { connections in
+            for connection in connections {
+                connection.isInterrupted.store(true, ordering: .releasing)
+                connection.queue.interrupt()
+            }
         }
     }
 
@@ -371,7 +406,10 @@ final class ReaderPool: Sendable {
         }
         let (isClosed, idle) = state.withLock { ($0.isClosed, $0.idle.popLast()) }
         if isClosed { throw DatabaseError.closed }
-        if let idle { return idle }
+        if let idle {
+            idle.isInterrupted.store(false, ordering: .relaxed)
+            return idle
+        }
         do {
             let reader = try open()
             connections.withLock { $0.append(reader) }
@@ -384,5 +422,15 @@ final class ReaderPool: Sendable {
 
     private func endBarrier() {
         pump { $0.hasBarrier = false }
+    }
+}
+
+extension DatabaseError {
+    fileprivate static func readInterrupted(_ path: String, sql: String?) -> DatabaseError {
+        DatabaseError(
+            resultCode: .databaseSuspended,
+            message: "\(path): interrupted, because the database was suspended. Try again after resume()",
+            sql: sql
+        )
     }
 }
