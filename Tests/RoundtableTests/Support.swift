@@ -65,3 +65,10 @@ final class Shared<Value: Sendable>: Sendable {
     var value: Value { mutex.withLock { $0 } }
     func change(_ body: (inout Value) -> Void) { mutex.withLock { body(&$0) } }
 }
+
+/// Runs what blocks on a thread of its own: Swift's few are for those who wait for it.
+func onThread<T: Sendable>(_ body: @escaping @Sendable () -> T) async -> T {
+    await withCheckedContinuation { continuation in
+        Thread.detachNewThread { continuation.resume(returning: body()) }
+    }
+}

@@ -60,4 +60,18 @@ int64_t rt_file_system_type(const char *path);
 void *rt_thread_local_get(void);
 void rt_thread_local_set(void *value);
 
+// MARK: SQLite
+//
+// Why: `sqlite3_db_config` is variadic, which Swift does not import. Inline, so that whoever calls it links SQLite, and not
+// this module. Can go when SQLite has a pragma for it.
+
+struct sqlite3;
+int sqlite3_db_config(struct sqlite3 *connection, int operation, ...);
+
+/// Whether the connection checkpoints when it closes and is the last one (SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE). For that, SQLite
+/// takes an exclusive lock on the database file. Returns SQLite's code.
+static inline int rt_checkpoint_on_close(struct sqlite3 *connection, int is_on) {
+    return sqlite3_db_config(connection, 1006, !is_on, (int *)0);
+}
+
 #endif

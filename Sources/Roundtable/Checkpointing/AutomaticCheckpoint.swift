@@ -25,6 +25,12 @@ final class AutomaticCheckpoint: @unchecked Sendable {
     /// all frames as attempted.
     private var hasAttempted = false
 
+    /// Another one takes the place of the connection.
+    func connectionDidOpen() {
+        framesInWAL = 0
+        hasAttempted = false
+    }
+
     /// To be asked outside of transactions.
     func need(_ db: Database) -> Need {
         guard framesInWAL >= Self.threshold else { return .none }

@@ -24,9 +24,14 @@ final class HistoryStamp: @unchecked Sendable {
 
     // MARK: Functions
 
-    /// Gives the connection the functions. They cost nothing until they are called.
+    /// Gives a connection that begins the functions. They cost nothing until they are called.
     func addFunctions(to db: Database) throws {
         connection = db.sqliteConnection
+        // Of the connection before, if there was one: its temporary trigger went with it.
+        needsLook = true
+        schemaVersion = nil
+        versionAtLook = nil
+        transactionVersion = nil
         let context = Unmanaged.passUnretained(self).toOpaque()
         try addFunction(db, "roundtable_author", count: 0, context) { context, _, _ in
             let author = HistoryStamp.of(context).author

@@ -27,6 +27,15 @@ struct CommitCursor {
         translator = ChangeTranslator(block, from: counter)
     }
 
+    /// The commit counter of the place.
+    var counter: UInt32 { reader.counter }
+
+    /// The counter says something else now, and nothing was committed.
+    mutating func recount(to counter: UInt32) {
+        reader = RingReader(sequence: reader.sequence, counter: counter)
+        translator.recount(from: counter)
+    }
+
     /// Goes to a later commit.
     ///
     /// - Parameters:

@@ -9,13 +9,19 @@ import Synchronization
 final class LongReads: Sendable {
     private struct Entry {
         weak var snapshot: SharedDatabaseSnapshot?
-        var read: OldestRead
+        /// nil while it is at no moment.
+        var read: OldestRead?
         var hasWarned = false
     }
 
     private struct State {
         var entries: [ObjectIdentifier: Entry] = [:]
         var isClosed = false
+        var isParked = false
+        /// Snapshots that are opening a connection.
+        var opening = 0
+        /// Connections that snapshots have given up.
+        var leaving: [(closing: ConnectionClosing, callSite: String)] = []
         /// Where the oldest is shown. Another seat is told anew.
         weak var shownBy: Participant?
         var shown: OldestRead?
@@ -56,10 +62,19 @@ final class LongReads: Sendable {
         }
     }
 
+    /// A snapshot has lost its moment.
+    func lost(_ snapshot: SharedDatabaseSnapshot) {
+        state.withLock { state in
+            state.entries[ObjectIdentifier(snapshot)]?.read = nil
+            isEmpty.store(state.entries.values.allSatisfy { $0.read == nil }, ordering: .relaxed)
+            show(&state)
+        }
+    }
+
     func ended(_ snapshot: ObjectIdentifier) {
         state.withLock { state in
             state.entries[snapshot] = nil
-            isEmpty.store(state.entries.isEmpty, ordering: .relaxed)
+            isEmpty.store(state.entries.values.allSatisfy { $0.read == nil }, ordering: .relaxed)
             show(&state)
         }
     }
@@ -77,6 +92,65 @@ final class LongReads: Sendable {
             state.withLock { $0.isClosed = false }
             throw error
         }
+    }
+
+    // MARK: Parking
+
+    var isParked: Bool { state.withLock { $0.isParked } }
+
+    /// A snapshot opens a connection; it calls `endOpening` when it has it.
+    func beginOpening() throws {
+        try state.withLock { state in
+            if state.isClosed { throw DatabaseError.closed }
+            if state.isParked { throw DatabaseError.suspended(path) }
+            state.opening += 1
+        }
+    }
+
+    func endOpening() {
+        let isParked = state.withLock { state in
+            state.opening -= 1
+            return state.isParked
+        }
+        guard isParked else { return }
+        // Perhaps nobody waits for it any more.
+        DispatchQueue.global().async {
+            _ = self.stepParking()
+            self.leaveParkingAlone()
+        }
+    }
+
+    /// From now on, no snapshot opens a connection.
+    func park() { state.withLock { $0.isParked = true } }
+
+    /// - returns: what keeps connections open.
+    func stepParking() -> [HeldConnection] {
+        let (snapshots, opening) = state.withLock { state in
+            (state.entries.values.compactMap(\.snapshot), state.opening)
+        }
+        for snapshot in snapshots {
+            guard let closing = snapshot.park() else { continue }
+            state.withLock { $0.leaving.append((closing, snapshot.callSite)) }
+        }
+        let open = state.withLock { $0.leaving }.filter { $0.closing.step() != .closed }
+        state.withLock { $0.leaving.removeAll { $0.closing.outcome == .closed } }
+        return open.map { closing, site in
+            HeldConnection(use: .snapshot, callSite: site, isByStatement: closing.outcome == .isInUse)
+        } + Array(repeating: HeldConnection(use: .snapshot), count: opening)
+    }
+
+    func interruptParking() {
+        for (closing, _) in state.withLock({ $0.leaving }) { closing.interrupt() }
+    }
+
+    func leaveParkingAlone() {
+        for (closing, _) in state.withLock({ $0.leaving }) { closing.goOnAlone() }
+    }
+
+    /// Snapshots may advance.
+    func unpark() {
+        state.withLock { $0.isParked = false }
+        leaveParkingAlone()
     }
 
     /// The control block that lies beside the database now: one mapping for all snapshots, where there is a seat.
@@ -126,8 +200,9 @@ final class LongReads: Sendable {
     private func takeLasting(_ state: inout State, at mark: WalMark, now: Nanoseconds) -> [LongRead] {
         var lasting: [LongRead] = []
         for (key, entry) in state.entries where !entry.hasWarned {
-            let age = TimeInterval(now.subtractingSaturating(entry.read.since)) / 1e9
-            let held = entry.read.mark.framesHeld(now: mark)
+            guard let read = entry.read else { continue }
+            let age = TimeInterval(now.subtractingSaturating(read.since)) / 1e9
+            let held = read.mark.framesHeld(now: mark)
             guard limit.isPassed(age: age, heldFrames: held), let snapshot = entry.snapshot else { continue }
             state.entries[key]?.hasWarned = true
             lasting.append(LongRead(snapshot: snapshot, age: age, heldFrames: held))
@@ -139,7 +214,7 @@ final class LongReads: Sendable {
 
     private func show(_ state: inout State) {
         guard let participant = seat.participant else { return }
-        let oldest = state.entries.values.map(\.read).min { $0.since < $1.since }
+        let oldest = state.entries.values.compactMap(\.read).min { $0.since < $1.since }
         guard participant !== state.shownBy || oldest != state.shown else { return }
         participant.show(oldest)
         state.shownBy = participant

@@ -21,9 +21,11 @@ extension SharedDatabase {
         line: UInt = #line
     ) async throws -> SharedDatabaseSnapshot {
         let site = CallSite(file, line)
-        return try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global(qos: configuration.readQoS.qosClass).async {
-                continuation.resume(with: Result { try SharedDatabaseSnapshot(self, at: site) })
+        return try await afterParking {
+            try await withCheckedThrowingContinuation { continuation in
+                DispatchQueue.global(qos: self.configuration.readQoS.qosClass).async {
+                    continuation.resume(with: Result { try SharedDatabaseSnapshot(self, at: site) })
+                }
             }
         }
     }

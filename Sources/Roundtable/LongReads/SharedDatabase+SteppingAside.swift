@@ -27,7 +27,7 @@ extension SharedDatabase {
         // The writer's queue may wait for this very snapshot: so nothing is waited for without bound.
         let deadline = MonotonicClock.now + (asks ? Self.patience.asked : Self.patience.hoped)
         while index.header?.mark.salt == mark.salt, Self.isLong(index) {
-            guard MonotonicClock.now < deadline, !asks || longReads.isAwaitingCheckpoint else {
+            guard MonotonicClock.now < deadline, !longReads.isParked, !asks || longReads.isAwaitingCheckpoint else {
                 return longReads.steppedAsideInVain(at: MonotonicClock.now)
             }
             MonotonicClock.sleep(Self.pause)

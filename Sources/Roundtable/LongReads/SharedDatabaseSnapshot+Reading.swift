@@ -12,19 +12,15 @@ extension SharedDatabaseSnapshot: DatabaseReader {
     /// The path of the database file, with symbolic links resolved.
     public var path: String { database.path }
 
-    public func interrupt() {
-        guard database.isInOwnProcess else { return }
-        connection.queue.interrupt()
-    }
-
     /// Reads the snapshot's moment.
     ///
     /// - throws: what `value` throws; `SQLITE_MISUSE` after `close()`.
     @_disfavoredOverload
     public func read<T>(_ value: (Database) throws -> T) throws -> T {
         try database.checkProcess()
+        let connection = try connection()
         return try connection.queue.inDatabase { db in
-            try enter(db)
+            try enter(db, connection)
             return try value(db)
         }
     }
@@ -34,8 +30,9 @@ extension SharedDatabaseSnapshot: DatabaseReader {
     /// - throws: what `value` throws; `CancellationError`; `SQLITE_MISUSE` after `close()`.
     public func read<T: Sendable>(_ value: @Sendable (Database) throws -> T) async throws -> T {
         try database.checkProcess()
+        let connection = try connection()
         return try await connection.queue.unsafeRead { db in
-            try enter(db)
+            try enter(db, connection)
             return try value(db)
         }
     }
@@ -43,11 +40,13 @@ extension SharedDatabaseSnapshot: DatabaseReader {
     /// Schedules a read, and returns at once.
     public func asyncRead(_ value: @escaping @Sendable (Result<Database, any Error>) -> Void) {
         guard database.isInOwnProcess else { return value(.failure(database.forkedError)) }
+        let connection: ReaderConnection
+        do { connection = try self.connection() } catch { return value(.failure(error)) }
         connection.queue.asyncUnsafeRead { result in
             value(
                 result.flatMap { db in
                     Result {
-                        try self.enter(db)
+                        try self.enter(db, connection)
                         return db
                     }
                 }
@@ -72,8 +71,9 @@ extension SharedDatabaseSnapshot: DatabaseReader {
     /// Reads the snapshot's moment, also from inside another read of it.
     public func unsafeReentrantRead<T>(_ value: (Database) throws -> T) throws -> T {
         try database.checkProcess()
+        let connection = try connection()
         return try connection.queue.unsafeReentrantRead { db in
-            try enter(db)
+            try enter(db, connection)
             return try value(db)
         }
     }
@@ -102,8 +102,9 @@ extension SharedDatabaseSnapshot: DatabaseReader {
         _ scheduler: some ValueObservationScheduler,
         _ onChange: @escaping @Sendable (Reducer.Value) -> Void
     ) -> AnyDatabaseCancellable {
+        let connection = try? connection()
         let added = try? unsafeReentrantRead { _ in
-            connection.queue._add(observation: observation, scheduling: scheduler, onChange: onChange)
+            connection?.queue._add(observation: observation, scheduling: scheduler, onChange: onChange)
         }
         return added ?? observation.failing(scheduler, onChange)
     }
@@ -123,16 +124,21 @@ extension SharedDatabaseSnapshot {
     @_disfavoredOverload
     public func advance() throws -> [Change] {
         try database.checkProcess()
-        return try connection.queue.inDatabase(advance)
+        let connection = try connectionToAdvance()
+        return try connection.queue.inDatabase { db in try advance(db, connection) }
     }
 
-    /// Goes to the latest commit, without blocking the calling thread. Cancelling the task has no effect on it.
+    /// Goes to the latest commit, without blocking the calling thread. Cancelling the task has no effect on it, but while it waits for a
+    /// suspended database to be resumed.
     @discardableResult
     public func advance() async throws -> [Change] {
         try database.checkProcess()
-        return try await withCheckedThrowingContinuation { continuation in
-            connection.queue.asyncUnsafeRead { result in
-                continuation.resume(with: result.flatMap { db in Result { try self.advance(db) } })
+        return try await database.afterParking {
+            let connection = try self.connectionToAdvance()
+            return try await withCheckedThrowingContinuation { continuation in
+                connection.queue.asyncUnsafeRead { result in
+                    continuation.resume(with: result.flatMap { db in Result { try self.advance(db, connection) } })
+                }
             }
         }
     }

@@ -21,13 +21,21 @@ public final class SharedDatabaseSnapshot: Sendable {
         case open
         /// There is no read transaction: going to another moment failed, or a closure ended it.
         case adrift
+        /// There is no connection: the database was suspended.
+        case parked
         case closed
     }
 
-    /// Changed on the connection's queue only.
+    /// Changed on the connection's queue, while there is a connection.
     private struct State {
         var phase = Phase.open
+        /// nil when it is parked.
+        var connection: ReaderConnection?
         var cursor: CommitCursor
+        /// Where the WAL ended when it was at its moment; nil when that is not known.
+        var mark: WalMark?
+        /// Whether the wal-index may have been made anew since.
+        var wasParked = false
     }
 
     /// Whose moments these are.
@@ -36,13 +44,14 @@ public final class SharedDatabaseSnapshot: Sendable {
     /// Where it was made, as `File.swift:12`.
     public let callSite: String
 
-    let connection: ReaderConnection
     private let state: Mutex<State>
 
     init(_ database: SharedDatabase, at site: CallSite) throws {
         try database.checkProcess()
         self.database = database
         callSite = "\(site.file):\(site.line)"
+        try database.longReads.beginOpening()
+        defer { database.longReads.endOpening() }
         let connection = try ReaderConnection(path: database.path, configuration: database.longReads.configuration)
         let moment = try connection.queue.inDatabase { db in
             guard try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal" else {
@@ -50,22 +59,22 @@ public final class SharedDatabaseSnapshot: Sendable {
             }
             return try Moment(db, on: connection)
         }
-        self.connection = connection
         let cursor = CommitCursor(at: moment.earliest?.commitCounter) { [longReads = database.longReads] in
             longReads.controlBlock
         }
-        state = Mutex(State(cursor: cursor))
+        state = Mutex(State(connection: connection, cursor: cursor, mark: moment.knownMark))
         try database.longReads.began(self, moment.read)
     }
 
     deinit {
+        let connection = state.withLock { $0.connection }
         guard database.isInOwnProcess else {
             // Rule W4.
-            _ = Unmanaged.passRetained(connection)
+            if let connection { _ = Unmanaged.passRetained(connection) }
             return
         }
         // SQLite would keep a connection open that has statements, and its transaction with it.
-        connection.queue.unsafeReentrantRead { db in try? connection.end(db) }
+        if let connection { connection.queue.unsafeReentrantRead { db in try? connection.end(db) } }
         database.longReads.ended(ObjectIdentifier(self))
     }
 
@@ -74,52 +83,132 @@ public final class SharedDatabaseSnapshot: Sendable {
     /// - throws: `SQLITE_BUSY` when a statement or a cursor of yours is still alive: let go of it, and close again.
     public func close() throws {
         try database.checkProcess()
-        let isClosed = try connection.queue.inDatabase { db in
-            if state.withLock({ $0.phase }) == .closed { return true }
-            try leave(db)
-            database.longReads.ended(ObjectIdentifier(self))
-            return false
+        let connection = state.withLock { state in
+            if state.connection == nil { state.phase = .closed }
+            return state.connection
+        }
+        guard let connection else { return database.longReads.ended(ObjectIdentifier(self)) }
+        let isClosed: Bool
+        do {
+            isClosed = try connection.queue.inDatabase { db in
+                if state.withLock({ $0.phase }) == .closed { return true }
+                try leave(db, connection)
+                database.longReads.ended(ObjectIdentifier(self))
+                return false
+            }
+        } catch let error as DatabaseError where error.isSuspension {
+            // The connection was given up meanwhile.
+            return try close()
         }
         if isClosed { return }
         try connection.close()
         state.withLock { $0.phase = .closed }
     }
 
+    // MARK: Connection
+
+    /// - throws: when there is none.
+    func connection() throws -> ReaderConnection {
+        try state.withLock { state in
+            if let connection = state.connection { return connection }
+            throw state.phase == .closed ? DatabaseError.closed : DatabaseError.parked(path)
+        }
+    }
+
+    /// The same, to go to another moment: opens one where there is none.
+    func connectionToAdvance() throws -> ReaderConnection {
+        if let connection = state.withLock({ $0.connection }) { return connection }
+        try database.longReads.beginOpening()
+        defer { database.longReads.endOpening() }
+        return try state.withLock { state in
+            if state.phase == .closed { throw DatabaseError.closed }
+            if let connection = state.connection { return connection }
+            let new = try ReaderConnection(path: path, configuration: database.longReads.configuration)
+            state.connection = new
+            state.phase = .adrift
+            return new
+        }
+    }
+
+    public func interrupt() {
+        guard database.isInOwnProcess else { return }
+        state.withLock { $0.connection?.queue.interrupt() }
+    }
+
+    /// Gives the connection up.
+    ///
+    /// - returns: nil when there is none, or the snapshot is closed.
+    func park() -> ConnectionClosing? {
+        let connection: ReaderConnection? = state.withLock { state in
+            guard state.phase != .closed, let connection = state.connection else { return nil }
+            state.connection = nil
+            state.phase = .parked
+            state.wasParked = true
+            return connection
+        }
+        guard let connection else { return nil }
+        database.longReads.lost(self)
+        return ConnectionClosing(connection.queue) { db in
+            // Nothing was written: what keeps the transaction from ending keeps the connection from closing.
+            try? connection.end(db)
+            connection.finalize()
+        }
+    }
+
     // MARK: On the connection's queue
 
     /// What a read begins with.
-    func enter(_ db: Database) throws {
-        switch state.withLock({ $0.phase }) {
-        case .closed: throw DatabaseError.closed
+    func enter(_ db: Database, _ connection: ReaderConnection) throws {
+        switch try phase(on: connection, else: .parked(path)) {
         case .open where db.isInsideTransaction: database.longReads.look(db)
         case .open, .adrift: throw DatabaseError.adrift(path)
+        case .parked, .closed: preconditionFailure("a connection is open")
+        }
+    }
+
+    /// - parameter lost: what to throw when the connection is not this snapshot's any more.
+    private func phase(on connection: ReaderConnection, else lost: @autoclosure () -> DatabaseError) throws -> Phase {
+        try state.withLock { state in
+            if state.phase == .closed { throw DatabaseError.closed }
+            guard state.connection === connection else { throw lost() }
+            return state.phase
         }
     }
 
     /// Goes to the latest commit.
-    func advance(_ db: Database) throws -> [Change] {
-        if state.withLock({ $0.phase }) == .closed { throw DatabaseError.closed }
+    func advance(_ db: Database, _ connection: ReaderConnection) throws -> [Change] {
+        _ = try phase(on: connection, else: .suspended(path))
         database.longReads.look(db)
-        try leave(db)
+        try leave(db, connection)
         database.stepAside(db)
         let moment = try Moment(db, on: connection)
-        let changes = state.withLock { state in
-            state.phase = .open
-            return moment.changes(movingThere: &state.cursor, db, owns: database.seat.owns)
+        let changes = try state.withLock { state in
+            // Parked meanwhile: the connection is about to close.
+            guard state.connection === connection else { throw DatabaseError.suspended(path) }
+            defer { (state.phase, state.mark, state.wasParked) = (.open, moment.knownMark, false) }
+            return moment.changes(
+                movingThere: &state.cursor,
+                from: state.wasParked ? .some(state.mark) : nil,
+                db,
+                owns: database.seat.owns
+            )
         }
         try database.longReads.began(self, moment.read)
         return changes
     }
 
     /// Ends the read transaction.
-    private func leave(_ db: Database) throws {
+    private func leave(_ db: Database, _ connection: ReaderConnection) throws {
         try connection.end(db)
         guard !db.isReading else {
             // At the moment where it was.
             try connection.begin(db)
             throw DatabaseError.cursorIsAlive(path)
         }
-        state.withLock { $0.phase = .adrift }
+        try state.withLock { state in
+            guard state.connection === connection else { throw DatabaseError.suspended(path) }
+            state.phase = .adrift
+        }
     }
 }
 
@@ -155,9 +244,13 @@ private struct Moment {
     /// A place that is not known holds back everything.
     var read: OldestRead { OldestRead(since: since, mark: earliest?.mark ?? WalMark(frames: 0, salt: 0)) }
 
+    /// nil when the commits that it sees cannot be told from those that were made meanwhile.
+    var knownMark: WalMark? { earliest == latest ? earliest?.mark : nil }
+
     /// Commits that this moment may see or not are told now, and once more when the cursor leaves (rule O1).
     func changes(
         movingThere cursor: inout CommitCursor,
+        from mark: WalMark??,
         _ db: Database,
         owns: (OwnerWord, ControlBlock) -> Bool
     ) -> [Change] {
@@ -168,6 +261,13 @@ private struct Moment {
                 presentCounter: { WalIndex(db)?.header?.commitCounter },
                 owns: owns
             )
+        }
+        if let mark {
+            switch earliest.commits(since: cursor.counter, at: mark) {
+            case .none: cursor.recount(to: earliest.commitCounter)
+            case .counted: break
+            case .unknown: return cursor.restart(at: earliest.commitCounter)
+            }
         }
         let certain = move(&cursor, to: earliest)
         if latest.commitCounter == earliest.commitCounter { return certain }
@@ -198,6 +298,16 @@ extension DatabaseError {
             message: """
                 \(path): the snapshot has no read transaction: it could not advance or close, or a closure has ended it. \
                 Call advance() again, or make another
+                """
+        )
+    }
+
+    fileprivate static func parked(_ path: String) -> DatabaseError {
+        DatabaseError(
+            resultCode: .SQLITE_ABORT,
+            message: """
+                \(path): the snapshot has lost its moment, because the database was suspended. Call advance() after resume(): \
+                it tells what was committed since
                 """
         )
     }

@@ -75,6 +75,13 @@ extension Change.Tables: CustomStringConvertible {
 }
 
 extension Change {
+    /// All of these told as one; none if there are none.
+    static func merged(_ changes: [Change]) -> [Change] {
+        guard var merged = changes.first else { return [] }
+        for change in changes.dropFirst() { merged.merge(change) }
+        return [merged]
+    }
+
     /// This change and a later one, told as one.
     mutating func merge(_ later: Change) {
         sequence = later.sequence

@@ -2,22 +2,34 @@ import Foundation
 import RoundtableKernel
 import Synchronization
 
-/// Follows the commits of all processes, and hands them out (rules N1–N6). Runs from `start` to `stop`.
+/// Follows the commits of all processes, and hands them out (rules N1–N7). Runs from `start` to `stop`; another one may go on where
+/// it was, on another connection.
 ///
 /// Two threads sleep until there is news: one on the control block's news word, one on the `-wal` file. Either does the same:
 /// account for what the ring and the commit counter tell.
 final class ChangeFeed: Sendable {
-    /// Given changes in commit order, on a thread of the feed. It must be quick, and neither start nor stop the feed.
-    typealias Subscriber = @Sendable ([Change]) -> Void
+    /// What a feed that has stopped leaves to the next one.
+    struct Position {
+        fileprivate let block: ControlBlock?
+        fileprivate let reader: RingReader
+        fileprivate let translator: ChangeTranslator
+        /// Where in the WAL that is; nil when it is not known.
+        fileprivate let mark: WalMark?
+    }
 
     /// Guarded by `reading`: whoever reads the ring, or the counter, has it. After `stop`, nobody reads the counter.
-    private struct Reading {
+    fileprivate struct Reading {
         var block: ControlBlock?
         var listener: NewsListener?
         var reader: RingReader
         var translator: ChangeTranslator
         var lastPlaceCheck: Nanoseconds = 0
         var isStopped = false
+        var isPaused = false
+        /// Why anything may have changed since the position, although the ring does not show it.
+        var doubt: RingReader.Reason?
+        /// Why what is found next is told as one change.
+        var missed: ChangeSubscribers.Missed?
     }
 
     private let databasePath: String
@@ -30,38 +42,50 @@ final class ChangeFeed: Sendable {
     private let reading: Mutex<Reading>
     /// Held while changes are read and handed out: so they are handed out in order.
     private let delivery = NSLock()
-    private let subscribers = Mutex<[(id: UInt64, body: Subscriber)]>([])
-    private let nextID = Atomic<UInt64>(0)
+    private let subscribers: ChangeSubscribers
 
     private static let placeCheckInterval: Nanoseconds = 250_000_000
 
-    /// - parameter owns: whether an owner of records, in the ring of a control block, is this participant.
+    /// - Parameters:
+    ///   - position: where to go on; nil: from now on.
+    ///   - owns: whether an owner of records, in the ring of a control block, is this participant.
     init(
         databasePath: String,
         author: String,
         connection: ObservationConnection,
         unseated: UnseatedCommits,
+        subscribers: ChangeSubscribers,
+        from position: Position? = nil,
+        isPaused: Bool = false,
         owns: @escaping @Sendable (OwnerWord, ControlBlock) -> Bool
     ) throws {
         self.databasePath = databasePath
         self.author = author
         self.connection = connection
         self.unseated = unseated
+        self.subscribers = subscribers
         self.owns = owns
         let folder = (databasePath as NSString).deletingLastPathComponent
         watch = try FileWatch(path: databasePath + "-wal", folder: folder)
-        let block = Self.openBlock(databasePath)
-        let counter = connection.commitCounter.value
-        reading = Mutex(
-            Reading(
+        var first: Reading
+        if let position {
+            first = position.resumed(at: connection.commitCounter)
+        } else {
+            let block = Self.openBlock(databasePath)
+            let counter = connection.commitCounter.value
+            first = Reading(
                 block: block,
                 reader: RingReader(sequence: block?.lastSequence ?? 0, counter: counter),
                 translator: ChangeTranslator(block, from: counter)
             )
-        )
+        }
+        first.isPaused = isPaused
+        reading = Mutex(first)
     }
 
+    /// What was committed since the position is told before this returns.
     func start() {
+        if reading.withLock({ $0.missed != nil }) { deliverNews() }
         unseated.onAdd { [weak self] in self?.deliverNews() }
         reading.withLock { $0.listener = listen(to: $0.block) }
         let thread = Thread { [self] in watchFile() }
@@ -70,30 +94,58 @@ final class ChangeFeed: Sendable {
     }
 
     /// Ends the threads. When this returns, the counter is not read any more.
-    func stop() {
+    ///
+    /// - returns: where another feed may go on. The connection is still open.
+    @discardableResult
+    func stop() -> Position {
         unseated.onAdd {}
-        let listener = reading.withLock { reading in
+        let (listener, position) = reading.withLock { reading in
             reading.isStopped = true
             defer { reading.listener = nil }
-            return reading.listener
+            return (reading.listener, place(of: reading))
         }
         watch.interrupt()
         listener?.stop()
+        return position
+    }
+
+    private func place(of reading: Reading) -> Position {
+        let header = connection.commitCounter.header
+        // Commits that nobody was told of lie beyond the position.
+        let isThere = reading.doubt == nil && header?.commitCounter == reading.reader.counter
+        return Position(
+            block: reading.block,
+            reader: reading.reader,
+            translator: reading.translator,
+            mark: isThere ? header?.mark : nil
+        )
+    }
+
+    // MARK: Pausing
+
+    /// From now on, nothing is told.
+    func pause() {
+        delivery.withLock { reading.withLock { $0.isPaused = true } }
+    }
+
+    /// What was committed since is told as one change.
+    func resume() {
+        reading.withLock { reading in
+            guard reading.isPaused else { return }
+            reading.isPaused = false
+            reading.missed = .whilePaused
+        }
+        deliverNews()
     }
 
     // MARK: Subscribers
 
-    /// - returns: what to give to `unsubscribe`.
-    func subscribe(_ body: @escaping Subscriber) -> UInt64 {
-        let id = nextID.wrappingAdd(1, ordering: .relaxed).newValue
-        // What was committed before is not told.
+    /// From now on: what was committed before is not told.
+    ///
+    /// - returns: what to give to `ChangeSubscribers.remove`.
+    func subscribe(startsAnew: Bool = false, _ body: @escaping ChangeSubscribers.Subscriber) -> UInt64 {
         deliverNews()
-        subscribers.withLock { $0.append((id, body)) }
-        return id
-    }
-
-    func unsubscribe(_ id: UInt64) {
-        subscribers.withLock { $0.removeAll { $0.id == id } }
+        return subscribers.add(startsAnew: startsAnew, body)
     }
 
     // MARK: News
@@ -108,17 +160,26 @@ final class ChangeFeed: Sendable {
     @discardableResult
     private func deliverNews() -> Look {
         delivery.withLock {
-            let (changes, lookAgain) = reading.withLock { read(&$0) }
-            if !changes.isEmpty {
-                for subscriber in subscribers.withLock({ $0 }) { subscriber.body(changes) }
+            let (found, lookAgain, missed) = reading.withLock { reading in
+                if reading.isStopped || reading.isPaused {
+                    return ([Change](), Nanoseconds?.none, ChangeSubscribers.Missed?.none)
+                }
+                defer { reading.missed = nil }
+                let (changes, lookAgain) = read(&reading)
+                return (changes, lookAgain, reading.missed)
             }
+            let changes = missed == nil ? found : Change.merged(found)
+            if !changes.isEmpty { subscribers.tell(changes, missed) }
             return Look(hasNews: !changes.isEmpty, again: lookAgain)
         }
     }
 
     private func read(_ reading: inout Reading) -> ([Change], lookAgain: Nanoseconds?) {
-        if reading.isStopped { return ([], nil) }
         var news: [RingReader.News] = []
+        if let doubt = reading.doubt {
+            reading.doubt = nil
+            news.append(.anything(doubt))
+        }
         if !isInPlace(&reading) { news.append(.anything(.began)) }
         let block = reading.block
         let before = reading.reader.counter
@@ -292,5 +353,25 @@ private final class NewsListener: Sendable {
         #else
             UInt(pthread_self())
         #endif
+    }
+}
+
+extension ChangeFeed.Position {
+    /// Rule N7.
+    fileprivate func resumed(at counter: CommitCounter) -> ChangeFeed.Reading {
+        var resumed = ChangeFeed.Reading(block: block, reader: reader, translator: translator)
+        resumed.missed = .whileParked
+        guard let header = counter.header else {
+            resumed.doubt = .reset
+            return resumed
+        }
+        switch header.commits(since: reader.counter, at: mark) {
+        case .none:
+            resumed.reader = RingReader(sequence: reader.sequence, counter: header.commitCounter)
+            resumed.translator.recount(from: header.commitCounter)
+        case .counted: break
+        case .unknown: resumed.doubt = .reset
+        }
+        return resumed
     }
 }

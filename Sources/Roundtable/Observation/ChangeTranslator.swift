@@ -25,6 +25,9 @@ struct ChangeTranslator {
         dictionary = block.map(TableDictionary.init)
     }
 
+    /// The counter says something else now, and nothing has happened.
+    mutating func recount(from counter: UInt32) { self.counter = counter }
+
     /// Translates all that one `RingReader.read` has told, in its order. What has no record is told once where the reader
     /// told it several times in a row.
     ///

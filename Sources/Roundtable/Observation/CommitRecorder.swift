@@ -24,6 +24,7 @@ final class CommitRecorder: TransactionObserver {
     private var connection: OpaquePointer?
     private var index: WalIndex?
     private var publisher: ChangePublisher?
+    private var isHooked = false
 
     private var tables = TouchedTables()
     /// The commit counter that the commit under way will make.
@@ -55,18 +56,33 @@ final class CommitRecorder: TransactionObserver {
         self.didCommit = didCommit
     }
 
-    /// On the connection's queue, once the database is in WAL mode.
+    /// On the connection's queue, once the database is in WAL mode. On that of each connection, one after the other.
     func install(in db: Database, hook: WalHook) {
         guard let index = WalIndex(db) else { return }
-        self.index = index
-        connection = db.sqliteConnection
+        begin(with: db, index)
         db.add(transactionObserver: self, extent: .databaseLifetime)
+        if isHooked { return }
+        isHooked = true
         let note = hook.mainDidCommit
         hook.mainDidCommit = { [unowned self] frames in
             note(frames)
             settle(.committed)
         }
         hook.attachedDidCommit = { [unowned self] in hasCommittedAside = true }
+    }
+
+    /// Nothing is known of what this connection has done, nor of the schema.
+    private func begin(with db: Database, _ index: WalIndex) {
+        self.index = index
+        connection = db.sqliteConnection
+        expected = nil
+        hasCommittedAside = false
+        hasChangedSchema = false
+        knownUpTo = nil
+        hasMetOthers = false
+        lastCommit = nil
+        changesBefore = sqlite3_total_changes(connection)
+        tables.removeAll()
     }
 
     /// The commit counter now; to be given to `lookedAtSchema` after a look.

@@ -49,6 +49,12 @@ final class ObservationConnection: Sendable {
     /// What waits for a lock gives up.
     func endWaiting() { patience.end() }
 
+    /// Closes when nothing runs on it.
+    func closing() -> ConnectionClosing {
+        endWaiting()
+        return ConnectionClosing(queue) { [reader] _ in reader.finalize() }
+    }
+
     /// Not on `queue`. A cursor that an observation keeps, keeps it open.
     func close() { try? reader.close() }
 

@@ -5,26 +5,38 @@ import Synchronization
 
 /// What a `SharedDatabase` has for those who observe: made when somebody first does, so that nobody else pays for it.
 final class Observatory: Sendable {
-    private enum State {
+    enum State {
         case idle
         case running(ObservationConnection, ChangeFeed)
+        /// Without a connection, and without getting one. The position: where the feed was.
+        case parked(ChangeFeed.Position?)
+        /// The same, until somebody wants one.
+        case resting(ChangeFeed.Position?)
         case closed
     }
 
     private let path: String
     private let author: String
     private let options: SharedDatabase.Options
-    private let writer: WriterConnection
+    let writer: WriterConnection
     private let seat: Seat
     private let unseated = UnseatedCommits()
-    private let state = Mutex(State.idle)
+    let state = Mutex(State.idle)
     /// Whether `state` is running: asked at each commit.
-    private let isRunning = Atomic(false)
+    let isRunning = Atomic(false)
+    /// The connection of `state`, for those who must not wait for it.
+    let connection = Mutex<ObservationConnection?>(nil)
+    let subscribers = ChangeSubscribers()
     /// Hand changes to GRDB's observers, of the observation connection and of the writer connection; nil until there may be some.
-    private let valueBridge = Mutex<ObserverBridge?>(nil)
-    private let writerBridge = Mutex<ObserverBridge?>(nil)
-    private let borrowers = Mutex(0)
+    let valueBridge = Mutex<ObserverBridge?>(nil)
+    let writerBridge = Mutex<ObserverBridge?>(nil)
+    /// Somebody observes on the writer since this was parked.
+    let isWriterWaiting = Atomic(false)
+    let borrowers = Mutex(0)
     private let consumers = Mutex<[ObjectIdentifier: ChangeBuffer]>([:])
+    let observations = Mutex<[ObjectIdentifier: PersistentObservation]>([:])
+    let leaving = Mutex(Leaving())
+    let isPaused = Atomic(false)
 
     init(path: String, author: String, options: SharedDatabase.Options, writer: WriterConnection, seat: Seat) {
         self.path = path
@@ -34,43 +46,81 @@ final class Observatory: Sendable {
         self.seat = seat
     }
 
+    // MARK: GRDB's observers
+
+    /// Starts an observation; where the database is suspended, when it is resumed.
+    ///
+    /// - parameter isLate: whether it is started again, and its scheduler's thread is not the present one.
+    func start(_ observation: PersistentObservation, isLate: Bool = false) throws {
+        observations.withLock { $0[ObjectIdentifier(observation)] = observation }
+        do {
+            try withConnection { connection in
+                if observation.isOnWriter { observeOnWriterEventually() }
+                let queue = observation.isOnWriter ? try writer.openedQueue() : connection.queue
+                observation.start(on: queue, isLate: isLate)
+            }
+        } catch let error as DatabaseError where error.isSuspension {
+            // `unpark` will.
+        } catch {
+            if !isLate { end(observation) }
+            throw error
+        }
+        if observation.hasEnded { end(observation) }
+    }
+
+    func end(_ observation: PersistentObservation) {
+        observations.withLock { $0[ObjectIdentifier(observation)] = nil }
+        observation.end()
+    }
+
     /// Lends the connection that value observations fetch on, to start one.
-    func withConnection<T>(_ body: (ObservationConnection) -> T) throws -> T {
+    private func withConnection<T>(_ body: (ObservationConnection) throws -> T) throws -> T {
         // A connection is not closed meanwhile: an observation that starts on a closed one is a crash in GRDB.
         borrowers.withLock { $0 += 1 }
-        defer { borrowers.withLock { $0 -= 1 } }
+        defer {
+            if borrowers.withLock({ borrowers in
+                borrowers -= 1
+                return borrowers == 0
+            }) {
+                closeReturned()
+            }
+        }
         let (connection, feed) = try running()
-        bridge(
-            valueBridge,
-            feed,
-            schedule: { [weak connection] body in connection?.queue.asyncWriteWithoutTransaction { body($0) } },
-            notify: { [weak connection] db, tables in try connection?.notify(db, tables) }
-        )
-        return body(connection)
+        // Observations are started anew on each connection.
+        bridge(valueBridge, feed, startsAnew: true) { [weak self] body in
+            guard let connection = self?.connection.withLock({ $0 }) else { return false }
+            connection.queue.asyncWriteWithoutTransaction { [weak connection] db in
+                if let connection { body(db, connection.notify) }
+            }
+            return true
+        }
+        return try body(connection)
     }
 
     /// Tells the observers of the writer connection too, from now on.
     func observeOnWriter() throws {
-        bridge(
-            writerBridge,
-            try running().feed,
-            schedule: { [weak writer] body in writer?.queue.asyncWriteWithoutTransaction { body($0) } },
-            notify: { [weak writer] db, tables in try writer?.notify(db, tables) }
-        )
+        if writerBridge.withLock({ $0 != nil }), !isClosed { return }
+        bridge(writerBridge, try running().feed, startsAnew: false) { [weak writer] body in
+            writer?.soon { [weak writer] db in
+                if let writer { body(db, writer.notify) }
+            }
+            return writer != nil
+        }
     }
 
-    /// Makes a bridge, if there is none yet, for as long as the feed runs.
+    /// Makes a bridge, if there is none yet.
     private func bridge(
         _ existing: borrowing Mutex<ObserverBridge?>,
         _ feed: ChangeFeed,
-        schedule: @escaping @Sendable (_ body: @escaping @Sendable (Database) -> Void) -> Void,
-        notify: @escaping @Sendable (Database, Change.Tables) throws -> Void
+        startsAnew: Bool,
+        schedule: @escaping @Sendable (@escaping @Sendable (Database, ObserverBridge.Notify) -> Void) -> Bool
     ) {
         // Whoever finds a bridge relies on it, so it is subscribed before.
         existing.withLock { existing in
             if existing != nil { return }
-            let bridge = ObserverBridge(schedule: schedule, notify: notify)
-            _ = feed.subscribe { changes in
+            let bridge = ObserverBridge(schedule: schedule)
+            if isPaused.load(ordering: .sequentiallyConsistent) { bridge.pause() }
+            _ = feed.subscribe(startsAnew: startsAnew) { changes in
                 // Own commits have another way: GRDB's, or `didCommit`.
                 if let tables = Change.tables(of: changes.filter { !$0.isOwn }) { bridge.add(tables) }
             }
@@ -87,12 +137,16 @@ final class Observatory: Sendable {
             if isLate { writerBridge.withLock { $0 }?.add(.fullDatabase) }
         } catch DatabaseError.SQLITE_MISUSE {
             // Closed.
+        } catch let error as DatabaseError where error.isSuspension {
+            isWriterWaiting.store(true, ordering: .sequentiallyConsistent)
         } catch {
             DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
                 self?.observeOnWriterEventually(isLate: true)
             }
         }
     }
+
+    // MARK: Changes
 
     /// A consumer of changes in a region, from now on.
     func consumer(of region: DatabaseRegion, capacity: Int) throws -> ChangeBuffer {
@@ -103,13 +157,13 @@ final class Observatory: Sendable {
             for change in changes where region.isFullDatabase || change.mayModify(region) { buffer.append(change) }
         }
         let key = ObjectIdentifier(buffer)
-        buffer.onEnd { [weak self] in
-            feed.unsubscribe(id)
+        buffer.onEnd { [weak self, subscribers] in
+            subscribers.remove(id)
             self?.consumers.withLock { $0[key] = nil }
         }
         consumers.withLock { $0[key] = buffer }
         // Closed since: nobody else would end it.
-        if !isRunning.load(ordering: .sequentiallyConsistent) { buffer.finish() }
+        if isClosed { buffer.finish() }
         return buffer
     }
 
@@ -121,6 +175,15 @@ final class Observatory: Sendable {
         valueBridge.withLock { $0 }?.add(commit.tables)
     }
 
+    // MARK: Opening and closing
+
+    private var isClosed: Bool {
+        state.withLock { state in
+            if case .closed = state { return true }
+            return false
+        }
+    }
+
     /// Whoever observes is told nothing more.
     ///
     /// - parameter waiting: whether to wait for what runs on the connection, and close it; else it closes by itself.
@@ -130,20 +193,27 @@ final class Observatory: Sendable {
             return state
         }
         isRunning.store(false, ordering: .sequentiallyConsistent)
+        connection.withLock { $0 = nil }
+        defer { for buffer in consumers.withLock({ Array($0.values) }) { buffer.finish() } }
+        leaveParkingAlone()
         guard case .running(let connection, let feed) = last else { return }
         feed.stop()
-        for buffer in consumers.withLock({ Array($0.values) }) { buffer.finish() }
         connection.endWaiting()
         // Else it closes when the last observation ends.
         if waiting, borrowers.withLock({ $0 == 0 }) { connection.close() } else { connection.letGo() }
     }
 
-    private func running() throws -> (connection: ObservationConnection, feed: ChangeFeed) {
+    /// Opens the connection where there is none; changes that were missed have been told then.
+    @discardableResult
+    func running() throws -> (connection: ObservationConnection, feed: ChangeFeed) {
         try state.withLock { state in
+            var position: ChangeFeed.Position?
             switch state {
             case .closed: throw DatabaseError.closed
+            case .parked: throw DatabaseError.suspended(path)
             case .running(let connection, let feed): return (connection, feed)
             case .idle: break
+            case .resting(let last): position = last
             }
             let connection = try ObservationConnection(path: path, options: options)
             let feed = try ChangeFeed(
@@ -151,8 +221,12 @@ final class Observatory: Sendable {
                 author: author,
                 connection: connection,
                 unseated: unseated,
+                subscribers: subscribers,
+                from: position,
+                isPaused: isPaused.load(ordering: .sequentiallyConsistent),
                 owns: { [weak seat] in seat?.owns($0, in: $1) ?? false }
             )
+            self.connection.withLock { $0 = connection }
             feed.start()
             state = .running(connection, feed)
             isRunning.store(true, ordering: .sequentiallyConsistent)

@@ -5,42 +5,71 @@ import Synchronization
 /// Hands changes to the GRDB observers of one connection. Changes that come while the connection is busy are handed over
 /// together: a burst of commits costs few fetches.
 final class ObserverBridge: Sendable {
+    /// Tells the connection's observers. When it throws, it is tried again later.
+    typealias Notify = (Database, Change.Tables) throws -> Void
+
     private struct State {
         var tables: Change.Tables?
         var isScheduled = false
+        var isPaused = false
+        /// Another connection has another number.
+        var generation = 0
         var failures = 0
     }
 
     private let state = Mutex(State())
-    private let schedule: @Sendable (_ body: @escaping @Sendable (Database) -> Void) -> Void
-    private let notify: @Sendable (Database, Change.Tables) throws -> Void
+    private let schedule: @Sendable (_ body: @escaping @Sendable (Database, Notify) -> Void) -> Bool
 
-    /// - Parameters:
-    ///   - schedule: runs a closure on the connection's queue, soon.
-    ///   - notify: tells the connection's observers. When it throws, it is tried again later.
-    init(
-        schedule: @escaping @Sendable (_ body: @escaping @Sendable (Database) -> Void) -> Void,
-        notify: @escaping @Sendable (Database, Change.Tables) throws -> Void
-    ) {
+    /// - parameter schedule: runs a closure on the connection's queue, soon; false when there is no connection, and nobody to tell.
+    init(schedule: @escaping @Sendable (_ body: @escaping @Sendable (Database, Notify) -> Void) -> Bool) {
         self.schedule = schedule
-        self.notify = notify
     }
 
     func add(_ tables: Change.Tables) {
-        let mustSchedule = state.withLock { state in
+        let generation: Int? = state.withLock { state in
             state.tables = state.tables?.union(tables) ?? tables
-            defer { state.isScheduled = true }
-            return !state.isScheduled
+            if state.isPaused || state.isScheduled { return nil }
+            state.isScheduled = true
+            return state.generation
         }
-        if mustSchedule { schedule { [self] db in deliver(db) } }
+        if let generation { scheduleDelivery(generation) }
     }
 
-    private func deliver(_ db: Database) {
-        let tables = state.withLock { state in
-            defer {
-                state.tables = nil
-                state.isScheduled = false
-            }
+    /// From now on, nobody is told.
+    func pause() { state.withLock { $0.isPaused = true } }
+
+    /// Those who observe are told, at once, of what has come since.
+    func resume() {
+        let generation: Int? = state.withLock { state in
+            state.isPaused = false
+            // What was scheduled before may have gone with its connection; twice does no harm.
+            state.isScheduled = state.tables != nil
+            return state.isScheduled ? state.generation : nil
+        }
+        if let generation { scheduleDelivery(generation) }
+    }
+
+    /// There is nobody to tell any more of what has come until now: the connection goes.
+    func forget() {
+        state.withLock { state in
+            state.tables = nil
+            state.isScheduled = false
+            state.generation += 1
+        }
+    }
+
+    private func scheduleDelivery(_ generation: Int) {
+        if !schedule({ [self] db, notify in deliver(db, notify, generation) }) { forget() }
+    }
+
+    private func deliver(_ db: Database, _ notify: Notify, _ generation: Int) {
+        // Closed: there is nobody to tell, and another connection may be told by now.
+        if db.sqliteConnection == nil { return }
+        let tables: Change.Tables? = state.withLock { state in
+            guard state.generation == generation else { return nil }
+            state.isScheduled = false
+            if state.isPaused { return nil }
+            defer { state.tables = nil }
             return state.tables
         }
         guard let tables else { return }
@@ -48,8 +77,6 @@ final class ObserverBridge: Sendable {
             try notify(db, tables)
             state.withLock { $0.failures = 0 }
         } catch {
-            // Closed: there is nobody to tell.
-            if db.sqliteConnection == nil { return }
             // SQLite was busy, or one observer has vetoed what is news to others.
             let failures = state.withLock { state in
                 state.failures += 1

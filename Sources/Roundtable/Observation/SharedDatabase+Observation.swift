@@ -62,21 +62,53 @@ extension SharedDatabase {
         scheduling scheduler: some ValueObservationScheduler,
         onChange: @escaping @Sendable (Reducer.Value) -> Void
     ) -> AnyDatabaseCancellable {
-        func add(to queue: DatabaseQueue) -> AnyDatabaseCancellable {
-            queue._add(observation: observation, scheduling: scheduler, onChange: onChange)
+        // One that has failed is not started again.
+        let failure = Signal()
+        let traced = observation.handleEvents(didFail: { _ in failure.raise() })
+        let persistent = PersistentObservation(onWriter: observation.requiresWriteAccess, tellsAnew: true) {
+            queue,
+            isFirst in
+            // Later, nobody waits for a value, and the thread is another.
+            isFirst
+                ? queue._add(observation: traced, scheduling: scheduler, onChange: onChange)
+                : queue._add(observation: traced, scheduling: Later(base: scheduler), onChange: onChange)
         }
-        let cancellable: AnyDatabaseCancellable
+        failure.onRaise { [weak observatory, weak persistent] in
+            if let persistent { observatory?.end(persistent) }
+        }
         do {
             try checkProcess()
-            cancellable = try observatory.withConnection { connection in
-                if observation.requiresWriteAccess { observatory.observeOnWriterEventually() }
-                return add(to: observation.requiresWriteAccess ? writer.queue : connection.queue)
-            }
+            try observatory.start(persistent)
         } catch {
             // Only a fetch that fails can tell an observation of an error.
-            cancellable = observation.failing(scheduler, onChange)
+            let cancellable = observation.failing(scheduler, onChange)
+            return AnyDatabaseCancellable { [self] in withExtendedLifetime(self) { cancellable.cancel() } }
         }
-        return AnyDatabaseCancellable { [self] in withExtendedLifetime(self) { cancellable.cancel() } }
+        return AnyDatabaseCancellable { [self] in
+            withExtendedLifetime(self) { observatory.end(persistent) }
+        }
+    }
+}
+
+/// Calls a closure once somebody has raised it.
+private final class Signal: Sendable {
+    private enum State {
+        case idle
+        case awaited(@Sendable () -> Void)
+        case raised
+    }
+    private let state = Mutex(State.idle)
+
+    func raise() {
+        let last = state.withLock { state in
+            defer { state = .raised }
+            return state
+        }
+        if case .awaited(let body) = last { body() }
+    }
+
+    func onRaise(_ body: @escaping @Sendable () -> Void) {
+        state.withLock { $0 = .awaited(body) }
     }
 }
 

@@ -1,5 +1,6 @@
 import GRDB
 import GRDBSQLite
+import Synchronization
 
 /// One read-only connection, with prepared statements for what every read does.
 ///
@@ -13,6 +14,8 @@ final class ReaderConnection: @unchecked Sendable {
     /// GRDB's own, so that GRDB notices the end of the transaction (`Database.transactionDate` depends on it).
     private let commit = ReusedStatement("COMMIT TRANSACTION")
     private var lastSchemaVersion: Int32?
+    /// Whether what runs was interrupted because the pool is parked.
+    let isInterrupted = Atomic(false)
 
     init(path: String, configuration: Configuration) throws {
         queue = try DatabaseQueue(path: path, configuration: configuration)

@@ -4,13 +4,40 @@ import Synchronization
 
 /// Up to N reader connections, opened on demand, and lent one access at a time, first come first served. A barrier is
 /// an access that has all of them.
+///
+/// A pool that is parked grants nothing and closes its connections. What blocks a thread fails then; what does not, waits.
 final class ReaderPool: Sendable {
-    private enum Kind { case read, barrier }
+    private enum Kind {
+        case read, barrier
+        /// A barrier that a parked pool grants too.
+        case closing
+    }
+
+    private enum Answer { case granted, parked, cancelled, closed }
 
     private struct Request {
+        let id: UInt64
         let kind: Kind
-        /// Called outside the lock, once the request is granted or the pool is closed.
-        let resume: @Sendable () -> Void
+        /// Whether it may wait while the pool is parked.
+        let isPatient: Bool
+        /// Called outside the lock, once.
+        let resume: @Sendable (Answer) -> Void
+    }
+
+    /// A thread that waits for an answer.
+    private final class Waiting: Sendable {
+        private let answer = Mutex(Answer.closed)
+        private let hasEnded = DispatchSemaphore(value: 0)
+
+        @Sendable func end(_ answer: Answer) {
+            self.answer.withLock { $0 = answer }
+            hasEnded.signal()
+        }
+
+        func wait() -> Answer {
+            hasEnded.wait()
+            return answer.withLock { $0 }
+        }
     }
 
     private struct State {
@@ -19,16 +46,24 @@ final class ReaderPool: Sendable {
         var reading = 0
         var hasBarrier = false
         var requests: [Request] = []
+        var isParked = false
+        /// Whether somebody calls `stepParking()`.
+        var isStepped = false
+        /// Connections that are not in use any more, and are not lent again.
+        var leaving: [ConnectionClosing] = []
         var isClosed = false
     }
 
+    private let path: String
     private let maximumCount: Int
     private let open: @Sendable () throws -> ReaderConnection
     private let state = Mutex(State())
-    /// All open connections, for `interrupt()`.
+    /// All connections but those that are leaving: so none is interrupted while it closes.
     private let connections = Mutex<[ReaderConnection]>([])
+    private let nextID = Atomic<UInt64>(0)
 
-    init(maximumCount: Int, open: @escaping @Sendable () throws -> ReaderConnection) {
+    init(path: String, maximumCount: Int, open: @escaping @Sendable () throws -> ReaderConnection) {
+        self.path = path
         self.maximumCount = max(1, maximumCount)
         self.open = open
     }
@@ -38,59 +73,94 @@ final class ReaderPool: Sendable {
     /// - parameter insideWrite: whether the calling thread has the writer connection. A barrier needs that too, so its
     ///   body does not run now; waiting for it would be a deadlock.
     func withReader<T>(insideWrite: Bool, _ body: (ReaderConnection) throws -> T) throws -> T {
-        if insideWrite { enterBesideBarriers() } else { wait(.read) }
-        let reader = try takeGranted()
+        let reader = try take(insideWrite ? enterBesideBarriers() : wait(.read))
         defer { give(reader) }
-        return try body(reader)
+        do { return try body(reader) } catch { throw named(error, on: reader) }
     }
 
-    func withReader<T: Sendable>(_ body: (ReaderConnection) async throws -> T) async throws -> T {
-        await wait(.read)
-        let reader = try takeGranted()
-        defer { give(reader) }
-        return try await body(reader)
+    /// - parameter body: calls its second argument when it does not need the connection any more. That matters where it goes on on
+    ///   another thread, for which it may have to wait.
+    func withReader<T: Sendable>(
+        _ body: (ReaderConnection, _ giveBack: @escaping @Sendable () -> Void) async throws -> T
+    ) async throws -> T {
+        let reader = try take(await wait(.read))
+        let loan = Loan { self.give(reader) }
+        defer { loan.end() }
+        do { return try await body(reader, loan.end) } catch { throw named(error, on: reader) }
+    }
+
+    /// Ends once.
+    private final class Loan: Sendable {
+        private let hasEnded = Atomic(false)
+        private let body: @Sendable () -> Void
+
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+
+        @Sendable func end() {
+            if !hasEnded.exchange(true, ordering: .acquiringAndReleasing) { body() }
+        }
+    }
+
+    /// The error of a read that was interrupted because the pool is parked says so.
+    private func named(_ error: any Error, on reader: ReaderConnection) -> any Error {
+        guard let error = error as? DatabaseError, error.resultCode == .SQLITE_INTERRUPT,
+            reader.isInterrupted.load(ordering: .acquiring)
+        else { return error }
+        return DatabaseError.readInterrupted(path, sql: error.sql)
     }
 
     /// For reads that end later than this call, from a thread that has the writer connection. The receiver calls
     /// `give(_:)`, once.
     func takeInsideWrite() throws -> ReaderConnection {
-        enterBesideBarriers()
-        return try takeGranted()
+        try take(enterBesideBarriers())
     }
 
     /// The same, without blocking.
     func take(_ body: @escaping @Sendable (Result<ReaderConnection, any Error>) -> Void) {
-        request(.read) { body(Result { try self.takeGranted() }) }
+        request(.read, isPatient: true) { answer in body(Result { try self.take(answer) }) }
     }
 
     func give(_ reader: ReaderConnection) {
-        pump { state in
+        let isLeaving = pump { state in
+            if state.isClosed {
+                state.reading -= 1
+                return false
+            }
+            // Counted as reading until it is among those that leave.
+            if state.isParked { return true }
             state.reading -= 1
-            if !state.isClosed { state.idle.append(reader) }
+            state.idle.append(reader)
+            return false
         }
+        if isLeaving { leave(reader) }
     }
 
     // MARK: Barriers
 
     func barrier<T>(_ body: () throws -> T) throws -> T {
-        wait(.barrier)
-        try checkGrantedBarrier()
+        try check(wait(.barrier))
+        defer { endBarrier() }
+        return try body()
+    }
+
+    /// A barrier that is granted while the pool is parked, too.
+    func closingBarrier<T>(_ body: () throws -> T) throws -> T {
+        try check(wait(.closing))
         defer { endBarrier() }
         return try body()
     }
 
     func barrier<T: Sendable>(_ body: () async throws -> T) async throws -> T {
-        await wait(.barrier)
-        try checkGrantedBarrier()
+        try check(await wait(.barrier))
         defer { endBarrier() }
         return try await body()
     }
 
     /// Without blocking. `body` ends the barrier by calling its argument, once.
     func barrier(_ body: @escaping @Sendable (Result<@Sendable () -> Void, any Error>) -> Void) {
-        request(.barrier) {
+        request(.barrier, isPatient: true) { answer in
             do {
-                try self.checkGrantedBarrier()
+                try self.check(answer)
                 body(.success { self.endBarrier() })
             } catch {
                 body(.failure(error))
@@ -100,19 +170,22 @@ final class ReaderPool: Sendable {
 
     // MARK: All connections
 
-    func forEach(_ body: (ReaderConnection) throws -> Void) rethrows {
-        for connection in connections.withLock({ $0 }) { try body(connection) }
+    func interrupt() {
+        connections.withLock { connections in
+            for connection in connections { connection.queue.interrupt() }
+        }
     }
 
-    /// Closes all connections. Call it inside a barrier. Reads that wait, and all that come later, fail.
+    /// Closes all connections. Call it inside a closing barrier. Reads that wait, and all that come later, fail.
     func close() throws {
-        let requests = state.withLock { state in
+        let (requests, leaving) = state.withLock { state in
             state.isClosed = true
             state.idle = []
-            defer { state.requests = [] }
-            return state.requests
+            defer { (state.requests, state.leaving) = ([], []) }
+            return (state.requests, state.leaving)
         }
-        for request in requests { request.resume() }
+        for request in requests { request.resume(.closed) }
+        for closing in leaving where closing.step() != .closed { closing.goOnAlone() }
         let connections = self.connections.withLock { connections in
             defer { connections = [] }
             return connections
@@ -124,46 +197,162 @@ final class ReaderPool: Sendable {
         if let firstError { throw firstError }
     }
 
+    // MARK: Parking
+
+    /// From now on, nothing is granted, and connections that are not in use close. What blocks a thread fails.
+    func park() {
+        let (idle, impatient) = state.withLock { state in
+            state.isParked = true
+            state.isStepped = true
+            // Counted as reading until they are among those that leave.
+            state.reading += state.idle.count
+            defer {
+                state.idle = []
+                state.requests.removeAll { !$0.isPatient && $0.kind != .closing }
+            }
+            return (state.idle, state.requests.filter { !$0.isPatient && $0.kind != .closing })
+        }
+        for request in impatient { request.resume(.parked) }
+        for reader in idle { leave(reader) }
+        // The barrier of somebody who closes may have waited for others.
+        pump { _ in }
+    }
+
+    /// Closes what can be closed now.
+    ///
+    /// - returns: what keeps connections open.
+    func stepParking() -> [HeldConnection] {
+        let leaving = state.withLock { $0.leaving }
+        let open = leaving.filter { $0.step() != .closed }
+        return state.withLock { state in
+            state.leaving.removeAll { closing in closing.outcome == .closed }
+            let reading = HeldConnection(use: .reading)
+            let inUse = open.map { HeldConnection(use: .reading, isByStatement: $0.outcome == .isInUse) }
+            return Array(repeating: reading, count: state.reading) + inUse
+        }
+    }
+
+    /// Ends the statements that run, and lets their reads say why.
+    func interruptParking() {
+        connections.withLock { connections in
+            for connection in connections {
+                connection.isInterrupted.store(true, ordering: .releasing)
+                connection.queue.interrupt()
+            }
+        }
+    }
+
+    /// Nobody calls `stepParking()` any more.
+    func leaveParkingAlone() {
+        let leaving = state.withLock { state in
+            state.isStepped = false
+            return state.leaving
+        }
+        for closing in leaving { closing.goOnAlone() }
+    }
+
+    /// Grants again, on connections that are opened anew.
+    func unpark() {
+        pump { $0.isParked = false }
+        leaveParkingAlone()
+    }
+
+    private func leave(_ reader: ReaderConnection) {
+        connections.withLock { connections in connections.removeAll { $0 === reader } }
+        let closing = ConnectionClosing(reader.queue) { _ in
+            reader.finalize()
+        } didClose: { [weak self] in
+            self?.forgetClosed()
+        }
+        let isStepped = pump { state in
+            state.reading -= 1
+            state.leaving.append(closing)
+            return state.isStepped && !state.isClosed
+        }
+        if !isStepped { closing.goOnAlone() }
+    }
+
+    private func forgetClosed() {
+        state.withLock { state in state.leaving.removeAll { $0.outcome == .closed } }
+    }
+
+    /// Whether somebody waits for a connection.
+    var isAwaited: Bool { state.withLock { !$0.requests.isEmpty } }
+
+    /// Waits while the pool is parked.
+    func waitWhileParked() async throws {
+        let answer = await wait(.read)
+        try check(answer)
+        pump { $0.reading -= 1 }
+    }
+
     // MARK: Granting
 
-    private func enterBesideBarriers() {
-        if grantedAtOnce(.read) { return }
+    private func enterBesideBarriers() -> Answer {
+        if let answer = answeredAtOnce(.read, isPatient: false) { return answer }
         let isBlocked = state.withLock { state in
-            let isBlocked = state.hasBarrier || state.requests.contains { $0.kind == .barrier }
+            if state.isParked { return false }
+            let isBlocked = state.hasBarrier || state.requests.contains { $0.kind != .read }
             if isBlocked { state.reading += 1 }
             return isBlocked
         }
-        if !isBlocked { wait(.read) }
+        return isBlocked ? .granted : wait(.read)
     }
 
-    private func wait(_ kind: Kind) {
-        if grantedAtOnce(kind) { return }
-        let semaphore = DispatchSemaphore(value: 0)
-        request(kind) { semaphore.signal() }
-        semaphore.wait()
+    private func wait(_ kind: Kind) -> Answer {
+        if let answer = answeredAtOnce(kind, isPatient: false) { return answer }
+        let waiting = Waiting()
+        request(kind, isPatient: false, resume: waiting.end)
+        return waiting.wait()
     }
 
-    private func wait(_ kind: Kind) async {
-        if grantedAtOnce(kind) { return }
-        await withCheckedContinuation { continuation in
-            request(kind) { continuation.resume() }
+    /// A cancelled task does not wait.
+    private func wait(_ kind: Kind) async -> Answer {
+        if let answer = answeredAtOnce(kind, isPatient: true) { return answer }
+        let id = nextID.wrappingAdd(1, ordering: .relaxed).newValue
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                request(kind, isPatient: true, id: id) { continuation.resume(returning: $0) }
+                if Task.isCancelled { cancel(id) }
+            }
+        } onCancel: {
+            cancel(id)
         }
     }
 
-    private func grantedAtOnce(_ kind: Kind) -> Bool {
+    private func cancel(_ id: UInt64) {
+        let request: Request? = pump { state in
+            state.requests.firstIndex { $0.id == id }.map { state.requests.remove(at: $0) }
+        }
+        request?.resume(.cancelled)
+    }
+
+    /// nil: wait.
+    private func answeredAtOnce(_ kind: Kind, isPatient: Bool) -> Answer? {
         state.withLock { state in
-            guard !state.isClosed else { return true }
-            guard state.requests.isEmpty else { return false }
-            return grant(kind, in: &state)
+            if state.isClosed { return .closed }
+            if state.isParked {
+                if kind == .closing { return grant(kind, in: &state) ? .granted : nil }
+                return isPatient ? nil : .parked
+            }
+            guard state.requests.isEmpty else { return nil }
+            return grant(kind, in: &state) ? .granted : nil
         }
     }
 
-    private func request(_ kind: Kind, resume: @escaping @Sendable () -> Void) {
-        let isClosed = state.withLock { state in
-            if !state.isClosed { state.requests.append(Request(kind: kind, resume: resume)) }
-            return state.isClosed
+    private func request(
+        _ kind: Kind,
+        isPatient: Bool,
+        id: UInt64 = 0,
+        resume: @escaping @Sendable (Answer) -> Void
+    ) {
+        let refusal: Answer? = pump { state in
+            if state.isClosed { return .closed }
+            if state.isParked, !isPatient, kind != .closing { return .parked }
+            state.requests.append(Request(id: id, kind: kind, isPatient: isPatient, resume: resume))
+            return nil
         }
-        if isClosed { resume() } else { pump { _ in } }
+        if let refusal { resume(refusal) }
     }
 
     private func grant(_ kind: Kind, in state: inout State) -> Bool {
@@ -172,7 +361,7 @@ final class ReaderPool: Sendable {
         case .read:
             guard state.reading < maximumCount else { return false }
             state.reading += 1
-        case .barrier:
+        case .barrier, .closing:
             guard state.reading == 0 else { return false }
             state.hasBarrier = true
         }
@@ -180,22 +369,47 @@ final class ReaderPool: Sendable {
     }
 
     /// Changes the state, then grants what can be granted now, in order.
-    private func pump(_ change: (inout State) -> Void) {
-        let granted = state.withLock { state in
-            change(&state)
+    @discardableResult
+    private func pump<T: Sendable>(_ change: (inout State) -> T) -> T {
+        let (result, granted) = state.withLock { state in
+            let result = change(&state)
             var granted: [Request] = []
-            while let first = state.requests.first, grant(first.kind, in: &state) {
-                granted.append(state.requests.removeFirst())
+            while let index = Self.next(state), grant(state.requests[index].kind, in: &state) {
+                granted.append(state.requests.remove(at: index))
             }
-            return granted
+            return (result, granted)
         }
-        for request in granted { request.resume() }
+        for request in granted { request.resume(.granted) }
+        return result
     }
 
-    private func takeGranted() throws -> ReaderConnection {
+    /// The request whose turn it is.
+    private static func next(_ state: State) -> Int? {
+        if state.isParked { return state.requests.firstIndex { $0.kind == .closing } }
+        return state.requests.isEmpty ? nil : 0
+    }
+
+    private func check(_ answer: Answer) throws {
+        switch answer {
+        case .granted: if state.withLock({ $0.isClosed }) { throw DatabaseError.closed }
+        case .closed: throw DatabaseError.closed
+        case .parked: throw DatabaseError.suspended(path)
+        case .cancelled: throw CancellationError()
+        }
+    }
+
+    /// The connection of a read that was granted.
+    private func take(_ answer: Answer) throws -> ReaderConnection {
+        guard case .granted = answer else {
+            try check(answer)
+            preconditionFailure("only what is granted passes")
+        }
         let (isClosed, idle) = state.withLock { ($0.isClosed, $0.idle.popLast()) }
         if isClosed { throw DatabaseError.closed }
-        if let idle { return idle }
+        if let idle {
+            idle.isInterrupted.store(false, ordering: .relaxed)
+            return idle
+        }
         do {
             let reader = try open()
             connections.withLock { $0.append(reader) }
@@ -206,11 +420,17 @@ final class ReaderPool: Sendable {
         }
     }
 
-    private func checkGrantedBarrier() throws {
-        if state.withLock({ $0.isClosed }) { throw DatabaseError.closed }
-    }
-
     private func endBarrier() {
         pump { $0.hasBarrier = false }
+    }
+}
+
+extension DatabaseError {
+    fileprivate static func readInterrupted(_ path: String, sql: String?) -> DatabaseError {
+        DatabaseError(
+            resultCode: .databaseSuspended,
+            message: "\(path): interrupted, because the database was suspended. Try again after resume()",
+            sql: sql
+        )
     }
 }

@@ -40,8 +40,9 @@ extension SharedDatabase: DatabaseWriter {
                 self.attemptLater(self.waitingWrite()) { db in
                     defer { end() }
                     self.withoutTransaction(db) { updates(.success($0)) }
-                } turnedBack: {
+                } turnedBack: { error in
                     end()
+                    if let error { return updates(.failure(error)) }
                     self.whenOpen { self.asyncBarrierWriteWithoutTransaction(updates) }
                 }
             }

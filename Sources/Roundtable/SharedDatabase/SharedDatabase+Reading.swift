@@ -13,8 +13,8 @@ extension SharedDatabase: DatabaseReader {
     /// [`sqlite3_interrupt`](https://www.sqlite.org/c3ref/interrupt.html).
     public func interrupt() {
         guard isInOwnProcess else { return }
-        writer.queue.interrupt()
-        readers.forEach { $0.queue.interrupt() }
+        writer.interrupt()
+        readers.interrupt()
     }
 
     /// Reads a snapshot of the database. Never waits for a writer; waits when all reader connections are in use.
@@ -36,9 +36,10 @@ extension SharedDatabase: DatabaseReader {
     /// - throws: what `value` throws; `CancellationError`; `SQLITE_MISUSE` after `close()`.
     public func read<T: Sendable>(_ value: @Sendable (Database) throws -> T) async throws -> T {
         try checkProcess()
-        return try await readers.withReader { reader in
+        return try await readers.withReader { reader, giveBack in
             try await reader.queue.unsafeRead { db in
-                try Access.with(self, reader: reader) { try reader.isolated(db, value) }
+                defer { giveBack() }
+                return try Access.with(self, reader: reader) { try reader.isolated(db, value) }
             }
         }
     }
@@ -75,9 +76,10 @@ extension SharedDatabase: DatabaseReader {
     /// Reads without a transaction: two statements may see two states of the database.
     public func unsafeRead<T: Sendable>(_ value: @Sendable (Database) throws -> T) async throws -> T {
         try checkProcess()
-        return try await readers.withReader { reader in
+        return try await readers.withReader { reader, giveBack in
             try await reader.queue.unsafeRead { db in
-                try Access.with(self, reader: reader) {
+                defer { giveBack() }
+                return try Access.with(self, reader: reader) {
                     try reader.forgetSchemaIfChanged(db)
                     return try value(db)
                 }

@@ -13,7 +13,11 @@ extension SharedDatabase {
     ) rethrows -> T {
         guard isInOwnProcess else { return try refuse(forkedError) }
         while true {
-            if case .done(let result) = try attempt(write, body) { return result }
+            switch try attempt(write, body) {
+            case .done(let result): return result
+            case .failed(let error): return try refuse(error)
+            case .turnedBack: break
+            }
             guard write.waits else { return try refuse(.suspended(path)) }
             gate.waitUntilOpen()
         }
@@ -28,7 +32,7 @@ extension SharedDatabase {
     func onWriter<T: Sendable>(_ write: Write, _ body: @Sendable (Database) throws -> T) async throws -> T {
         try checkProcess()
         while true {
-            if case .done(let result) = try await attempt(write, body) { return result }
+            if let result = try await attempt(write, body).result { return result }
             guard write.waits else { throw DatabaseError.suspended(path) }
             try await gate.waitUntilOpen()
         }
@@ -38,7 +42,7 @@ extension SharedDatabase {
     func onWriterAlone<T>(_ write: Write, _ body: (Database) throws -> T) throws -> T {
         try checkProcess()
         while true {
-            if !gate.isClosed, case .done(let result) = try readers.barrier({ try attempt(write, body) }) {
+            if !gate.isClosed, let result = try readers.barrier({ try attempt(write, body) }).result {
                 return result
             }
             guard write.waits else { throw DatabaseError.suspended(path) }
@@ -50,7 +54,7 @@ extension SharedDatabase {
     func onWriterAlone<T: Sendable>(_ write: Write, _ body: @Sendable (Database) throws -> T) async throws -> T {
         try checkProcess()
         while true {
-            if !gate.isClosed, case .done(let result) = try await readers.barrier({ try await attempt(write, body) }) {
+            if !gate.isClosed, let result = try await readers.barrier({ try await attempt(write, body) }).result {
                 return result
             }
             guard write.waits else { throw DatabaseError.suspended(path) }
@@ -69,9 +73,9 @@ extension SharedDatabase {
         _ body: @escaping @Sendable (Database) throws -> Void
     ) {
         guard isInOwnProcess else { return failingAccess(forkedError) { failed($0, forkedError) } }
-        attemptLater(write, body) { [self] in
-            guard write.waits else {
-                let error = DatabaseError.suspended(path)
+        attemptLater(write, body) { [self] error in
+            guard error == nil, write.waits else {
+                let error = error ?? DatabaseError.suspended(path)
                 return failingAccess(error) { failed($0, error) }
             }
             whenOpen { [self] in onWriterLater(write, failed: failed, body) }
@@ -115,11 +119,31 @@ extension SharedDatabase {
         case done(T)
         /// The gate was closed before anything was done.
         case turnedBack
+        /// The connection could not be opened again.
+        case failed(DatabaseError)
+
+        /// nil when it was turned back.
+        var result: T? {
+            get throws {
+                switch self {
+                case .done(let result): return result
+                case .turnedBack: return nil
+                case .failed(let error): throw error
+                }
+            }
+        }
     }
 
     private func attempt<T>(_ write: Write, _ body: (Database) throws -> T) rethrows -> Attempt<T> {
         guard let visit = gate.enter(.write, at: write.site, isRunning: false) else { return .turnedBack }
-        return try writer.queue.inDatabase { db in try writing(db, write, visit) { try body(db) } }
+        let queue: DatabaseQueue
+        do {
+            queue = try writer.openedQueue()
+        } catch {
+            gate.leave(visit)
+            return .failed(error)
+        }
+        return try queue.inDatabase { db in try writing(db, write, visit) { try body(db) } }
     }
 
     private func attempt<T: Sendable>(
@@ -132,7 +156,7 @@ extension SharedDatabase {
         // Cancelled before it ran, it has not left.
         defer { if !hasBegun.load(ordering: .relaxed) { gate.leave(visit) } }
         return try await withTaskCancellationHandler {
-            try await writer.queue.writeWithoutTransaction { db in
+            try await writer.openedQueue().writeWithoutTransaction { db in
                 hasBegun.store(true, ordering: .relaxed)
                 return try self.writing(db, write, visit, cancellation: cancellation) {
                     try Task.checkCancellation()
@@ -144,17 +168,24 @@ extension SharedDatabase {
         }
     }
 
-    /// - parameter turnedBack: called instead of `body`.
+    /// - parameter turnedBack: called instead of `body`; with an error when the connection could not be opened again.
     func attemptLater(
         _ write: Write,
         _ body: @escaping @Sendable (Database) throws -> Void,
-        turnedBack: @escaping @Sendable () -> Void
+        turnedBack: @escaping @Sendable (DatabaseError?) -> Void
     ) {
-        guard let visit = gate.enter(.write, at: write.site, isRunning: false) else { return turnedBack() }
-        writer.queue.asyncWriteWithoutTransaction { db in
+        guard let visit = gate.enter(.write, at: write.site, isRunning: false) else { return turnedBack(nil) }
+        let queue: DatabaseQueue
+        do {
+            queue = try writer.openedQueue()
+        } catch {
+            gate.leave(visit)
+            return turnedBack(error)
+        }
+        queue.asyncWriteWithoutTransaction { db in
             let attempt = try? self.writing(db, write, visit) { try body(db) }
             if case .done = attempt { return }
-            turnedBack()
+            turnedBack(nil)
         }
     }
 

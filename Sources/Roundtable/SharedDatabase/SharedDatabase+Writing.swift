@@ -142,11 +142,11 @@ extension SharedDatabase {
     ) {
         guard isInOwnProcess else { return }
         observatory.observeOnWriterEventually()
-        writer.queue.add(transactionObserver: transactionObserver, extent: extent)
+        writer.add(transactionObserver, extent)
     }
 
     /// Removes a transaction observer. Takes no turn.
     public func remove(transactionObserver: some TransactionObserver) {
-        writer.queue.remove(transactionObserver: transactionObserver)
+        writer.remove(transactionObserver)
     }
 }

@@ -46,6 +46,7 @@ public final class SharedDatabase: Sendable {
     private let suspensionNotifications: SuspensionNotifications?
     let givenConfiguration: Configuration
     private let forkGeneration: UInt32
+    let parking = Parking()
     private let isClosed = Mutex(false)
 
     init(
@@ -72,7 +73,7 @@ public final class SharedDatabase: Sendable {
         self.longReads = LongReads(path: path, options: options, seat: seat)
         self.forkGeneration = rt_fork_generation()
         let configuration = options.readerConfiguration
-        self.readers = ReaderPool(maximumCount: options.maximumReaderCount) {
+        self.readers = ReaderPool(path: path, maximumCount: options.maximumReaderCount) {
             try ReaderConnection(path: path, configuration: configuration)
         }
         let observatory = Observatory(path: path, author: author, options: options, writer: writer, seat: seat)
@@ -108,17 +109,19 @@ public final class SharedDatabase: Sendable {
         if isClosed.withLock({ $0 }) { return }
         var hasBegun = false
         do {
-            try readers.barrier {
+            try readers.closingBarrier {
                 hasBegun = true
                 // SQLite may checkpoint, under a lock that keeps everybody out: not while the process may be frozen.
                 let visit = gate.enter(.closing, at: nil, isRunning: true)
                 defer { visit.map { gate.leave($0) } }
-                // The writer before the readers: if it cannot close, nothing else is closed but snapshots.
-                try longReads.close { try writer.close() }
-                isClosed.withLock { $0 = true }
-                observatory.close(waiting: true)
-                if role == .readOnly { seat.leave() }
-                try readers.close()
+                try parking.exclusively {
+                    // The writer before the readers: if it cannot close, nothing else is closed but snapshots.
+                    try longReads.close { try writer.close() }
+                    isClosed.withLock { $0 = true }
+                    observatory.close(waiting: true)
+                    if role == .readOnly { seat.leave() }
+                    try readers.close()
+                }
             }
         } catch  where !hasBegun && isClosed.withLock({ $0 }) {
             // Another thread closed it while this one waited.

@@ -26,7 +26,8 @@ extension DatabaseQueue {
     }()
 }
 
-private struct Later<Base: ValueObservationScheduler>: ValueObservationScheduler {
+/// A scheduler that never wants the first value at once.
+struct Later<Base: ValueObservationScheduler>: ValueObservationScheduler {
     let base: Base
     func immediateInitialValue() -> Bool { false }
     func schedule(_ action: @escaping @Sendable () -> Void) { base.schedule(action) }

@@ -6,14 +6,19 @@ import Synchronization
 /// How many commits were made to a database, by whomever: the next one makes it one more. A recovery of the wal-index sets it back
 /// (field `iChange`). Safe from any thread, as long as a connection is open that has it mapped, and is in WAL mode.
 struct CommitCounter: @unchecked Sendable {
-    // @unchecked: a constant pointer to a word that is only read, at once.
+    // @unchecked: a constant pointer to memory that is only read, each word at once.
     private let word: UnsafePointer<Atomic<UInt32>>
+    private let page: UnsafeMutableRawPointer
 
     fileprivate init(page: UnsafeMutableRawPointer) {
+        self.page = page
         word = UnsafePointer((page + 8).assumingMemoryBound(to: Atomic<UInt32>.self))
     }
 
     var value: UInt32 { word.pointee.load(ordering: .acquiring) }
+
+    /// The counter, and where in the WAL it is; nil when it is being written.
+    var header: WalIndex.Header? { WalIndex.header(page) }
 }
 
 /// The wal-index (`-shm`), reached through SQLite's own file object: opening the file ourselves would drop SQLite's locks
@@ -89,9 +94,19 @@ struct WalIndex {
         var mark: WalMark
     }
 
+    /// What was committed since a place that was left, while perhaps nobody had the database open.
+    enum Commits: Equatable {
+        case none
+        /// As many as the counter says.
+        case counted
+        /// Anything.
+        case unknown
+    }
+
     /// nil when it is being written, or cannot be reached. Asked for like `frames`.
-    var header: Header? {
-        guard let page else { return nil }
+    var header: Header? { page.flatMap(Self.header) }
+
+    fileprivate static func header(_ page: UnsafeMutableRawPointer) -> Header? {
         func word(_ offset: Int) -> UInt32 {
             (page + offset).assumingMemoryBound(to: Atomic<UInt32>.self).pointee.load(ordering: .relaxed)
         }
@@ -124,5 +139,25 @@ struct WalIndex {
         let attempted = page.loadUnaligned(fromByteOffset: 128, as: UInt32.self)
         guard backfilled <= copies[0] else { return nil }
         return Frames(committed: Int(copies[0]), backfilled: Int(backfilled), attempted: Int(attempted))
+    }
+}
+
+extension WalIndex.Header {
+    /// Rule N7. When the last connection to a database closes, the next one makes its wal-index anew, and the commit counter begins
+    /// at 0: so it may come to a value that it had before. The end of the WAL tells whether anything was committed.
+    ///
+    /// - Parameters:
+    ///   - counter: the commit counter at the place.
+    ///   - mark: the end of the WAL there; nil when it is not known.
+    func commits(since counter: UInt32, at mark: WalMark?) -> WalIndex.Commits {
+        // An empty WAL says nothing of the one before.
+        if let mark, mark == self.mark, mark.frames > 0 { return .none }
+        let count = commitCounter &- counter
+        guard Int32(bitPattern: count) > 0 else { return .unknown }
+        // Each commit adds a frame at least.
+        if let mark, mark.salt == self.mark.salt {
+            guard self.mark.frames > mark.frames, count <= self.mark.frames - mark.frames else { return .unknown }
+        }
+        return .counted
     }
 }

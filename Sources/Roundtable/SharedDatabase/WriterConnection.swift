@@ -1,12 +1,17 @@
+import CRoundtableShims
 import Foundation
 import GRDB
 import GRDBSQLite
 import RoundtableKernel
+import Synchronization
 
-/// The one connection of a participant that writes, with its seat at the control block.
+/// The one connection of a participant that writes, with its seat at the control block. It can be closed and opened again:
+/// see `WriterConnection+Parking.swift`.
 final class WriterConnection: @unchecked Sendable {
     // @unchecked: `seat` is set once, before the connection is shared with other threads; the rest is confined to `queue`.
-    let queue: DatabaseQueue
+    let link: Mutex<Link>
+    let openConnection: @Sendable () throws -> DatabaseQueue
+    let observers = AddedObservers()
     let path: String
     private(set) var seat: Seat?
     private let busyTimeout: Nanoseconds
@@ -41,6 +46,7 @@ final class WriterConnection: @unchecked Sendable {
             walHook.install(in: db)
             try history.addFunctions(to: db)
             try db.keepWalFiles()
+            try db.setCheckpointOnClose(false)
             try db.execute(sql: "PRAGMA synchronous = \(options.durability.rawValue)")
         }
         self.path = path
@@ -49,10 +55,13 @@ final class WriterConnection: @unchecked Sendable {
         self.busyTimeout = options.busyTimeout.nanoseconds
         self.busyWait = busyWait
         self.history = history
-        self.queue = try WalIndexGate.pass { try DatabaseQueue(path: path, configuration: configuration) }
+        openConnection = { [configuration] in
+            try WalIndexGate.pass { try DatabaseQueue(path: path, configuration: configuration) }
+        }
+        link = Mutex(Link(queue: try openConnection()))
         queue.inDatabase(writeTransaction.install)
         gate.hook { hooks in
-            hooks.interrupt = { [weak self] in self?.queue.interrupt() }
+            hooks.interrupt = { [weak self] in self?.interrupt() }
             hooks.willDoom = { [weak self] in self?.rollBackOpenTransaction() }
         }
         writeTransaction.didRollback = { history.didRollback() }
@@ -75,9 +84,12 @@ final class WriterConnection: @unchecked Sendable {
         // SQLite has it read-only. GRDB does not know, or it would tell observers nothing.
         var configuration = options.readerConfiguration
         configuration.readonly = false
-        self.queue = try WalIndexGate.pass {
-            try DatabaseQueue(path: Onlooker.uri(path, "mode=ro"), configuration: configuration)
+        openConnection = { [configuration] in
+            try WalIndexGate.pass {
+                try DatabaseQueue(path: Onlooker.uri(path, "mode=ro"), configuration: configuration)
+            }
         }
+        link = Mutex(Link(queue: try openConnection()))
         queue.inDatabase(writeTransaction.install)
     }
 
@@ -102,20 +114,51 @@ final class WriterConnection: @unchecked Sendable {
 
     /// Closes the connection, and leaves the seat.
     func close() throws {
-        // Accesses that come in between take no turn, and compile no statement that would keep the connection open.
-        queue.inDatabase { _ in
-            isClosing = true
-            writeTransaction.forgetStatements()
-            emptyTransaction.forgetStatements()
-            history?.forgetStatements()
-        }
-        do {
-            try queue.close()
-        } catch {
-            queue.inDatabase { _ in isClosing = false }
-            throw error
+        if let queue = settleForClosing() {
+            queue.inDatabase { db in
+                forgetConnection()
+                // What keeps this from being set costs a checkpoint that the next opener makes.
+                try? db.setCheckpointOnClose(true)
+            }
+            do {
+                try queue.close()
+            } catch {
+                queue.inDatabase { db in
+                    // Nor is this worth an error: a checkpoint when it closes by itself.
+                    try? db.setCheckpointOnClose(false)
+                    keepConnection(db)
+                }
+                throw error
+            }
+            link.withLock { $0.phase = .closed }
         }
         queue.inDatabase { _ in seat?.leave() }
+    }
+
+    /// On the queue of a connection that is about to close: accesses that come in between take no turn, and compile no
+    /// statement that would keep it open.
+    func forgetConnection() {
+        isClosing = true
+        writeTransaction.forgetStatements()
+        emptyTransaction.forgetStatements()
+        history?.forgetStatements()
+    }
+
+    /// On the queue of a connection that could not close.
+    func keepConnection(_ db: Database) { isClosing = false }
+
+    /// On the queue of a connection that takes the place of one that was closed.
+    func adopt(_ db: Database) throws {
+        if recorder != nil, try String.fetchOne(db, sql: "PRAGMA journal_mode") != "wal" {
+            throw DatabaseError.leftWAL(path)
+        }
+        isClosing = false
+        lastDataVersion = nil
+        lastSchemaVersion = nil
+        checkpoint.connectionDidOpen()
+        writeTransaction.install(in: db)
+        recorder?.install(in: db, hook: walHook)
+        observers.addAll(to: db)
     }
 
     /// Runs `updates` in a transaction. On `queue`.
@@ -339,6 +382,14 @@ private final class BusyWait: @unchecked Sendable {
 }
 
 extension Database {
+    /// Whether the connection, if it is the last one, checkpoints when it closes. Only when the user closes the database: for
+    /// that, SQLite takes an exclusive lock, which may not be held when the process is frozen.
+    func setCheckpointOnClose(_ isOn: Bool) throws {
+        guard let sqliteConnection else { return }
+        let code = rt_checkpoint_on_close(sqliteConnection, isOn ? 1 : 0)
+        guard code == SQLITE_OK else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
+    }
+
     /// `-wal` and `-shm` stay when the last connection closes, so that read-only processes can open the database
     /// ([SQLITE_FCNTL_PERSIST_WAL](https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html)).
     func keepWalFiles() throws {

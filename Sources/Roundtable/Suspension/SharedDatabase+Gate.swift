@@ -36,10 +36,26 @@ extension SharedDatabase {
     /// - returns: what is held all the same.
     private func gateDidClose(_ deadline: Nanoseconds) -> [Suspension.Access] {
         seat.show(isSuspended: true)
-        return []
+        switch gate.policy {
+        case .writeLocks:
+            observatory.pause()
+            return []
+        case .everything:
+            let began = MonotonicClock.now
+            return park(until: deadline) { [gate] in !gate.isToBeClosed }.map { held in
+                // At least: when reads begin, nobody looks at the clock.
+                let duration = Double(MonotonicClock.now.subtractingSaturating(began)) / 1e9
+                let kind: Suspension.Access.Kind = held.use == .writing ? .write : .read
+                return Suspension.Access(kind: kind, callSite: held.callSite, duration: duration)
+            }
+        }
     }
 
     private func gateWillOpen() {
+        switch gate.policy {
+        case .writeLocks: observatory.resume()
+        case .everything: unpark()
+        }
         seat.show(isSuspended: false)
         // The place may have been lost during a long sleep.
         writer.queue.asyncWriteWithoutTransaction { [seat] _ in seat.comeBack() }

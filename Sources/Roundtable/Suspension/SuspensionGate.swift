@@ -238,6 +238,9 @@ final class SuspensionGate: Sendable {
         }
     }
 
+    /// Whether nobody has asked meanwhile to open it.
+    var isToBeClosed: Bool { state.withLock { $0.wishes.isClosed } }
+
     /// What is inside of a closed gate; nil when the gate is open.
     private func inside() -> [Visit]? {
         state.withLock { $0.wishes.isClosed ? $0.visits : nil }

@@ -1,0 +1,124 @@
+import Dispatch
+import Foundation
+import GRDB
+import Synchronization
+
+/// Closes one connection as soon as nothing runs on it any more, without a thread that waits for that.
+///
+/// It begins at once. Whoever waits for it calls `step()` now and then; whoever does not wait any longer, `goOnAlone()`.
+final class ConnectionClosing: Sendable {
+    enum Outcome: Equatable, Sendable {
+        /// An access is running, or has not given the connection back.
+        case isBusy
+        /// A statement or a cursor of the user's outlives its access, and keeps the connection open.
+        case isInUse
+        case closed
+    }
+
+    private enum Phase {
+        /// What came before on the queue is running. From here, it can be taken back.
+        case waiting
+        case preparing
+        case prepared
+        case closed
+        case cancelled
+    }
+
+    private struct State {
+        var phase = Phase.waiting
+        var isAlone = false
+        var isInUse = false
+    }
+
+    private let queue: DatabaseQueue
+    private let didClose: @Sendable () -> Void
+    private let state = Mutex(State())
+    /// Held while the connection closes.
+    private let closing = NSLock()
+
+    /// - Parameters:
+    ///   - prepare: ends, on the queue, what keeps the connection from closing.
+    ///   - didClose: called once, when the connection is closed.
+    init(
+        _ queue: DatabaseQueue,
+        prepare: @escaping @Sendable (Database) -> Void,
+        didClose: @escaping @Sendable () -> Void = {}
+    ) {
+        self.queue = queue
+        self.didClose = didClose
+        queue.asyncWriteWithoutTransaction { [self] db in
+            let mayBegin = state.withLock { state in
+                guard case .waiting = state.phase else { return false }
+                state.phase = .preparing
+                return true
+            }
+            guard mayBegin else { return }
+            prepare(db)
+            let isAlone = state.withLock { state in
+                if case .preparing = state.phase { state.phase = .prepared }
+                return state.isAlone
+            }
+            // Not on its own queue.
+            if isAlone { DispatchQueue.global().async { self.step() } }
+        }
+    }
+
+    /// Closes the connection, if nothing runs on it. Not on its queue.
+    @discardableResult
+    func step() -> Outcome {
+        closing.withLock {
+            switch state.withLock({ $0.phase }) {
+            case .waiting, .cancelled: return .isBusy
+            case .closed: return .closed
+            case .preparing, .prepared: break
+            }
+            do {
+                // Comes after the preparation on the queue.
+                try queue.close()
+            } catch {
+                state.withLock { $0.isInUse = true }
+                return .isInUse
+            }
+            state.withLock { $0.phase = .closed }
+            didClose()
+            return .closed
+        }
+    }
+
+    /// What keeps the connection open.
+    var outcome: Outcome {
+        state.withLock { state in
+            if case .closed = state.phase { return .closed }
+            return state.isInUse ? .isInUse : .isBusy
+        }
+    }
+
+    /// Ends the statement that runs now. The next one is not affected.
+    func interrupt() {
+        state.withLock { state in
+            // Later, the connection may be closed at any moment.
+            if case .waiting = state.phase { queue.interrupt() }
+        }
+    }
+
+    /// Closes when it can, without anyone who waits.
+    func goOnAlone() {
+        let isPrepared = state.withLock { state in
+            state.isAlone = true
+            if case .prepared = state.phase { return true }
+            return false
+        }
+        if isPrepared { DispatchQueue.global().async { self.step() } }
+    }
+
+    /// Takes it back.
+    ///
+    /// - returns: false when it is too late: the connection has been prepared for closing.
+    func cancel() -> Bool {
+        state.withLock { state in
+            guard case .waiting = state.phase else { return false }
+            state.phase = .cancelled
+            return true
+        }
+    }
+}

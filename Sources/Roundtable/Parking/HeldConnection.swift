@@ -1,0 +1,21 @@
+/// A connection that could not be closed when it was to be.
+struct HeldConnection: Equatable, Sendable {
+    enum Use: String, Sendable {
+        case reading, writing, snapshot, observation
+    }
+
+    var use: Use
+    /// Where it was made, as `File.swift:12`; nil when that is not known.
+    var callSite: String?
+    /// By a statement or a cursor of the user's that has outlived its access; else by an access that is running.
+    var isByStatement = false
+}
+
+extension HeldConnection: CustomStringConvertible {
+    var description: String {
+        let site = callSite.map { " made at \($0)" } ?? ""
+        return isByStatement
+            ? "a statement or cursor that outlived its access (\(use.rawValue)\(site))"
+            : "an access that is running (\(use.rawValue)\(site))"
+    }
+}
