@@ -116,7 +116,7 @@ public final class SharedDatabase: Sendable {
                 defer { visit.map { gate.leave($0) } }
                 try parking.exclusively {
                     // The writer before the readers: if it cannot close, nothing else is closed but snapshots.
-                    try longReads.close { try writer.close() }
+                    try longReads.close { try writer.close(checkpointing: visit != nil) }
                     isClosed.withLock { $0 = true }
                     observatory.close(waiting: true)
                     if role == .readOnly { seat.leave() }

@@ -113,12 +113,14 @@ final class WriterConnection: @unchecked Sendable {
     }
 
     /// Closes the connection, and leaves the seat.
-    func close() throws {
+    ///
+    /// - parameter checkpointing: whether SQLite checkpoints if this is the last connection, under an exclusive lock.
+    func close(checkpointing: Bool) throws {
         if let queue = settleForClosing() {
             queue.inDatabase { db in
                 forgetConnection()
                 // What keeps this from being set costs a checkpoint that the next opener makes.
-                try? db.setCheckpointOnClose(true)
+                if checkpointing { try? db.setCheckpointOnClose(true) }
             }
             do {
                 try queue.close()
