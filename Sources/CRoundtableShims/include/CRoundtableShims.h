@@ -34,6 +34,31 @@ void rt_guard_remove(int index);
 /// Whether the mapping was lost.
 int rt_guard_is_lost(int index);
 
+// MARK: Stop signals
+//
+// Why: a signal handler cannot be written in Swift (it may not allocate or take locks), and `struct sigaction` has a union
+// that Swift sees differently on each system. Can go never.
+
+/// What came last, by numbers that rise with each signal; 0: never.
+struct rt_stop_signals {
+    /// Of SIGTSTP, SIGTTIN, SIGTTOU: the last of them, and which it was.
+    uint32_t stop;
+    int number;
+    /// Of SIGCONT.
+    uint32_t resume;
+};
+
+/// Handles SIGTSTP, SIGTTIN, SIGTTOU and SIGCONT from now on: they are counted, and a byte is written to `descriptor`, which
+/// must not block. A stop signal that is ignored stays so. A handler of SIGCONT that was there is called. In a child after
+/// fork, what was there before takes their place. Once a process. Returns how many stop signals are handled, or -errno.
+int rt_stop_signals_handle(int descriptor);
+
+struct rt_stop_signals rt_stop_signals_latest(void);
+
+/// Does what `signal_number` did before it was handled, which is to stop the process, unless SIGCONT has come since the signal
+/// that had the number `stop`. Returns when the process goes on; at once where the system does not stop it.
+void rt_stop(int signal_number, uint32_t stop);
+
 // MARK: Fork
 //
 // Why: `pthread_atfork` takes C function pointers that run in the child of a process with threads, where Swift code may

@@ -1,0 +1,71 @@
+import RoundtableKernel
+
+/// What to do at which signal in which state. Pure: ``TerminalStop`` runs it.
+///
+/// | state | a stop signal | SIGCONT | the gates are closed | the process goes on |
+/// | --- | --- | --- | --- | --- |
+/// | running | close → closing | – | – | – |
+/// | closing | – | open → running | stop → stopping | – |
+/// | stopping | – | – | – | open → running |
+///
+/// Signals are looked at by their numbers, not one by one: the last one counts, as with the system, where SIGCONT discards stop signals
+/// and these discard SIGCONT.
+struct TerminalStopMachine: Equatable, Sendable {
+    enum State: Equatable, Sendable {
+        case running
+        /// Which of the closings, so that one that was given up is not taken for a later one.
+        case closing(UInt64)
+        /// From before the process stops until it goes on.
+        case stopping
+    }
+
+    enum Action: Equatable, Sendable {
+        case close(UInt64)
+        case open
+    }
+
+    private(set) var state = State.running
+    private var closings: UInt64 = 0
+    /// The last stop signal that was acted on, or was given up.
+    private var handled: UInt32 = 0
+
+    /// Signals may have come.
+    mutating func look(_ latest: StopSignals.Latest) -> Action? {
+        let isStopAsked = latest.stop.isAfter(latest.resume) && latest.stop.isAfter(handled)
+        switch (state, isStopAsked) {
+        case (.running, true):
+            closings += 1
+            state = .closing(closings)
+            return .close(closings)
+        case (.closing, false):
+            state = .running
+            return .open
+        case (.running, false), (.closing, true), (.stopping, _):
+            return nil
+        }
+    }
+
+    /// The gates are closed, and what was inside has left, or will not.
+    ///
+    /// - returns: whether to stop now; false when it was given up meanwhile.
+    mutating func didClose(_ closing: UInt64) -> Bool {
+        guard state == .closing(closing) else { return false }
+        state = .stopping
+        return true
+    }
+
+    /// The process goes on, or was not stopped at all: the stop signals that came before it are done with.
+    ///
+    /// - parameter before: what had come last before it stopped.
+    mutating func didGoOn(_ before: StopSignals.Latest) -> Action? {
+        guard state == .stopping else { return nil }
+        state = .running
+        handled = before.stop
+        return .open
+    }
+}
+
+extension UInt32 {
+    /// For numbers that start anew after the last: whether this one is later.
+    fileprivate func isAfter(_ other: UInt32) -> Bool { Int32(bitPattern: self &- other) > 0 }
+}
