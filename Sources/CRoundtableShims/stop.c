@@ -14,7 +14,7 @@ static struct sigaction previous[SIGNALS];
 static int wake_descriptor = -1;
 static pid_t owner;
 
-static atomic_uint sequence, last_stop, last_continue;
+static _Atomic(uint64_t) sequence, last_stop, last_continue;
 static atomic_int last_signal;
 
 static int index_of(int signal_number) {
@@ -34,7 +34,7 @@ static void on_signal(int signal_number, siginfo_t *info, void *context) {
         errno = error;
         return;
     }
-    unsigned now = atomic_fetch_add(&sequence, 1) + 1;
+    uint64_t now = atomic_fetch_add(&sequence, 1) + 1;
     if (index == CONTINUE) {
         atomic_store(&last_continue, now);
     } else {
@@ -87,7 +87,7 @@ struct rt_stop_signals rt_stop_signals_latest(void) {
     return latest;
 }
 
-void rt_stop(int signal_number, uint32_t stop) {
+void rt_stop(int signal_number, uint64_t stop) {
     int index = index_of(signal_number);
     if (index < 0 || index == CONTINUE) return;
     sigset_t one, both, before, pending;
@@ -101,7 +101,7 @@ void rt_stop(int signal_number, uint32_t stop) {
     raise(signal_number);
     sigemptyset(&pending);
     sigpending(&pending);
-    int is_over = (int32_t)(atomic_load(&last_continue) - stop) > 0 || sigismember(&pending, SIGCONT) == 1;
+    int is_over = atomic_load(&last_continue) > stop || sigismember(&pending, SIGCONT) == 1;
     if (is_over) kill(getpid(), SIGCONT);
     // Here the process stops.
     pthread_sigmask(SIG_UNBLOCK, &one, NULL);

@@ -90,6 +90,8 @@ package struct PeerOptions: Codable, Sendable {
     package var setupTimeoutMilliseconds: Int?
     /// Of a GRDB pool: tells it of suspensions, which the peer hears of from the police.
     package var observesSuspension: Bool?
+    /// Of a `SharedDatabase`: `suspendAllOnTerminalStop()`, and writes wait while it is suspended.
+    package var suspendsOnTerminalStop: Bool?
 
     package init(
         priority: UInt8? = nil,

@@ -58,6 +58,7 @@ extension PeerOptions {
         if let patienceMilliseconds { options.patience = .milliseconds(patienceMilliseconds) }
         if let busyTimeoutMilliseconds { options.busyTimeout = .milliseconds(busyTimeoutMilliseconds) }
         if let setupTimeoutMilliseconds { options.setupTimeout = .milliseconds(setupTimeoutMilliseconds) }
+        if suspendsOnTerminalStop == true { options.whileSuspended = .wait }
         return options
     }
 }

@@ -31,6 +31,7 @@ final class PeerSession {
         switch command {
         case .open(let opening):
             let url = try prepare(opening)
+            if opening.options.suspendsOnTerminalStop == true { try SharedDatabase.suspendAllOnTerminalStop() }
             database = .shared(
                 try SharedDatabase.open(
                     at: url,

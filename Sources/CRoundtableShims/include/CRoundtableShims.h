@@ -42,10 +42,10 @@ int rt_guard_is_lost(int index);
 /// What came last, by numbers that rise with each signal; 0: never.
 struct rt_stop_signals {
     /// Of SIGTSTP, SIGTTIN, SIGTTOU: the last of them, and which it was.
-    uint32_t stop;
+    uint64_t stop;
     int number;
     /// Of SIGCONT.
-    uint32_t resume;
+    uint64_t resume;
 };
 
 /// Handles SIGTSTP, SIGTTIN, SIGTTOU and SIGCONT from now on: they are counted, and a byte is written to `descriptor`, which
@@ -57,7 +57,7 @@ struct rt_stop_signals rt_stop_signals_latest(void);
 
 /// Does what `signal_number` did before it was handled, which is to stop the process, unless SIGCONT has come since the signal
 /// that had the number `stop`. Returns when the process goes on; at once where the system does not stop it.
-void rt_stop(int signal_number, uint32_t stop);
+void rt_stop(int signal_number, uint64_t stop);
 
 // MARK: Fork
 //

@@ -27,11 +27,11 @@ struct TerminalStopMachine: Equatable, Sendable {
     private(set) var state = State.running
     private var closings: UInt64 = 0
     /// The last stop signal that was acted on, or was given up.
-    private var handled: UInt32 = 0
+    private var handled: UInt64 = 0
 
     /// Signals may have come.
     mutating func look(_ latest: StopSignals.Latest) -> Action? {
-        let isStopAsked = latest.stop.isAfter(latest.resume) && latest.stop.isAfter(handled)
+        let isStopAsked = latest.stop > max(latest.resume, handled)
         switch (state, isStopAsked) {
         case (.running, true):
             closings += 1
@@ -63,9 +63,4 @@ struct TerminalStopMachine: Equatable, Sendable {
         handled = before.stop
         return .open
     }
-}
-
-extension UInt32 {
-    /// For numbers that start anew after the last: whether this one is later.
-    fileprivate func isAfter(_ other: UInt32) -> Bool { Int32(bitPattern: self &- other) > 0 }
 }

@@ -14,12 +14,12 @@ package final class StopSignals: Sendable {
     /// What came last, by numbers that rise with each signal; 0: never.
     package struct Latest: Equatable, Sendable {
         /// A stop signal, and which.
-        package var stop: UInt32
+        package var stop: UInt64
         package var number: Int32
         /// SIGCONT.
-        package var resume: UInt32
+        package var resume: UInt64
 
-        package init(stop: UInt32, number: Int32, resume: UInt32) {
+        package init(stop: UInt64, number: Int32, resume: UInt64) {
             (self.stop, self.number, self.resume) = (stop, number, resume)
         }
     }
