@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { STOP_SIGNALS = 3, CONTINUE = STOP_SIGNALS, SIGNALS };
@@ -14,7 +15,7 @@ static struct sigaction previous[SIGNALS];
 static int wake_descriptor = -1;
 static pid_t owner;
 
-static _Atomic(uint64_t) sequence, last_stop, last_continue;
+static _Atomic(uint64_t) sequence, last_stop, last_continue, stop_time;
 static atomic_int last_signal;
 
 static int index_of(int signal_number) {
@@ -22,6 +23,17 @@ static int index_of(int signal_number) {
         if (numbers[i] == signal_number) return i;
     }
     return -1;
+}
+
+// The clock of `MonotonicClock`.
+static uint64_t now_ns(void) {
+    struct timespec time;
+#if defined(__APPLE__)
+    clock_gettime(CLOCK_UPTIME_RAW, &time);
+#else
+    clock_gettime(CLOCK_MONOTONIC, &time);
+#endif
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
 static void on_signal(int signal_number, siginfo_t *info, void *context) {
@@ -39,6 +51,7 @@ static void on_signal(int signal_number, siginfo_t *info, void *context) {
         atomic_store(&last_continue, now);
     } else {
         atomic_store(&last_signal, signal_number);
+        atomic_store(&stop_time, now_ns());
         atomic_store(&last_stop, now);
     }
     // A full pipe wakes as well.
@@ -84,6 +97,7 @@ struct rt_stop_signals rt_stop_signals_latest(void) {
     latest.stop = atomic_load(&last_stop);
     latest.resume = atomic_load(&last_continue);
     latest.number = atomic_load(&last_signal);
+    latest.time = atomic_load(&stop_time);
     return latest;
 }
 

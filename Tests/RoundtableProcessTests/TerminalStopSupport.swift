@@ -1,6 +1,7 @@
 #if os(Linux)
     import Foundation
     import Glibc
+    import Roundtable
     import RoundtableKernel
     import RoundtableTestKit
     import Testing
@@ -42,9 +43,9 @@
         }
 
         func waitForWriting(_ author: String, _ process: ChildProcess) throws {
-            try eventually("'\(author)' writes", within: .seconds(30)) {
+            try eventually("'\(author)' has the write lock", within: .seconds(30)) {
                 guard process.isRunning else { throw TestKitError("it has ended: \(process.errorText)") }
-                return self.participant(author)?.writing != nil
+                return try SharedDatabase.status(ofDatabaseAt: self.database).writeLock?.name == author
             }
         }
     }

@@ -41,9 +41,10 @@ int rt_guard_is_lost(int index);
 
 /// What came last, by numbers that rise with each signal; 0: never.
 struct rt_stop_signals {
-    /// Of SIGTSTP, SIGTTIN, SIGTTOU: the last of them, and which it was.
+    /// Of SIGTSTP, SIGTTIN, SIGTTOU: the last of them, which it was, and when, in ns of the monotonic clock.
     uint64_t stop;
     int number;
+    uint64_t time;
     /// Of SIGCONT.
     uint64_t resume;
 };

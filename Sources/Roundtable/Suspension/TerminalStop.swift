@@ -85,7 +85,8 @@ final class TerminalStop: Sendable {
     }
 
     private func close(_ closing: UInt64) {
-        var deadline = MonotonicClock.now.addingSaturating(state.withLock { $0.grace })
+        // From the signal on: this thread may have waited for a processor.
+        var deadline = signals.latest.time.addingSaturating(state.withLock { $0.grace })
         let limit = deadline.addingSaturating(Self.patience)
         while process.suspend(until: deadline).contains(where: \.isHeld),
             state.withLock({ $0.machine.state == .closing(closing) }),

@@ -13,14 +13,15 @@ import CRoundtableShims
 package final class StopSignals: Sendable {
     /// What came last, by numbers that rise with each signal; 0: never.
     package struct Latest: Equatable, Sendable {
-        /// A stop signal, and which.
+        /// A stop signal, which, and when.
         package var stop: UInt64
         package var number: Int32
+        package var time: Nanoseconds
         /// SIGCONT.
         package var resume: UInt64
 
-        package init(stop: UInt64, number: Int32, resume: UInt64) {
-            (self.stop, self.number, self.resume) = (stop, number, resume)
+        package init(stop: UInt64, number: Int32, time: Nanoseconds = 0, resume: UInt64) {
+            (self.stop, self.number, self.time, self.resume) = (stop, number, time, resume)
         }
     }
 
@@ -50,7 +51,7 @@ package final class StopSignals: Sendable {
 
     package var latest: Latest {
         let latest = rt_stop_signals_latest()
-        return Latest(stop: latest.stop, number: latest.number, resume: latest.resume)
+        return Latest(stop: latest.stop, number: latest.number, time: latest.time, resume: latest.resume)
     }
 
     /// Stops the process as the signal would if it were not handled, unless SIGCONT has come since.
