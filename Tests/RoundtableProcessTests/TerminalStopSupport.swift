@@ -60,6 +60,13 @@
             return info._sifields._sigchld.si_status
         }
 
+        func catches(_ number: Int32) -> Bool {
+            let bytes = (try? ProcessTable.contents(of: "/proc/\(pid)/status")) ?? []
+            let line = String(decoding: bytes, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix("SigCgt:") }
+            let mask = line?.split(whereSeparator: \.isWhitespace).last.flatMap { UInt64($0, radix: 16) }
+            return (mask ?? 0) & (1 << UInt64(number - 1)) != 0
+        }
+
         /// Sends a stop signal, and returns when the process is stopped by it.
         func stopByTerminal(_ number: Int32 = SIGTSTP) throws {
             signal(number)

@@ -10,6 +10,8 @@
         /// Ctrl-Z: others wait no longer than the grace (rule F8).
         @Suite(.serialized) struct TerminalStop {
             private static let grace = 20.0
+            /// The default of `suspendAllOnTerminalStop(grace:)`.
+            private static let libraryGrace = 40.0
             /// What the machine may add, in ms: three processes of this test want two cores, others run beside it.
             private static let slack = 150.0
 
@@ -151,9 +153,12 @@
                         "\(reports[0].errors)"
                     )
                     reports[1].expectNoErrors(other)
+                    let rolledBack = reports[0].errorCount
+                    let longest = Int(reports[1].longestWait)
                     print(
-                        "others waited at most \(Int(reports[1].longestWait)) ms; \(reports[0].errorCount) rolled back"
+                        "closures of \(milliseconds) ms: others waited \(longest) ms at most, \(rolledBack) rolled back"
                     )
+                    #expect(milliseconds < Self.libraryGrace || rolledBack > 0)
                     try Ledger(of: fleet.database).expectEverything(acknowledgedBy: [writer, other])
                 }
             }
@@ -193,6 +198,7 @@
                         )
                     )
                     try eventually("it watches") { watch.process.errorText.contains("watching") }
+                    #expect(!watch.process.catches(SIGTSTP) && watch.process.catches(SIGCONT))
                     watch.process.signal(SIGTSTP)
                     try other.call(.write(rows: 1))
                     #expect(try watch.receive().contains("other (pid \(other.pid))"))
