@@ -123,11 +123,19 @@
                     let other = try fleet.spawnOpen("other")
                     try writer.send(.writeLoop(WriteLoad(seconds: 300, transaction: milliseconds)))
                     try other.send(.writeLoop(WriteLoad(seconds: 300, think: 1)))
+                    var last = 0
                     for round in 1...(isLongRun ? 500 : 50) {
-                        try fleet.waitForProgress(of: [writer, other], commits: 1)
+                        do {
+                            try fleet.waitForProgress(of: [writer, other], commits: 1)
+                        } catch {
+                            let state = fleet.participant("writer").map { "\($0.state)" } ?? "gone"
+                            let stopped = writer.process.isStopped ? "stopped" : "running"
+                            throw TestKitError("round \(round), stuck after '\(last)', \(stopped), \(state): \(error)")
+                        }
                         usleep(.random(in: 0...20_000, using: &random))
                         writer.process.signal(SIGTSTP)
-                        switch Int.random(in: 0..<4, using: &random) {
+                        last = .random(in: 0..<4, using: &random)
+                        switch last {
                         case 0:
                             usleep(.random(in: 0...60_000, using: &random))
                         case 1:
