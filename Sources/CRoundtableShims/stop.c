@@ -12,18 +12,12 @@ static const int numbers[SIGNALS] = {SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT};
 
 // Written before the handlers are put, and not after.
 static struct sigaction previous[SIGNALS];
+static int is_handled[SIGNALS];
 static int wake_descriptor = -1;
 static pid_t owner;
+static pthread_t watcher;
 
-static _Atomic(uint64_t) sequence, last_stop, last_continue, stop_time;
-static atomic_int last_signal;
-
-static int index_of(int signal_number) {
-    for (int i = 0; i < SIGNALS; i++) {
-        if (numbers[i] == signal_number) return i;
-    }
-    return -1;
-}
+static _Atomic(uint64_t) stop_time;
 
 // The clock of `MonotonicClock`.
 static uint64_t now_ns(void) {
@@ -38,7 +32,8 @@ static uint64_t now_ns(void) {
 
 static void on_signal(int signal_number, siginfo_t *info, void *context) {
     int error = errno;
-    int index = index_of(signal_number);
+    int index = 0;
+    while (numbers[index] != signal_number) index++;
     if (getpid() != owner) {
         // A child after fork: it has no thread that would act. Raised again, the signal comes when this handler returns.
         sigaction(signal_number, &previous[index], NULL);
@@ -46,13 +41,10 @@ static void on_signal(int signal_number, siginfo_t *info, void *context) {
         errno = error;
         return;
     }
-    uint64_t now = atomic_fetch_add(&sequence, 1) + 1;
-    if (index == CONTINUE) {
-        atomic_store(&last_continue, now);
-    } else {
-        atomic_store(&last_signal, signal_number);
+    if (index != CONTINUE) {
+        // First of all. The watcher blocks it: it stays pending there, until SIGCONT makes the system discard it.
+        pthread_kill(watcher, signal_number);
         atomic_store(&stop_time, now_ns());
-        atomic_store(&last_stop, now);
     }
     // A full pipe wakes as well.
     ssize_t written = write(wake_descriptor, "", 1);
@@ -72,53 +64,59 @@ static int handle(int index) {
     action.sa_sigaction = on_signal;
     action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
     sigemptyset(&action.sa_mask);
-    // In the order in which they come: none interrupts another's handler.
     for (int i = 0; i < SIGNALS; i++) sigaddset(&action.sa_mask, numbers[i]);
     return sigaction(numbers[index], &action, NULL) == 0 ? 0 : errno;
+}
+
+static sigset_t stop_signals(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    for (int i = 0; i < STOP_SIGNALS; i++) sigaddset(&set, numbers[i]);
+    return set;
 }
 
 int rt_stop_signals_handle(int descriptor) {
     wake_descriptor = descriptor;
     owner = getpid();
-    int handled = 0;
+    watcher = pthread_self();
+    sigset_t set = stop_signals();
+    int error = pthread_sigmask(SIG_BLOCK, &set, NULL);
+    if (error != 0) return -error;
+    int count = 0;
     // SIGCONT first: from the first stop on, somebody notices that it is over.
     for (int i = SIGNALS - 1; i >= 0; i--) {
         if (sigaction(numbers[i], NULL, &previous[i]) != 0) return -errno;
         if (i != CONTINUE && previous[i].sa_handler == SIG_IGN) continue;
-        int error = handle(i);
+        error = handle(i);
         if (error != 0) return -error;
-        if (i != CONTINUE) handled++;
+        is_handled[i] = 1;
+        if (i != CONTINUE) count++;
     }
-    return handled;
+    return count;
 }
 
-struct rt_stop_signals rt_stop_signals_latest(void) {
-    struct rt_stop_signals latest;
-    latest.stop = atomic_load(&last_stop);
-    latest.resume = atomic_load(&last_continue);
-    latest.number = atomic_load(&last_signal);
-    latest.time = atomic_load(&stop_time);
-    return latest;
-}
-
-void rt_stop(int signal_number, uint64_t stop) {
-    int index = index_of(signal_number);
-    if (index < 0 || index == CONTINUE) return;
-    sigset_t one, both, before, pending;
-    sigemptyset(&one);
-    sigaddset(&one, signal_number);
-    both = one;
-    sigaddset(&both, SIGCONT);
-    pthread_sigmask(SIG_BLOCK, &both, &before);
-    sigaction(signal_number, &previous[index], NULL);
-    // Pending, since it is blocked. A SIGCONT that comes from here on discards it; one that came before is looked for.
-    raise(signal_number);
+int rt_stop_signals_are_pending(void) {
+    sigset_t pending;
     sigemptyset(&pending);
     sigpending(&pending);
-    int is_over = atomic_load(&last_continue) > stop || sigismember(&pending, SIGCONT) == 1;
-    if (is_over) kill(getpid(), SIGCONT);
+    for (int i = 0; i < STOP_SIGNALS; i++) {
+        if (is_handled[i] && sigismember(&pending, numbers[i]) == 1) return 1;
+    }
+    return 0;
+}
+
+uint64_t rt_stop_signals_take_time(void) { return atomic_exchange(&stop_time, 0); }
+
+void rt_stop(void) {
+    sigset_t set = stop_signals();
+    for (int i = 0; i < STOP_SIGNALS; i++) {
+        if (is_handled[i]) sigaction(numbers[i], &previous[i], NULL);
+    }
     // Here the process stops.
-    pthread_sigmask(SIG_UNBLOCK, &one, NULL);
-    handle(index);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    // Blocked before they are handled: the watcher's handler would send them to itself.
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    for (int i = 0; i < STOP_SIGNALS; i++) {
+        if (is_handled[i]) handle(i);
+    }
 }

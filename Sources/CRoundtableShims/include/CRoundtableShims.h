@@ -39,26 +39,24 @@ int rt_guard_is_lost(int index);
 // Why: a signal handler cannot be written in Swift (it may not allocate or take locks), and `struct sigaction` has a union
 // that Swift sees differently on each system. Can go never.
 
-/// What came last, by numbers that rise with each signal; 0: never.
-struct rt_stop_signals {
-    /// Of SIGTSTP, SIGTTIN, SIGTTOU: the last of them, which it was, and when, in ns of the monotonic clock.
-    uint64_t stop;
-    int number;
-    uint64_t time;
-    /// Of SIGCONT.
-    uint64_t resume;
-};
-
-/// Handles SIGTSTP, SIGTTIN, SIGTTOU and SIGCONT from now on: they are counted, and a byte is written to `descriptor`, which
-/// must not block. A stop signal that is ignored stays so. A handler of SIGCONT that was there is called. In a child after
-/// fork, what was there before takes their place. Once a process. Returns how many stop signals are handled, or -errno.
+/// Handles SIGTSTP, SIGTTIN, SIGTTOU and SIGCONT from now on. The calling thread, which stays and is the only one to call the
+/// functions below, blocks the first three; whichever thread takes one sends it on to it, where it is pending until the system discards it,
+/// because SIGCONT comes, or `rt_stop` lets it through. So the system itself keeps account of whether the process is to stop. A
+/// byte is written to `descriptor` at each signal, which must not block.
+///
+/// A stop signal that is ignored stays so. A handler of SIGCONT that was there is called. In a child after fork, what was there
+/// before takes the place of the handlers. Once a process. Returns how many stop signals are handled, or -errno.
 int rt_stop_signals_handle(int descriptor);
 
-struct rt_stop_signals rt_stop_signals_latest(void);
+/// Whether a stop signal came, and no SIGCONT since.
+int rt_stop_signals_are_pending(void);
 
-/// Does what `signal_number` did before it was handled, which is to stop the process, unless SIGCONT has come since the signal
-/// that had the number `stop`. Returns when the process goes on; at once where the system does not stop it.
-void rt_stop(int signal_number, uint64_t stop);
+/// When the last stop signal came, in ns of the monotonic clock; 0 when that was asked already.
+uint64_t rt_stop_signals_take_time(void);
+
+/// Lets what is pending do what it did before it was handled, which is to stop the process. Returns when the process goes on; at
+/// once when nothing is pending, or the system does not stop it.
+void rt_stop(void);
 
 // MARK: Fork
 //

@@ -4,7 +4,7 @@ import Synchronization
 
 /// Closes the gates of the process before a stop signal stops it, and opens them when it goes on.
 ///
-/// Two threads: one sleeps until signals come, and one a stop, which closes the gates, stops the process, and opens them.
+/// One thread sleeps until signals come, and lets them stop the process; another, one a stop, closes the gates meanwhile.
 final class TerminalStop: Sendable {
     private struct State {
         var machine = TerminalStopMachine()
@@ -15,7 +15,7 @@ final class TerminalStop: Sendable {
         var closers = 0
     }
 
-    /// The one of this process.
+    /// The one of this process; or why there is none: part of it may have been done, which cannot be done twice.
     private static let installed = Mutex<Result<TerminalStop, any Error>?>(nil)
 
     /// How long the process goes on beyond the grace while something inside neither ends nor can be interrupted. Others that wait for
@@ -31,19 +31,26 @@ final class TerminalStop: Sendable {
 
     /// - returns: how many of the three stop signals are handled.
     static func install(grace: Nanoseconds, process: ProcessSuspension = .shared) throws -> Int {
-        let (stop, isNew) = try installed.withLock { installed in
-            let isNew = installed == nil
-            let result = installed ?? Result { TerminalStop(try StopSignals(), grace, process) }
-            // An error too: part of it may have been done, which cannot be done twice.
+        try installed.withLock { installed in
+            let result = installed ?? start(grace, process)
             installed = result
-            return (try result.get(), isNew)
-        }
-        if isNew {
-            Thread.detachNewThread { stop.watch() }
-        } else {
+            let stop = try result.get()
             stop.state.withLock { $0.grace = grace }
+            return stop.signals.count
         }
-        return stop.signals.count
+    }
+
+    private static func start(_ grace: Nanoseconds, _ process: ProcessSuspension) -> Result<TerminalStop, any Error> {
+        let answer = Mutex<Result<TerminalStop, any Error>?>(nil)
+        let isAnswered = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            let result = Result { TerminalStop(try StopSignals(), grace, process) }
+            answer.withLock { $0 = result }
+            isAnswered.signal()
+            (try? result.get())?.watch()
+        }
+        isAnswered.wait()
+        return answer.withLock { $0 ?? .failure(CancellationError()) }
     }
 
     private init(_ signals: StopSignals, _ grace: Nanoseconds, _ process: ProcessSuspension) {
@@ -52,20 +59,33 @@ final class TerminalStop: Sendable {
         state = Mutex(State(grace: grace))
     }
 
+    // MARK: The thread of the signals
+
     private func watch() {
         // It fails when somebody has closed a descriptor that is not theirs: then a stop signal does nothing any more, which is
         // better than a process that stops with a lock.
-        while (try? signals.wait()) != nil { look() }
+        while (try? signals.wait()) != nil {
+            look()
+            while state.withLock({ $0.machine.state == .stopping }) {
+                signals.stopProcess()
+                state.withLock { state in
+                    if state.machine.didGoOn() == .open { open(state) }
+                }
+                // The next may have come.
+                look()
+            }
+        }
     }
 
     private func look() {
-        let closing: UInt64? = state.withLock { state in
-            switch state.machine.look(signals.latest) {
-            case .close(let closing):
+        let isStopAsked = signals.isStopAsked
+        let closing: (number: UInt64, grace: Nanoseconds)? = state.withLock { state in
+            switch state.machine.look(isStopAsked: isStopAsked) {
+            case .close(let number):
                 // Else it may be one of them that has.
                 if state.closers == 0 { state.wasSuspended = process.isSuspended }
                 state.closers += 1
-                return closing
+                return (number, state.grace)
             case .open:
                 open(state)
                 return nil
@@ -73,20 +93,19 @@ final class TerminalStop: Sendable {
             }
         }
         guard let closing else { return }
-        Thread.detachNewThread { [self] in
-            close(closing)
-            // What came while this one was busy.
-            look()
-        }
+        // From the signal on: this thread may have waited for a processor.
+        let deadline = (signals.takeTime() ?? MonotonicClock.now).addingSaturating(closing.grace)
+        Thread.detachNewThread { [self] in close(closing.number, until: deadline) }
     }
 
     private func open(_ state: State) {
         if !state.wasSuspended { process.resume() }
     }
 
-    private func close(_ closing: UInt64) {
-        // From the signal on: this thread may have waited for a processor.
-        var deadline = signals.latest.time.addingSaturating(state.withLock { $0.grace })
+    // MARK: A thread that closes
+
+    private func close(_ closing: UInt64, until first: Nanoseconds) {
+        var deadline = first
         let limit = deadline.addingSaturating(Self.patience)
         while process.suspend(until: deadline).contains(where: \.isHeld),
             state.withLock({ $0.machine.state == .closing(closing) }),
@@ -94,20 +113,12 @@ final class TerminalStop: Sendable {
         {
             deadline = MonotonicClock.now.addingSaturating(Self.round)
         }
-        let latest = signals.latest
-        let mustStop = state.withLock { state in
-            let mustStop = state.machine.didClose(closing)
-            if !mustStop { state.closers -= 1 }
-            // Given up: the gates may have been closed after they were opened for that.
-            if !mustStop, state.machine.state == .running { open(state) }
-            return mustStop
-        }
-        guard mustStop else { return }
-        signals.stopProcess(latest)
         state.withLock { state in
             state.closers -= 1
-            if state.machine.didGoOn(latest) == .open { open(state) }
+            // Given up: the gates may have been closed after they were opened for that.
+            if !state.machine.didClose(closing), state.machine.state == .running { open(state) }
         }
+        signals.wake()
     }
 }
 

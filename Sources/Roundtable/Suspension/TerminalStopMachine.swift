@@ -1,15 +1,13 @@
-import RoundtableKernel
-
 /// What to do at which signal in which state. Pure: ``TerminalStop`` runs it.
 ///
-/// | state | a stop signal | SIGCONT | the gates are closed | the process goes on |
+/// | state | a stop is asked | it is asked no more: SIGCONT | the gates are closed | the process goes on |
 /// | --- | --- | --- | --- | --- |
 /// | running | close → closing | – | – | – |
 /// | closing | – | open → running | stop → stopping | – |
 /// | stopping | – | – | – | open → running |
 ///
-/// Signals are looked at by their numbers, not one by one: the last one counts, as with the system, where SIGCONT discards stop signals
-/// and these discard SIGCONT.
+/// Signals are not counted: the system keeps account of whether a stop is asked. SIGCONT discards stop signals, and these discard
+/// SIGCONT.
 struct TerminalStopMachine: Equatable, Sendable {
     enum State: Equatable, Sendable {
         case running
@@ -26,12 +24,9 @@ struct TerminalStopMachine: Equatable, Sendable {
 
     private(set) var state = State.running
     private var closings: UInt64 = 0
-    /// The last stop signal that was acted on, or was given up.
-    private var handled: UInt64 = 0
 
     /// Signals may have come.
-    mutating func look(_ latest: StopSignals.Latest) -> Action? {
-        let isStopAsked = latest.stop > max(latest.resume, handled)
+    mutating func look(isStopAsked: Bool) -> Action? {
         switch (state, isStopAsked) {
         case (.running, true):
             closings += 1
@@ -54,13 +49,10 @@ struct TerminalStopMachine: Equatable, Sendable {
         return true
     }
 
-    /// The process goes on, or was not stopped at all: the stop signals that came before it are done with.
-    ///
-    /// - parameter before: what had come last before it stopped.
-    mutating func didGoOn(_ before: StopSignals.Latest) -> Action? {
+    /// The process goes on, or was not stopped at all.
+    mutating func didGoOn() -> Action? {
         guard state == .stopping else { return nil }
         state = .running
-        handled = before.stop
         return .open
     }
 }

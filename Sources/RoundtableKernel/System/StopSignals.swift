@@ -9,23 +9,13 @@ import CRoundtableShims
 /// The signals that stop a process and that it may handle: SIGTSTP (Ctrl-Z), SIGTTIN and SIGTTOU (a background job that uses the
 /// terminal); and SIGCONT, which ends that.
 ///
-/// The handler counts, and writes a byte into a pipe; all else happens in the thread that waits. There is one for a process, and it stays.
+/// The handlers send them on to one thread, which blocks them, and write a byte into a pipe; all else happens in that thread. While a
+/// signal is pending there, the system itself keeps account of it: SIGCONT discards it.
+///
+/// There is one for a process, and it stays. Everything but `wake` belongs to the thread that made it.
 package final class StopSignals: Sendable {
-    /// What came last, by numbers that rise with each signal; 0: never.
-    package struct Latest: Equatable, Sendable {
-        /// A stop signal, which, and when.
-        package var stop: UInt64
-        package var number: Int32
-        package var time: Nanoseconds
-        /// SIGCONT.
-        package var resume: UInt64
-
-        package init(stop: UInt64, number: Int32, time: Nanoseconds = 0, resume: UInt64) {
-            (self.stop, self.number, self.time, self.resume) = (stop, number, time, resume)
-        }
-    }
-
     private let descriptor: Int32
+    private let writer: Int32
     /// How many of the three stop signals are handled. The others were ignored, and stay so.
     package let count: Int
 
@@ -35,28 +25,38 @@ package final class StopSignals: Sendable {
         try System.perform(.pipe) { pipe(&ends) }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)
+        (descriptor, writer) = (ends[0], ends[1])
         let count = System.performReturningCount(.sigaction) { rt_stop_signals_handle(ends[1]) }
-        guard count >= 0 else {
-            // The pipe stays: a handler may have been put that writes to it.
-            throw SystemError(call: .sigaction, errno: -count)
-        }
-        (descriptor, self.count) = (ends[0], Int(count))
+        // The pipe stays: a handler may have been put that writes to it.
+        guard count >= 0 else { throw SystemError(call: .sigaction, errno: -count) }
+        self.count = Int(count)
     }
 
-    /// Sleeps until a signal has come that it did not return for yet.
+    /// Sleeps until a signal has come that it did not return for yet, or `wake` is called.
     package func wait() throws {
         var buffer = [UInt8](repeating: 0, count: 512)
         try System.perform(.read) { read(descriptor, &buffer, buffer.count) }
     }
 
-    package var latest: Latest {
-        let latest = rt_stop_signals_latest()
-        return Latest(stop: latest.stop, number: latest.number, time: latest.time, resume: latest.resume)
+    /// From any thread.
+    package func wake() {
+        var byte: UInt8 = 0
+        // A full pipe wakes as well.
+        _ = write(writer, &byte, 1)
     }
 
-    /// Stops the process as the signal would if it were not handled, unless SIGCONT has come since.
+    /// Whether a stop signal came, and no SIGCONT since.
+    package var isStopAsked: Bool { rt_stop_signals_are_pending() != 0 }
+
+    /// When the last stop signal came; nil when that was asked already.
+    package func takeTime() -> Nanoseconds? {
+        let time = rt_stop_signals_take_time()
+        return time == 0 ? nil : time
+    }
+
+    /// Stops the process as the signal that came would if it were not handled, unless SIGCONT has come since.
     ///
     /// Returns when the process goes on; at once where the system does not stop it: in an orphaned process group (POSIX), in the
     /// first process of a container.
-    package func stopProcess(_ latest: Latest) { rt_stop(latest.number, latest.stop) }
+    package func stopProcess() { rt_stop() }
 }
