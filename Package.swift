@@ -56,7 +56,7 @@ let package = Package(
         .testTarget(
             name: "RoundtableProcessTests",
             dependencies: [
-                "Roundtable", "RoundtableKernel", "RoundtableTestKit", "roundtable-peer",
+                "Roundtable", "RoundtableKernel", "RoundtableTestKit", "RoundtableTool", "roundtable-peer",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),

@@ -96,6 +96,8 @@ package struct PeerOptions: Codable, Sendable {
     package var suspensionPolicy: SuspensionPolicy?
     /// Whether it asks the police for assertions.
     package var takesAssertions: Bool?
+    /// Of a `SharedDatabase`: `suspendAllOnTerminalStop()`, and writes wait while it is suspended.
+    package var suspendsOnTerminalStop: Bool?
 
     package init(
         priority: UInt8? = nil,

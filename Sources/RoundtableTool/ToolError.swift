@@ -19,11 +19,22 @@ struct ToolError: Error, Equatable, CustomStringConvertible {
         return text.split(whereSeparator: \.isNewline).joined(separator: " ")
     }
 
+    /// What Ctrl-Z has done to a write.
+    static func stopped(_ error: DatabaseError) -> String {
+        let statement = error.sql.map { ", in: \(short($0))" } ?? ""
+        return "rolled back, since the program was stopped (Ctrl-Z) while it wrote\(statement)"
+    }
+
     private static func describe(_ error: DatabaseError) -> String {
+        if error.isSuspension { return "\(stopped(error)). Run it again." }
         let text = error.message ?? "\(error.extendedResultCode)"
         // What SQLite or GRDB began by themselves says nothing to whoever typed other SQL.
         guard let sql = error.sql, !sql.hasPrefix("BEGIN ") else { return text }
+        return "\(text), in: \(short(sql))"
+    }
+
+    private static func short(_ sql: String) -> String {
         let line = sql.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        return "\(text), in: \(line.count <= 80 ? line : line.prefix(79) + "…")"
+        return line.count <= 80 ? line : line.prefix(79) + "…"
     }
 }

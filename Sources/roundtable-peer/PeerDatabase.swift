@@ -62,6 +62,7 @@ extension PeerOptions {
             options.suspensionPolicy = suspensionPolicy
             options.whileSuspended = .wait
         }
+        if suspendsOnTerminalStop == true { options.whileSuspended = .wait }
         return options
     }
 }

@@ -34,6 +34,7 @@ final class PeerSession {
             if opening.options.suspensionPolicy != nil {
                 try followPolice(takingAssertions: opening.options.takesAssertions ?? false)
             }
+            if opening.options.suspendsOnTerminalStop == true { try SharedDatabase.suspendAllOnTerminalStop() }
             database = .shared(
                 try SharedDatabase.open(
                     at: url,

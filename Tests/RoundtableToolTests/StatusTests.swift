@@ -87,6 +87,23 @@ import Testing
         #expect(try !Tool.run("status", "a.db", in: folder).output.contains("one moment"))
     }
 
+    @Test func `A participant that is suspended is shown`() throws {
+        let folder = try Folder()
+        let url = folder.url.appendingPathComponent("a.db")
+        let db = try SharedDatabase.open(at: url, schema: .unmanaged, as: "app")
+        func status() throws -> (text: String, state: String?) {
+            let participants =
+                try Tool.run("status", "--json", "a.db", in: folder).json?["participants"] as? [[String: Any]]
+            return (try Tool.run("status", "a.db", in: folder).output, participants?.first?["state"] as? String)
+        }
+        #expect(try !status().text.contains("suspended") && status().state == "present")
+        #expect(db.suspend(deadline: .now + .seconds(10)).isReleased)
+        let suspended = try status()
+        #expect(suspended.state == "suspended" && suspended.text.contains("  app   writer  suspended "))
+        db.resume()
+        #expect(try !status().text.contains("suspended") && status().state == "present")
+    }
+
     @Test(arguments: [("damaged", "xxxxxxxxxxxx"), ("other_version", "RNDTABLE\u{9}\0\0\0")])
     func `A control block that cannot be used is named`(state: String, bytes: String) throws {
         let folder = try Folder()

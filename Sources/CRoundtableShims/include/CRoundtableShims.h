@@ -34,6 +34,30 @@ void rt_guard_remove(int index);
 /// Whether the mapping was lost.
 int rt_guard_is_lost(int index);
 
+// MARK: Stop signals
+//
+// Why: a signal handler cannot be written in Swift (it may not allocate or take locks), and `struct sigaction` has a union
+// that Swift sees differently on each system. Can go never.
+
+/// Handles SIGTSTP, SIGTTIN, SIGTTOU and SIGCONT from now on. The calling thread, which stays and is the only one to call the
+/// functions below, blocks the first three; whichever thread takes one sends it on to it, where it is pending until the system discards it,
+/// because SIGCONT comes, or `rt_stop` lets it through. So the system itself keeps account of whether the process is to stop. A
+/// byte is written to `descriptor` at each signal, which must not block.
+///
+/// A stop signal that is ignored stays so. A handler of SIGCONT that was there is called. In a child after fork, what was there
+/// before takes the place of the handlers. Once a process. Returns how many stop signals are handled, or -errno.
+int rt_stop_signals_handle(int descriptor);
+
+/// Whether a stop signal came, and no SIGCONT since.
+int rt_stop_signals_are_pending(void);
+
+/// When the last stop signal came, in ns of the monotonic clock; 0 when that was asked already.
+uint64_t rt_stop_signals_take_time(void);
+
+/// Lets what is pending do what it did before it was handled, which is to stop the process. Returns when the process goes on; at
+/// once when nothing is pending, or the system does not stop it.
+void rt_stop(void);
+
 // MARK: Fork
 //
 // Why: `pthread_atfork` takes C function pointers that run in the child of a process with threads, where Swift code may

@@ -13,6 +13,7 @@ package enum SystemCall: String, Sendable, CaseIterable, Codable {
     case futexWake = "futex-wake"
     case readProcess = "read-process"
     case pipe, poll, inotify, kqueue
+    case read, sigaction
 }
 
 /// A fault that a test asks for: calls number `skipping + 1` to `skipping + times` of `call` do not reach the system, but
@@ -106,6 +107,11 @@ package enum System {
             let code = errno
             if code != EINTR { throw SystemError(call: call, errno: code, path: path) }
         }
+    }
+
+    /// Makes a call that reports failure as its result: a count, or a negative errno.
+    static func performReturningCount(_ call: SystemCall, _ body: () -> Int32) -> Int32 {
+        if case .errno(let errno) = fault(call) { -errno } else { body() }
     }
 
     /// Makes a call that reports failure as its result: 0, or an errno.

@@ -58,9 +58,14 @@
             let began = ContinuousClock.now
             var verdict = Verdict()
             desk.catchUp()
-            verdict.notified = giveNotice(pid)
+            var signalled: Set<ProcessTree.Member> = []
+            verdict.notified = giveNotice(pid, &signalled)
             defer { resume(pid) }
-            wait(until: began + (terms.notice ?? .zero)) { Self.isDone(pid) }
+            wait(until: began + (terms.notice ?? .zero)) {
+                // One that has just been continued may not have put its handler back before.
+                verdict.notified += giveSignal(pid, &signalled)
+                return Self.isDone(pid)
+            }
 
             var tree = ProcessTree(root: pid)
             while true {
@@ -107,19 +112,26 @@
 
         // MARK: Notice and assertions
 
-        private func giveNotice(_ pid: Int32) -> Int {
+        private func giveNotice(_ pid: Int32, _ signalled: inout Set<ProcessTree.Member>) -> Int {
             let tree = ProcessTree(root: pid)
             desk.forget(tree.pids)
             guard let notice = terms.notice else { return 0 }
             let milliseconds = Int(notice / .milliseconds(1))
             let connected = desk.connectedPids(among: tree.pids)
             desk.send(.suspending(milliseconds: milliseconds), to: connected)
-            var count = connected.count
-            if let signal = terms.noticeSignal {
-                for member in tree.members where !connected.contains(member.pid) && member.handles(signal) {
-                    member.signal(signal)
-                    count += 1
-                }
+            return connected.count + giveSignal(pid, &signalled)
+        }
+
+        /// To those that handle it, are not connected, and have not been given it.
+        private func giveSignal(_ pid: Int32, _ signalled: inout Set<ProcessTree.Member>) -> Int {
+            guard terms.notice != nil, let signal = terms.noticeSignal else { return 0 }
+            let tree = ProcessTree(root: pid)
+            let connected = desk.connectedPids(among: tree.pids)
+            var count = 0
+            for member in tree.members where !connected.contains(member.pid) && member.handles(signal) {
+                guard signalled.insert(member).inserted else { continue }
+                member.signal(signal)
+                count += 1
             }
             return count
         }

@@ -64,6 +64,7 @@ struct PeerWork {
     private var report = PeerReport(phase: .opened)
     private var waits = LatencyHistogram()
     private var newestEntry: Int64 = 0
+    private let options: SharedDatabase.Options
 
     private static let reportInterval: UInt64 = 100_000_000
     private static let readInterval = 0.001
@@ -75,6 +76,9 @@ struct PeerWork {
     init(url: URL, name: String) {
         self.url = url
         self.name = name
+        var options = SharedDatabase.Options()
+        options.waitWhileStopped()
+        self.options = options
     }
 
     private static var now: UInt64 { DispatchTime.now().uptimeNanoseconds }
@@ -109,14 +113,19 @@ struct PeerWork {
     }
 
     private func openForWriting() throws -> SharedDatabase {
-        try SharedDatabase.open(at: url, schema: DemoDatabase.schema, as: name)
+        try SharedDatabase.open(at: url, schema: DemoDatabase.schema, as: name, options: options)
     }
 
     /// A widget may start before there is anything to show.
     private func openForReading() throws -> SharedDatabase {
         let deadline = Self.now + Self.patience
         while Self.now < deadline {
-            let answer = try SharedDatabase.openReadOnly(at: url, schema: DemoDatabase.schema, as: name)
+            let answer = try SharedDatabase.openReadOnly(
+                at: url,
+                schema: DemoDatabase.schema,
+                as: name,
+                options: options
+            )
             if case .available(let database) = answer { return database }
             Thread.sleep(forTimeInterval: Self.readInterval)
         }
@@ -134,6 +143,8 @@ struct PeerWork {
             }
             report.count += 1
             waits.record(granted - asked)
+        } catch let error as DatabaseError where error.isSuspension {
+            // Ctrl-Z: it is written again.
         } catch {
             waits.record(Self.now - asked)
             note(error)

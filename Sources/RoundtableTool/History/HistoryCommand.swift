@@ -133,6 +133,11 @@ struct HistoryCommand: ParsableCommand {
 
     // MARK: Opening
 
+    private var options: SharedDatabase.Options {
+        var options = SharedDatabase.Options()
+        options.waitWhileStopped()
+        return options
+    }
     private var url: URL { URL(fileURLWithPath: path) }
     private var fullPath: String { url.path }
 
@@ -140,11 +145,11 @@ struct HistoryCommand: ParsableCommand {
         guard FileManager.default.fileExists(atPath: path) else {
             throw ToolError("\(fullPath): there is no such file.")
         }
-        return try SharedDatabase.open(at: url, schema: .unmanaged, as: author)
+        return try SharedDatabase.open(at: url, schema: .unmanaged, as: author, options: options)
     }
 
     private func read<T>(_ value: (Database) throws -> T) throws -> T {
-        switch try SharedDatabase.openReadOnly(at: url, schema: .unmanaged, as: author) {
+        switch try SharedDatabase.openReadOnly(at: url, schema: .unmanaged, as: author, options: options) {
         case .available(let database):
             defer { try? database.close() }
             return try database.read(value)

@@ -67,7 +67,9 @@ struct DatabaseAccess {
 
     // MARK: Writing
 
-    /// - parameter notice: told when the database was switched to WAL.
+    /// What Ctrl-Z interrupts is rolled back, and run again when the process goes on.
+    ///
+    /// - parameter notice: told when the database was switched to WAL, and when the script is run again.
     func write(_ run: ScriptRun, notice: (String) -> Void) throws -> ScriptRun.Outcome {
         let header = FileManager.default.fileExists(atPath: url.path) ? try Onlooker(url).header : nil
         let database = try SharedDatabase.open(at: url, schema: .unmanaged, as: author, options: options)
@@ -75,7 +77,22 @@ struct DatabaseAccess {
         if header?.isWAL == false {
             notice("\(url.path): switched from rollback journal to WAL, which sharing needs.")
         }
-        return try database.writeWithoutTransaction { try run.run($0, .readWrite) }
+        var interruption: DatabaseError?
+        while true {
+            do {
+                return try database.writeWithoutTransaction { db in
+                    if let interruption { notice("\(url.path): \(ToolError.stopped(interruption)). Running it again.") }
+                    return try run.run(db, .readWrite)
+                }
+            } catch let error as DatabaseError where error.isSuspension {
+                guard !run.script.managesTransactions else {
+                    // Told when the process goes on, and not to the shell's prompt.
+                    database.writeWithoutTransaction { _ in }
+                    throw partly(error)
+                }
+                interruption = error
+            }
+        }
     }
 
     // MARK: Errors
@@ -88,6 +105,16 @@ struct DatabaseAccess {
             """
             \(url.path): the database is locked by \(name)(pid \(writer.pid)); waited \
             \(options.busyTimeout.formattedSeconds). Wait for it to end, or raise --timeout.
+            """
+        )
+    }
+
+    /// A script with transactions of its own.
+    private func partly(_ error: DatabaseError) -> ToolError {
+        ToolError(
+            """
+            \(url.path): \(ToolError.stopped(error)). What the script had committed before is kept: look what is there, and run \
+            the rest again.
             """
         )
     }

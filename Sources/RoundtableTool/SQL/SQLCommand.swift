@@ -74,6 +74,7 @@ struct SQLCommand: ParsableCommand {
         var options = SharedDatabase.Options()
         options.busyTimeout = .seconds(timeout)
         options.setupTimeout = .seconds(timeout)
+        options.waitWhileStopped()
         let access = DatabaseAccess(url: URL(fileURLWithPath: path), author: author, options: options)
 
         let outcome: ScriptRun.Outcome

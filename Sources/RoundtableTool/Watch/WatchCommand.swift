@@ -58,6 +58,8 @@ struct WatchCommand: ParsableCommand {
 
     func run() throws {
         let url = URL(fileURLWithPath: path)
+        var options = SharedDatabase.Options()
+        options.waitWhileStopped()
         let end = WatchEnd()
         let signals = EndingSignals { end.reach(.signal($0)) }
         defer { signals.ignore() }
@@ -65,7 +67,7 @@ struct WatchCommand: ParsableCommand {
         let deadline = timeout.map { DispatchTime.now() + $0 } ?? .distantFuture
         var printer = WatchPrinter(isJSON: json, isFiltered: !tables.isEmpty, limit: count)
         do {
-            guard let database = try open(url, until: deadline, end) else {
+            guard let database = try open(url, options, until: deadline, end) else {
                 throw ToolError(
                     "\(url.path): was not created within \(timeout ?? 0) s, or is not in WAL mode yet. Raise --timeout."
                 )
@@ -114,9 +116,14 @@ struct WatchCommand: ParsableCommand {
     /// Opens the database; with `--wait`, when it is there and in WAL mode.
     ///
     /// - returns: nil when it was not until the deadline.
-    private func open(_ url: URL, until deadline: DispatchTime, _ end: WatchEnd) throws -> SharedDatabase? {
+    private func open(
+        _ url: URL,
+        _ options: SharedDatabase.Options,
+        until deadline: DispatchTime,
+        _ end: WatchEnd
+    ) throws -> SharedDatabase? {
         while true {
-            switch Result(catching: { try openNow(url) }) {
+            switch Result(catching: { try openNow(url, options) }) {
             case .success(let database): return database
             case .failure(let error) where !wait || !Self.mayPass(error): throw error
             case .failure: break
@@ -141,7 +148,7 @@ struct WatchCommand: ParsableCommand {
     /// Not a database, or not in WAL mode: it may be in the making.
     private struct NotYet: Error, CustomStringConvertible { let description: String }
 
-    private func openNow(_ url: URL) throws -> SharedDatabase {
+    private func openNow(_ url: URL, _ options: SharedDatabase.Options) throws -> SharedDatabase {
         guard let header = try Onlooker(url).header else {
             throw NotYet(
                 description: "\(url.path): is empty: no database was created in it yet. --wait waits for that."
@@ -155,7 +162,7 @@ struct WatchCommand: ParsableCommand {
                     """
             )
         }
-        switch try SharedDatabase.openReadOnly(at: url, schema: .unmanaged, as: author) {
+        switch try SharedDatabase.openReadOnly(at: url, schema: .unmanaged, as: author, options: options) {
         case .available(let database): return database
         case .unavailable: throw SharedDatabaseError.notAFile(path: url.path, reason: Onlooker.noSuchFile)
         }

@@ -1,0 +1,90 @@
+#if os(Linux)
+    import Foundation
+    import Glibc
+    import Roundtable
+    import RoundtableKernel
+    import RoundtableTestKit
+    import Testing
+
+    extension Program {
+        /// The tool, beside the test program.
+        static func roundtable() throws -> URL {
+            let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+            let tool = URL(fileURLWithPath: program).deletingLastPathComponent().appendingPathComponent("roundtable")
+            try #require(FileManager.default.isExecutableFile(atPath: tool.path), "build the product roundtable first")
+            return tool
+        }
+    }
+
+    extension Fleet {
+        func spawnTool(_ arguments: String...) throws -> ChildProcess {
+            try spawn(program: Program.roundtable(), arguments: arguments)
+        }
+
+        /// The tool, that inserts numbers in one transaction; returns when it is inside.
+        func spawnLongWrite(of count: Int? = nil) throws -> ChildProcess {
+            let tool = try spawnTool("sql", database.path, Self.longWrite(of: count), "--as", "tool", "--timeout", "60")
+            try waitForWriting("tool", tool)
+            return tool
+        }
+
+        /// - parameter count: of the rows; nil: it does not end.
+        static func longWrite(of count: Int?) -> String {
+            let limit = count.map { " LIMIT \($0)" } ?? ""
+            return """
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n\(limit)) INSERT INTO big SELECT i FROM n
+                """
+        }
+
+        func makeBigTable(_ peer: Peer) throws { try peer.call(.execute(sql: "CREATE TABLE big(x)")) }
+
+        func participant(_ author: String) -> ParticipantSnapshot? {
+            (try? participants())?.first { $0.author == author && $0.liveness != .dead }
+        }
+
+        func waitForWriting(_ author: String, _ process: ChildProcess) throws {
+            try eventually("'\(author)' has the write lock", within: .seconds(30)) {
+                guard process.isRunning else { throw TestKitError("it has ended: \(process.errorText)") }
+                return try SharedDatabase.status(ofDatabaseAt: self.database).writeLock?.name == author
+            }
+        }
+    }
+
+    extension ChildProcess {
+        var isStopped: Bool { ProcessTable.entry(pid)?.isStopped == true }
+
+        /// The signal that stopped it, as a shell sees it; nil when it is not stopped, or that was asked for already.
+        var stopSignal: Int32? {
+            var info = siginfo_t()
+            guard waitid(P_PID, id_t(pid), &info, WSTOPPED | WNOHANG) == 0, info.si_signo == SIGCHLD else { return nil }
+            return info._sifields._sigchld.si_status
+        }
+
+        func catches(_ number: Int32) -> Bool {
+            let bytes = (try? ProcessTable.contents(of: "/proc/\(pid)/status")) ?? []
+            let line = String(decoding: bytes, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix("SigCgt:") }
+            let mask = line?.split(whereSeparator: \.isWhitespace).last.flatMap { UInt64($0, radix: 16) }
+            return (mask ?? 0) & (1 << UInt64(number - 1)) != 0
+        }
+
+        /// Sends a stop signal, and returns when the process is stopped by it.
+        func stopByTerminal(_ number: Int32 = SIGTSTP) throws {
+            signal(number)
+            try waitForStop(by: number)
+        }
+
+        func waitForStop(by number: Int32) throws {
+            var found: Int32?
+            try eventually("process \(pid) is stopped") {
+                found = self.stopSignal
+                return found != nil
+            }
+            #expect(found == number)
+            #expect(isStopped)
+        }
+    }
+
+    extension Duration {
+        var milliseconds: Double { self / .milliseconds(1) }
+    }
+#endif
