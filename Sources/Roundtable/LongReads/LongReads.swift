@@ -114,10 +114,7 @@ final class LongReads: Sendable {
         }
         guard isParked else { return }
         // Perhaps nobody waits for it any more.
-        DispatchQueue.global().async {
-            _ = self.stepParking()
-            self.leaveParkingAlone()
-        }
+        DispatchQueue.global().async { _ = self.stepParking() }
     }
 
     /// From now on, no snapshot opens a connection.
@@ -143,15 +140,8 @@ final class LongReads: Sendable {
         for (closing, _) in state.withLock({ $0.leaving }) { closing.interrupt() }
     }
 
-    func leaveParkingAlone() {
-        for (closing, _) in state.withLock({ $0.leaving }) { closing.goOnAlone() }
-    }
-
     /// Snapshots may advance.
-    func unpark() {
-        state.withLock { $0.isParked = false }
-        leaveParkingAlone()
-    }
+    func unpark() { state.withLock { $0.isParked = false } }
 
     /// The control block that lies beside the database now: one mapping for all snapshots, where there is a seat.
     var controlBlock: ControlBlock? {

@@ -195,7 +195,7 @@ final class Observatory: Sendable {
         isRunning.store(false, ordering: .sequentiallyConsistent)
         connection.withLock { $0 = nil }
         defer { for buffer in consumers.withLock({ Array($0.values) }) { buffer.finish() } }
-        leaveParkingAlone()
+        if waiting { _ = stepParking() }
         guard case .running(let connection, let feed) = last else { return }
         feed.stop()
         connection.endWaiting()

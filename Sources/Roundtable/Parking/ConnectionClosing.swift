@@ -1,11 +1,9 @@
-import Dispatch
 import Foundation
 import GRDB
 import Synchronization
 
-/// Closes one connection as soon as nothing runs on it any more, without a thread that waits for that.
-///
-/// It begins at once. Whoever waits for it calls `step()` now and then; whoever does not wait any longer, `goOnAlone()`.
+/// Closes one connection as soon as nothing runs on it any more. It does so by itself, on a thread of its own: those of the system may
+/// all be busy, or blocked by somebody who waits for this.
 final class ConnectionClosing: Sendable {
     enum Outcome: Equatable, Sendable {
         /// An access is running, or has not given the connection back.
@@ -18,15 +16,14 @@ final class ConnectionClosing: Sendable {
     private enum Phase {
         /// What came before on the queue is running. From here, it can be taken back.
         case waiting
+        /// From here, it cannot.
         case preparing
-        case prepared
         case closed
         case cancelled
     }
 
     private struct State {
         var phase = Phase.waiting
-        var isAlone = false
         var isInUse = false
     }
 
@@ -46,31 +43,31 @@ final class ConnectionClosing: Sendable {
     ) {
         self.queue = queue
         self.didClose = didClose
-        queue.asyncWriteWithoutTransaction { [self] db in
-            let mayBegin = state.withLock { state in
-                guard case .waiting = state.phase else { return false }
-                state.phase = .preparing
-                return true
+        let thread = Thread { [self] in
+            let mayClose = queue.inDatabase { db in
+                let mayBegin = state.withLock { state in
+                    guard case .waiting = state.phase else { return false }
+                    state.phase = .preparing
+                    return true
+                }
+                if mayBegin { prepare(db) }
+                return mayBegin
             }
-            guard mayBegin else { return }
-            prepare(db)
-            let isAlone = state.withLock { state in
-                if case .preparing = state.phase { state.phase = .prepared }
-                return state.isAlone
-            }
-            // Not on its own queue.
-            if isAlone { DispatchQueue.global().async { self.step() } }
+            if mayClose { step() }
         }
+        thread.name = "roundtable.close"
+        thread.qualityOfService = .userInitiated
+        thread.start()
     }
 
-    /// Closes the connection, if nothing runs on it. Not on its queue.
+    /// Closes the connection, if it has been prepared for that. Tries again, if it was in use. Not on its queue.
     @discardableResult
     func step() -> Outcome {
         closing.withLock {
             switch state.withLock({ $0.phase }) {
             case .waiting, .cancelled: return .isBusy
             case .closed: return .closed
-            case .preparing, .prepared: break
+            case .preparing: break
             }
             do {
                 // Comes after the preparation on the queue.
@@ -99,16 +96,6 @@ final class ConnectionClosing: Sendable {
             // Later, the connection may be closed at any moment.
             if case .waiting = state.phase { queue.interrupt() }
         }
-    }
-
-    /// Closes when it can, without anyone who waits.
-    func goOnAlone() {
-        let isPrepared = state.withLock { state in
-            state.isAlone = true
-            if case .prepared = state.phase { return true }
-            return false
-        }
-        if isPrepared { DispatchQueue.global().async { self.step() } }
     }
 
     /// Takes it back.

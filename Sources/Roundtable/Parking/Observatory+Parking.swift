@@ -55,7 +55,6 @@ extension Observatory {
         valueBridge.withLock { $0 }?.forget()
         leaving.withLock { leaving in
             leaving.lent.append(running.connection)
-            leaving.isAlone = false
         }
         if isNobodyStarting { closeReturned() }
     }
@@ -68,17 +67,13 @@ extension Observatory {
         /// Somebody may be starting an observation on them.
         var lent: [ObservationConnection] = []
         var closing: [ConnectionClosing] = []
-        /// Whether nobody calls `stepParking()`.
-        var isAlone = true
     }
 
     /// When nobody starts an observation.
     func closeReturned() {
         leaving.withLock { leaving in
-            let closing = leaving.lent.map { $0.closing() }
+            leaving.closing += leaving.lent.map { $0.closing() }
             leaving.lent = []
-            leaving.closing += closing
-            if leaving.isAlone { closing.forEach { $0.goOnAlone() } }
         }
     }
 
@@ -101,13 +96,6 @@ extension Observatory {
         }
     }
 
-    func leaveParkingAlone() {
-        leaving.withLock { leaving in
-            leaving.isAlone = true
-            for closing in leaving.closing { closing.goOnAlone() }
-        }
-    }
-
     /// Somebody may observe again. What was missed has been told when this returns, unless the connection cannot be opened now.
     ///
     /// - returns: whether `goOn` is to be called.
@@ -118,7 +106,6 @@ extension Observatory {
             return position != nil || !observations.withLock { $0.isEmpty }
                 || isWriterWaiting.load(ordering: .sequentiallyConsistent)
         }
-        leaveParkingAlone()
         // Before this participant's own commits, which are no news.
         if isNeeded { _ = try? running() }
         return isNeeded

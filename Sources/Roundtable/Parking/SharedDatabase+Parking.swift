@@ -57,12 +57,6 @@ extension SharedDatabase {
             observatory.park()
             readers.park()
             longReads.park()
-            defer {
-                readers.leaveParkingAlone()
-                longReads.leaveParkingAlone()
-                observatory.leaveParkingAlone()
-                writer.leaveParkingAlone()
-            }
             return closeParked(until: deadline) {
                 isCalledOff() || !parking.isWanted.load(ordering: .sequentiallyConsistent)
             }

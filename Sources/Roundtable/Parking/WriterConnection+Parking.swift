@@ -135,8 +135,6 @@ extension WriterConnection {
         }
     }
 
-    func leaveParkingAlone() { closing?.goOnAlone() }
-
     /// The next access opens the connection, or goes on with the one that could not be closed. Not while it is being parked.
     func unpark() {
         let (closing, queue) = link.withLock { link in

@@ -47,8 +47,6 @@ final class ReaderPool: Sendable {
         var hasBarrier = false
         var requests: [Request] = []
         var isParked = false
-        /// Whether somebody calls `stepParking()`.
-        var isStepped = false
         /// Connections that are not in use any more, and are not lent again.
         var leaving: [ConnectionClosing] = []
         var isClosed = false
@@ -185,7 +183,7 @@ final class ReaderPool: Sendable {
             return (state.requests, state.leaving)
         }
         for request in requests { request.resume(.closed) }
-        for closing in leaving where closing.step() != .closed { closing.goOnAlone() }
+        for closing in leaving { closing.step() }
         let connections = self.connections.withLock { connections in
             defer { connections = [] }
             return connections
@@ -203,7 +201,6 @@ final class ReaderPool: Sendable {
     func park() {
         let (idle, impatient) = state.withLock { state in
             state.isParked = true
-            state.isStepped = true
             // Counted as reading until they are among those that leave.
             state.reading += state.idle.count
             defer {
@@ -242,19 +239,9 @@ final class ReaderPool: Sendable {
         }
     }
 
-    /// Nobody calls `stepParking()` any more.
-    func leaveParkingAlone() {
-        let leaving = state.withLock { state in
-            state.isStepped = false
-            return state.leaving
-        }
-        for closing in leaving { closing.goOnAlone() }
-    }
-
     /// Grants again, on connections that are opened anew.
     func unpark() {
         pump { $0.isParked = false }
-        leaveParkingAlone()
     }
 
     private func leave(_ reader: ReaderConnection) {
@@ -264,12 +251,11 @@ final class ReaderPool: Sendable {
         } didClose: { [weak self] in
             self?.forgetClosed()
         }
-        let isStepped = pump { state in
+        pump { state in
             state.reading -= 1
-            state.leaving.append(closing)
-            return state.isStepped && !state.isClosed
+            // It may be closed already.
+            if closing.outcome != .closed { state.leaving.append(closing) }
         }
-        if !isStepped { closing.goOnAlone() }
     }
 
     private func forgetClosed() {
