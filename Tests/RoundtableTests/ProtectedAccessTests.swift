@@ -159,8 +159,8 @@ private final class FakeSystem: SuspensionAssertions {
     @Test func writesHoldTheAssertion() async throws {
         let db = try open()
         let (began, mayEnd) = (Shared(false), Shared(false))
-        let write = Task {
-            try await db.write { db in
+        let write = onThread {
+            try db.write { db in
                 _ = try Player(name: "A").inserted(db)
                 began.change { $0 = true }
                 while !mayEnd.value { usleep(100) }
@@ -189,8 +189,8 @@ private final class FakeSystem: SuspensionAssertions {
     @Test func theAssertionOfAWriteExpires() async throws {
         let db = try open()
         let (began, mayEnd) = (Shared(false), Shared(false))
-        let write = Task {
-            try await db.write { db in
+        let write = onThread {
+            try db.write { db in
                 _ = try Player(name: "A").inserted(db)
                 began.change { $0 = true }
                 while !mayEnd.value { usleep(100) }

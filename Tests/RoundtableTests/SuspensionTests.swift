@@ -149,8 +149,8 @@ import Testing
     @Test func aRunningWriteFinishes() async throws {
         let db = try open()
         let (began, mayEnd) = (Shared(false), Shared(false))
-        let write = Task {
-            try await db.write { db in
+        let write = onThread {
+            try db.write { db in
                 try add("A", db)
                 began.change { $0 = true }
                 while !mayEnd.value { usleep(100) }
@@ -178,15 +178,15 @@ import Testing
             try add("B", db)
             reachedEnd.change { $0 = true }
         }
-        let write = Task {
+        let write = onThread {
             if inItsOwnTransaction {
-                try await db.writeWithoutTransaction { db in
+                try db.writeWithoutTransaction { db in
                     try db.inTransaction {
                         try updates(db); return .commit
                     }
                 }
             } else {
-                try await db.write { db in try updates(db) }
+                try db.write { db in try updates(db) }
             }
         }
         try await eventually("the write runs") { began.value }
@@ -213,8 +213,8 @@ import Testing
     @Test func aLongStatementIsInterrupted() async throws {
         let db = try open()
         let began = Shared(false)
-        let write = Task {
-            try await db.write { db in
+        let write = onThread {
+            try db.write { db in
                 try add("A", db)
                 began.change { $0 = true }
                 try db.execute(
@@ -243,8 +243,8 @@ import Testing
     @Test func aStubbornClosureDoesNotCommit() async throws {
         let db = try open()
         let (began, mayGoOn) = (Shared(false), Shared(false))
-        let write = Task {
-            try await db.write { db in
+        let write = onThread {
+            try db.write { db in
                 try add("A", db)
                 began.change { $0 = true }
                 while !mayGoOn.value { usleep(100) }
@@ -289,8 +289,8 @@ import Testing
         let db = try open()
         let other = try open("other") { $0.process = ProcessSuspension() }
         let (began, mayEnd) = (Shared(false), Shared(false))
-        let holder = Task {
-            try await other.write { db in
+        let holder = onThread {
+            try other.write { db in
                 began.change { $0 = true }
                 while !mayEnd.value { usleep(100) }
             }
@@ -393,6 +393,15 @@ extension Result {
 @discardableResult
 func offPool<T: Sendable>(_ body: @escaping @Sendable () -> T) async -> T {
     await withCheckedContinuation { continuation in
-        DispatchQueue.global().async { continuation.resume(returning: body()) }
+        Thread.detachNewThread { continuation.resume(returning: body()) }
+    }
+}
+
+/// What blocks for long, on a thread of its own.
+func onThread<T: Sendable>(_ body: @escaping @Sendable () throws -> T) -> Task<T, any Error> {
+    Task {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(with: Result(catching: body)) }
+        }
     }
 }

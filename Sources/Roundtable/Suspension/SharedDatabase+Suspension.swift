@@ -1,4 +1,4 @@
-import Dispatch
+import Foundation
 import RoundtableKernel
 
 /// Suspending one database. See <doc:NeverFrozenWithALock>.
@@ -135,10 +135,11 @@ extension ProcessSuspension {
     }
 }
 
-/// Runs what blocks on a thread of the system, not on one of Swift's few.
+/// Runs what blocks on a thread of its own: those of Swift and of Dispatch are few, and may all be blocked when the system is about to
+/// freeze the process.
 func offThread<T: Sendable>(_ body: @escaping @Sendable () -> T) async -> T {
     await withCheckedContinuation { continuation in
-        DispatchQueue.global().async { continuation.resume(returning: body()) }
+        Thread.detachNewThread { continuation.resume(returning: body()) }
     }
 }
 
