@@ -11,7 +11,7 @@ extension ProcessTests {
         @Test(.timeLimit(.minutes(1)))
         func walResetBug() throws {
             let outcome = try #require(try outcomes([.walReset], by: .plain).first)
-            #expect(outcome.interventions == 2, "the checkpoint did not make the calls that this is about: \(outcome.calls)")
+            #expect(outcome.interventions == 2, "a call that this is about was not made: \(outcome.calls)")
             #expect(outcome.refusals == 0)
             let version = SQLiteVersion.current
             if version.hasWALResetBug {

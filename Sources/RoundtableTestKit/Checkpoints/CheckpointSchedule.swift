@@ -102,9 +102,11 @@ extension CheckpointSchedule {
             return Intervention(point: point, ordinal: ordinal, actions: Self.actions(1...3, using: &random))
         }
         if Int.random(in: 0..<3, using: &random) == 0 {
-            let commit = Action.commit(.allCases.randomElement(using: &random)!, rows: .random(in: 1...30, using: &random))
-            let checkpoint = Action.checkpoint(.allCases.randomElement(using: &random)!)
-            interventions.insert(Intervention(point: .shmLock, ordinal: 0, actions: [commit, checkpoint]), at: 0)
+            let actions: [Action] = [
+                .commit(.allCases.randomElement(using: &random)!, rows: .random(in: 1...30, using: &random)),
+                .checkpoint(.allCases.randomElement(using: &random)!),
+            ]
+            interventions.insert(Intervention(point: .shmLock, ordinal: 0, actions: actions), at: 0)
         }
     }
 

@@ -41,7 +41,9 @@ struct ScheduleContent {
                 }
                 found += 1
             }
-            guard found == rows.count else { throw TestKitError("\(rows.count - found) of \(rows.count) rows are lost") }
+            guard found == rows.count else {
+                throw TestKitError("\(rows.count - found) of \(rows.count) rows are lost")
+            }
         }
     }
 
