@@ -11,19 +11,36 @@ extension ProcessTests {
         @Test(.timeLimit(.minutes(1)))
         func walResetBug() throws {
             let outcome = try #require(try outcomes([.walReset], by: .plain).first)
-            #expect(outcome.interventions == 2, "a call that this is about was not made: \(outcome.calls)")
             #expect(outcome.refusals == 0)
+            expectBug(outcome)
+        }
+
+        /// TRUNCATE is no protection: beside an open write transaction, SQLite goes on as with PASSIVE, and says BUSY at the end.
+        @Test(.timeLimit(.minutes(1)))
+        func walResetBugUnderTruncate() throws {
+            let outcome = try #require(try outcomes([.walResetUnderTruncate], by: .plain).first)
+            #expect(outcome.refusals == 1)
+            expectBug(outcome)
+        }
+
+        private func expectBug(_ outcome: ScheduleOutcome, sourceLocation: SourceLocation = #_sourceLocation) {
+            #expect(
+                outcome.interventions == 2,
+                "a call that this is about was not made: \(outcome.calls)",
+                sourceLocation: sourceLocation
+            )
             let version = SQLiteVersion.current
-            if version.hasWALResetBug {
-                #expect(
-                    outcome.damage != nil,
-                    "SQLite \(version) should have the WAL-reset bug, but the database is sound: was it mended without a new number?"
-                )
-                print("SQLite \(version) has the WAL-reset bug: \(outcome.damage ?? "sound")")
-            } else {
-                #expect(outcome.damage == nil, "SQLite \(version) should not have the WAL-reset bug")
+            guard version.hasWALResetBug else {
                 print("SQLite \(version) does not have the WAL-reset bug: the same calls, all rows, integrity_check ok")
+                let wrong: Comment = "SQLite \(version) should not have the WAL-reset bug"
+                return #expect(outcome.damage == nil, wrong, sourceLocation: sourceLocation)
             }
+            print("SQLite \(version) has the WAL-reset bug: \(outcome.damage ?? "sound")")
+            #expect(
+                outcome.damage != nil,
+                "SQLite \(version) should have the WAL-reset bug. Was it mended without a new number?",
+                sourceLocation: sourceLocation
+            )
         }
 
         /// The same with a `SharedDatabase` that checkpoints: the stranger's commit goes to the end of the WAL, which cannot be started

@@ -11,6 +11,8 @@ package struct CheckpointSchedule: Codable, Sendable {
     package var prelude: [Action]
     /// How many rows that commit writes, of 32 KB each.
     package var largeRows: Int
+    /// A checkpoint that the one who checkpoints asks for after that commit.
+    package var asked: Mode?
     package var interventions: [Intervention]
 
     /// Before the call number `ordinal` of this kind that the checkpoint makes, counted from 0.
@@ -25,6 +27,8 @@ package struct CheckpointSchedule: Codable, Sendable {
         case commit(Actor, rows: Int)
         /// By the stranger.
         case checkpoint(Mode)
+        /// The stranger writes so many small rows, and commits them later.
+        case beginWrite(rows: Int), endWrite
         /// The reader looks at everything, and stays where it is, or goes away from there.
         case beginRead, endRead
         /// The fellow looks at everything.
@@ -74,6 +78,23 @@ extension CheckpointSchedule {
                 actions: [.commit(.stranger, rows: 4), .checkpoint(.passive)]
             ),
             Intervention(point: .unfetch, ordinal: 0, actions: [.commit(.stranger, rows: 4)]),
+        ]
+    )
+
+    /// The same with TRUNCATE, which takes the write lock before it reads the header, unless somebody else has it: then SQLite goes on
+    /// without, and the one who has it commits.
+    package static let walResetUnderTruncate = CheckpointSchedule(
+        seed: 1,
+        prelude: [],
+        largeRows: 8,
+        asked: .truncate,
+        interventions: [
+            Intervention(
+                point: .shmLock,
+                ordinal: 0,
+                actions: [.commit(.stranger, rows: 4), .checkpoint(.passive), .beginWrite(rows: 4)]
+            ),
+            Intervention(point: .unfetch, ordinal: 0, actions: [.endWrite]),
         ]
     )
 

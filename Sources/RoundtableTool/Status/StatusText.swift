@@ -10,8 +10,8 @@ struct StatusText {
     var text: String {
         var lines = [status.path, ""]
         let facts = [
-            ("files", files), ("format", format), ("sqlite", sqlite), ("schema", schema), ("wal", wal), ("control block", controlBlock),
-            ("turn", turn), ("write lock", writeLock),
+            ("files", files), ("format", format), ("sqlite", sqlite), ("schema", schema), ("wal", wal),
+            ("control block", controlBlock), ("turn", turn), ("write lock", writeLock),
         ]
         lines += facts.compactMap { name, value in value.map { "  \(name.padded(to: 14)) \($0)" } }
         if !participants.isEmpty { lines += [""] + participants }

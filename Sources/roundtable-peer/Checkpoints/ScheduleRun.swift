@@ -14,6 +14,8 @@ final class ScheduleRun {
     private let reader: DatabaseQueue
     /// What the reader must see for as long as it stays; nil while it is not reading.
     private var snapshot: ScheduleContent.Rows?
+    /// What the table holds once the stranger commits; nil while it is not within a transaction.
+    private var written: ScheduleContent.Rows?
     private var refusals = 0
     private var interventions = 0
     private var damage: String?
@@ -70,7 +72,12 @@ final class ScheduleRun {
                 for action in intervention.actions { perform(action) }
             }
         }
-        watch.during { attempt("the commit of the checkpointer") { try commitLarge(checkpointer) } }
+        watch.during {
+            attempt("the commit of the checkpointer") { try commitLarge(checkpointer) }
+            if let mode = schedule.asked {
+                attempt("the checkpoint") { try checkpointer.withoutTransaction { _ = try $0.checkpoint(mode.grdb) } }
+            }
+        }
         // More frames than the WAL had: what a checkpoint has left out shows.
         for _ in 0..<2 { attempt("a commit afterwards") { try commitLarge(.queue(stranger)) } }
         perform(.checkpoint(.passive))
@@ -95,12 +102,18 @@ final class ScheduleRun {
                 try commit(content.smallChange(rows: rows), by: actor == .stranger ? .queue(stranger) : fellow)
             case .checkpoint(let mode):
                 _ = try stranger.writeWithoutTransaction { try $0.checkpoint(mode.grdb) }
+            case .beginWrite(let rows):
+                let change = content.smallChange(rows: rows)
+                try Self.begin(.immediate, on: stranger, change.apply)
+                written = change.rows
+            case .endWrite:
+                guard let rows = written else { return }
+                written = nil
+                try stranger.writeWithoutTransaction { try $0.commit() }
+                content.rows = rows
             case .beginRead:
                 if snapshot != nil { return }
-                try reader.writeWithoutTransaction { db in
-                    try db.beginTransaction(.deferred)
-                    try content.rows.compare(with: db)
-                }
+                try Self.begin(.deferred, on: reader, content.rows.compare)
                 snapshot = content.rows
             case .endRead:
                 guard let seen = snapshot else { return }
@@ -111,6 +124,23 @@ final class ScheduleRun {
                 }
             case .read:
                 try fellow.reader.read(content.rows.compare)
+            }
+        }
+    }
+
+    /// Begins a transaction that stays open, unless `body` fails.
+    private static func begin(
+        _ kind: Database.TransactionKind,
+        on queue: DatabaseQueue,
+        _ body: (Database) throws -> Void
+    ) throws {
+        try queue.writeWithoutTransaction { db in
+            try db.beginTransaction(kind)
+            do {
+                try body(db)
+            } catch {
+                try db.rollback()
+                throw error
             }
         }
     }
@@ -185,5 +215,15 @@ extension CheckpointSchedule {
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(at: place) }
         return try ScheduleRun(self, by: checkpointer, at: place.appendingPathComponent("shared.sqlite").path).run()
+    }
+}
+
+extension PeerDatabase {
+    fileprivate func withoutTransaction(_ body: (Database) throws -> Void) throws {
+        switch self {
+        case .shared(let database): try database.writeWithoutTransaction(body)
+        case .pool(let pool): try pool.writeWithoutTransaction(body)
+        case .queue(let queue): try queue.writeWithoutTransaction(body)
+        }
     }
 }
