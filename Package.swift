@@ -24,7 +24,10 @@ let package = Package(
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]
         ),
-        .target(name: "CRoundtableTestShims"),
+        .target(
+            name: "CRoundtableTestShims",
+            dependencies: [.product(name: "GRDBSQLite", package: "GRDB.swift")]
+        ),
         .target(
             name: "RoundtableTestKit",
             dependencies: [
@@ -44,7 +47,7 @@ let package = Package(
         .executableTarget(
             name: "roundtable-peer",
             dependencies: [
-                "CRoundtableShims", "Roundtable", "RoundtableKernel", "RoundtableTestKit",
+                "CRoundtableShims", "CRoundtableTestShims", "Roundtable", "RoundtableKernel", "RoundtableTestKit",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]

@@ -43,6 +43,8 @@ package enum PeerCommand: Codable, Sendable {
     case inject([Fault])
     /// Observes the database until the peer ends, and logs what it is told. The reply comes when it has begun.
     case observe(Observing)
+    /// Runs schedules one after the other, each on a new database in this folder. The reply has `outcomes`. Changes the VFS of the peer.
+    case runSchedules([CheckpointSchedule], by: Checkpointer, folder: String)
     /// Commits one row, and dies within (`kill -9`): there is no reply.
     case die(DyingMoment)
 }

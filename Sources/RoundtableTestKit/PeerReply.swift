@@ -14,6 +14,7 @@ package struct PeerReply: Codable, Sendable {
     package var number: Int?
     package var report: WriteReport?
     package var moments: [PeerMoment]?
+    package var outcomes: [ScheduleOutcome]?
 
     package init(
         _ outcome: Outcome = .done,
@@ -21,7 +22,8 @@ package struct PeerReply: Codable, Sendable {
         code: Int32? = nil,
         number: Int? = nil,
         report: WriteReport? = nil,
-        moments: [PeerMoment]? = nil
+        moments: [PeerMoment]? = nil,
+        outcomes: [ScheduleOutcome]? = nil
     ) {
         self.outcome = outcome
         self.message = message
@@ -29,6 +31,7 @@ package struct PeerReply: Codable, Sendable {
         self.number = number
         self.report = report
         self.moments = moments
+        self.outcomes = outcomes
     }
 }
 

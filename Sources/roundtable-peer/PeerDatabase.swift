@@ -9,12 +9,14 @@ import Synchronization
 enum PeerDatabase {
     case shared(SharedDatabase)
     case pool(DatabasePool)
+    case queue(DatabaseQueue)
 
     /// Not through `any DatabaseWriter`, which would lose the call site.
     func write(_ updates: (Database) throws -> Void) throws {
         switch self {
         case .shared(let database): try database.write(updates)
         case .pool(let pool): try pool.write(updates)
+        case .queue(let queue): try queue.write(updates)
         }
     }
 
@@ -22,6 +24,7 @@ enum PeerDatabase {
         switch self {
         case .shared(let database): database
         case .pool(let pool): pool
+        case .queue(let queue): queue
         }
     }
 

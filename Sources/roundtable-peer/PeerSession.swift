@@ -86,6 +86,9 @@ final class PeerSession {
             System.inject(faults)
         case .observe(let observing):
             observers.append(try PeerObserver(observing, of: try opened.shared))
+        case .runSchedules(let schedules, let checkpointer, let folder):
+            try CheckpointWatch.prepare()
+            return PeerReply(outcomes: try schedules.map { try $0.run(by: checkpointer, in: folder) })
         case .die(let moment):
             try opened.write { db in
                 try insert(db, rows: 1)

@@ -18,6 +18,20 @@ import Testing
     }
 
     @Test(arguments: [false, true])
+    func `The version of SQLite is named, and its bug where it matters`(wal: Bool) throws {
+        let folder = try Folder()
+        try Shell.make("a.db", in: folder, wal: wal)
+        // The tool runs with the library that the tests run with.
+        let version = SQLiteVersion.current
+        let json = try Tool.run("status", "--json", "a.db", in: folder).json
+        #expect(json?["sqlite_version"] as? String == "\(version)")
+        #expect(json?["sqlite_has_wal_reset_bug"] as? Bool == version.hasWALResetBug)
+        let warning = wal && version.hasWALResetBug ? ", with the WAL-reset bug: leave checkpoints to Roundtable" : ""
+        let text = try Tool.run("status", "a.db", in: folder).output
+        #expect(text.contains("  sqlite         \(version)\(warning)\n"), "\(text)")
+    }
+
+    @Test(arguments: [false, true])
     func `A stranger in a write transaction is named`(wal: Bool) throws {
         let folder = try Folder()
         try Shell.make("a.db", in: folder, wal: wal)

@@ -3,6 +3,8 @@
 #ifndef ROUNDTABLE_TEST_SHIMS_H
 #define ROUNDTABLE_TEST_SHIMS_H
 
+#include "rt_checkpoint_vfs.h"
+
 #if defined(__linux__)
 
 /// Gives the calling thread an empty table of open files of its own; it must end soon, and share nothing with a pool.

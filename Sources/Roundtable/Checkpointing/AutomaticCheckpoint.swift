@@ -46,14 +46,12 @@ final class AutomaticCheckpoint: @unchecked Sendable {
     /// PASSIVE: waits for nobody. That another connection is at it, or that a reader holds it up, is no error: a later
     /// commit asks again. Any other failure shows when that commit, or SQLite at closing, meets it.
     ///
-    /// A checkpoint that begins while all is backfilled is how SQLite's WAL-reset bug corrupts databases (SQLite before
-    /// 3.51.3): a writer may start the WAL anew after the checkpoint has read its header. So the question is asked with
-    /// the checkpoint lock held. While it is, nobody else backfills; and until all is backfilled, no writer starts the
-    /// WAL anew.
+    /// A checkpoint that has read the WAL's header when a writer starts the WAL anew is how SQLite's WAL-reset bug corrupts
+    /// databases (SQLite before 3.51.3). So no writer can, from before it begins until it has ended (rule W7).
     func run(_ db: Database) {
         hasAttempted = true
         guard let index = WalIndex(db) else { return }
-        _ = index.withCheckpointLock {
+        _ = index.whileWALCannotRestart {
             guard let frames = index.frames, frames.backfilled < frames.committed else { return }
             _ = sqlite3_wal_checkpoint_v2(db.sqliteConnection, "main", SQLITE_CHECKPOINT_PASSIVE, nil, nil)
         }

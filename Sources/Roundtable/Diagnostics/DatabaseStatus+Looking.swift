@@ -16,6 +16,7 @@ extension SharedDatabase {
         var status = DatabaseStatus(
             path: onlooker.path,
             sqliteVersion: String(cString: sqlite3_libversion()),
+            sqliteHasWALResetBug: SQLiteVersion.current.hasWALResetBug,
             journalMode: onlooker.header?.isWAL == true ? .wal : .rollback,
             pageSize: onlooker.header?.pageSize,
             files: DatabaseStatus.Files(

@@ -8,6 +8,9 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     public var path: String
     /// The version of the SQLite library that looked: <https://www.sqlite.org/c3ref/libversion.html>.
     public var sqliteVersion: String
+    /// Whether that library has SQLite's WAL-reset bug (``SQLiteVersion/hasWALResetBug``): then a database in WAL mode is safe only
+    /// as long as nobody but Roundtable checkpoints. Other processes may run with another library.
+    public var sqliteHasWALResetBug: Bool
     public var journalMode: JournalMode
     /// nil for an empty file.
     public var pageSize: Int?
@@ -30,6 +33,7 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     enum CodingKeys: String, CodingKey {
         case path, files, wal, schema, participants, unknowns
         case sqliteVersion = "sqlite_version"
+        case sqliteHasWALResetBug = "sqlite_has_wal_reset_bug"
         case journalMode = "journal_mode"
         case pageSize = "page_size"
         case controlBlock = "control_block"

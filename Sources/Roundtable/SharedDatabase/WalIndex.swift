@@ -29,7 +29,8 @@ struct WalIndex {
     private let file: UnsafeMutablePointer<sqlite3_file>
 
     private static let writeLock: Int32 = 0
-    private static let checkpointLock: Int32 = 1
+    /// Of the read marks 1 to 4. Mark 0 is for those who read the database file alone.
+    private static let readMarkLocks: ClosedRange<Int32> = 4...7
     private static let headerPage: Int32 = 32768
 
     init?(_ db: Database) {
@@ -50,25 +51,33 @@ struct WalIndex {
         return true
     }
 
-    /// Runs `body` while nobody else can begin or end a checkpoint. SQLite, asked for a checkpoint by `body` on this
-    /// connection, takes the lock once more, which it allows its owner, and releases it at the end.
+    /// Runs `body` while no writer can start the WAL anew: to do that, it needs the locks of all read marks but mark 0, and one of
+    /// them is held here. Readers and writers go on, and so does a checkpoint by this connection.
     ///
-    /// - returns: false when another connection is at a checkpoint.
-    func withCheckpointLock(_ body: () -> Void) -> Bool {
-        guard take(Self.checkpointLock) else { return false }
+    /// The highest mark is taken, because a checkpoint goes no further than the lowest that somebody holds. An unused one is higher
+    /// than any frame.
+    ///
+    /// - returns: false when `body` was not run, since others hold the locks: they are about to begin reads, or start the WAL anew.
+    func whileWALCannotRestart(_ body: () -> Void) -> Bool {
+        guard let page else { return false }
+        func mark(_ lock: Int32) -> UInt32 {
+            page.loadUnaligned(fromByteOffset: 100 + 4 * (Int(lock) - 3), as: UInt32.self)
+        }
+        let shared = SQLITE_SHM_SHARED
+        let locks = Self.readMarkLocks.map { ($0, mark: mark($0)) }.sorted { $0.mark > $1.mark }.map(\.0)
+        guard let held = locks.first(where: { take($0, shared) }) else { return false }
+        defer { release(held, shared) }
         body()
-        // Ours still, unless SQLite has released it: then it is free, or another's, and taking it tells which.
-        if take(Self.checkpointLock) { release(Self.checkpointLock) }
         return true
     }
 
-    private func take(_ lock: Int32) -> Bool {
+    private func take(_ lock: Int32, _ kind: Int32 = SQLITE_SHM_EXCLUSIVE) -> Bool {
         guard let xShmLock = file.pointee.pMethods.pointee.xShmLock else { return false }
-        return xShmLock(file, lock, 1, SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE) == SQLITE_OK
+        return xShmLock(file, lock, 1, SQLITE_SHM_LOCK | kind) == SQLITE_OK
     }
 
-    private func release(_ lock: Int32) {
-        _ = file.pointee.pMethods.pointee.xShmLock?(file, lock, 1, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)
+    private func release(_ lock: Int32, _ kind: Int32 = SQLITE_SHM_EXCLUSIVE) {
+        _ = file.pointee.pMethods.pointee.xShmLock?(file, lock, 1, SQLITE_SHM_UNLOCK | kind)
     }
 
     // MARK: The header

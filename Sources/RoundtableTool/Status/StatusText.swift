@@ -10,8 +10,8 @@ struct StatusText {
     var text: String {
         var lines = [status.path, ""]
         let facts = [
-            ("files", files), ("format", format), ("schema", schema), ("wal", wal), ("control block", controlBlock),
-            ("turn", turn), ("write lock", writeLock),
+            ("files", files), ("format", format), ("sqlite", sqlite), ("schema", schema), ("wal", wal),
+            ("control block", controlBlock), ("turn", turn), ("write lock", writeLock),
         ]
         lines += facts.compactMap { name, value in value.map { "  \(name.padded(to: 14)) \($0)" } }
         if !participants.isEmpty { lines += [""] + participants }
@@ -36,7 +36,13 @@ struct StatusText {
             case .rollback: "rollback journal"
             }
         let pages = status.pageSize.map { "pages of \($0) B" } ?? "empty file"
-        return "\(mode) · \(pages) · seen with SQLite \(status.sqliteVersion)"
+        return "\(mode) · \(pages)"
+    }
+
+    /// This program's. The bug is met in WAL mode only.
+    private var sqlite: String {
+        guard status.sqliteHasWALResetBug, status.journalMode == .wal else { return status.sqliteVersion }
+        return "\(status.sqliteVersion), with the WAL-reset bug: leave checkpoints to Roundtable"
     }
 
     private var schema: String? {

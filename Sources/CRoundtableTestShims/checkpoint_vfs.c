@@ -1,0 +1,166 @@
+#include "rt_checkpoint_vfs.h"
+
+#include <sqlite3.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+// The object of the VFS underneath follows it in memory.
+typedef struct {
+    sqlite3_file base;
+    rt_vfs_file kind;
+} File;
+
+static sqlite3_vfs *underneath;
+static sqlite3_vfs vfs;
+
+static _Atomic(rt_vfs_watcher) current_watcher;
+static void *current_context;
+static atomic_bool is_watcher_running;
+/// Whether this thread is within a checkpoint.
+static _Thread_local int in_checkpoint;
+
+static sqlite3_file *real(sqlite3_file *file) { return (sqlite3_file *)((File *)file + 1); }
+
+#define REAL(file) real(file)->pMethods
+
+static void tell(sqlite3_file *file, rt_vfs_call call) {
+    rt_vfs_watcher watcher = atomic_load(&current_watcher);
+    if (!in_checkpoint || !watcher || atomic_exchange(&is_watcher_running, 1)) return;
+    // The watcher's own checkpoints are not part of this one.
+    in_checkpoint = 0;
+    watcher(current_context, ((File *)file)->kind, call);
+    in_checkpoint = 1;
+    atomic_store(&is_watcher_running, 0);
+}
+
+static int file_close(sqlite3_file *file) { return REAL(file)->xClose(real(file)); }
+
+static int file_read(sqlite3_file *file, void *buffer, int count, sqlite3_int64 offset) {
+    tell(file, RT_VFS_READ);
+    return REAL(file)->xRead(real(file), buffer, count, offset);
+}
+
+static int file_write(sqlite3_file *file, const void *buffer, int count, sqlite3_int64 offset) {
+    tell(file, RT_VFS_WRITE);
+    return REAL(file)->xWrite(real(file), buffer, count, offset);
+}
+
+static int file_truncate(sqlite3_file *file, sqlite3_int64 size) {
+    tell(file, RT_VFS_TRUNCATE);
+    return REAL(file)->xTruncate(real(file), size);
+}
+
+static int file_sync(sqlite3_file *file, int flags) {
+    tell(file, RT_VFS_SYNC);
+    return REAL(file)->xSync(real(file), flags);
+}
+
+static int file_size(sqlite3_file *file, sqlite3_int64 *size) {
+    tell(file, RT_VFS_FILE_SIZE);
+    return REAL(file)->xFileSize(real(file), size);
+}
+
+static int file_lock(sqlite3_file *file, int lock) { return REAL(file)->xLock(real(file), lock); }
+
+static int file_unlock(sqlite3_file *file, int lock) { return REAL(file)->xUnlock(real(file), lock); }
+
+static int file_check_reserved_lock(sqlite3_file *file, int *result) {
+    return REAL(file)->xCheckReservedLock(real(file), result);
+}
+
+static int file_control(sqlite3_file *file, int operation, void *argument) {
+    tell(file, RT_VFS_FILE_CONTROL);
+    return REAL(file)->xFileControl(real(file), operation, argument);
+}
+
+static int file_sector_size(sqlite3_file *file) { return REAL(file)->xSectorSize(real(file)); }
+
+static int file_device_characteristics(sqlite3_file *file) {
+    return REAL(file)->xDeviceCharacteristics(real(file));
+}
+
+static int file_shm_map(sqlite3_file *file, int page, int size, int extend, void volatile **result) {
+    tell(file, RT_VFS_SHM_MAP);
+    return REAL(file)->xShmMap(real(file), page, size, extend, result);
+}
+
+static int file_shm_lock(sqlite3_file *file, int offset, int count, int flags) {
+    enum { CKPT = 1 };
+    int is_checkpoint_lock = offset == CKPT && count == 1 && (flags & SQLITE_SHM_EXCLUSIVE);
+    if (is_checkpoint_lock && (flags & SQLITE_SHM_LOCK)) in_checkpoint = 1;
+    tell(file, RT_VFS_SHM_LOCK);
+    int code = REAL(file)->xShmLock(real(file), offset, count, flags);
+    if (is_checkpoint_lock && ((flags & SQLITE_SHM_UNLOCK) || code != SQLITE_OK)) in_checkpoint = 0;
+    return code;
+}
+
+static void file_shm_barrier(sqlite3_file *file) {
+    tell(file, RT_VFS_SHM_BARRIER);
+    REAL(file)->xShmBarrier(real(file));
+}
+
+static int file_shm_unmap(sqlite3_file *file, int delete) { return REAL(file)->xShmUnmap(real(file), delete); }
+
+static int file_fetch(sqlite3_file *file, sqlite3_int64 offset, int count, void **result) {
+    tell(file, RT_VFS_FETCH);
+    return REAL(file)->xFetch(real(file), offset, count, result);
+}
+
+static int file_unfetch(sqlite3_file *file, sqlite3_int64 offset, void *page) {
+    tell(file, RT_VFS_UNFETCH);
+    return REAL(file)->xUnfetch(real(file), offset, page);
+}
+
+#define METHODS(version)                                                                                          \
+    {                                                                                                             \
+        version, file_close, file_read, file_write, file_truncate, file_sync, file_size, file_lock, file_unlock,  \
+            file_check_reserved_lock, file_control, file_sector_size, file_device_characteristics, file_shm_map,  \
+            file_shm_lock, file_shm_barrier, file_shm_unmap, file_fetch, file_unfetch                             \
+    }
+
+// SQLite looks at the version, and at no method beyond it.
+static const sqlite3_io_methods methods[] = {METHODS(1), METHODS(2), METHODS(3)};
+
+static int vfs_open(sqlite3_vfs *self, const char *name, sqlite3_file *file, int flags, int *result) {
+    (void)self;
+    File *opened = (File *)file;
+    memset(opened, 0, sizeof(File));
+    opened->kind = flags & SQLITE_OPEN_MAIN_DB ? RT_VFS_MAIN_FILE
+                   : flags & SQLITE_OPEN_WAL   ? RT_VFS_WAL_FILE
+                                               : RT_VFS_OTHER_FILE;
+    int code = underneath->xOpen(underneath, name, real(file), flags, result);
+    // SQLite closes what has methods, also when opening failed.
+    if (REAL(file)) {
+        int version = REAL(file)->iVersion;
+        opened->base.pMethods = &methods[version < 1 ? 0 : version > 3 ? 2 : version - 1];
+    }
+    return code;
+}
+
+// Whom the watcher would wait for waits for the watcher.
+static int vfs_sleep(sqlite3_vfs *self, int microseconds) {
+    (void)self;
+    return atomic_load(&is_watcher_running) ? microseconds : underneath->xSleep(underneath, microseconds);
+}
+
+int rt_checkpoint_vfs_register(const char *name, int make_default) {
+    if (underneath) return SQLITE_OK;
+    sqlite3_vfs *found = sqlite3_vfs_find(NULL);
+    if (!found) return SQLITE_ERROR;
+    // All but opening and sleeping is done by the other's functions, which get this object: unix and Windows keep what they need in it.
+    vfs = *found;
+    vfs.pNext = NULL;
+    vfs.zName = name;
+    vfs.szOsFile = (int)sizeof(File) + found->szOsFile;
+    vfs.xOpen = vfs_open;
+    vfs.xSleep = vfs_sleep;
+    underneath = found;
+    return sqlite3_vfs_register(&vfs, make_default);
+}
+
+void rt_checkpoint_vfs_watch(rt_vfs_watcher watcher, void *context) {
+    atomic_store(&current_watcher, NULL);
+    current_context = context;
+    atomic_store(&current_watcher, watcher);
+}
