@@ -28,8 +28,8 @@ final class ChangeFeed: Sendable {
         var isPaused = false
         /// Why anything may have changed since the position, although the ring does not show it.
         var doubt: RingReader.Reason?
-        /// Why what is found next is told as one change.
-        var missed: ChangeSubscribers.Missed?
+        /// Whether what is found next is told as one change.
+        var isCatchingUp = false
     }
 
     private let databasePath: String
@@ -85,7 +85,7 @@ final class ChangeFeed: Sendable {
 
     /// What was committed since the position is told before this returns.
     func start() {
-        if reading.withLock({ $0.missed != nil }) { deliverNews() }
+        if reading.withLock({ $0.isCatchingUp }) { deliverNews() }
         unseated.onAdd { [weak self] in self?.deliverNews() }
         reading.withLock { $0.listener = listen(to: $0.block) }
         let thread = Thread { [self] in watchFile() }
@@ -133,7 +133,7 @@ final class ChangeFeed: Sendable {
         reading.withLock { reading in
             guard reading.isPaused else { return }
             reading.isPaused = false
-            reading.missed = .whilePaused
+            reading.isCatchingUp = true
         }
         deliverNews()
     }
@@ -143,9 +143,9 @@ final class ChangeFeed: Sendable {
     /// From now on: what was committed before is not told.
     ///
     /// - returns: what to give to `ChangeSubscribers.remove`.
-    func subscribe(startsAnew: Bool = false, _ body: @escaping ChangeSubscribers.Subscriber) -> UInt64 {
+    func subscribe(_ body: @escaping ChangeSubscribers.Subscriber) -> UInt64 {
         deliverNews()
-        return subscribers.add(startsAnew: startsAnew, body)
+        return subscribers.add(body)
     }
 
     // MARK: News
@@ -160,16 +160,13 @@ final class ChangeFeed: Sendable {
     @discardableResult
     private func deliverNews() -> Look {
         delivery.withLock {
-            let (found, lookAgain, missed) = reading.withLock { reading in
-                if reading.isStopped || reading.isPaused {
-                    return ([Change](), Nanoseconds?.none, ChangeSubscribers.Missed?.none)
-                }
-                defer { reading.missed = nil }
+            let (changes, lookAgain) = reading.withLock { reading in
+                if reading.isStopped || reading.isPaused { return ([Change](), Nanoseconds?.none) }
                 let (changes, lookAgain) = read(&reading)
-                return (changes, lookAgain, reading.missed)
+                defer { reading.isCatchingUp = false }
+                return (reading.isCatchingUp ? Change.merged(changes) : changes, lookAgain)
             }
-            let changes = missed == nil ? found : Change.merged(found)
-            if !changes.isEmpty { subscribers.tell(changes, missed) }
+            if !changes.isEmpty { subscribers.tell(changes) }
             return Look(hasNews: !changes.isEmpty, again: lookAgain)
         }
     }
@@ -360,7 +357,7 @@ extension ChangeFeed.Position {
     /// Rule N7.
     fileprivate func resumed(at counter: CommitCounter) -> ChangeFeed.Reading {
         var resumed = ChangeFeed.Reading(block: block, reader: reader, translator: translator)
-        resumed.missed = .whileParked
+        resumed.isCatchingUp = true
         guard let header = counter.header else {
             resumed.doubt = .reset
             return resumed

@@ -5,16 +5,8 @@ final class ChangeSubscribers: Sendable {
     /// Given changes in commit order, on a thread of the feed. It must be quick, and neither start nor stop the feed.
     typealias Subscriber = @Sendable ([Change]) -> Void
 
-    /// Why changes are told late, and all together.
-    enum Missed: Sendable {
-        case whilePaused
-        /// There was no feed, and no connection.
-        case whileParked
-    }
-
     private struct Entry {
         let id: UInt64
-        let startsAnew: Bool
         let body: Subscriber
     }
 
@@ -25,13 +17,11 @@ final class ChangeSubscribers: Sendable {
 
     private let state = Mutex(State())
 
-    /// - parameter startsAnew: whether those whom this one tells have begun anew since there was no feed: what they missed is no
-    ///   news to them.
     /// - returns: what to give to `remove`.
-    func add(startsAnew: Bool = false, _ body: @escaping Subscriber) -> UInt64 {
+    func add(_ body: @escaping Subscriber) -> UInt64 {
         state.withLock { state in
             state.lastID += 1
-            state.entries.append(Entry(id: state.lastID, startsAnew: startsAnew, body: body))
+            state.entries.append(Entry(id: state.lastID, body: body))
             return state.lastID
         }
     }
@@ -40,9 +30,7 @@ final class ChangeSubscribers: Sendable {
         state.withLock { $0.entries.removeAll { $0.id == id } }
     }
 
-    func tell(_ changes: [Change], _ missed: Missed?) {
-        for entry in state.withLock({ $0.entries }) where !(entry.startsAnew && missed == .whileParked) {
-            entry.body(changes)
-        }
+    func tell(_ changes: [Change]) {
+        for entry in state.withLock({ $0.entries }) { entry.body(changes) }
     }
 }

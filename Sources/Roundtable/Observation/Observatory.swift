@@ -86,8 +86,7 @@ final class Observatory: Sendable {
             }
         }
         let (connection, feed) = try running()
-        // Observations are started anew on each connection.
-        bridge(valueBridge, feed, startsAnew: true) { [weak self] body in
+        bridge(valueBridge, feed) { [weak self] body in
             guard let connection = self?.connection.withLock({ $0 }) else { return false }
             connection.queue.asyncWriteWithoutTransaction { [weak connection] db in
                 if let connection { body(db, connection.notify) }
@@ -100,7 +99,7 @@ final class Observatory: Sendable {
     /// Tells the observers of the writer connection too, from now on.
     func observeOnWriter() throws {
         if writerBridge.withLock({ $0 != nil }), !isClosed { return }
-        bridge(writerBridge, try running().feed, startsAnew: false) { [weak writer] body in
+        bridge(writerBridge, try running().feed) { [weak writer] body in
             writer?.soon { [weak writer] db in
                 if let writer { body(db, writer.notify) }
             }
@@ -112,7 +111,6 @@ final class Observatory: Sendable {
     private func bridge(
         _ existing: borrowing Mutex<ObserverBridge?>,
         _ feed: ChangeFeed,
-        startsAnew: Bool,
         schedule: @escaping @Sendable (@escaping @Sendable (Database, ObserverBridge.Notify) -> Void) -> Bool
     ) {
         // Whoever finds a bridge relies on it, so it is subscribed before.
@@ -120,7 +118,7 @@ final class Observatory: Sendable {
             if existing != nil { return }
             let bridge = ObserverBridge(schedule: schedule)
             if isPaused.load(ordering: .sequentiallyConsistent) { bridge.pause() }
-            _ = feed.subscribe(startsAnew: startsAnew) { changes in
+            _ = feed.subscribe { changes in
                 // Own commits have another way: GRDB's, or `didCommit`.
                 if let tables = Change.tables(of: changes.filter { !$0.isOwn }) { bridge.add(tables) }
             }
