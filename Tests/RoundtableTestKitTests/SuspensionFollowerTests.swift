@@ -41,7 +41,7 @@
             }
 
             private func wait(_ condition: (State) -> Bool) {
-                try? eventually("the gate may go on") { state.withLock { condition($0) } }
+                try? eventually("the gate may go on", within: .seconds(30)) { state.withLock { condition($0) } }
             }
         }
 

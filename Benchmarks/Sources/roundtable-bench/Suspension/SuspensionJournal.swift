@@ -83,7 +83,11 @@
         func acknowledge(_ sequence: Int) { record(UInt64(sequence), at: 0) }
 
         /// The database is open, and the first write may begin.
-        func recordReady() { record(UInt64(getpid()), at: 1) }
+        func recordReady() {
+            // Those of the one before.
+            record(Ticks(noticed: 0, last: 0, longestGap: 0, running: 0, waiting: 0))
+            record(UInt64(getpid()), at: 1)
+        }
 
         func record(_ ticks: Ticks) {
             for (place, number) in ticks.numbers.enumerated() { record(number, at: 2 + place) }
