@@ -83,7 +83,7 @@ final class TerminalStop: Sendable {
             switch state.machine.look(isStopAsked: isStopAsked) {
             case .close(let number):
                 // Else it may be one of them that has.
-                if state.closers == 0 || Self.mutant == "9" { state.wasSuspended = process.isSuspended }
+                if state.closers == 0 { state.wasSuspended = process.isSuspended }
                 state.closers += 1
                 return (number, state.grace)
             case .open:
@@ -99,17 +99,15 @@ final class TerminalStop: Sendable {
     }
 
     private func open(_ state: State) {
-        if Self.mutant == "2" { return }
         if !state.wasSuspended { process.resume() }
     }
 
     // MARK: A thread that closes
 
-    static let mutant = ProcessInfo.processInfo.environment["MUT"] ?? ""
     private func close(_ closing: UInt64, until first: Nanoseconds) {
         var deadline = first
         let limit = deadline.addingSaturating(Self.patience)
-        while Self.mutant != "1", process.suspend(until: deadline).contains(where: \.isHeld), Self.mutant != "4",
+        while process.suspend(until: deadline).contains(where: \.isHeld),
             state.withLock({ $0.machine.state == .closing(closing) }),
             MonotonicClock.now < limit
         {
@@ -118,7 +116,7 @@ final class TerminalStop: Sendable {
         state.withLock { state in
             state.closers -= 1
             // Given up: the gates may have been closed after they were opened for that.
-            if !state.machine.didClose(closing), state.machine.state == .running, Self.mutant != "8" { open(state) }
+            if !state.machine.didClose(closing), state.machine.state == .running { open(state) }
         }
         signals.wake()
     }
