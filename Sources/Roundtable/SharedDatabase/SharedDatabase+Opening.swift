@@ -117,7 +117,7 @@ extension SharedDatabase {
             do {
                 return try await offThread { Result(catching: open) }.get()
             } catch let closed as GateClosed {
-                if options.whileSuspended == .fail { throw DatabaseError.suspended(closed.gate.path) }
+                if options.whileSuspended == .fail { throw DatabaseError.openingSuspended(closed.gate.path) }
                 try await closed.gate.waitUntilOpen()
             }
         }
@@ -128,7 +128,7 @@ extension SharedDatabase {
             do {
                 return try open()
             } catch let closed as GateClosed {
-                if options.whileSuspended != .wait { throw DatabaseError.suspended(closed.gate.path) }
+                if options.whileSuspended != .wait { throw DatabaseError.openingSuspended(closed.gate.path) }
                 closed.gate.waitUntilOpen()
             }
         }
@@ -145,20 +145,21 @@ extension SharedDatabase {
         try schema.check(path: file.path)
         try file.checkWritable()
         let gate = SuspensionGate(path: file.path, policy: options.suspensionPolicy, process: options.process)
-        let (writer, seat) = try gate.opening {
+        // Inside of the gate until the database follows it.
+        return try gate.opening {
             let setUp = SetUp(file: file, schema: schema, author: author, options: options, gate: gate)
-            return try CoordinatedCreation.perform(file, setUp.run)
+            let (writer, seat) = try CoordinatedCreation.perform(file, setUp.run)
+            FileProtection.apply(options.protectionClass, to: file.path)
+            return SharedDatabase(
+                path: file.path,
+                author: author,
+                role: .readWrite,
+                options: options,
+                writer: writer,
+                seat: seat,
+                gate: gate
+            )
         }
-        FileProtection.apply(options.protectionClass, to: file.path)
-        return SharedDatabase(
-            path: file.path,
-            author: author,
-            role: .readWrite,
-            options: options,
-            writer: writer,
-            seat: seat,
-            gate: gate
-        )
     }
 
     private static func openReadOnlyNow(
@@ -172,42 +173,47 @@ extension SharedDatabase {
         try schema.check(path: file.path)
         guard !file.isAbsentOrEmpty else { return .unavailable(.notCreated) }
         let gate = SuspensionGate(path: file.path, policy: options.suspensionPolicy, process: options.process)
-        let connection: WriterConnection
-        let state: SchemaState
-        do {
-            // Whoever reads first may have to recover the wal-index, under locks like a writer's.
-            (connection, state) = try gate.opening {
-                let connection = try WriterConnection(readOnlyAt: file.path, options: options, gate: gate)
-                return (connection, try connection.queue.read(schema.state))
+        // Whoever reads first may have to recover the wal-index, under locks like a writer's. Inside of the gate until the database
+        // follows it.
+        return try gate.opening {
+            let connection: WriterConnection
+            let state: SchemaState
+            do {
+                connection = try WriterConnection(readOnlyAt: file.path, options: options, gate: gate)
+                state = try connection.queue.read { db in
+                    // Without WAL, readers hold what the system kills for.
+                    if try String.fetchOne(db, sql: "PRAGMA journal_mode") != "wal" { gate.releaseEverything() }
+                    return try schema.state(db)
+                }
+            } catch let error as DatabaseError {
+                // It may have been removed, or be in the making, since we looked.
+                if try DatabaseFile(url).isAbsentOrEmpty { return .unavailable(.notCreated) }
+                throw error.naming(file.path)
             }
-        } catch let error as DatabaseError {
-            // It may have been removed, or be in the making, since we looked.
-            if try DatabaseFile(url).isAbsentOrEmpty { return .unavailable(.notCreated) }
-            throw error.naming(file.path)
-        }
-        switch state {
-        case .absent: return .unavailable(.notCreated)
-        case .tooOld(let missing): return .unavailable(.schemaTooOld(missing: missing))
-        case .tooNew(let unknown): return .unavailable(.schemaTooNew(unknown: unknown))
-        case .current: break
-        }
-        let seat = Seat(
-            databasePath: file.path,
-            author: author,
-            role: .readOnly,
-            settings: options.turnSettings,
-            access: nil
-        )
-        return .available(
-            SharedDatabase(
-                path: file.path,
+            switch state {
+            case .absent: return .unavailable(.notCreated)
+            case .tooOld(let missing): return .unavailable(.schemaTooOld(missing: missing))
+            case .tooNew(let unknown): return .unavailable(.schemaTooNew(unknown: unknown))
+            case .current: break
+            }
+            let seat = Seat(
+                databasePath: file.path,
                 author: author,
                 role: .readOnly,
-                options: options,
-                writer: connection,
-                seat: seat,
-                gate: gate
+                settings: options.turnSettings,
+                access: nil
             )
-        )
+            return .available(
+                SharedDatabase(
+                    path: file.path,
+                    author: author,
+                    role: .readOnly,
+                    options: options,
+                    writer: connection,
+                    seat: seat,
+                    gate: gate
+                )
+            )
+        }
     }
 }

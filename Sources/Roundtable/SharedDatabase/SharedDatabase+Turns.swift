@@ -200,10 +200,11 @@ extension SharedDatabase {
             gate.leave(visit)
             return .turnedBack
         }
-        var wasRolledBack = false
+        var interruption: SuspensionGate.Interruption?
+        writer.beginAccess()
         defer {
             // A transaction that the closure leaves open (rule W3) keeps its lock.
-            writer.keepInside(visit, db).forEach { gate.leave($0, wasRolledBack: wasRolledBack) }
+            writer.keepInside(visit, db).forEach { gate.leave($0, interruption) }
         }
         do {
             let result = try Access.with(self, reader: nil) {
@@ -213,24 +214,32 @@ extension SharedDatabase {
             }
             return result.map { .done($0) } ?? .turnedBack
         } catch let error as NotBegun {
-            if gate.isClosed { return .turnedBack }
+            if error.isForGate || gate.isClosed { return .turnedBack }
             throw error.reason
         } catch {
-            guard let interruption = interruption(by: error) else { throw error }
-            wasRolledBack = true
-            throw interruption
+            guard let ended = self.interruption(by: error) else {
+                // The closure has an error of its own for it.
+                if gate.isDoomed, !writer.hasCommitted { interruption = .rolledBack }
+                throw error
+            }
+            interruption = ended.how
+            throw ended.error
         }
     }
 
-    /// The error of a write that the gate has ended; nil when it ended because of something else. On the writer's queue, inside of the
+    /// How the gate has ended a write, and its error; nil when it ended because of something else. On the writer's queue, inside of the
     /// gate.
-    func interruption(by error: any Error) -> DatabaseError? {
-        guard gate.isDoomed, let access = gate.running, let error = error as? DatabaseError else { return nil }
+    func interruption(by error: any Error) -> (error: DatabaseError, how: SuspensionGate.Interruption)? {
+        guard let error = error as? DatabaseError, let access = gate.running else { return nil }
+        let how: SuspensionGate.Interruption = writer.hasCommitted ? .partly : .rolledBack
         switch error.resultCode {
         case .SQLITE_INTERRUPT, .SQLITE_ABORT:
-            return error.isSuspension ? error : .interrupted(path, access, sql: error.sql)
+            guard gate.isDoomed else { return nil }
+        case .SQLITE_BUSY:
+            guard gate.hasGivenUp.load(ordering: .acquiring) else { return nil }
         default: return nil
         }
+        return (error.isSuspension ? error : .interrupted(path, access, how, sql: error.sql), how)
     }
 }
 

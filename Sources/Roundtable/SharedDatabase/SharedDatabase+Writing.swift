@@ -55,11 +55,13 @@ extension SharedDatabase {
             do {
                 result = .success(try self.writer.namingObstacles { try self.transaction(db, updates) })
             } catch let error as NotBegun {
-                if self.gate.isClosed { throw error }
+                if error.isForGate || self.gate.isClosed { throw error }
                 result = .failure(error.reason)
             } catch {
-                result = .failure(self.interruption(by: error) ?? error)
+                result = .failure(self.interruption(by: error)?.error ?? error)
             }
+            // It may write.
+            self.gate.runningGoesOn()
             completion(db, result)
         }
     }

@@ -122,6 +122,7 @@ public final class SharedDatabase: Sendable {
                     if role == .readOnly { seat.leave() }
                     try readers.close()
                 }
+                gate.abandon()
             }
         } catch  where !hasBegun && isClosed.withLock({ $0 }) {
             // Another thread closed it while this one waited.
@@ -154,12 +155,18 @@ extension SharedDatabase {
         )
     }
 
-    /// For functions that cannot throw an error of their own: runs `body` on a connection whose every statement fails.
+    /// For functions that cannot throw an error of their own: runs `body` on a connection whose every statement fails. It is to an
+    /// empty database, so that calls that are no statements do no harm.
     func failingAccess<T>(_ error: DatabaseError, _ body: (Database) throws -> T) rethrows -> T {
         do {
             guard let queue = try? DatabaseQueue() else { preconditionFailure(error.description) }
-            try? queue.close()
-            return try queue.inDatabase(body)
+            return try queue.inDatabase { db in
+                let interruption = InterruptionHold()
+                interruption.take(db)
+                defer { interruption.forget() }
+                db.interruptNow()
+                return try body(db)
+            }
         } catch is DatabaseError {
             throw error
         }

@@ -14,6 +14,10 @@ final class WriteTransaction: TransactionObserver {
     private var isCommitting = false
     /// Whether what runs must end without a commit (rule F3).
     private let isDoomed: () -> Bool
+    /// Whether a commit has been made since `beginAccess()`.
+    private(set) var hasCommitted = false
+    /// Called when something is written after a commit: by observers, for example.
+    var goesOn: () -> Void = {}
     private weak var database: Database?
     /// Called when a transaction of `run` has been committed, before other observers are: those may take long.
     var didCommit: (Database) -> Void = { _ in }
@@ -38,9 +42,11 @@ final class WriteTransaction: TransactionObserver {
     /// Statements may run again after an interruption.
     func endAccess() { interruption.release() }
 
+    func beginAccess() { hasCommitted = false }
+
     /// - throws: ``NotBegun`` when `BEGIN` fails; else what `updates` or `COMMIT` throws.
     func run<T>(_ db: Database, _ updates: () throws -> T) throws -> T {
-        do { try begin.execute(db) } catch { throw NotBegun(reason: error) }
+        do { try begin.execute(db) } catch { throw NotBegun(reason: error, isForGate: isDoomed()) }
         do {
             interruption.take(db)
             defer { interruption.release() }
@@ -70,6 +76,7 @@ final class WriteTransaction: TransactionObserver {
 
     /// GRDB asks before each statement that writes. In a transaction of the closure's own, the interruption is held from here on.
     func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool {
+        if hasCommitted { goesOn() }
         if !interruption.isHeld, isDoomed(), let database {
             interruption.take(database)
             database.interruptNow()
@@ -81,6 +88,7 @@ final class WriteTransaction: TransactionObserver {
         if isInsideBlock || !isCommitting && isDoomed() { throw Self.aborted }
     }
     func databaseDidCommit(_ db: Database) {
+        hasCommitted = true
         guard isCommitting else { return }
         isCommitting = false
         didCommit(db)
@@ -91,6 +99,8 @@ final class WriteTransaction: TransactionObserver {
 /// The transaction has not begun: nothing has run.
 struct NotBegun: Error {
     let reason: any Error
+    /// Because the gate was closed.
+    let isForGate: Bool
 }
 
 /// A transaction that writes nothing, which GRDB tells observers of all the same: how they learn of changes that other

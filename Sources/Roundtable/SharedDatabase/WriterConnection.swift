@@ -64,10 +64,13 @@ final class WriterConnection: @unchecked Sendable {
             hooks.interrupt = { [weak self] in self?.interrupt() }
             hooks.willDoom = { [weak self] in self?.rollBackOpenTransaction() }
         }
+        writeTransaction.goesOn = { if gate.runningGoesOn() { gate.doom() } }
         writeTransaction.didRollback = { history.didRollback() }
         // Observers fetch after a commit, on this connection: other processes do not wait for that.
         writeTransaction.didCommit = { [weak self] db in
-            guard let self, checkpoint.need(db) == .none else { return }
+            guard let self else { return }
+            gate.runningDidCommit()
+            guard checkpoint.need(db) == .none else { return }
             seat?.giveTurnUp()
         }
     }
@@ -134,7 +137,10 @@ final class WriterConnection: @unchecked Sendable {
             }
             link.withLock { $0.phase = .closed }
         }
-        queue.inDatabase { _ in seat?.leave() }
+        queue.inDatabase { _ in
+            leaveGate()
+            seat?.leave()
+        }
     }
 
     /// On the queue of a connection that is about to close: accesses that come in between take no turn, and compile no
@@ -204,26 +210,39 @@ final class WriterConnection: @unchecked Sendable {
             throw busyWait.named(error)
         } catch let error as NotBegun {
             guard let reason = error.reason as? DatabaseError, reason.resultCode == .SQLITE_BUSY else { throw error }
-            throw NotBegun(reason: busyWait.named(reason))
+            let isForGate = error.isForGate || gate.hasGivenUp.load(ordering: .acquiring)
+            throw NotBegun(reason: busyWait.named(reason), isForGate: isForGate)
         }
     }
 
     /// Which visits of the gate are over, at the end of an access: none while its transaction is still open. On `queue`.
     func keepInside(_ visit: UInt64, _ db: Database) -> [UInt64] {
         visits.append(visit)
-        if db.isInsideTransaction { return [] }
+        if db.isWriting { return [] }
         defer { visits = [] }
         return visits
     }
+
+    private func leaveGate(_ interruption: SuspensionGate.Interruption? = nil) {
+        for visit in visits { gate.leave(visit, interruption) }
+        visits = []
+    }
+
+    func beginAccess() { writeTransaction.beginAccess() }
+
+    /// Whether a commit has been made since `beginAccess()`.
+    var hasCommitted: Bool { writeTransaction.hasCommitted }
 
     /// Rolls back what no access is at. From any thread.
     func rollBackOpenTransaction() {
         queue.asyncWriteWithoutTransaction { [self] db in
             guard !visits.isEmpty, gate.isDoomed else { return }
-            try? db.rollback()
+            let isOpen = db.isInsideTransaction
+            if isOpen { try? db.rollback() }
+            // A statement of the user's that is still being stepped keeps the lock.
+            if db.isWriting { return }
             seat?.giveTurnUp(goingOn: false)
-            for visit in visits { gate.leave(visit, wasRolledBack: true) }
-            visits = []
+            leaveGate(isOpen ? .rolledBack : nil)
         }
     }
 
@@ -234,7 +253,7 @@ final class WriterConnection: @unchecked Sendable {
     private func giveTurnUp(_ db: Database) {
         writeTransaction.endAccess()
         // Rule W3.
-        if db.isInsideTransaction { return }
+        if db.isWriting { return }
         recorder?.endTurn()
         // Rule F4: no checkpoint is begun before a freeze.
         let need = gate.isClosed ? .none : checkpoint.need(db)
@@ -341,6 +360,7 @@ private final class BusyWait: @unchecked Sendable {
         self.requested = requested
         self.deadline = deadline
         self.isSpent = isSpent
+        gate.hasGivenUp.store(false, ordering: .releasing)
         obstacle = nil
     }
 
@@ -352,7 +372,10 @@ private final class BusyWait: @unchecked Sendable {
 
     /// Whether SQLite shall try again.
     func next(tries: Int) -> Bool {
-        if gate.isClosed { return false }
+        if gate.isClosed {
+            gate.hasGivenUp.store(true, ordering: .releasing)
+            return false
+        }
         let now = MonotonicClock.now
         if tries == 0 {
             // What the turn left of the timeout is for the first lock; each later one has a timeout of its own.
@@ -384,6 +407,13 @@ private final class BusyWait: @unchecked Sendable {
 }
 
 extension Database {
+    /// Whether the connection holds SQLite's write lock, perhaps because of a statement that is still being stepped
+    /// ([sqlite3_txn_state](https://www.sqlite.org/c3ref/txn_state.html)).
+    var isWriting: Bool {
+        guard let sqliteConnection else { return false }
+        return isInsideTransaction || sqlite3_txn_state(sqliteConnection, "main") == SQLITE_TXN_WRITE
+    }
+
     /// Whether the connection, if it is the last one, checkpoints when it closes. Only when the user closes the database: for
     /// that, SQLite takes an exclusive lock, which may not be held when the process is frozen.
     func setCheckpointOnClose(_ isOn: Bool) throws {

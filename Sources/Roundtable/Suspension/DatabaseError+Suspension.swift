@@ -16,18 +16,38 @@ extension DatabaseError {
             resultCode: .databaseSuspended,
             message: """
                 \(path) is suspended, so that the system does not freeze this process while it holds a lock. Nothing was done. Try \
-                again after resume(), wait with whileSuspended: .wait, or use withProtectedAccess
+                again after resume(), wait for it in async code, or use withProtectedAccess
+                """
+        )
+    }
+
+    /// A database that was not opened.
+    static func openingSuspended(_ path: String) -> DatabaseError {
+        DatabaseError(
+            resultCode: .databaseSuspended,
+            message: """
+                \(path) was suspended before it was open. A migration that was running was rolled back. Open it again after resume(), or \
+                with the async function, which waits for that
                 """
         )
     }
 
     /// A transaction that did.
-    static func interrupted(_ path: String, _ access: Suspension.Access, sql: String?) -> DatabaseError {
-        DatabaseError(
+    static func interrupted(
+        _ path: String,
+        _ access: Suspension.Access,
+        _ interruption: SuspensionGate.Interruption,
+        sql: String?
+    ) -> DatabaseError {
+        let (what, next) =
+            switch interruption {
+            case .rolledBack: ("rolled back", "Try again after resume()")
+            case .partly:
+                ("interrupted", "What it had committed by then stays: look before you try again, after resume()")
+            }
+        return DatabaseError(
             resultCode: .databaseSuspended,
-            message: """
-                \(path): rolled back, because the database was suspended before this \(access) could finish. Try again after resume()
-                """,
+            message: "\(path): \(what), because the database was suspended during \(access). \(next)",
             sql: sql
         )
     }

@@ -18,11 +18,19 @@ struct GateState: Equatable, Sendable {
     var own = Wish()
     /// Of all databases of the process.
     var process = Wish()
+    /// The process is about to be stopped by a signal, whatever else was asked for.
+    var isStopping = false
     /// The system takes the process's last assertion back: it is about to be frozen, whatever else was asked for.
     var isExpired = false
 
+    /// What the system does not back cannot keep it from freezing the process.
+    mutating func dropUnbackedProtections() {
+        own.protections = own.protections.filter { $0.value.isBacked }
+        process.protections = process.protections.filter { $0.value.isBacked }
+    }
+
     var isClosed: Bool {
-        if isExpired { return true }
+        if isExpired || isStopping { return true }
         if !own.protections.isEmpty { return false }
         return own.isSuspended || process.isSuspended && process.protections.isEmpty
     }

@@ -8,8 +8,8 @@ package final class ProcessSuspension: Sendable {
     package static let shared = ProcessSuspension()
 
     private struct State {
-        var wish = GateState.Wish()
-        var isExpired = false
+        /// What is wanted of all; their own is nobody's.
+        var wishes = GateState()
         var gates: [ObjectIdentifier: WeakGate] = [:]
         var nextID = 0
     }
@@ -34,14 +34,11 @@ package final class ProcessSuspension: Sendable {
 
     func add(_ gate: SuspensionGate) {
         changing.withLock {
-            let (wish, isExpired) = state.withLock { state in
+            let wishes = state.withLock { state in
                 state.gates[ObjectIdentifier(gate)] = WeakGate(gate: gate)
-                return (state.wish, state.isExpired)
+                return state.wishes
             }
-            gate.change { wishes in
-                wishes.process = wish
-                wishes.isExpired = isExpired
-            }
+            _ = gate.wish { $0.take(wishes) }
         }
     }
 
@@ -49,28 +46,34 @@ package final class ProcessSuspension: Sendable {
 
     private var gates: [SuspensionGate] { state.withLock { $0.gates.values.compactMap(\.gate) } }
 
-    private func change(_ body: (inout GateState.Wish, inout Bool) -> Void) {
-        changing.withLock {
-            let (wish, isExpired, gates) = state.withLock { state in
-                body(&state.wish, &state.isExpired)
-                return (state.wish, state.isExpired, state.gates.values.compactMap(\.gate))
+    /// The gates that are opened by that are opened after the change: those that close others do not wait for it.
+    private func change(_ body: (inout GateState) -> Void) {
+        let opened = changing.withLock {
+            let (wishes, gates) = state.withLock { state in
+                body(&state.wishes)
+                return (state.wishes, state.gates.values.compactMap(\.gate))
             }
-            for gate in gates {
-                gate.change { wishes in
-                    wishes.process = wish
-                    wishes.isExpired = isExpired
-                }
-            }
+            return gates.filter { gate in gate.wish { $0.take(wishes) } }
         }
+        for gate in opened { gate.open() }
     }
 
-    package var isSuspended: Bool { state.withLock { $0.wish.isSuspended } }
-    private var isExpired: Bool { state.withLock { $0.isExpired } }
+    package var isSuspended: Bool { state.withLock { $0.wishes.process.isSuspended } }
+    private var isExpired: Bool { state.withLock { $0.wishes.isExpired } }
 
     // MARK: Suspending
 
     /// The first step of suspending: nothing begins any more. Does not wait for what runs.
-    package func close() { change { wish, _ in wish.suspend() } }
+    package func close() {
+        change { $0.process.isSuspended = true }
+        dropUnbackedProtections()
+    }
+
+    /// Protections of one database that the system does not back end too.
+    private func dropUnbackedProtections() {
+        change { $0.dropUnbackedProtections() }
+        changing.withLock { for gate in gates { _ = gate.wish { $0.dropUnbackedProtections() } } }
+    }
 
     @discardableResult
     package func suspend(until deadline: Nanoseconds) -> [Suspension] {
@@ -81,15 +84,28 @@ package final class ProcessSuspension: Sendable {
     }
 
     package func resume() {
-        change { wish, isExpired in
-            wish.isSuspended = false
-            isExpired = false
+        change { wishes in
+            wishes.process.isSuspended = false
+            wishes.isExpired = false
         }
     }
 
+    /// Closes the gates whatever else was asked for, and is asked for before `goOn()`.
+    func stop(until deadline: Nanoseconds) -> [Suspension] {
+        let began = MonotonicClock.now
+        change { $0.isStopping = true }
+        defer { assertions.endIfIdle() }
+        return close(gates, until: deadline, since: began, givingTime: false)
+    }
+
+    func goOn() { change { $0.isStopping = false } }
+
     func suspend(_ gate: SuspensionGate, until deadline: Nanoseconds) -> Suspension {
         let began = MonotonicClock.now
-        gate.change { $0.own.suspend() }
+        _ = gate.wish { wishes in
+            wishes.own.isSuspended = true
+            wishes.own.protections = wishes.own.protections.filter { $0.value.isBacked }
+        }
         defer { assertions.endIfIdle() }
         return close([gate], until: deadline, since: began)[0]
     }
@@ -97,11 +113,11 @@ package final class ProcessSuspension: Sendable {
     /// The system takes an assertion back, which the caller ends then: it has the same time for all.
     private func expire(in timeLeft: Duration) {
         let began = MonotonicClock.now
-        change { wish, isExpired in
-            wish.protections = [:]
-            isExpired = true
+        change { wishes in
+            wishes.process.protections = [:]
+            wishes.isExpired = true
         }
-        for gate in gates { gate.change { $0.own.protections = [:] } }
+        for gate in gates { _ = gate.wish { $0.own.protections = [:] } }
         _ = close(gates, until: began.addingSaturating(timeLeft.nanoseconds), since: began)
         askAgainLater()
     }
@@ -111,8 +127,9 @@ package final class ProcessSuspension: Sendable {
     private func askAgainLater() {
         DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
             guard let self, isExpired, !isSuspended else { return }
-            if let assertion = assertions.provider?.begin("Roundtable", onExpiry: { _ in }) {
-                change { _, isExpired in isExpired = false }
+            guard let provider = assertions.provider else { return change { $0.isExpired = false } }
+            if let assertion = provider.begin("Roundtable", onExpiry: { _ in }) {
+                change { $0.isExpired = false }
                 assertion.end()
             } else {
                 askAgainLater()
@@ -124,15 +141,19 @@ package final class ProcessSuspension: Sendable {
 
     /// Waits for those inside, interrupts them before the deadline, and tells what has come of it. What the system gives more time
     /// is not interrupted.
-    private func close(_ gates: [SuspensionGate], until deadline: Nanoseconds, since began: Nanoseconds) -> [Suspension]
-    {
+    private func close(
+        _ gates: [SuspensionGate],
+        until deadline: Nanoseconds,
+        since began: Nanoseconds,
+        givingTime: Bool = true
+    ) -> [Suspension] {
         let time = deadline.subtractingSaturating(began)
         let toRollBack = min(max(time / 5, Self.shortestRollback), Self.longestRollback)
         var lastCall = deadline.subtractingSaturating(toRollBack)
         // The caller may be the main thread, and need not wait for what the system gives time to.
-        if assertions.isProtecting { lastCall = min(lastCall, began &+ Self.courtesy) }
+        if givingTime, assertions.isProtecting { lastCall = min(lastCall, began &+ Self.courtesy) }
         let remaining = gates.filter { !$0.drain(until: lastCall) }
-        if !remaining.isEmpty, !assertions.isProtecting {
+        if !remaining.isEmpty, !givingTime || !assertions.isProtecting {
             for gate in remaining { gate.doom() }
             while !remaining.allSatisfy({ $0.drain(until: 0) }), MonotonicClock.now < deadline {
                 // Once is not enough: a statement may be about to begin, where no other keeps the interruption alive.
@@ -170,23 +191,37 @@ package final class ProcessSuspension: Sendable {
             let granted = EndedOnce()
             assertion = granted
             let answer = provider.begin(name) { [weak self] timeLeft in
+                granted.expire()
                 self?.expire(in: timeLeft)
                 granted.end()
             }
             if let answer {
                 granted.set(answer)
             } else {
-                let isClosed = gate?.isClosed ?? state.withLock { $0.wish.isSuspended || $0.isExpired }
+                let isClosed = gate?.isClosed ?? (isSuspended || isExpired)
                 if !isClosed { return nil }
                 throw SharedDatabaseError.assertionRefused(name: name)
             }
         }
         let protector = GateState.Protector(name: name, isBacked: assertion != nil)
-        change { wish, isExpired in
-            isExpired = false
-            if gate == nil { wish.protections[id] = protector }
+        var hasExpired = false
+        change { wishes in
+            // Taken back before it was known: those who expire say so first.
+            hasExpired = assertion?.hasExpired == true
+            if hasExpired { return }
+            wishes.isExpired = false
+            if gate == nil { wishes.process.protections[id] = protector }
         }
-        gate?.change { $0.own.protections[id] = protector }
+        if !hasExpired {
+            gate?.change { wishes in
+                hasExpired = assertion?.hasExpired == true
+                if !hasExpired { wishes.own.protections[id] = protector }
+            }
+        }
+        if hasExpired {
+            assertion?.end()
+            throw SharedDatabaseError.assertionRefused(name: name)
+        }
         return Protection(id: id, gate: gate, assertion: assertion)
     }
 
@@ -198,7 +233,7 @@ package final class ProcessSuspension: Sendable {
         if let gate = protection.gate {
             gate.change { $0.own.protections[protection.id] = nil }
         } else {
-            change { wish, _ in wish.protections[protection.id] = nil }
+            change { $0.process.protections[protection.id] = nil }
         }
         _ = close(protection.gate.map { [$0] } ?? gates, until: began.addingSaturating(grace), since: began)
         protection.assertion?.end()
@@ -209,6 +244,11 @@ package final class ProcessSuspension: Sendable {
 /// An assertion whose expiry may come before it is known.
 private final class EndedOnce: Sendable {
     private let state = Mutex<(assertion: (any SuspensionAssertion)?, hasEnded: Bool)>((nil, false))
+    private let expired = Atomic(false)
+
+    var hasExpired: Bool { expired.load(ordering: .sequentiallyConsistent) }
+
+    func expire() { expired.store(true, ordering: .sequentiallyConsistent) }
 
     func set(_ assertion: any SuspensionAssertion) {
         let hasEnded = state.withLock { state in
@@ -227,10 +267,10 @@ private final class EndedOnce: Sendable {
     }
 }
 
-extension GateState.Wish {
-    /// What the system does not back cannot keep it from freezing the process.
-    fileprivate mutating func suspend() {
-        isSuspended = true
-        protections = protections.filter { $0.value.isBacked }
+extension GateState {
+    fileprivate mutating func take(_ all: GateState) {
+        process = all.process
+        isExpired = all.isExpired
+        isStopping = all.isStopping
     }
 }

@@ -35,6 +35,8 @@ extension SharedDatabase {
 
     /// - returns: what is held all the same.
     private func gateDidClose(_ deadline: Nanoseconds) -> [Suspension.Access] {
+        // The slot is the parent's.
+        guard isInOwnProcess else { return [] }
         seat.show(isSuspended: true)
         switch gate.policy {
         case .writeLocks:
@@ -52,6 +54,7 @@ extension SharedDatabase {
     }
 
     private func gateWillOpen() {
+        guard isInOwnProcess else { return }
         switch gate.policy {
         case .writeLocks: observatory.resume()
         case .everything: unpark()

@@ -5,6 +5,8 @@ public struct Suspension: Sendable, Equatable, Codable {
         case released
         /// The same, but what ran was interrupted at the deadline, and rolled back.
         case rolledBack(Access)
+        /// No lock is held; what ran was interrupted at the deadline. It was no single transaction: what it had committed before stays.
+        case interrupted(Access)
         /// Still held at the deadline: by a closure that computes between two statements, or by SQLite that waits for the disk. The
         /// transaction will be rolled back at its next statement.
         case held(Access)
@@ -47,7 +49,7 @@ public struct Suspension: Sendable, Equatable, Codable {
     /// Whether the system finds no lock of this database that it kills for.
     public var isReleased: Bool {
         switch outcome {
-        case .released, .rolledBack: true
+        case .released, .rolledBack, .interrupted: true
         case .held, .protected, .resumed: false
         }
     }
@@ -62,6 +64,7 @@ extension Suspension.Outcome: CustomStringConvertible {
         switch self {
         case .released: "released"
         case .rolledBack(let access): "rolled back: \(access)"
+        case .interrupted(let access): "interrupted: \(access)"
         case .held(let access): "still held by \(access)"
         case .protected(let names): "goes on for \(names.joined(separator: ", "))"
         case .resumed: "resumed meanwhile"
@@ -72,6 +75,7 @@ extension Suspension.Outcome: CustomStringConvertible {
 extension Suspension.Access: CustomStringConvertible {
     public var description: String {
         let milliseconds = Int(duration * 1000)
-        return "a \(kind.rawValue)\(callSite.map { " that began at \($0)" } ?? ""), running for \(milliseconds) ms"
+        return
+            "\(kind == .opening ? "an" : "a") \(kind.rawValue)\(callSite.map { " that began at \($0)" } ?? ""), running for \(milliseconds) ms"
     }
 }

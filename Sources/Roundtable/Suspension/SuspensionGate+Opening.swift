@@ -1,4 +1,5 @@
 import GRDB
+import Synchronization
 
 /// The gate was closed before a database was open.
 struct GateClosed: Error {
@@ -11,14 +12,18 @@ extension SuspensionGate {
     /// - throws: ``GateClosed`` when the gate is closed, or was closed before it was done: it can be tried again.
     func opening<T>(_ body: () throws -> T) throws -> T {
         guard let visit = enter(.opening, at: nil, isRunning: true) else { throw GateClosed(gate: self) }
-        var wasRolledBack = false
-        defer { leave(visit, wasRolledBack: wasRolledBack) }
+        var interruption: Interruption?
+        defer { leave(visit, interruption) }
         do {
             return try body()
         } catch let error as DatabaseError
             where isDoomed && [.SQLITE_INTERRUPT, .SQLITE_ABORT].contains(error.resultCode)
         {
-            wasRolledBack = true
+            interruption = .rolledBack
+            throw GateClosed(gate: self)
+        } catch let error as DatabaseError
+            where error.resultCode == .SQLITE_BUSY && hasGivenUp.load(ordering: .acquiring)
+        {
             throw GateClosed(gate: self)
         }
     }

@@ -19,14 +19,21 @@ final class SuspensionGate: Sendable {
         var isRunning: Bool
         /// It is to be rolled back.
         var isDoomed = false
+        /// It has committed, and is telling its observers: it holds no lock that matters.
+        var hasCommitted = false
     }
+
+    /// How a visit ended that the gate has interrupted.
+    enum Interruption { case rolledBack, partly }
 
     private struct State {
         var wishes: GateState
         var visits: [Visit] = []
         var nextID: UInt64 = 0
-        /// The last that was rolled back because of that.
-        var rolledBack: Visit?
+        /// The last that was ended because of that.
+        var interrupted: (visit: Visit, how: Interruption)?
+        /// The database is closed: there is nothing to guard, and nobody waits.
+        var isAbandoned = false
         /// When the last has left, what closing entails is still to be done: nobody waits for it any more.
         var mustSettle = false
         /// Called at the next change of the gate, or when the last has left.
@@ -46,7 +53,7 @@ final class SuspensionGate: Sendable {
     }
 
     let path: String
-    let policy: SuspensionPolicy
+    private let releasesEverything: Atomic<Bool>
     let process: ProcessSuspension
     /// Ends waits for the turn while the gate is closed.
     let waits = WaitCancellation()
@@ -56,19 +63,31 @@ final class SuspensionGate: Sendable {
     private let closed = Atomic(false)
     /// Whether one that runs is doomed: asked by each statement that it writes with.
     private let doomed = Atomic(false)
+    /// A wait for a lock was given up because the gate was closed.
+    let hasGivenUp = Atomic(false)
+    /// What was last done of `didClose` and `willOpen`. Guarded by `settling`, which is held while either runs.
     private enum Settled { case open, partly, closed }
-    /// What was last done of `didClose` and `willOpen`. The lock is held while either runs.
     private let settled = Mutex(Settled.open)
+    private let settling = NSLock()
 
     init(path: String, policy: SuspensionPolicy, process: ProcessSuspension) {
         self.path = path
-        self.policy = policy
+        releasesEverything = Atomic(policy == .everything)
         self.process = process
         state = Mutex(State(wishes: GateState()))
         process.add(self)
     }
 
-    deinit { process.remove(ObjectIdentifier(self)) }
+    deinit {
+        process.remove(ObjectIdentifier(self))
+        // Left open, and nobody is there to end it.
+        for visit in state.withLock({ $0.visits }) where visit.isRunning { process.assertions.endUse() }
+    }
+
+    var policy: SuspensionPolicy { releasesEverything.load(ordering: .acquiring) ? .everything : .writeLocks }
+
+    /// The database is one whose readers, too, hold locks that matter.
+    func releaseEverything() { releasesEverything.store(true, ordering: .releasing) }
 
     func hook(_ change: (inout Hooks) -> Void) { hooks.withLock { change(&$0) } }
 
@@ -119,8 +138,8 @@ final class SuspensionGate: Sendable {
 
     /// A second time, it does nothing.
     ///
-    /// - parameter wasRolledBack: because the gate was closed.
-    func leave(_ id: UInt64, wasRolledBack: Bool = false) {
+    /// - parameter interruption: how the gate has ended it.
+    func leave(_ id: UInt64, _ interruption: Interruption? = nil) {
         var wasRunning = false
         let (waiters, mustSettle) = state.withLock { state in
             guard let index = state.visits.firstIndex(where: { $0.id == id }) else {
@@ -128,19 +147,18 @@ final class SuspensionGate: Sendable {
             }
             let visit = state.visits.remove(at: index)
             wasRunning = visit.isRunning
-            if wasRolledBack { state.rolledBack = visit }
+            if let interruption { state.interrupted = (visit, interruption) }
             if visit.isDoomed { doomed.store(state.visits.contains(where: \.isDoomed), ordering: .releasing) }
             guard state.visits.isEmpty else { return ([], false) }
             defer { state.mustSettle = false }
             return (Self.takeWaiters(&state), state.mustSettle)
         }
         waiters.forEach { $0() }
-        if wasRunning { process.assertions.endUse() }
-        guard mustSettle else { return }
-        DispatchQueue.global().async { [self] in
-            let now = MonotonicClock.now
-            _ = settle(until: now &+ 10_000_000, since: now)
-            process.assertions.endIfIdle()
+        // Until what belongs to the database is given up, too, the system's time is needed.
+        if mustSettle {
+            settleLater(endingUse: wasRunning)
+        } else if wasRunning {
+            process.assertions.endUse()
         }
     }
 
@@ -199,51 +217,67 @@ final class SuspensionGate: Sendable {
     /// Changes who wants what. When this opens the gate, all that belongs to it has happened on return; when it closes it, those
     /// inside are still there.
     func change(_ body: (inout GateState) -> Void) {
-        let (wasClosed, isClosed, waiters) = state.withLock { state in
+        if wish(body) { open() }
+    }
+
+    /// The first step: closes the gate at once, if that is what is wanted now.
+    ///
+    /// - returns: whether `open` is to be called.
+    func wish(_ body: (inout GateState) -> Void) -> Bool {
+        let (mustOpen, waiters) = state.withLock { state in
             let wasClosed = state.wishes.isClosed
+            if state.isAbandoned { return (false, [@Sendable () -> Void]()) }
             body(&state.wishes)
             let isClosed = state.wishes.isClosed
-            guard wasClosed != isClosed else { return (wasClosed, isClosed, [@Sendable () -> Void]()) }
-            if isClosed {
-                state.rolledBack = nil
-                closed.store(true, ordering: .releasing)
-                waits.cancel()
-                return (wasClosed, isClosed, Self.takeWaiters(&state))
-            }
-            return (wasClosed, isClosed, [])
+            guard !wasClosed, isClosed else { return (wasClosed && !isClosed, [@Sendable () -> Void]()) }
+            state.interrupted = nil
+            closed.store(true, ordering: .releasing)
+            waits.cancel()
+            return (false, Self.takeWaiters(&state))
         }
-        guard wasClosed != isClosed else { return }
-        if isClosed {
-            waiters.forEach { $0() }
-        } else {
-            open()
-        }
+        waiters.forEach { $0() }
+        return mustOpen
     }
 
-    private func open() {
-        settled.withLock { settled in
-            if settled != .open {
-                hooks.withLock { $0 }.willOpen()
-                settled = .open
-            }
-            let waiters: [@Sendable () -> Void] = state.withLock { state in
-                // Closed again meanwhile.
-                if state.wishes.isClosed { return [] }
-                state.mustSettle = false
-                waits.reset()
-                closed.store(false, ordering: .releasing)
-                return Self.takeWaiters(&state)
-            }
-            waiters.forEach { $0() }
+    /// The database was closed. What waits at the gate finds that out.
+    func abandon() {
+        process.remove(ObjectIdentifier(self))
+        let waiters = state.withLock { state in
+            state.isAbandoned = true
+            state.wishes = GateState()
+            waits.reset()
+            closed.store(false, ordering: .releasing)
+            return Self.takeWaiters(&state)
         }
+        waiters.forEach { $0() }
     }
 
-    /// Whether nobody has asked meanwhile to open it.
+    /// Whether the gate is closed, or about to be opened no more.
     var isToBeClosed: Bool { state.withLock { $0.wishes.isClosed } }
+
+    /// Opens the gate, unless that is not wanted any more.
+    func open() {
+        settling.lock()
+        if isToBeClosed { return settling.unlock() }
+        if settled.withLock({ $0 }) != .open {
+            hooks.withLock { $0 }.willOpen()
+            settled.withLock { $0 = .open }
+        }
+        let waiters: [@Sendable () -> Void]? = state.withLock { state in
+            if state.wishes.isClosed { return nil }
+            state.mustSettle = false
+            waits.reset()
+            closed.store(false, ordering: .releasing)
+            return Self.takeWaiters(&state)
+        }
+        settling.unlock()
+        // Closed again meanwhile, by somebody who may not have waited for this.
+        if let waiters { waiters.forEach { $0() } } else { settleLater() }
+    }
 
     /// What is inside of a closed gate; nil when the gate is open.
     private func inside() -> [Visit]? {
-        state.withLock { $0.wishes.isClosed ? $0.visits : nil }
+        state.withLock { $0.wishes.isClosed ? $0.visits.filter { !$0.hasCommitted } : nil }
     }
 
     // MARK: Closing
@@ -292,29 +326,83 @@ final class SuspensionGate: Sendable {
 
     /// After `drain`: what has come of closing the gate. Lets go of what no visit holds.
     func settle(until deadline: Nanoseconds, since began: Nanoseconds) -> Suspension {
-        settled.withLock { settled in
-            var held: Suspension.Access?
-            if let visits = inside() {
-                held = visits.first(where: \.isRunning)?.access ?? visits.first?.access
-                if held == nil, settled != .closed {
-                    held = hooks.withLock { $0 }.didClose(deadline).first
-                    settled = held == nil ? .closed : .partly
-                }
+        var held: Suspension.Access?
+        let time = deadline.subtractingSaturating(MonotonicClock.now)
+        if settling.lock(before: Date(timeIntervalSinceNow: Double(time) / 1e9 + 0.001)) {
+            defer { settling.unlock() }
+            held = lastInside()
+            if held == nil, isToBeClosed, settled.withLock({ $0 }) != .closed {
+                held = hooks.withLock { $0 }.didClose(deadline).first
+                settled.withLock { $0 = held == nil ? .closed : .partly }
             }
-            let outcome: Suspension.Outcome = state.withLock { state in
-                guard state.wishes.isClosed else {
-                    let names = state.wishes.protectors
-                    return names.isEmpty ? .resumed : .protected(names)
-                }
-                if !state.visits.isEmpty { state.mustSettle = true }
-                if let held { return process.assertions.isProtecting ? .protected(["\(held)"]) : .held(held) }
-                return state.rolledBack.map { .rolledBack($0.access) } ?? .released
+        } else {
+            // Somebody is at it, and sees then that the gate is to be closed.
+            held = Suspension.Access(kind: .opening, callSite: nil, duration: 0)
+        }
+        let outcome: Suspension.Outcome = state.withLock { state in
+            if state.isAbandoned { return .released }
+            guard state.wishes.isClosed else {
+                let names = state.wishes.protectors
+                return names.isEmpty ? .resumed : .protected(names)
             }
-            return Suspension(
-                path: path,
-                outcome: outcome,
-                duration: Double(MonotonicClock.now.subtractingSaturating(began)) / 1e9
-            )
+            if let held { return process.assertions.isProtecting ? .protected(["\(held)"]) : .held(held) }
+            switch state.interrupted {
+            case (let visit, .rolledBack)?: return .rolledBack(visit.access)
+            case (let visit, .partly)?: return .interrupted(visit.access)
+            case nil: return .released
+            }
+        }
+        return Suspension(
+            path: path,
+            outcome: outcome,
+            duration: Double(MonotonicClock.now.subtractingSaturating(began)) / 1e9
+        )
+    }
+
+    /// Who is still inside of the closed gate. When the last has left, it is settled.
+    private func lastInside() -> Suspension.Access? {
+        state.withLock { state in
+            guard state.wishes.isClosed, !state.visits.isEmpty else { return nil }
+            state.mustSettle = true
+            let holding = state.visits.filter { !$0.hasCommitted }
+            return (holding.first(where: \.isRunning) ?? holding.first)?.access
+        }
+    }
+
+    private func settleLater(endingUse: Bool = false) {
+        Thread.detachNewThread { [self] in
+            let now = MonotonicClock.now
+            _ = settle(until: now &+ 100_000_000, since: now)
+            if endingUse { process.assertions.endUse() }
+            process.assertions.endIfIdle()
+        }
+    }
+
+    // MARK: The write that runs
+
+    /// It has committed: what its observers do is not interrupted.
+    func runningDidCommit() {
+        changeRunning { $0.hasCommitted = true }
+        guard isClosed else { return }
+        let waiters = state.withLock { state in
+            state.visits.allSatisfy(\.hasCommitted) ? Self.takeWaiters(&state) : []
+        }
+        waiters.forEach { $0() }
+    }
+
+    /// It writes again: its observers do, or its completion.
+    ///
+    /// - returns: whether the gate is closed.
+    @discardableResult
+    func runningGoesOn() -> Bool {
+        changeRunning { $0.hasCommitted = false }
+        return isClosed
+    }
+
+    private func changeRunning(_ body: (inout Visit) -> Void) {
+        state.withLock { state in
+            guard let index = state.visits.lastIndex(where: { $0.kind == .write && $0.isRunning }) else { return }
+            body(&state.visits[index])
         }
     }
 }

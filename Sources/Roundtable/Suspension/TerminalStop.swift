@@ -9,10 +9,6 @@ final class TerminalStop: Sendable {
     private struct State {
         var machine = TerminalStopMachine()
         var grace: Nanoseconds
-        /// Somebody else has suspended the process, and will resume it.
-        var wasSuspended = false
-        /// Threads that close, of a stop that was given up too.
-        var closers = 0
     }
 
     /// The one of this process; or why there is none: part of it may have been done, which cannot be done twice.
@@ -82,9 +78,6 @@ final class TerminalStop: Sendable {
         let closing: (number: UInt64, grace: Nanoseconds)? = state.withLock { state in
             switch state.machine.look(isStopAsked: isStopAsked) {
             case .close(let number):
-                // Else it may be one of them that has.
-                if state.closers == 0 { state.wasSuspended = process.isSuspended }
-                state.closers += 1
                 return (number, state.grace)
             case .open:
                 open(state)
@@ -98,23 +91,20 @@ final class TerminalStop: Sendable {
         Thread.detachNewThread { [self] in close(closing.number, until: deadline) }
     }
 
-    private func open(_ state: State) {
-        if !state.wasSuspended { process.resume() }
-    }
+    private func open(_ state: State) { process.goOn() }
 
     // MARK: A thread that closes
 
     private func close(_ closing: UInt64, until first: Nanoseconds) {
         var deadline = first
         let limit = deadline.addingSaturating(Self.patience)
-        while process.suspend(until: deadline).contains(where: \.isHeld),
+        while process.stop(until: deadline).contains(where: \.isHeld),
             state.withLock({ $0.machine.state == .closing(closing) }),
             MonotonicClock.now < limit
         {
             deadline = MonotonicClock.now.addingSaturating(Self.round)
         }
         state.withLock { state in
-            state.closers -= 1
             // Given up: the gates may have been closed after they were opened for that.
             if !state.machine.didClose(closing), state.machine.state == .running { open(state) }
         }
@@ -126,7 +116,7 @@ extension Suspension {
     fileprivate var isHeld: Bool {
         switch outcome {
         case .held, .protected: true
-        case .released, .rolledBack, .resumed: false
+        case .released, .rolledBack, .interrupted, .resumed: false
         }
     }
 }

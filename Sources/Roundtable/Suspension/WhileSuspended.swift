@@ -14,8 +14,8 @@ public struct WhileSuspended: Sendable, Equatable {
 public enum SuspensionPolicy: String, Sendable, CaseIterable, Codable {
     /// Write locks, which is what the system kills for. Reads go on.
     ///
-    /// For databases in WAL mode whose header the system can read: all that Roundtable opens, unless they are encrypted with their
-    /// header.
+    /// For databases in WAL mode whose header the system can read: all that Roundtable opens for writing, unless they are encrypted
+    /// with their header. One that is opened read-only and is not in WAL mode lets go of everything.
     case writeLocks
 
     /// Everything: reads are drained too, all connections are closed, and opened again when they are needed after the database was
