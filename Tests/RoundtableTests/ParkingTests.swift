@@ -194,10 +194,10 @@ import Testing
         let db = try open()
         try add("A", to: db)
         var statement: Statement? = try db.write { try $0.makeStatement(sql: "DELETE FROM player WHERE id = -1") }
-        #expect(await park(db, milliseconds: 30) == [HeldConnection(use: .writing, isByStatement: true)])
+        #expect(await park(db, milliseconds: 500) == [HeldConnection(use: .writing, isByStatement: true)])
         db.unpark()
         try add("B", to: db)
-        #expect(await park(db, milliseconds: 30) == [HeldConnection(use: .writing, isByStatement: true)])
+        #expect(await park(db, milliseconds: 500) == [HeldConnection(use: .writing, isByStatement: true)])
         statement = nil
         #expect(statement == nil)
         #expect(await park(db) == [])
@@ -301,7 +301,7 @@ import Testing
             }
         }
         await wait(isReading)
-        #expect(await park(db, milliseconds: 30) == [HeldConnection(use: .reading)])
+        #expect(await park(db, milliseconds: 500) == [HeldConnection(use: .reading)])
         #expect(try !openFiles.isEmpty)
         mayEnd.signal()
         #expect(try await read.value == 0)

@@ -95,9 +95,10 @@ final class ChangeFeed: Sendable {
 
     /// Ends the threads. When this returns, the counter is not read any more.
     ///
+    /// - parameter waiting: whether to wait a little for the threads. They may be at work for others.
     /// - returns: where another feed may go on. The connection is still open.
     @discardableResult
-    func stop() -> Position {
+    func stop(waiting: Bool = true) -> Position {
         unseated.onAdd {}
         let (listener, position) = reading.withLock { reading in
             reading.isStopped = true
@@ -105,7 +106,7 @@ final class ChangeFeed: Sendable {
             return (reading.listener, place(of: reading))
         }
         watch.interrupt()
-        listener?.stop()
+        if waiting { listener?.stop() } else { Thread.detachNewThread { listener?.stop() } }
         return position
     }
 

@@ -1,8 +1,9 @@
 import GRDB
 
 extension DatabaseRegionObservation {
-    /// GRDB's function, on a shared database: the observation goes on when the database has been suspended, whatever its
-    /// ``SuspensionPolicy``. The closure is called once for all commits that were made meanwhile.
+    /// GRDB's function, on a shared database: the observation goes on after the database was suspended, whatever its
+    /// ``SuspensionPolicy``. The closure is called once for all commits that were made meanwhile. (Started through `any DatabaseWriter`, it does
+    /// not survive ``SuspensionPolicy/everything``.)
     public func start(
         in database: SharedDatabase,
         onError: @escaping @Sendable (any Error) -> Void,

@@ -38,7 +38,7 @@ extension Observatory {
             switch state {
             case .running(let connection, let feed):
                 connection.endWaiting()
-                state = .parked(feed.stop())
+                state = .parked(feed.stop(waiting: false))
                 return (connection, feed)
             case .idle: state = .parked(nil)
             case .resting(let position): state = .parked(position)

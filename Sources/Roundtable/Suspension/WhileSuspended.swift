@@ -20,5 +20,19 @@ public enum SuspensionPolicy: String, Sendable, CaseIterable, Codable {
 
     /// Everything: reads are drained too, all connections are closed, and opened again when they are needed after the database was
     /// resumed.
+    ///
+    /// Meanwhile, reads in asynchronous code wait, those in blocking code fail. Reads that run may end until shortly before the
+    /// deadline; then they are interrupted, and fail. Snapshots lose their moment: `advance()` goes to another after `resume()`, and
+    /// tells what was committed since. A `Statement` or cursor that you keep for longer than an access keeps its connection open, which the
+    /// answer of ``SharedDatabase/suspend(deadline:)`` tells as held.
+    ///
+    /// Value observations, `DatabaseRegionObservation`, ``SharedDatabase/changes(in:)`` and observers that were added by
+    /// ``SharedDatabase/add(transactionObserver:extent:)`` go on. Value observations begin anew: they tell a fresh value, also if it is the
+    /// same, and `handleEvents` tells that they were cancelled and started. One that is started meanwhile tells its first value after
+    /// `resume()`, whatever its scheduler.
+    ///
+    /// What belongs to a SQLite connection alone does not survive: temporary tables and views, attached databases, functions, collations and
+    /// pragmas that do not come from ``SharedDatabase/Options/configuration``, and observers that were added by
+    /// `Database.add(transactionObserver:extent:)` inside of an access.
     case everything
 }
