@@ -159,7 +159,7 @@ private final class FakeSystem: SuspensionAssertions {
     @Test func writesHoldTheAssertion() async throws {
         let db = try open()
         let (began, mayEnd) = (Shared(false), Shared(false))
-        let write = onThread {
+        let write = inThread {
             try db.write { db in
                 _ = try Player(name: "A").inserted(db)
                 began.change { $0 = true }
@@ -169,7 +169,7 @@ private final class FakeSystem: SuspensionAssertions {
         }
         try await eventually("it writes") { began.value }
         #expect(system.held.value.count == 1)
-        let answer = await offPool { [process] in process.suspend(until: MonotonicClock.now + 20_000_000) }
+        let answer = await onThread { [process] in process.suspend(until: MonotonicClock.now + 20_000_000) }
         guard case .protected(let names)? = answer.first?.outcome else {
             Issue.record("\(answer)")
             return
@@ -189,7 +189,7 @@ private final class FakeSystem: SuspensionAssertions {
     @Test func theAssertionOfAWriteExpires() async throws {
         let db = try open()
         let (began, mayEnd) = (Shared(false), Shared(false))
-        let write = onThread {
+        let write = inThread {
             try db.write { db in
                 _ = try Player(name: "A").inserted(db)
                 began.change { $0 = true }
@@ -198,7 +198,7 @@ private final class FakeSystem: SuspensionAssertions {
             }
         }
         try await eventually("it writes") { began.value }
-        await offPool { [system] in system.expireAll(in: .milliseconds(30)) }
+        await onThread { [system] in system.expireAll(in: .milliseconds(30)) }
         // The system ends processes that keep an assertion after its expiry.
         #expect(system.held.value.isEmpty)
         #expect(db.isSuspended)

@@ -67,6 +67,7 @@ final class Shared<Value: Sendable>: Sendable {
 }
 
 /// Runs what blocks on a thread of its own: Swift's few are for those who wait for it.
+@discardableResult
 func onThread<T: Sendable>(_ body: @escaping @Sendable () -> T) async -> T {
     await withCheckedContinuation { continuation in
         Thread.detachNewThread { continuation.resume(returning: body()) }

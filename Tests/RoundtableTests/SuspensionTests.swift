@@ -149,7 +149,7 @@ import Testing
     @Test func aRunningWriteFinishes() async throws {
         let db = try open()
         let (began, mayEnd) = (Shared(false), Shared(false))
-        let write = onThread {
+        let write = inThread {
             try db.write { db in
                 try add("A", db)
                 began.change { $0 = true }
@@ -178,7 +178,7 @@ import Testing
             try add("B", db)
             reachedEnd.change { $0 = true }
         }
-        let write = onThread {
+        let write = inThread {
             if inItsOwnTransaction {
                 try db.writeWithoutTransaction { db in
                     try db.inTransaction {
@@ -213,7 +213,7 @@ import Testing
     @Test func aLongStatementIsInterrupted() async throws {
         let db = try open()
         let began = Shared(false)
-        let write = onThread {
+        let write = inThread {
             try db.write { db in
                 try add("A", db)
                 began.change { $0 = true }
@@ -243,7 +243,7 @@ import Testing
     @Test func aStubbornClosureDoesNotCommit() async throws {
         let db = try open()
         let (began, mayGoOn) = (Shared(false), Shared(false))
-        let write = onThread {
+        let write = inThread {
             try db.write { db in
                 try add("A", db)
                 began.change { $0 = true }
@@ -289,7 +289,7 @@ import Testing
         let db = try open()
         let other = try open("other") { $0.process = ProcessSuspension() }
         let (began, mayEnd) = (Shared(false), Shared(false))
-        let holder = onThread {
+        let holder = inThread {
             try other.write { db in
                 began.change { $0 = true }
                 while !mayEnd.value { usleep(100) }
@@ -354,7 +354,7 @@ import Testing
             try await SharedDatabase.open(at: url, schema: Schema(migrator), as: "app", options: options)
         }
         try await eventually("it migrates") { began.value == 1 }
-        let answer = await offPool { process.suspend(until: MonotonicClock.now + 1_000_000_000) }
+        let answer = await onThread { process.suspend(until: MonotonicClock.now + 1_000_000_000) }
         #expect(answer.map(\.isReleased) == [true], "\(answer)")
         #expect(answer.first?.description.contains("opening") == true)
         #expect(began.value == 1)
@@ -389,16 +389,8 @@ extension Result {
     }
 }
 
-/// What blocks, off the few threads of async code.
-@discardableResult
-func offPool<T: Sendable>(_ body: @escaping @Sendable () -> T) async -> T {
-    await withCheckedContinuation { continuation in
-        Thread.detachNewThread { continuation.resume(returning: body()) }
-    }
-}
-
 /// What blocks for long, on a thread of its own.
-func onThread<T: Sendable>(_ body: @escaping @Sendable () throws -> T) -> Task<T, any Error> {
+func inThread<T: Sendable>(_ body: @escaping @Sendable () throws -> T) -> Task<T, any Error> {
     Task {
         try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread { continuation.resume(with: Result(catching: body)) }

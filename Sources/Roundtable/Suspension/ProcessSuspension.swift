@@ -91,14 +91,15 @@ package final class ProcessSuspension: Sendable {
     }
 
     /// Closes the gates whatever else was asked for, and is asked for before `goOn()`.
-    func stop(until deadline: Nanoseconds) -> [Suspension] {
+    @discardableResult
+    package func stop(until deadline: Nanoseconds) -> [Suspension] {
         let began = MonotonicClock.now
         change { $0.isStopping = true }
         defer { assertions.endIfIdle() }
         return close(gates, until: deadline, since: began, givingTime: false)
     }
 
-    func goOn() { change { $0.isStopping = false } }
+    package func goOn() { change { $0.isStopping = false } }
 
     func suspend(_ gate: SuspensionGate, until deadline: Nanoseconds) -> Suspension {
         let began = MonotonicClock.now
