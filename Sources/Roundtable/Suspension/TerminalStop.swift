@@ -17,8 +17,9 @@ final class TerminalStop: Sendable {
     /// How long the process goes on beyond the grace while something inside neither ends nor can be interrupted. Others that wait for
     /// it have given up by then (``SharedDatabase/Options/busyTimeout``), or soon will.
     private static let patience: Nanoseconds = 5_000_000_000
-    /// How often what is inside is interrupted meanwhile.
-    private static let round: Nanoseconds = 50_000_000
+    /// For closing once more, when something was inside at the end of the grace: nothing of it is left for waiting before it is
+    /// interrupted.
+    private static let round: Nanoseconds = 4_000_000
 
     /// Gates are opened only while this is locked, so that none is opened for a stop that is over while the next has begun.
     private let state: Mutex<State>
