@@ -158,7 +158,7 @@
                     try fleet.waitForProgress(of: [writer, other])
                     let reports = try [writer, other].map { try $0.stopLoop() }
                     #expect(
-                        reports[0].errors.allSatisfy { $0.contains("was suspended before this") },
+                        reports[0].errors.allSatisfy { $0.contains("the database was suspended") },
                         "\(reports[0].errors)"
                     )
                     reports[1].expectNoErrors(other)
