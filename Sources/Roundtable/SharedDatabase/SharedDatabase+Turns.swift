@@ -202,10 +202,8 @@ extension SharedDatabase {
         }
         var interruption: SuspensionGate.Interruption?
         writer.beginAccess()
-        defer {
-            // A transaction that the closure leaves open (rule W3) keeps its lock.
-            writer.keepInside(visit, db).forEach { gate.leave($0, interruption) }
-        }
+        // Not one whose transaction the closure leaves open (rule W3).
+        defer { writer.leaveGate(visit, db, interruption) }
         do {
             let result = try Access.with(self, reader: nil) {
                 // The turn is given up by then.

@@ -215,12 +215,14 @@ final class WriterConnection: @unchecked Sendable {
         }
     }
 
-    /// Which visits of the gate are over, at the end of an access: none while its transaction is still open. On `queue`.
-    func keepInside(_ visit: UInt64, _ db: Database) -> [UInt64] {
-        visits.append(visit)
-        if db.isWriting { return [] }
-        defer { visits = [] }
-        return visits
+    /// At the end of an access: leaves the gate, unless its transaction is still open. On `queue`.
+    func leaveGate(_ visit: UInt64, _ db: Database, _ interruption: SuspensionGate.Interruption?) {
+        if db.isWriting {
+            visits.append(visit)
+        } else {
+            gate.leave(visit, interruption)
+            if !visits.isEmpty { leaveGate(interruption) }
+        }
     }
 
     private func leaveGate(_ interruption: SuspensionGate.Interruption? = nil) {

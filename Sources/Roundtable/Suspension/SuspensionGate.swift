@@ -208,6 +208,7 @@ final class SuspensionGate: Sendable {
     func cancel(_ waiter: UInt64) -> Bool { state.withLock { $0.waiters.removeValue(forKey: waiter) != nil } }
 
     private static func takeWaiters(_ state: inout State) -> [@Sendable () -> Void] {
+        if state.waiters.isEmpty { return [] }
         defer { state.waiters = [:] }
         return Array(state.waiters.values)
     }
