@@ -44,7 +44,8 @@ extension SharedDatabase {
         /// What a suspended database lets go of.
         public var suspensionPolicy: SuspensionPolicy = .writeLocks
 
-        /// What an access does that meets a closed gate. nil: async code, and code that returns at once, waits; blocking code fails.
+        /// What writing and opening do that meet a closed gate. nil: async code, and code that returns at once, waits; blocking code
+        /// fails. For reads, that is so in any case (``SuspensionPolicy/everything``).
         public var whileSuspended: WhileSuspended?
 
         /// How long the running write may go on when a suspension says no deadline: after GRDB's notification, at the end of a

@@ -1,4 +1,6 @@
-/// What an access does that meets a closed gate.
+/// What writing and opening do that meet a closed gate.
+///
+/// Reads do not ask: they meet one only with ``SuspensionPolicy/everything``, and then blocking reads fail and async reads wait.
 public struct WhileSuspended: Sendable, Equatable {
     private enum Choice { case wait, fail }
     private let choice: Choice
@@ -22,8 +24,8 @@ public enum SuspensionPolicy: String, Sendable, CaseIterable, Codable {
     /// resumed.
     ///
     /// Meanwhile, reads in asynchronous code wait, those in blocking code fail. Reads that run may end until shortly before the
-    /// deadline; then they are interrupted, and fail. Snapshots lose their moment: `advance()` goes to another after `resume()`, and
-    /// tells what was committed since. A `Statement` or cursor that you keep for longer than an access keeps its connection open, which the
+    /// deadline; then they are interrupted, and fail. Snapshots lose their moment: reads throw `SQLITE_ABORT`, which is no
+    /// `isSuspension`, until `advance()` goes to another after `resume()`, and tells all that was committed since. A `Statement` or cursor that you keep for longer than an access keeps its connection open, which the
     /// answer of ``SharedDatabase/suspend(deadline:)`` tells as held.
     ///
     /// Value observations, `DatabaseRegionObservation`, ``SharedDatabase/changes(in:)`` and observers that were added by
