@@ -54,6 +54,22 @@
             #expect(result.errors.contains("sh: ended with exit code 3"))
         }
 
+        /// Who was not judged is not innocent.
+        @Test func neverFrozen() throws {
+            let options = ["--pause", "60000", "--seed", "7"]
+            let result = try Tool.run(["police"] + options + ["--", "true"], in: folder)
+            #expect(result.code == 1)
+            #expect(result.output.hasPrefix("✗ never frozen"), "\(result.output)")
+            #expect(result.errors.contains("true: was never frozen"), "\(result.errors)")
+        }
+
+        @Test(arguments: ["--notice", "--pause", "--seconds", "--expiry-notice"])
+        func negativeTimes(_ option: String) throws {
+            let result = try Tool.run(["police", option, "-5", "--", "true"], in: folder)
+            #expect(result.code == 64)
+            #expect(result.errors.hasPrefix("roundtable: \(option) takes "), "\(result.errors)")
+        }
+
         private static let wrongArguments: [([String], Int32)] = [
             ([], 64), (["--pid", "1", "--", "true"], 64), (["--freezes", "0", "--", "true"], 64),
             (["--notice", "soon", "--", "true"], 64), (["--seed", "x", "--", "true"], 64),

@@ -18,7 +18,8 @@ struct PoliceCommand: ParsableCommand {
             Before each freeze, a program that handles SIGTSTP gets it, and one that is connected to the police gets a message; \
             section J of docs/PROTOCOL.md has the messages, and those of assertions.
 
-            The exit code is 0 when nothing was convicted, 2 when something was, 1 when the program failed by itself.
+            The exit code is 0 when nothing was convicted, 2 when something was, 1 when the program failed by itself \
+            or was never frozen.
 
             Examples:
               roundtable police -- ./my-daemon app.db
@@ -36,19 +37,28 @@ struct PoliceCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Judge a process that runs already, instead of a command.", valueName: "pid"))
     var pid: Int32?
 
-    @Option(help: ArgumentHelp("End after so many freezes.", valueName: "n"))
+    // Numbers are parsed unconditionally, so that a negative one is told what it is, and not taken for an option.
+
+    @Option(parsing: .unconditional, help: ArgumentHelp("End after so many freezes.", valueName: "n"))
     var freezes = 100
 
-    @Option(help: ArgumentHelp("End after so long.", valueName: "seconds"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("End after so long.", valueName: "seconds"))
     var seconds: Double?
 
-    @Option(help: ArgumentHelp("The longest pause between two freezes.", valueName: "ms"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("The longest pause between two freezes.", valueName: "ms"))
     var pause = 100.0
 
-    @Option(name: .customLong("frozen-for"), help: ArgumentHelp("How long a freeze lasts.", valueName: "ms"))
+    @Option(
+        name: .customLong("frozen-for"),
+        parsing: .unconditional,
+        help: ArgumentHelp("How long a freeze lasts.", valueName: "ms")
+    )
     var frozenFor = 0.0
 
-    @Option(help: ArgumentHelp("How long before the freeze the program is told; 'none': not at all.", valueName: "ms"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("How long before the freeze the program is told; 'none': not at all.", valueName: "ms")
+    )
     var notice = "50"
 
     @Option(
@@ -59,12 +69,14 @@ struct PoliceCommand: ParsableCommand {
 
     @Option(
         name: .customLong("assertion-time"),
+        parsing: .unconditional,
         help: ArgumentHelp("How long an assertion puts the freeze off at most; 0: not at all.", valueName: "seconds")
     )
     var assertionTime = 30.0
 
     @Option(
         name: .customLong("expiry-notice"),
+        parsing: .unconditional,
         help: ArgumentHelp("How long before that is over the program is told.", valueName: "seconds")
     )
     var expiryNotice = 2.0
@@ -107,12 +119,20 @@ struct PoliceCommand: ParsableCommand {
             throw ValidationError("police takes a command after '--', or --pid, and not both.")
         }
         guard freezes > 0 else { throw ValidationError("--freezes takes a number that is at least 1.") }
-        let times = [pause, frozenFor, assertionTime, expiryNotice, seconds ?? 0, noticeMilliseconds ?? 0]
-        guard times.allSatisfy({ $0 >= 0 && $0 <= 1e8 }), notice == "none" || noticeMilliseconds != nil else {
-            throw ValidationError("times take a number that is not negative.")
+        let times = [
+            ("--pause", pause), ("--frozen-for", frozenFor), ("--assertion-time", assertionTime),
+            ("--expiry-notice", expiryNotice), ("--seconds", seconds ?? 0),
+        ]
+        for (option, time) in times where !Self.times.contains(time) {
+            throw ValidationError("\(option) takes a number from 0 to 100,000,000.")
+        }
+        guard notice == "none" || noticeMilliseconds.map(Self.times.contains) == true else {
+            throw ValidationError("--notice takes milliseconds, from 0 to 100,000,000, or 'none'.")
         }
         guard seed == nil || seedNumber != nil else { throw ValidationError("--seed takes a number, such as 0x1a2b.") }
     }
+
+    private static let times = 0...1e8
 
     private var noticeMilliseconds: Double? { Double(notice) }
 
@@ -197,7 +217,7 @@ struct PoliceCommand: ParsableCommand {
             }
             guard report.freezes > 0 else {
                 let subject = command.first ?? "pid \(pid ?? 0)"
-                throw ToolError("\(subject): was never frozen: it ended before. Lower --pause.")
+                throw ToolError("\(subject): was never frozen: it, or the time, ended before. Lower --pause.")
             }
         }
     }

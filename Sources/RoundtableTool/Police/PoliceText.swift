@@ -8,9 +8,7 @@ struct PoliceText {
     init(_ report: PoliceReport) { self.report = report }
 
     var text: String {
-        var lines = [
-            "\(report.convicted == 0 ? "✓" : "✗") \(report.convicted) of \(Self.count(report.freezes, "freeze")) convicted"
-        ]
+        var lines = [verdict]
         lines += report.convictedByRule.sorted { $0.key < $1.key }.map { "  · \($0.key): \($0.value)" }
         if let first = report.convictions.first { lines.append("  · first: \(first)") }
         lines.append("  · told before: \(report.notified), answered: \(report.answered)" + time(report.longestAnswer))
@@ -22,6 +20,12 @@ struct PoliceText {
         }
         lines.append("  · seed 0x\(String(report.seed, radix: 16)), \(String(format: "%.1f", report.seconds)) s")
         return lines.joined(separator: "\n") + "\n"
+    }
+
+    private var verdict: String {
+        guard report.freezes > 0 else { return "✗ never frozen: nothing was judged" }
+        let freezes = Self.count(report.freezes, "freeze")
+        return "\(report.convicted == 0 ? "✓" : "✗") \(report.convicted) of \(freezes) convicted"
     }
 
     private func time(_ seconds: Double) -> String {
