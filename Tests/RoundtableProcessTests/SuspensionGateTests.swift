@@ -58,6 +58,24 @@
                 }
             }
 
+            /// One that comes to be connected while it is about to be frozen hears of it, and answers; it opens its database after it.
+            @Test(.timeLimit(.minutes(1))) func connectsDuringTheNotice() throws {
+                var terms = SuspensionTerms.reporting()
+                terms.notice = .seconds(2)
+                try Fleet.run { fleet in
+                    try withPolice(terms) { police in
+                        let peer = try fleet.spawn("writer", environment: police.environment)
+                        let options = PeerOptions(suspensionPolicy: .writeLocks, takesAssertions: false)
+                        try peer.send(.open(fleet.opening(peer, options: options)))
+                        let verdict = try police.freeze(peer.pid)
+                        #expect(verdict.outcome == .released && verdict.notified == 1, "\(verdict)")
+                        #expect(verdict.answered != nil)
+                        _ = try peer.reply()
+                        try peer.call(.write(rows: 1))
+                    }
+                }
+            }
+
             /// Short transactions: none is convicted, none fails, and those that meet the closed gate wait.
             @Test(.timeLimit(.minutes(2)), arguments: Terms.all) func shortTransactions(_ terms: Terms) throws {
                 let load = WriteLoad(seconds: 300)

@@ -27,6 +27,12 @@
 
             /// Connects, and remembers each message of the police; `onMessage` is Python, with the message as `m`.
             private func connect(_ program: PythonProgram, onMessage: String = "pass") throws {
+                try prepareToConnect(program, onMessage: onMessage)
+                try program.run("connect()")
+            }
+
+            /// - parameter onMessage: as of `connect`, which the program has as a function then.
+            private func prepareToConnect(_ program: PythonProgram, onMessage: String) throws {
                 let listen = """
                     def listen():
                         for m in s.makefile():
@@ -34,9 +40,10 @@
                             \(onMessage)
                     """
                 try program.run("import os, socket, threading, time; heard = []; s = socket.socket(socket.AF_UNIX)")
-                try program.run("s.connect('\\0' + os.environ['ROUNDTABLE_POLICE'])")
                 try program.run("exec(\(Self.quoted(listen)), globals())")
-                try program.run("t = threading.Thread(target=listen, daemon=True); t.start()")
+                try program.run("name = '\\0' + os.environ['ROUNDTABLE_POLICE']")
+                try program.run("t = threading.Thread(target=listen, daemon=True)")
+                try program.run("connect = lambda: (s.connect(name), t.start())")
             }
 
             private static func quoted(_ text: String) -> String {
@@ -171,6 +178,27 @@
                     #expect(verdict.outcome == .released, "\(verdict)")
                     #expect(verdict.notified == (isHandled ? 1 : 0))
                     #expect(try program.run("answer = str(len(told))") == (isHandled ? "1" : "0"))
+                }
+            }
+
+            /// A message to who connects during the notice: here, because of the signal. Told in two ways, it counts once.
+            @Test(.timeLimit(.minutes(1))) func noticeToWhoConnectsMeanwhile() throws {
+                var terms = SuspensionTerms()
+                terms.notice = .milliseconds(500)
+                try withProgram(terms) { police, program in
+                    try program.run("import signal")
+                    try program.run(Self.lock)
+                    let onMessage = "m.startswith('susp') and (\(Self.unlock), s.send(b'closed\\n'))"
+                    try prepareToConnect(program, onMessage: onMessage)
+                    try program.run("signal.signal(signal.SIGTSTP, lambda *_: connect())")
+                    let verdict = try police.freeze(program.pid)
+                    #expect(verdict.outcome == .released, "\(verdict)")
+                    #expect(verdict.notified == 1)
+                    #expect(try #require(verdict.answered) < 0.5)
+                    try waitUntilHeard("resumed", program)
+                    let heard = try heard(program)
+                    let left = try #require(heard.first?.split(separator: " ").last.flatMap { Int($0) })
+                    #expect(heard == ["suspending \(left)", "resumed"] && (0..<500).contains(left), "\(heard)")
                 }
             }
 

@@ -78,6 +78,60 @@
             }
         }
 
+        /// Each connection is told once a suspension, whenever it was made; the process counts once.
+        @Test func noticeOnceForEachConnection() throws {
+            try connected { desk, subject, events in
+                // Answered, hence connected.
+                _ = subject.begin("hello")
+                #expect(desk.giveNotice(milliseconds: 50, to: own) == own)
+                #expect(desk.giveNotice(milliseconds: 40, to: own) == [])
+                let later = Events()
+                let environment = [AbstractSocket.environmentName: desk.name]
+                let second = try SuspensionSubject.connect(environment: environment) { later.append($0) }
+                _ = second?.begin("hello")
+                #expect(desk.giveNotice(milliseconds: 30, to: own) == own)
+                desk.send(.resumed, to: own)
+                try eventually("both are resumed") { events.all.last == .resumed && later.all.last == .resumed }
+                #expect(events.all == [.suspending(.milliseconds(50)), .resumed])
+                #expect(later.all == [.suspending(.milliseconds(30)), .resumed])
+                desk.forget(own)
+                #expect(desk.giveNotice(milliseconds: 20, to: own) == own)
+            }
+        }
+
+        /// What the police says at once waits until the one who connects has made its preparations.
+        ///
+        ///     police          connecting               hearing
+        ///                     connects
+        ///     suspending
+        ///                     prepares to answer
+        ///                                              suspending: answers
+        @Test(.timeLimit(.minutes(1))) func eventWhileConnecting() throws {
+            let desk = try SuspensionDesk(grantsAssertions: true)
+            defer { desk.end() }
+            let events = Events()
+            let known = Mutex<SuspensionSubject?>(nil)
+            let subject = try SuspensionSubject.connect(
+                environment: [AbstractSocket.environmentName: desk.name],
+                beforeListening: { subject in
+                    try? eventually("it is told") { !desk.giveNotice(milliseconds: 50, to: own).isEmpty }
+                    // As long as it would take to hear of it.
+                    try? eventually("nothing is heard", within: .milliseconds(200)) { !events.all.isEmpty }
+                    known.withLock { $0 = subject }
+                },
+                onEvent: { event in
+                    known.withLock { $0 }?.answer()
+                    events.append(event)
+                }
+            )
+            #expect(subject != nil)
+            try eventually("the answer arrives") {
+                desk.catchUp()
+                return !events.all.isEmpty && desk.answered(own) != nil
+            }
+            #expect(events.all == [.suspending(.milliseconds(50))])
+        }
+
         /// Nobody waits for a police that has ended.
         @Test(.timeLimit(.minutes(1))) func policeThatEnds() throws {
             try connected { desk, subject, _ in

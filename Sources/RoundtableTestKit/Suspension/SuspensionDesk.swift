@@ -17,6 +17,7 @@
             var lines = SocketLines()
             var assertions: [Int: String] = [:]
             var closed: ContinuousClock.Instant?
+            var isTold = false
         }
 
         private struct State {
@@ -72,6 +73,22 @@
             }
         }
 
+        /// Notice, once for each connection since `forget`.
+        ///
+        /// - returns: to which processes it was sent.
+        func giveNotice(milliseconds: Int, to pids: Set<Int32>) -> Set<Int32> {
+            state.withLock { state in
+                var told: Set<Int32> = []
+                for (descriptor, connection) in state.connections
+                where !connection.isTold && pids.contains(connection.pid) {
+                    state.connections[descriptor]?.isTold = true
+                    guard AbstractSocket.send(.suspending(milliseconds: milliseconds), to: descriptor) else { continue }
+                    told.insert(connection.pid)
+                }
+                return told
+            }
+        }
+
         func connectedPids(among pids: Set<Int32>) -> Set<Int32> {
             state.withLock { state in Set(state.connections.values.lazy.map(\.pid).filter(pids.contains)) }
         }
@@ -88,12 +105,13 @@
             state.withLock { $0.refused.formUnion(pids) }
         }
 
-        /// A suspension begins anew: nobody has answered yet, and assertions are granted again.
+        /// A suspension begins anew: nobody has been told or has answered yet, and assertions are granted again.
         func forget(_ pids: Set<Int32>) {
             state.withLock { state in
                 state.refused.subtract(pids)
                 for (descriptor, connection) in state.connections where pids.contains(connection.pid) {
                     state.connections[descriptor]?.closed = nil
+                    state.connections[descriptor]?.isTold = false
                 }
             }
         }

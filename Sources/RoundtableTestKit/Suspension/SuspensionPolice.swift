@@ -46,7 +46,7 @@
         /// Suspends a process with its descendants, looks at their locks, and lets go those that held none they must not.
         ///
         /// 1. Notice, by message to those that are connected, by signal to others that handle it.
-        /// 2. The time of the notice passes.
+        /// 2. The time of the notice passes. Who connects meanwhile is told at once, with the time that is left.
         /// 3. While one of them holds an assertion, nothing happens, until the assertions' time is up.
         /// 4. SIGSTOP, until no thread runs. Whoever has begun an assertion before it stopped goes back to 3.
         /// 5. The law is applied. A convicted process is killed, unless the terms say otherwise.
@@ -58,18 +58,22 @@
             let began = ContinuousClock.now
             var verdict = Verdict()
             desk.catchUp()
-            var signalled: Set<ProcessTree.Member> = []
-            verdict.notified = giveNotice(pid, &signalled)
+            desk.forget(ProcessTree(root: pid).pids)
+            var told = Told()
+            giveNotice(pid, left: terms.notice ?? .zero, &told)
+            giveSignal(pid, &told)
             defer { resume(pid) }
-            wait(until: began + (terms.notice ?? .zero)) {
+            let noticeEnd = began + (terms.notice ?? .zero)
+            wait(until: noticeEnd) {
+                giveNotice(pid, left: noticeEnd - .now, &told)
                 // One that has just been continued may not have put its handler back before.
-                verdict.notified += giveSignal(pid, &signalled)
+                giveSignal(pid, &told)
                 return Self.isDone(pid)
             }
 
             var tree = ProcessTree(root: pid)
             while true {
-                waitForAssertions(pid, since: began, &verdict)
+                waitForAssertions(pid, since: began, &told, &verdict)
                 let stopBegan = ContinuousClock.now
                 verdict.frozen = (stopBegan - began) / .seconds(1)
                 tree = try stop(pid)
@@ -79,6 +83,7 @@
                 if verdict.isExpired || desk.assertions(of: tree.pids).isEmpty { break }
                 thaw()
             }
+            verdict.notified = told.count
             verdict.processes = tree.members.count
             verdict.answered = desk.answered(tree.pids).map { ($0 - began) / .seconds(1) }
             guard !tree.members.isEmpty else { return verdict }
@@ -112,33 +117,41 @@
 
         // MARK: Notice and assertions
 
-        private func giveNotice(_ pid: Int32, _ signalled: inout Set<ProcessTree.Member>) -> Int {
-            let tree = ProcessTree(root: pid)
-            desk.forget(tree.pids)
-            guard let notice = terms.notice else { return 0 }
-            let milliseconds = Int(notice / .milliseconds(1))
-            let connected = desk.connectedPids(among: tree.pids)
-            desk.send(.suspending(milliseconds: milliseconds), to: connected)
-            return connected.count + giveSignal(pid, &signalled)
+        /// Who has been given notice.
+        private struct Told {
+            var byMessage: Set<Int32> = []
+            var bySignal: Set<ProcessTree.Member> = []
+            var count: Int { byMessage.union(bySignal.map(\.pid)).count }
+        }
+
+        /// To those that are connected, and have not been given it.
+        private func giveNotice(_ pid: Int32, left: Duration, _ told: inout Told) {
+            guard terms.notice != nil else { return }
+            desk.catchUp()
+            let milliseconds = max(0, Int(left / .milliseconds(1)))
+            told.byMessage.formUnion(desk.giveNotice(milliseconds: milliseconds, to: ProcessTree(root: pid).pids))
         }
 
         /// To those that handle it, are not connected, and have not been given it.
-        private func giveSignal(_ pid: Int32, _ signalled: inout Set<ProcessTree.Member>) -> Int {
-            guard terms.notice != nil, let signal = terms.noticeSignal else { return 0 }
+        private func giveSignal(_ pid: Int32, _ told: inout Told) {
+            guard terms.notice != nil, let signal = terms.noticeSignal else { return }
             let tree = ProcessTree(root: pid)
             let connected = desk.connectedPids(among: tree.pids)
-            var count = 0
             for member in tree.members where !connected.contains(member.pid) && member.handles(signal) {
-                guard signalled.insert(member).inserted else { continue }
-                member.signal(signal)
-                count += 1
+                if told.bySignal.insert(member).inserted { member.signal(signal) }
             }
-            return count
         }
 
-        private func waitForAssertions(_ pid: Int32, since began: ContinuousClock.Instant, _ verdict: inout Verdict) {
+        private func waitForAssertions(
+            _ pid: Int32,
+            since began: ContinuousClock.Instant,
+            _ told: inout Told,
+            _ verdict: inout Verdict
+        ) {
             func held() -> [String] {
                 desk.catchUp()
+                // To who has connected since the notice was over.
+                giveNotice(pid, left: .zero, &told)
                 return desk.assertions(of: ProcessTree(root: pid).pids)
             }
             let names = held()

@@ -34,7 +34,11 @@
                 resume: { SharedDatabase.resumeAll() },
                 answer: { connected.subject?.answer() }
             )
-            let subject = try connect(environment: environment) { event in
+            return try connect(environment: environment) { subject in
+                // The police may be suspending this process already.
+                connected.subject = subject
+                if takingAssertions { SharedDatabase.suspensionAssertions = assertions }
+            } onEvent: { event in
                 switch event {
                 case .suspending(let time):
                     let deadline = ContinuousClock.now + time
@@ -50,13 +54,9 @@
                     onEvent(event)
                 }
             }
-            guard let subject else { return nil }
-            connected.subject = subject
-            if takingAssertions { SharedDatabase.suspensionAssertions = assertions }
-            return subject
         }
 
-        /// The connection, for those that it calls: it may call them before it is known.
+        /// The connection, for those that are made before it.
         private final class Connected: Sendable {
             private let state = Mutex<SuspensionSubject?>(nil)
 

@@ -64,8 +64,18 @@
             environment: [String: String] = ProcessInfo.processInfo.environment,
             onEvent: @escaping @Sendable (Event) -> Void
         ) throws -> SuspensionSubject? {
+            try connect(environment: environment, beforeListening: { _ in }, onEvent: onEvent)
+        }
+
+        /// - parameter beforeListening: called before the first event.
+        static func connect(
+            environment: [String: String],
+            beforeListening: (SuspensionSubject) -> Void,
+            onEvent: @escaping @Sendable (Event) -> Void
+        ) throws -> SuspensionSubject? {
             guard let name = environment[AbstractSocket.environmentName] else { return nil }
             let subject = SuspensionSubject(try AbstractSocket.connect(name))
+            beforeListening(subject)
             Thread.detachNewThread { subject.listen(onEvent) }
             return subject
         }
