@@ -122,6 +122,15 @@
                 }
             }
 
+            /// A shell that begins programs all the time, by vfork(2), is stopped at any moment of that.
+            @Test(.timeLimit(.minutes(1))) func spawnsAllTheTime() throws {
+                try withPolice(.reporting()) { police in
+                    let pid = try police.launch(["sh", "-c", "while :; do /bin/true; done"])
+                    let report = try police.patrol(pid, freezes: 200, pauses: .zero...(.milliseconds(5)))
+                    #expect(report.freezes == 200 && report.convicted == 0, "\(report)")
+                }
+            }
+
             /// A process whose main thread has ended, and others not, is no dead one.
             @Test(.timeLimit(.minutes(1))) func mainThreadHasEnded() throws {
                 try withProgram(.reporting()) { police, program in

@@ -38,17 +38,22 @@
         }
 
         let members: [Member]
+        /// But for the root.
+        let parents: [Member: Member]
 
         /// The processes there are now, the root first.
         init(root: Int32) {
             var found: [Member] = []
-            var next = [root]
-            while let pid = next.popLast() {
+            var parents: [Member: Member] = [:]
+            var next: [(pid: Int32, parent: Member?)] = [(root, nil)]
+            while let (pid, parent) = next.popLast() {
                 guard !found.contains(where: { $0.pid == pid }), let member = Member(pid) else { continue }
                 found.append(member)
-                next += Self.children(of: pid)
+                parents[member] = parent
+                next += Self.children(of: pid).map { ($0, member) }
             }
             members = found
+            self.parents = parents
         }
 
         var pids: Set<Int32> { Set(members.map(\.pid)) }

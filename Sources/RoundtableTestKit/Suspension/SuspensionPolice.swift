@@ -191,7 +191,9 @@
 
         // MARK: Stopping
 
-        /// Stops a process, and its descendants until there are no more.
+        /// Stops a process, and its descendants until there are no more; parents first. One that has begun a child with vfork(2), as
+        /// shells and `posix_spawn` do, hears no signal until the child begins its program: a child that is stopped before that
+        /// would keep it from stopping.
         private func stop(_ pid: Int32) throws -> ProcessTree {
             let deadline = ContinuousClock.now + .seconds(10)
             var tree = ProcessTree(root: pid)
@@ -200,14 +202,21 @@
                     "pid \(pid) is the police itself, or has started it: it would not go on. Judge another process"
                 )
             }
+            var stopped: Set<ProcessTree.Member> = []
             while true {
                 for member in tree.members where !frozen.contains(member) {
+                    if let parent = tree.parents[member], !stopped.contains(parent) { continue }
                     frozen.insert(member)
                     member.signal(SIGSTOP)
                 }
                 // Only those that run can have children meanwhile.
-                let states = tree.members.map { ThreadStates(of: $0.pid) }
-                let areStopped = states.allSatisfy { $0.areStopped || $0.isGone }
+                stopped = Set(
+                    tree.members.filter { member in
+                        let states = ThreadStates(of: member.pid)
+                        return states.isGone || states.areStopped && frozen.contains(member)
+                    }
+                )
+                let areStopped = stopped.count == tree.members.count
                 let next = ProcessTree(root: pid)
                 if areStopped, Set(next.members).isSubset(of: tree.members) { return next }
                 guard ContinuousClock.now < deadline else {
