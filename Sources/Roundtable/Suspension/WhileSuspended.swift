@@ -25,8 +25,9 @@ public enum SuspensionPolicy: String, Sendable, CaseIterable, Codable {
     ///
     /// Meanwhile, reads in asynchronous code wait, those in blocking code fail. Reads that run may end until shortly before the
     /// deadline; then they are interrupted, and fail. Snapshots lose their moment: reads throw `SQLITE_ABORT`, which is no
-    /// `isSuspension`, until `advance()` goes to another after `resume()`, and tells all that was committed since. A `Statement` or cursor that you keep for longer than an access keeps its connection open, which the
-    /// answer of ``SharedDatabase/suspend(deadline:)`` tells as held.
+    /// `isSuspension`, until `advance()` goes to another after `resume()`, and tells all that was committed since. A
+    /// `Statement` or cursor that you keep for longer than an access keeps its connection open, which the answer of
+    /// ``SharedDatabase/suspend(deadline:)`` tells as held.
     ///
     /// Value observations, `DatabaseRegionObservation`, ``SharedDatabase/changes(in:)`` and observers that were added by
     /// ``SharedDatabase/add(transactionObserver:extent:)`` go on. Value observations begin anew: they tell a fresh value, also if it is the
