@@ -51,7 +51,8 @@
             follower.suspending(until: .now)
             try eventually("it has answered") { gate.calls == ["suspend", "answer"] }
             follower.resumed()
-            #expect(gate.calls == ["suspend", "answer", "resume"])
+            // The thread that suspends may have resumed once more by now, which does nothing.
+            #expect(gate.calls.prefix(3) == ["suspend", "answer", "resume"])
         }
 
         /// Being resumed does not wait for a suspension that waits for locks.

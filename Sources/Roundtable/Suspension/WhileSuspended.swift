@@ -24,9 +24,10 @@ public enum SuspensionPolicy: String, Sendable, CaseIterable, Codable {
     /// resumed.
     ///
     /// Meanwhile, reads in asynchronous code wait, those in blocking code fail. Reads that run may end until shortly before the
-    /// deadline; then they are interrupted, and fail. Snapshots lose their moment: their reads throw
-    /// `SQLITE_ABORT` until `advance()` goes to another after `resume()`, and tells what was committed since. A `Statement` or cursor that you keep for longer than an access keeps its connection open, which the
-    /// answer of ``SharedDatabase/suspend(deadline:)`` tells as held.
+    /// deadline; then they are interrupted, and fail. Snapshots lose their moment: reads throw `SQLITE_ABORT`, which is no
+    /// `isSuspension`, until `advance()` goes to another after `resume()`, and tells all that was committed since. A
+    /// `Statement` or cursor that you keep for longer than an access keeps its connection open, which the answer of
+    /// ``SharedDatabase/suspend(deadline:)`` tells as held.
     ///
     /// Value observations, `DatabaseRegionObservation`, ``SharedDatabase/changes(in:)`` and observers that were added by
     /// ``SharedDatabase/add(transactionObserver:extent:)`` go on. Value observations begin anew: they tell a fresh value, also if it is the
