@@ -319,6 +319,7 @@ import Testing
     /// A statement that outlives its access holds the lock.
     @Test func anUnfinishedStatementIsHeld() throws {
         let db = try open()
+        // Used by blocking accesses of this thread alone.
         nonisolated(unsafe) var cursor: RowCursor?
         try db.writeWithoutTransaction { db in
             cursor = try Row.fetchCursor(db, sql: "INSERT INTO player (name) VALUES ('A'), ('B') RETURNING id")
