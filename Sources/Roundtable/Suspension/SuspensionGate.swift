@@ -302,7 +302,8 @@ final class SuspensionGate: Sendable {
     func doom() {
         let isNeeded = state.withLock { state in
             guard state.wishes.isClosed else { return false }
-            for index in state.visits.indices where state.visits[index].isRunning {
+            for index in state.visits.indices
+            where state.visits[index].isRunning && !state.visits[index].hasCommitted {
                 state.visits[index].isDoomed = true
             }
             let isNeeded = state.visits.contains(where: \.isDoomed)
