@@ -69,13 +69,17 @@ package final class ControlBlock: @unchecked Sendable {
 
     package enum Counter: Int, CaseIterable, Sendable {
         case grants, turnsSteppedOver, waitersEvicted, slotsReclaimed
+        case checkpoints, walRestarts, checkpointsHeldUp, checkpointsByWriters
     }
 
     private func pointer(_ counter: Counter) -> UnsafeMutablePointer<Atomic<UInt64>> {
-        word(at: Layout.Header.grants + counter.rawValue * 8)
+        let ofCheckpoints = counter.rawValue - Counter.checkpoints.rawValue
+        return ofCheckpoints >= 0
+            ? word(at: Layout.Header.checkpoints + ofCheckpoints * 8)
+            : word(at: Layout.Header.grants + counter.rawValue * 8)
     }
 
-    func count(_ counter: Counter) {
+    package func count(_ counter: Counter) {
         pointer(counter).pointee.wrappingAdd(1, ordering: .relaxed)
     }
 

@@ -3,13 +3,14 @@
 /// Version log:
 /// - 1 (2026-11): first layout.
 /// - 2 (2026-11): change ring and table dictionary; long-lived reads are shown in the slot.
+/// - 3 (2026-11): the checkpointer; the slot shows any read, with its line of code.
 package enum Layout {
-    package static let version: UInt32 = 2
+    package static let version: UInt32 = 3
     /// "RNDTABLE", read as a little-endian word.
     package static let magic: UInt64 = 0x454C_4241_5444_4E52
 
     package static let headerSize = 4096
-    package static let slotSize = 256
+    package static let slotSize = 384
     package static let slotCount = 256
     static let tables = headerSize + slotSize * slotCount
     static let tableSize = 128
@@ -40,6 +41,12 @@ package enum Layout {
         static let lastRecord = 896
         static let news = 1024
         static let tablesInUse = 1152
+        static let checkpointer = 1280
+        static let checkpointLease = 1288
+        static let checkpointPause = 1296
+        static let walSampleTime = 1408
+        static let walSampleMark = 1416
+        static let checkpoints = 1536
     }
 
     /// Offsets in a slot.
@@ -52,6 +59,7 @@ package enum Layout {
         static let authorSize = 48
         static let callSite = 144
         static let callSiteSize = 96
+        static let readCallSite = 256
     }
 
     /// Offsets in a slot, of plain numbers.
@@ -73,6 +81,8 @@ package enum Layout {
         case oldestReadSince = 240
         /// Frames in the WAL when that read began.
         case oldestReadFrames = 248
+        /// ns; 0: never.
+        case askedToAdvance = 352
     }
 
     /// Offsets in a record of the change ring.

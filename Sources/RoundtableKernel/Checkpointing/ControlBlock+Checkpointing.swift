@@ -1,0 +1,85 @@
+import Synchronization
+
+/// Who checkpoints (rules K of `docs/PROTOCOL.md`). All of it is advice: SQLite's CKPT lock keeps checkpoints apart.
+extension Participant {
+    /// How long a checkpointer is left alone that says nothing more of itself: it may be dead or frozen.
+    package static let checkpointLease: Nanoseconds = 250_000_000
+
+    private var checkpointer: UnsafeMutablePointer<Atomic<UInt64>> { block.word(at: Layout.Header.checkpointer) }
+    private var lease: UnsafeMutablePointer<Atomic<UInt64>> { block.word(at: Layout.Header.checkpointLease) }
+
+    /// Becomes the checkpointer, or goes on being it, for the time of a lease (rule K2).
+    ///
+    /// - returns: false while somebody else is.
+    package func takeCheckpointing(at now: Nanoseconds) -> Bool {
+        guard isSeated else { return false }
+        while true {
+            let current = checkpointer.pointee.load(ordering: .acquiring)
+            if current == ownerWord || current == 0 || isLeaseOver(at: now) {
+                let swapped = checkpointer.pointee
+                    .compareExchange(expected: current, desired: ownerWord, ordering: .acquiringAndReleasing)
+                    .exchanged
+                guard swapped else { continue }
+                lease.pointee.store(now &+ Self.checkpointLease, ordering: .releasing)
+                return true
+            }
+            return false
+        }
+    }
+
+    /// Another one may be it.
+    package func giveCheckpointingUp() {
+        guard block.isIntact else { return }
+        _ = checkpointer.pointee.compareExchange(expected: ownerWord, desired: 0, ordering: .acquiringAndReleasing)
+    }
+
+    private func isLeaseOver(at now: Nanoseconds) -> Bool {
+        let end = lease.pointee.load(ordering: .acquiring)
+        // One that is longer than any lease is garbage (rule G2).
+        return end <= now || end - now > Self.checkpointLease
+    }
+}
+
+extension ControlBlock {
+    /// How long an attempt may be put off because the last ones were held up (rule K7).
+    package static let longestCheckpointPause: Nanoseconds = 1_000_000_000
+
+    private var pause: UnsafeMutablePointer<Atomic<UInt64>> { word(at: Layout.Header.checkpointPause) }
+
+    /// How long to wait until the next attempt at a checkpoint is worth while; 0: none.
+    package func checkpointPause(at now: Nanoseconds) -> Nanoseconds {
+        let end = pause.pointee.load(ordering: .relaxed)
+        guard end > now, end - now <= Self.longestCheckpointPause else { return 0 }
+        return end - now
+    }
+
+    package func setCheckpointPause(until end: Nanoseconds) { pause.pointee.store(end, ordering: .relaxed) }
+
+    /// The end of the WAL at a moment: two of them tell how fast it grows (rule K9).
+    package struct WalSample: Equatable, Sendable {
+        /// ns of the monotonic clock.
+        package var time: Nanoseconds
+        package var mark: WalMark
+
+        package init(time: Nanoseconds, mark: WalMark) {
+            self.time = time
+            self.mark = mark
+        }
+    }
+
+    /// nil: none, or it is changing at this moment.
+    package var walSample: WalSample? {
+        let time = word(at: Layout.Header.walSampleTime).pointee.load(ordering: .acquiring)
+        guard time != 0 else { return nil }
+        let mark = word(at: Layout.Header.walSampleMark).pointee.load(ordering: .acquiring)
+        guard word(at: Layout.Header.walSampleTime).pointee.load(ordering: .relaxed) == time else { return nil }
+        return WalSample(time: time, mark: WalMark(word: mark))
+    }
+
+    /// By the checkpointer.
+    package func setWalSample(_ sample: WalSample) {
+        word(at: Layout.Header.walSampleTime).pointee.store(0, ordering: .releasing)
+        word(at: Layout.Header.walSampleMark).pointee.store(sample.mark.word, ordering: .releasing)
+        word(at: Layout.Header.walSampleTime).pointee.store(max(1, sample.time), ordering: .releasing)
+    }
+}
