@@ -53,6 +53,15 @@ extension ProcessTests {
             #expect(outcome.damage == nil)
         }
 
+        /// The same under TRUNCATE: when the write lock is somebody else's, our step is interrupted, and goes on as nothing (rule K5).
+        @Test(.timeLimit(.minutes(1)))
+        func walResetBugUnderTruncatePassesUsBy() throws {
+            let outcome = try #require(try outcomes([.walResetUnderTruncate], by: .shared).first)
+            #expect(outcome.interventions == 2, "a call that this is about was not made: \(outcome.calls)")
+            #expect(outcome.refusals == 1)
+            #expect(outcome.damage == nil)
+        }
+
         /// Whatever others do at whichever call of our checkpoint, no row is lost, no snapshot moves, and the database is whole
         /// (rule W7). The same schedules damage plain connections where SQLite has the bug: so they would damage ours.
         @Test(.timeLimit(.minutes(10)))

@@ -369,7 +369,7 @@ private final class Gauge: Sendable {
         looking.wait()
     }
 
-    /// **Rule W6**: many short sessions do not let the WAL grow for ever.
+    /// **Rules K6, K11**: many short sessions do not let the WAL grow for ever.
     @Test func theWALStaysShortOverSessions() throws {
         for _ in 0..<12 {
             let db = try open()

@@ -12,21 +12,21 @@ extension SharedDatabase {
     /// SQLite starts the WAL anew when all of it is in the database file and nobody reads from it. A snapshot that goes from
     /// one moment to the next without a pause always reads from it, a little behind the writers.
     func stepAside(_ db: Database) {
-        guard let index = WalIndex(db), let mark = index.header?.mark, Self.isLong(index) else { return }
+        guard let index = WalIndex(db), let mark = index.header?.mark, isLong(index) else { return }
         // A checkpoint would wait for the write that this is called from.
         guard !Access.isWriting(self), longReads.mayStepAside(at: MonotonicClock.now) else { return }
-        let asks = role == .readWrite
+        let asks = writer.checkpointer?.limits != nil
         if asks {
             longReads.askForCheckpoint { [writer] done in
                 self.onWriterLater(self.waitingWrite()) { db in
-                    writer.checkpointWithinTurn(db)
+                    if !db.isInsideTransaction { _ = writer.checkpointer?.stepWithinTurn() }
                     done()
                 }
             }
         }
         // The writer's queue may wait for this very snapshot: so nothing is waited for without bound.
         let deadline = MonotonicClock.now + (asks ? Self.patience.asked : Self.patience.hoped)
-        while index.header?.mark.salt == mark.salt, Self.isLong(index) {
+        while index.header?.mark.salt == mark.salt, isLong(index) {
             guard MonotonicClock.now < deadline, !longReads.isParked, !asks || longReads.isAwaitingCheckpoint else {
                 return longReads.steppedAsideInVain(at: MonotonicClock.now)
             }
@@ -34,9 +34,9 @@ extension SharedDatabase {
         }
     }
 
-    /// Whether there are enough frames for writers to checkpoint within their turn (rule W6), and not all are copied.
-    private static func isLong(_ index: WalIndex) -> Bool {
+    /// Whether the WAL should begin anew (rule K5).
+    private func isLong(_ index: WalIndex) -> Bool {
         guard let frames = index.frames else { return false }
-        return frames.committed >= AutomaticCheckpoint.limit && frames.backfilled < frames.committed
+        return (writer.checkpointer?.limits ?? .default).wantsRestart(frames)
     }
 }

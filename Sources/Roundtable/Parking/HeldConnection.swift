@@ -1,7 +1,7 @@
 /// A connection that could not be closed when it was to be.
 struct HeldConnection: Equatable, Sendable {
     enum Use: String, Sendable {
-        case reading, writing, snapshot, observation
+        case reading, writing, checkpoint, snapshot, observation
     }
 
     var use: Use

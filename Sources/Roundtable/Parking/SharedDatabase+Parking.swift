@@ -74,7 +74,10 @@ extension SharedDatabase {
                 writer.park()
             }
             let writing = isWriterParked ? writer.stepParking() : [HeldConnection(use: .writing)]
-            let held = readers.stepParking() + longReads.stepParking() + observatory.stepParking() + writing
+            let checkpointing = writer.checkpointer?.link.park(until: MonotonicClock.now) == false
+            let held =
+                readers.stepParking() + longReads.stepParking() + observatory.stepParking() + writing
+                + (checkpointing ? [HeldConnection(use: .checkpoint)] : [])
             if held.isEmpty || isCalledOff() { return held }
             let now = MonotonicClock.now
             if deadline.subtractingSaturating(now) <= lead {
@@ -82,6 +85,7 @@ extension SharedDatabase {
                 readers.interruptParking()
                 longReads.interruptParking()
                 observatory.interruptParking()
+                writer.checkpointer?.link.interrupt()
             }
             if now >= deadline { return held }
             MonotonicClock.sleep(min(Self.interruption.interval, deadline - now))
@@ -96,6 +100,7 @@ extension SharedDatabase {
             // Somebody wants it parked again, and will do so.
             if parking.isWanted.load(ordering: .sequentiallyConsistent) { return false }
             writer.unpark()
+            writer.checkpointer?.link.unpark()
             let isObserved = observatory.unpark()
             longReads.unpark()
             readers.unpark()

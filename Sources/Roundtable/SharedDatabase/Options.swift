@@ -31,6 +31,9 @@ extension SharedDatabase {
         /// From when on this participant follows the commits of other processes.
         public var observation: Observation = .onDemand
 
+        /// Who copies what the WAL has gathered into the database file, and when.
+        public var checkpointing: CheckpointPolicy = .automatic
+
         /// What survives a power cut.
         public var durability: Durability = .normal
 

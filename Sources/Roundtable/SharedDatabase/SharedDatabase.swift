@@ -43,6 +43,7 @@ public final class SharedDatabase: Sendable {
     let gate: SuspensionGate
     let whileSuspended: WhileSuspended?
     let suspensionGrace: Duration
+    let busyTimeout: Nanoseconds
     private let suspensionNotifications: SuspensionNotifications?
     let givenConfiguration: Configuration
     private let forkGeneration: UInt32
@@ -78,12 +79,14 @@ public final class SharedDatabase: Sendable {
         }
         let observatory = Observatory(path: path, author: author, options: options, writer: writer, seat: seat)
         self.observatory = observatory
+        busyTimeout = options.busyTimeout.nanoseconds
         if role == .readWrite {
             writer.take(seat)
             writer.recordCommits { [weak observatory] in observatory?.didCommit($0) }
         }
         if options.observation == .always { observatory.observeOnWriterEventually() }
         followGate()
+        followCheckpoints()
     }
 
     deinit {
@@ -111,12 +114,15 @@ public final class SharedDatabase: Sendable {
         do {
             try readers.closingBarrier {
                 hasBegun = true
-                // SQLite may checkpoint, under a lock that keeps everybody out: not while the process may be frozen.
+                // A checkpoint takes locks: not while the process may be frozen.
                 let visit = gate.enter(.closing, at: nil, isRunning: true)
                 defer { visit.map { gate.leave($0) } }
                 try parking.exclusively {
                     // The writer before the readers: if it cannot close, nothing else is closed but snapshots.
-                    try longReads.close { try writer.close(checkpointing: visit != nil) }
+                    try longReads.close {
+                        if visit != nil, isAlone { writer.checkpointer?.emptyWAL() }
+                        try writer.close()
+                    }
                     isClosed.withLock { $0 = true }
                     observatory.close(waiting: true)
                     if role == .readOnly { seat.leave() }
@@ -127,6 +133,12 @@ public final class SharedDatabase: Sendable {
         } catch  where !hasBegun && isClosed.withLock({ $0 }) {
             // Another thread closed it while this one waited.
         }
+    }
+
+    /// Whether no other participant is alive, as far as that can be told (rule K11).
+    private var isAlone: Bool {
+        guard let participant = seat.participant else { return true }
+        return participant.block.participants().count { $0.liveness != .dead } <= 1
     }
 
     /// Why this participant does not coordinate with others beyond SQLite's own locks; nil when it does.

@@ -129,13 +129,17 @@ struct WalIndex {
         return first == copy(at: 48) ? first : nil
     }
 
+    /// In bytes.
+    var pageSize: Int? {
+        guard let size = page?.loadUnaligned(fromByteOffset: 14, as: UInt16.self), size > 0 else { return nil }
+        return size == 1 ? 65536 : Int(size)
+    }
+
     struct Frames: Equatable {
         /// Frames in the WAL that belong to committed transactions.
         var committed: Int
         /// Those of them that are in the database file already.
         var backfilled: Int
-        /// Those of them that a checkpoint has begun to copy there. It may be at it, have been held up, or have died.
-        var attempted: Int
     }
 
     /// nil when its header is being written. Never ask for it on a connection that is not in WAL mode: SQLite would create
@@ -145,9 +149,8 @@ struct WalIndex {
         let copies = [0, 48].map { page.loadUnaligned(fromByteOffset: $0 + 16, as: UInt32.self) }
         guard copies[0] == copies[1] else { return nil }
         let backfilled = page.loadUnaligned(fromByteOffset: 96, as: UInt32.self)
-        let attempted = page.loadUnaligned(fromByteOffset: 128, as: UInt32.self)
         guard backfilled <= copies[0] else { return nil }
-        return Frames(committed: Int(copies[0]), backfilled: Int(backfilled), attempted: Int(attempted))
+        return Frames(committed: Int(copies[0]), backfilled: Int(backfilled))
     }
 }
 

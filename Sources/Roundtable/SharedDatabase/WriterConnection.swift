@@ -16,7 +16,8 @@ final class WriterConnection: @unchecked Sendable {
     private(set) var seat: Seat?
     private let busyTimeout: Nanoseconds
     private let busyWait: BusyWait
-    private let checkpoint = AutomaticCheckpoint()
+    /// nil on a connection that does not write.
+    let checkpointer: Checkpointer?
     private let walHook = WalHook()
     private var recorder: CommitRecorder?
     private let gate: SuspensionGate
@@ -41,7 +42,8 @@ final class WriterConnection: @unchecked Sendable {
         // The gate follows them.
         configuration.observesSuspensionNotifications = false
         configuration.busyMode = .callback { busyWait.next(tries: $0) }
-        walHook.mainDidCommit = { [checkpoint] in checkpoint.noteCommit(framesInWAL: $0) }
+        let checkpointer = Checkpointer(path: path, options: options, gate: gate)
+        walHook.mainDidCommit = { checkpointer.noteCommit(framesInWAL: $0) }
         configuration.prepareDatabase { [walHook] db in
             walHook.install(in: db)
             try history.addFunctions(to: db)
@@ -55,13 +57,19 @@ final class WriterConnection: @unchecked Sendable {
         self.busyTimeout = options.busyTimeout.nanoseconds
         self.busyWait = busyWait
         self.history = history
+        self.checkpointer = checkpointer
         openConnection = { [configuration] in
             try WalIndexGate.pass { try DatabaseQueue(path: path, configuration: configuration) }
         }
         link = Mutex(Link(queue: try openConnection()))
         queue.inDatabase(writeTransaction.install)
         gate.hook { hooks in
-            hooks.interrupt = { [weak self] in self?.interrupt() }
+            hooks.interrupt = { [weak self] in
+                self?.interrupt()
+                // It may be waiting for a step within its turn.
+                checkpointer.link.interrupt()
+            }
+            hooks.interruptCheckpoint = { checkpointer.link.interrupt() }
             hooks.willDoom = { [weak self] in self?.rollBackOpenTransaction() }
         }
         writeTransaction.goesOn = { if gate.runningGoesOn() { gate.doom() } }
@@ -70,8 +78,7 @@ final class WriterConnection: @unchecked Sendable {
         writeTransaction.didCommit = { [weak self] db in
             guard let self else { return }
             gate.runningDidCommit()
-            guard checkpoint.need(db) == .none else { return }
-            seat?.giveTurnUp()
+            if !checkpointer.isWriterInNeed(db) { seat?.giveTurnUp() }
         }
     }
 
@@ -84,6 +91,7 @@ final class WriterConnection: @unchecked Sendable {
         self.busyTimeout = options.busyTimeout.nanoseconds
         self.busyWait = BusyWait(path: path, timeout: busyTimeout, gate: gate)
         self.history = nil
+        self.checkpointer = nil
         // SQLite has it read-only. GRDB does not know, or it would tell observers nothing.
         var configuration = options.readerConfiguration
         configuration.readonly = false
@@ -99,6 +107,7 @@ final class WriterConnection: @unchecked Sendable {
     func take(_ seat: Seat) {
         self.seat = seat
         history?.author = seat.author
+        checkpointer?.take(seat)
         busyWait.participants = { [weak seat] in seat?.participant }
     }
 
@@ -112,31 +121,23 @@ final class WriterConnection: @unchecked Sendable {
             )
             recorder.install(in: db, hook: walHook)
             self.recorder = recorder
+            checkpointer?.writerDidOpen(db)
         }
     }
 
     /// Closes the connection, and leaves the seat.
-    ///
-    /// - parameter checkpointing: whether SQLite checkpoints if this is the last connection, under an exclusive lock.
-    func close(checkpointing: Bool) throws {
+    func close() throws {
         if let queue = settleForClosing() {
-            queue.inDatabase { db in
-                forgetConnection()
-                // What keeps this from being set costs a checkpoint that the next opener makes.
-                if checkpointing { try? db.setCheckpointOnClose(true) }
-            }
+            queue.inDatabase { _ in forgetConnection() }
             do {
                 try queue.close()
             } catch {
-                queue.inDatabase { db in
-                    // Nor is this worth an error: a checkpoint when it closes by itself.
-                    try? db.setCheckpointOnClose(false)
-                    keepConnection(db)
-                }
+                queue.inDatabase(keepConnection)
                 throw error
             }
             link.withLock { $0.phase = .closed }
         }
+        checkpointer?.link.close()
         queue.inDatabase { _ in
             leaveGate()
             seat?.leave()
@@ -163,7 +164,7 @@ final class WriterConnection: @unchecked Sendable {
         isClosing = false
         lastDataVersion = nil
         lastSchemaVersion = nil
-        checkpoint.connectionDidOpen()
+        checkpointer?.writerDidOpen(db)
         writeTransaction.install(in: db)
         recorder?.install(in: db, hook: walHook)
         observers.addAll(to: db)
@@ -258,15 +259,13 @@ final class WriterConnection: @unchecked Sendable {
         if db.isWriting { return }
         recorder?.endTurn()
         // Rule F4: no checkpoint is begun before a freeze.
-        let need = gate.isClosed ? .none : checkpoint.need(db)
-        if need == .withinTurn { checkpoint.run(db) }
-        seat?.giveTurnUp(goingOn: need == .none && !gate.isClosed)
-        if need == .afterTurn { checkpoint.run(db) }
-    }
-
-    /// On `queue`, with the turn: no other participant adds to the WAL meanwhile.
-    func checkpointWithinTurn(_ db: Database) {
-        if !isClosing, !gate.isClosed, !db.isInsideTransaction { checkpoint.run(db) }
+        guard let checkpointer, !gate.isClosed else {
+            seat?.giveTurnUp(goingOn: false)
+            return
+        }
+        if checkpointer.isWriterInNeed(db) { checkpointer.helpWriter(db) }
+        seat?.giveTurnUp()
+        checkpointer.beginIfNeeded(db)
     }
 
     /// Tells the observers of this connection what other participants have changed. On `queue`.

@@ -62,5 +62,6 @@ extension SharedDatabase {
         seat.show(isSuspended: false)
         // The place may have been lost during a long sleep.
         writer.queue.asyncWriteWithoutTransaction { [seat] _ in seat.comeBack() }
+        writer.checkpointer?.goOn()
     }
 }

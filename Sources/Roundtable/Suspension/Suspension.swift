@@ -19,7 +19,7 @@ public struct Suspension: Sendable, Equatable, Codable {
     /// What ran when the database was to be suspended.
     public struct Access: Sendable, Equatable, Codable {
         public enum Kind: String, Sendable, Codable {
-            case write, opening, closing, read
+            case write, opening, closing, checkpoint, read
         }
         public let kind: Kind
         /// Where it began, as `File.swift:12`; nil when that is not known.

@@ -17,8 +17,11 @@ final class SuspensionGate: Sendable {
         var since: Nanoseconds
         /// Else it waits for the connection, and holds nothing.
         var isRunning: Bool
-        /// It is to be rolled back.
+        /// It has the system's time. A checkpoint is interrupted instead: nothing is lost with it.
+        var isInUse: Bool { isRunning && kind != .checkpoint }
+        /// It is to be ended, and rolled back.
         var isDoomed = false
+        var mustNotCommit: Bool { isDoomed && kind != .checkpoint }
         /// It has committed, and is telling its observers: it holds no lock that matters.
         var hasCommitted = false
     }
@@ -44,8 +47,10 @@ final class SuspensionGate: Sendable {
     struct Hooks {
         /// Before the first interruption. Takes back what is inside without running.
         var willDoom: @Sendable () -> Void = {}
-        /// Interrupts what runs on the connections.
+        /// Interrupts what runs on the writer connection.
         var interrupt: @Sendable () -> Void = {}
+        /// Interrupts the checkpoint that runs.
+        var interruptCheckpoint: @Sendable () -> Void = {}
         /// The gate is closed, and all have left.
         var didClose: @Sendable (_ deadline: Nanoseconds) -> [Suspension.Access] = { _ in [] }
         /// Before anyone enters again.
@@ -81,7 +86,7 @@ final class SuspensionGate: Sendable {
     deinit {
         process.remove(ObjectIdentifier(self))
         // Left open, and nobody is there to end it.
-        for visit in state.withLock({ $0.visits }) where visit.isRunning { process.assertions.endUse() }
+        for visit in state.withLock({ $0.visits }) where visit.isInUse { process.assertions.endUse() }
     }
 
     var policy: SuspensionPolicy { releasesEverything.load(ordering: .acquiring) ? .everything : .writeLocks }
@@ -107,12 +112,18 @@ final class SuspensionGate: Sendable {
             guard !state.wishes.isClosed else { return nil }
             state.nextID += 1
             state.visits.append(
-                Visit(id: state.nextID, kind: kind, site: site, since: MonotonicClock.now, isRunning: false)
+                Visit(
+                    id: state.nextID,
+                    kind: kind,
+                    site: site,
+                    since: MonotonicClock.now,
+                    isRunning: isRunning && kind == .checkpoint
+                )
             )
             return state.nextID
         }
         guard let id else { return nil }
-        if isRunning, !start(id) {
+        if isRunning, kind != .checkpoint, !start(id) {
             leave(id)
             return nil
         }
@@ -140,15 +151,15 @@ final class SuspensionGate: Sendable {
     ///
     /// - parameter interruption: how the gate has ended it.
     func leave(_ id: UInt64, _ interruption: Interruption? = nil) {
-        var wasRunning = false
+        var wasInUse = false
         let (waiters, mustSettle) = state.withLock { state in
             guard let index = state.visits.firstIndex(where: { $0.id == id }) else {
                 return ([@Sendable () -> Void](), false)
             }
             let visit = state.visits.remove(at: index)
-            wasRunning = visit.isRunning
+            wasInUse = visit.isInUse
             if let interruption { state.interrupted = (visit, interruption) }
-            if visit.isDoomed { doomed.store(state.visits.contains(where: \.isDoomed), ordering: .releasing) }
+            if visit.isDoomed { doomed.store(state.visits.contains(where: \.mustNotCommit), ordering: .releasing) }
             guard state.visits.isEmpty else { return ([], false) }
             defer { state.mustSettle = false }
             return (Self.takeWaiters(&state), state.mustSettle)
@@ -156,8 +167,8 @@ final class SuspensionGate: Sendable {
         waiters.forEach { $0() }
         // Until what belongs to the database is given up, too, the system's time is needed.
         if mustSettle {
-            settleLater(endingUse: wasRunning)
-        } else if wasRunning {
+            settleLater(endingUse: wasInUse)
+        } else if wasInUse {
             process.assertions.endUse()
         }
     }
@@ -306,9 +317,8 @@ final class SuspensionGate: Sendable {
             where state.visits[index].isRunning && !state.visits[index].hasCommitted {
                 state.visits[index].isDoomed = true
             }
-            let isNeeded = state.visits.contains(where: \.isDoomed)
-            doomed.store(isNeeded, ordering: .releasing)
-            return isNeeded
+            doomed.store(state.visits.contains(where: \.mustNotCommit), ordering: .releasing)
+            return state.visits.contains(where: \.isDoomed)
         }
         guard isNeeded else { return }
         hooks.withLock { $0 }.willDoom()
@@ -316,13 +326,13 @@ final class SuspensionGate: Sendable {
     }
 
     func interrupt() {
-        let interrupt = hooks.withLock { $0 }.interrupt
+        let hooks = hooks.withLock { $0 }
         state.withLock { state in
             // While the lock is held, the doomed one does not leave: nobody else is interrupted. A connection must not be
             // interrupted while it closes.
-            if state.visits.contains(where: \.isDoomed), !state.visits.contains(where: { $0.kind == .closing }) {
-                interrupt()
-            }
+            if state.visits.contains(where: { $0.kind == .closing }) { return }
+            if state.visits.contains(where: \.mustNotCommit) { hooks.interrupt() }
+            if state.visits.contains(where: { $0.isDoomed && $0.kind == .checkpoint }) { hooks.interruptCheckpoint() }
         }
     }
 

@@ -13,6 +13,9 @@ package struct CheckpointSchedule: Codable, Sendable {
     package var largeRows: Int
     /// A checkpoint that the one who checkpoints asks for after that commit.
     package var asked: Mode?
+    /// Else a `SharedDatabase` asks for this one: it makes its own in the background, and here is one thread. (A plain connection makes SQLite's
+    /// automatic one.)
+    package var ours = Mode.passive
     package var interventions: [Intervention]
 
     /// Before the call number `ordinal` of this kind that the checkpoint makes, counted from 0.
@@ -116,8 +119,8 @@ extension CheckpointSchedule {
         }
         seed = random.next()
         prelude = Self.actions(0...3, using: &random)
-        // From 3,000 frames on, a checkpoint of ours is made within the turn.
         largeRows = Int.random(in: 0..<10, using: &random) == 0 ? 48 : Int.random(in: 17...24, using: &random)
+        ours = [.passive, .passive, .restart, .truncate].randomElement(using: &random)!
         interventions = (0..<Int.random(in: 1...4, using: &random)).map { _ in
             let (point, ordinal) = point()
             return Intervention(point: point, ordinal: ordinal, actions: Self.actions(1...3, using: &random))

@@ -60,6 +60,8 @@ final class ScheduleRun {
         // The fellow writes while the checkpointer may have the turn, and cannot give it up.
         options.patience = .milliseconds(1)
         options.busyTimeout = .milliseconds(50)
+        // A checkpoint in the background would be on another thread.
+        options.checkpointing = .manual
         return try SharedDatabase.open(at: URL(fileURLWithPath: path), schema: .unmanaged, as: author, options: options)
     }
 
@@ -74,8 +76,9 @@ final class ScheduleRun {
         }
         watch.during {
             attempt("the commit of the checkpointer") { try commitLarge(checkpointer) }
-            if let mode = schedule.asked {
-                attempt("the checkpoint") { try checkpointer.withoutTransaction { _ = try $0.checkpoint(mode.grdb) } }
+            if let mode = schedule.asked { attempt("the checkpoint") { try checkpointer.checkpoint(mode) } }
+            if case .shared = checkpointer, schedule.asked == nil {
+                attempt("the checkpoint") { try checkpointer.checkpoint(schedule.ours) }
             }
         }
         // More frames than the WAL had: what a checkpoint has left out shows.
@@ -100,6 +103,7 @@ final class ScheduleRun {
             switch action {
             case .commit(let actor, let rows):
                 try commit(content.smallChange(rows: rows), by: actor == .stranger ? .queue(stranger) : fellow)
+                if actor == .fellow, rows >= 300, case .shared = fellow { try fellow.checkpoint(.passive) }
             case .checkpoint(let mode):
                 _ = try stranger.writeWithoutTransaction { try $0.checkpoint(mode.grdb) }
             case .beginWrite(let rows):
@@ -219,11 +223,13 @@ extension CheckpointSchedule {
 }
 
 extension PeerDatabase {
-    fileprivate func withoutTransaction(_ body: (Database) throws -> Void) throws {
+    fileprivate func checkpoint(_ mode: CheckpointSchedule.Mode) throws {
         switch self {
-        case .shared(let database): try database.writeWithoutTransaction(body)
-        case .pool(let pool): try pool.writeWithoutTransaction(body)
-        case .queue(let queue): try queue.writeWithoutTransaction(body)
+        case .shared(let database):
+            // A reader that is in the way stays there.
+            try database.checkpoint(mode.grdb, waitingForReaders: .milliseconds(1))
+        case .pool(let pool): _ = try pool.writeWithoutTransaction { try $0.checkpoint(mode.grdb) }
+        case .queue(let queue): _ = try queue.writeWithoutTransaction { try $0.checkpoint(mode.grdb) }
         }
     }
 }

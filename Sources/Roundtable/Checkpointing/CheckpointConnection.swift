@@ -1,0 +1,114 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+import RoundtableKernel
+import Synchronization
+
+/// The connection that a participant checkpoints on: not the one it writes on, which would have to wait.
+final class CheckpointConnection: @unchecked Sendable {
+    // @unchecked: `budget` is confined to the queue, where SQLite calls the busy handler.
+    private let path: String
+    private let queue: DatabaseQueue
+    private let budget: Budget
+
+    init(path: String, options: SharedDatabase.Options, gate: SuspensionGate) throws {
+        self.path = path
+        let budget = Budget(gate: gate)
+        var configuration = options.configuration
+        configuration.readonly = false
+        configuration.journalMode = .default
+        // The gate follows them.
+        configuration.observesSuspensionNotifications = false
+        configuration.busyMode = .callback { _ in budget.goesOn() }
+        configuration.prepareDatabase { db in
+            try db.execute(sql: "PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = \(options.durability.rawValue)")
+            try db.keepWalFiles()
+            try db.setCheckpointOnClose(false)
+        }
+        queue = try WalIndexGate.pass { try DatabaseQueue(path: path, configuration: configuration) }
+        self.budget = budget
+        try queue.inDatabase { db in
+            // A connection that has read nothing has no WAL to checkpoint.
+            guard try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal" else {
+                throw DatabaseError.leftWAL(path)
+            }
+            _ = try Int.fetchOne(db, sql: "PRAGMA schema_version")
+        }
+    }
+
+    /// nil when its header is being written.
+    var frames: WalIndex.Frames? { queue.inDatabase { WalIndex($0)?.frames } }
+
+    /// Whether the file of the WAL takes more of the disk than it should, and can be made shorter soon.
+    func isFileLong(_ limits: CheckpointLimits) -> Bool {
+        queue.inDatabase { db in
+            guard let index = WalIndex(db), let frames = index.frames, frames.uncopied < limits.threshold,
+                let pageSize = index.pageSize, let size = try? System.status(ofFileAt: path + "-wal")?.st_size
+            else { return false }
+            return Int(size) > limits.longest * (pageSize + 24)
+        }
+    }
+
+    /// Where the WAL ends; nil when its header is being written.
+    var mark: WalMark? { queue.inDatabase { WalIndex($0)?.header?.mark } }
+
+    func passive() -> CheckpointStep.Outcome { queue.inDatabase(CheckpointStep.passive) }
+
+    /// - parameter deadline: until when to wait for readers.
+    func restart(truncating: Bool, until deadline: Nanoseconds) -> CheckpointStep.Outcome {
+        queue.inDatabase { db in
+            budget.begin(until: deadline) { [db] in db.interruptNow() }
+            defer { budget.end() }
+            return CheckpointStep.restart(db, truncating: truncating)
+        }
+    }
+
+    /// Writes what the WAL holds to the disk, so that the next checkpoint does not have to.
+    func syncWAL() {
+        queue.inDatabase { db in
+            var file: UnsafeMutablePointer<sqlite3_file>?
+            let code = sqlite3_file_control(db.sqliteConnection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file)
+            guard code == SQLITE_OK, let file, let methods = file.pointee.pMethods else { return }
+            // What fails here, fails in the checkpoint, which tells.
+            _ = methods.pointee.xSync(file, SQLITE_SYNC_NORMAL)
+        }
+    }
+
+    /// Ends the step that runs. From any thread.
+    func interrupt() { queue.interrupt() }
+
+    func close() throws { try queue.close() }
+}
+
+/// SQLite's busy handler for steps that wait.
+private final class Budget: @unchecked Sendable {
+    // @unchecked: confined to the connection's queue.
+    private let gate: SuspensionGate
+    private var deadline: Nanoseconds = 0
+    private var interrupt: () -> Void = {}
+
+    private static let pause: Nanoseconds = 200_000
+
+    init(gate: SuspensionGate) { self.gate = gate }
+
+    func begin(until deadline: Nanoseconds, interrupt: @escaping () -> Void) {
+        self.deadline = deadline
+        self.interrupt = interrupt
+    }
+
+    func end() {
+        deadline = 0
+        interrupt = {}
+    }
+
+    /// Whether SQLite shall try again. If not, the step must not go on (rule K5).
+    func goesOn() -> Bool {
+        let now = MonotonicClock.now
+        guard now < deadline, !gate.isClosed else {
+            interrupt()
+            return false
+        }
+        MonotonicClock.sleep(min(Self.pause, deadline - now))
+        return true
+    }
+}

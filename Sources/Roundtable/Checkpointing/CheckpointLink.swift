@@ -1,0 +1,102 @@
+import Foundation
+import GRDB
+import RoundtableKernel
+import Synchronization
+
+/// The checkpoint connection of a participant: opened at its first use, lent to one step at a time, closed while the database is parked.
+final class CheckpointLink: Sendable {
+    enum Failure: Error {
+        /// A step was running until the deadline.
+        case isBusy
+        case cannotOpen(DatabaseError)
+    }
+
+    private struct State {
+        var connection: CheckpointConnection?
+        var isParked = false
+        var isClosed = false
+    }
+
+    private let path: String
+    private let open: @Sendable () throws -> CheckpointConnection
+    /// Held through each step, and while the connection is opened or closed.
+    private let using = NSLock()
+    private let state = Mutex(State())
+
+    init(path: String, open: @escaping @Sendable () throws -> CheckpointConnection) {
+        self.path = path
+        self.open = open
+    }
+
+    func use<T>(
+        until deadline: Nanoseconds,
+        _ body: (CheckpointConnection) throws(DatabaseError) -> T
+    ) throws(Failure) -> T {
+        guard using.lock(before: Self.date(deadline)) else { throw .isBusy }
+        defer { using.unlock() }
+        do {
+            return try body(opened())
+        } catch {
+            throw .cannotOpen(error)
+        }
+    }
+
+    private func opened() throws(DatabaseError) -> CheckpointConnection {
+        let (connection, isParked, isClosed) = state.withLock { ($0.connection, $0.isParked, $0.isClosed) }
+        if let connection { return connection }
+        if isClosed { throw DatabaseError.closed }
+        if isParked { throw DatabaseError.suspended(path) }
+        do {
+            let connection = try open()
+            state.withLock { $0.connection = connection }
+            return connection
+        } catch let error as DatabaseError {
+            throw error.naming(path)
+        } catch {
+            throw DatabaseError(
+                resultCode: .SQLITE_CANTOPEN,
+                message: "\(path): cannot be opened to checkpoint: \(error)"
+            )
+        }
+    }
+
+    /// Ends the step that runs. From any thread.
+    func interrupt() {
+        // It does not close while the lock is held.
+        state.withLock { $0.connection?.interrupt() }
+    }
+
+    /// Gives the connection up, and opens none.
+    ///
+    /// - returns: false when a step was running until the deadline.
+    func park(until deadline: Nanoseconds) -> Bool {
+        state.withLock { $0.isParked = true }
+        return closeConnection(until: deadline)
+    }
+
+    func unpark() { state.withLock { $0.isParked = false } }
+
+    /// For good. What runs is interrupted.
+    func close() {
+        state.withLock { $0.isClosed = true }
+        interrupt()
+        _ = closeConnection(until: .max)
+    }
+
+    private func closeConnection(until deadline: Nanoseconds) -> Bool {
+        guard using.lock(before: Self.date(deadline)) else { return false }
+        defer { using.unlock() }
+        let connection = state.withLock { state in
+            defer { state.connection = nil }
+            return state.connection
+        }
+        // No statement of ours keeps it open; one of the user's configuration closes with the last reference.
+        try? connection?.close()
+        return true
+    }
+
+    private static func date(_ deadline: Nanoseconds) -> Date {
+        if deadline == .max { return .distantFuture }
+        return Date(timeIntervalSinceNow: Double(deadline.subtractingSaturating(MonotonicClock.now)) / 1e9)
+    }
+}

@@ -1,0 +1,245 @@
+import Dispatch
+import GRDB
+import RoundtableKernel
+import Synchronization
+
+/// The checkpoints of one participant (rules K of `docs/PROTOCOL.md`): off the commit path, on a connection and a thread of their own, and
+/// by one participant of all at a time.
+final class Checkpointer: @unchecked Sendable {
+    // @unchecked: `framesInWAL` is confined to the writer's queue; the rest is constant, or guarded.
+
+    /// How long a step within a turn waits for readers.
+    static let budget: Nanoseconds = 25_000_000
+
+    private enum Phase: Equatable {
+        case idle
+        case running
+        /// Until a time, or until a commit finds that the pause is over. The number tells one sleep from the next.
+        case sleeping(Nanoseconds)
+    }
+
+    private struct State {
+        var phase = Phase.idle
+        var pauses = CheckpointPauses()
+        /// The gate was closed when there was something to do.
+        var wasTurnedAway = false
+        weak var seat: Seat?
+    }
+
+    /// What it needs of the database.
+    struct Hooks {
+        /// Has its argument called, on the writer's queue with the turn; else, that it was not to be had. False when there is no database
+        /// any more.
+        var withinTurn: @Sendable (@escaping @Sendable (_ hasTurn: Bool) -> Void) -> Bool = { _ in false }
+        /// An attempt was held up by readers.
+        var heldUp: @Sendable () -> Void = {}
+    }
+
+    /// nil: nothing is done without being asked for.
+    let limits: CheckpointLimits?
+    let link: CheckpointLink
+    private let gate: SuspensionGate
+    private let queue = DispatchQueue(label: "roundtable.checkpoint", qos: .utility)
+    private let state = Mutex(State())
+    private let hooks = Mutex(Hooks())
+    /// As the last commit of the writer connection left it. On the writer's queue.
+    private var framesInWAL = 0
+
+    init(path: String, options: SharedDatabase.Options, gate: SuspensionGate) {
+        self.gate = gate
+        limits = CheckpointLimits(options.checkpointing)
+        link = CheckpointLink(path: path) { try CheckpointConnection(path: path, options: options, gate: gate) }
+    }
+
+    func take(_ seat: Seat) { state.withLock { $0.seat = seat } }
+
+    func hook(_ hooks: Hooks) { self.hooks.withLock { $0 = hooks } }
+
+    var participant: Participant? { state.withLock { $0.seat }?.participant }
+
+    // MARK: On the writer's queue
+
+    /// What the WAL hook tells.
+    func noteCommit(framesInWAL: Int) { self.framesInWAL = framesInWAL }
+
+    /// The writer has another connection.
+    func writerDidOpen(_ db: Database) { framesInWAL = WalIndex(db)?.frames?.committed ?? 0 }
+
+    /// Rule K6: whether the WAL has become so long that the one who makes it longer must see to it.
+    func isWriterInNeed(_ db: Database) -> Bool {
+        guard let limits, framesInWAL >= limits.need, let frames = look(db) else { return false }
+        return frames.committed >= limits.need && frames.uncopied > 0 && !isPausing(at: MonotonicClock.now)
+    }
+
+    /// Rule K6. With the turn.
+    func helpWriter(_ db: Database) {
+        let outcome = stepWithinTurn()
+        participant?.block.count(.checkpointsByWriters)
+        // The connection for it cannot be opened, say.
+        if case .failed = outcome { _ = CheckpointStep.passive(db) }
+    }
+
+    /// Rule K2: begins a checkpoint in the background, if it is time for one and nobody is at it.
+    func beginIfNeeded(_ db: Database) {
+        guard let limits, framesInWAL >= limits.threshold, let frames = look(db) else { return }
+        guard limits.wantsCheckpoint(frames), state.withLock({ $0.phase }) != .running else { return }
+        let now = MonotonicClock.now
+        guard !isPausing(at: now), participant?.takeCheckpointing(at: now) != false else { return }
+        begin()
+    }
+
+    private func look(_ db: Database) -> WalIndex.Frames? {
+        guard !db.isInsideTransaction, let frames = WalIndex(db)?.frames else { return nil }
+        // Somebody may have begun the WAL anew.
+        framesInWAL = frames.committed
+        return frames
+    }
+
+    // MARK: In the background
+
+    /// The gate is open again.
+    func goOn() {
+        let hasWork = state.withLock { state in
+            defer { state.wasTurnedAway = false }
+            return state.wasTurnedAway
+        }
+        if hasWork { begin() }
+    }
+
+    private func begin(from expected: Phase? = nil) {
+        let mayBegin = state.withLock { state in
+            guard state.phase != .running, expected == nil || state.phase == expected else { return false }
+            state.phase = .running
+            return true
+        }
+        if mayBegin { queue.async { self.run() } }
+    }
+
+    private enum Next { case nothing, again, turn, pause }
+
+    private func run() {
+        // Renewed before each step.
+        let isElected = participant?.takeCheckpointing(at: MonotonicClock.now) != false
+        switch isElected ? step() : .nothing {
+        case .again: queue.async { self.run() }
+        case .turn:
+            let isScheduled = hooks.withLock { $0 }.withinTurn { hasTurn in
+                let isPausing = hasTurn && !self.stepWithinTurn().isComplete
+                self.queue.async { self.rest(pausing: isPausing) }
+            }
+            if !isScheduled { rest(pausing: false) }
+        case .nothing: rest(pausing: false)
+        case .pause: rest(pausing: true)
+        }
+    }
+
+    private func rest(pausing: Bool) {
+        let (phase, pause) = state.withLock { state in
+            state.phase = pausing ? .sleeping(MonotonicClock.now) : .idle
+            return (state.phase, state.pauses.own)
+        }
+        participant?.giveCheckpointingUp()
+        guard pausing else { return }
+        queue.asyncAfter(deadline: .now() + .nanoseconds(Int(pause))) { [weak self] in self?.begin(from: phase) }
+    }
+
+    /// Rule K4.
+    private func step() -> Next {
+        guard let limits else { return .nothing }
+        guard let visit = gate.enter(.checkpoint, at: nil, isRunning: true) else {
+            state.withLock { $0.wasTurnedAway = true }
+            return .nothing
+        }
+        let looks = try? link.use(until: .max) { connection in
+            let before = connection.frames
+            guard let before, limits.wantsCheckpoint(before) else {
+                return (before, before, connection.isFileLong(limits))
+            }
+            sample(connection)
+            if state.withLock({ $0.pauses.isHeldUp }) { connection.syncWAL() }
+            if before.uncopied > limits.few {
+                _ = connection.passive()
+                participant?.block.count(.checkpoints)
+            }
+            return (before, connection.frames, connection.isFileLong(limits))
+        }
+        gate.leave(visit)
+        guard let (before, after, isFileLong) = looks, let before, let after else {
+            // It cannot be opened, or somebody has just died. A writer in need does what it can (rule K6).
+            return heldUp(byReaders: false)
+        }
+        guard after.uncopied < limits.threshold else {
+            // Else much was copied, and much was added meanwhile.
+            let isStuck = after.backfilled < before.backfilled + limits.few
+            return isStuck ? heldUp(byReaders: true) : .again
+        }
+        if limits.wantsRestart(after) || isFileLong { return .turn }
+        progressed()
+        return .nothing
+    }
+
+    // MARK: Within a turn
+
+    /// Rule K5. With the turn, inside the gate.
+    func stepWithinTurn() -> CheckpointStep.Outcome {
+        guard let limits else { return .refused }
+        let deadline = MonotonicClock.now + Self.budget
+        let outcome: CheckpointStep.Outcome
+        do throws(CheckpointLink.Failure) {
+            outcome = try link.use(until: deadline) { connection in
+                guard let frames = connection.frames else { return .refused }
+                let isFileLong = connection.isFileLong(limits)
+                // Somebody may have been faster.
+                guard limits.wantsRestart(frames) || isFileLong else { return .complete }
+                sample(connection)
+                if frames.uncopied > limits.few { _ = connection.passive() }
+                // No short read is in the way: not worth to keep everybody waiting for.
+                if let frames = connection.frames, frames.uncopied >= limits.threshold { return .heldUp }
+                let outcome = connection.restart(truncating: isFileLong, until: deadline)
+                if outcome.isComplete { participant?.block.count(.walRestarts) }
+                return outcome
+            }
+        } catch {
+            switch error {
+            // A step of this participant: so it is being done.
+            case .isBusy: return .refused
+            case .cannotOpen(let error):
+                _ = heldUp(byReaders: false)
+                return .failed(error)
+            }
+        }
+        switch outcome {
+        case .complete: progressed()
+        case .heldUp: _ = heldUp(byReaders: true)
+        case .refused, .failed: _ = heldUp(byReaders: false)
+        }
+        return outcome
+    }
+
+    // MARK: What has come of it
+
+    private func isPausing(at now: Nanoseconds) -> Bool {
+        let block = participant?.block
+        return state.withLock { $0.pauses.remaining(at: now, block) } > 0
+    }
+
+    private func progressed() {
+        let block = participant?.block
+        state.withLock { $0.pauses.end(block) }
+    }
+
+    /// Rule K7.
+    private func heldUp(byReaders: Bool) -> Next {
+        let block = participant?.block
+        state.withLock { $0.pauses.lengthen(at: MonotonicClock.now, block) }
+        block?.count(.checkpointsHeldUp)
+        if byReaders { hooks.withLock { $0 }.heldUp() }
+        return .pause
+    }
+
+    /// Rule K9.
+    private func sample(_ connection: CheckpointConnection) {
+        guard let block = participant?.block, let mark = connection.mark else { return }
+        block.setWalSample(ControlBlock.WalSample(time: MonotonicClock.now, mark: mark))
+    }
+}
