@@ -16,7 +16,7 @@ struct SharedDatabaseContestant: AsyncContestant {
         database = try SharedDatabase.open(
             at: URL(fileURLWithPath: path),
             schema: Schema(Fixture.migrator),
-            as: "bench",
+            as: settings.name,
             options: options
         )
     }
@@ -25,6 +25,13 @@ struct SharedDatabaseContestant: AsyncContestant {
         try database.write { db in
             inside()
             try db.cachedStatement(sql: Statements.insert).execute(arguments: [author, Statements.text])
+        }
+    }
+
+    func update(id: Int64, inside: () -> Void) throws {
+        try database.write { db in
+            inside()
+            try db.cachedStatement(sql: Statements.update).execute(arguments: [id])
         }
     }
 
@@ -37,6 +44,13 @@ struct SharedDatabaseContestant: AsyncContestant {
     func select(id: Int64) throws -> Int64? {
         try database.read { db in
             try Int64.fetchOne(db.cachedStatement(sql: Statements.select), arguments: [id])
+        }
+    }
+
+    func read(id: Int64, inside: () -> Void) throws {
+        try database.read { db in
+            _ = try Int64.fetchOne(db.cachedStatement(sql: Statements.select), arguments: [id])
+            inside()
         }
     }
 
