@@ -3,7 +3,7 @@ import Foundation
 import Roundtable
 
 /// Whom a figure belongs to.
-enum Side: String, CaseIterable, ExpressibleByArgument {
+enum Side: String, CaseIterable, Codable, ExpressibleByArgument {
     case ours
     case grdb
     case sqliteC = "sqlite-c"
