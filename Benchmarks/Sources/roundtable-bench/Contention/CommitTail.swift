@@ -6,12 +6,15 @@ struct CommitTail {
     let seconds: Double
     let rounds: Int
     let sides: [Side]
+    /// Of each update.
+    var rows = 1
 
     func measure(_ workload: Workload, processes: Int, in folder: URL) async throws -> Comparison {
         let trials = try await Interleaving.run(sides, rounds: rounds) { side in
             let tasks = (1...processes).map { author in
                 var task = ParticipantTask(side: side, path: "", author: author)
                 task.workload = workload
+                task.rows = rows
                 return task
             }
             return try Trial.run(side, tasks, seconds: seconds, in: folder)

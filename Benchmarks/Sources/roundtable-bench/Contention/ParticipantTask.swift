@@ -7,6 +7,8 @@ struct ParticipantTask: Codable {
     /// Marks the rows of this process.
     var author: Int
     var workload = Workload.insert
+    /// How many rows each update changes.
+    var rows = 1
     /// How long each transaction stays open before it writes.
     var holdMilliseconds = 0.0
     /// How long it pauses between two transactions.
@@ -64,7 +66,7 @@ extension ParticipantTask {
             Clock.sleep(until: schedule.end)
             return result
         }
-        var writer = WorkloadWriter(workload, author: author)
+        var writer = WorkloadWriter(workload, author: author, rows: rows)
         Clock.sleep(until: schedule.start)
         while true {
             let requested = Clock.now

@@ -31,7 +31,7 @@ struct Trial {
         let results = try processes.map { try $0.result(ParticipantResult.self, within: 60) }
 
         let commits = zip(tasks, results).map { ($0.author, $1.commits + $1.lateCommits) }
-        try workload.audit(path, side, commits: Dictionary(commits, uniquingKeysWith: +))
+        try workload.audit(path, side, commits: Dictionary(commits, uniquingKeysWith: +), rows: tasks.first?.rows ?? 1)
         return Trial(
             results: results,
             commitsInARow: Double(commits.reduce(0) { $0 + $1.1 }) / Double(try Fixture.handovers(path) + 1),

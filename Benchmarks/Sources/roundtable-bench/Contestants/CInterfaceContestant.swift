@@ -39,12 +39,14 @@ final class CInterfaceContestant: Contestant {
         }
     }
 
-    func update(id: Int64, inside: () -> Void) throws {
+    func update(ids: [Int64], inside: () -> Void) throws {
         try write {
             inside()
             let statement = try prepared(&updating, Statements.update)
-            sqlite3_bind_int64(statement, 1, id)
-            try step(&updating, Statements.update, expecting: SQLITE_DONE)
+            for id in ids {
+                sqlite3_bind_int64(statement, 1, id)
+                try step(&updating, Statements.update, expecting: SQLITE_DONE)
+            }
         }
     }
 

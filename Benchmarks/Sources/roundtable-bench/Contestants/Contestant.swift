@@ -17,8 +17,8 @@ protocol Contestant {
     /// transaction, before the insertion.
     func insert(author: Int, inside: () -> Void) throws
 
-    /// Updates one row of `record` in the same way.
-    func update(id: Int64, inside: () -> Void) throws
+    /// Updates rows of `record` in the same way.
+    func update(ids: [Int64], inside: () -> Void) throws
 
     /// Reads one row by its key, with a statement that is prepared once, in a read transaction.
     func select(id: Int64) throws -> Int64?

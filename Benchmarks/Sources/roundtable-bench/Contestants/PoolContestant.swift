@@ -26,10 +26,11 @@ struct PoolContestant: AsyncContestant {
         }
     }
 
-    func update(id: Int64, inside: () -> Void) throws {
+    func update(ids: [Int64], inside: () -> Void) throws {
         try pool.write { db in
             inside()
-            try db.cachedStatement(sql: Statements.update).execute(arguments: [id])
+            let statement = try db.cachedStatement(sql: Statements.update)
+            for id in ids { try statement.execute(arguments: [id]) }
         }
     }
 

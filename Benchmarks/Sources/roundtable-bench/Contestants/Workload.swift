@@ -5,7 +5,7 @@ import Foundation
 enum Workload: String, CaseIterable, Codable, ExpressibleByArgument {
     /// One row, at the end of the table: each commit changes the pages that the one before changed.
     case insert
-    /// A random row of many: the pages that commits change are all over the file, and a checkpoint has as many to copy.
+    /// Random rows of many: the pages that commits change are all over the file, and a checkpoint has as many to copy.
     case update
 
     static let recordCount = 100_000
@@ -18,8 +18,10 @@ enum Workload: String, CaseIterable, Codable, ExpressibleByArgument {
 
     /// Makes sure that what was acknowledged is there.
     ///
-    /// - parameter commits: those that each author has made.
-    func audit(_ path: String, _ side: Side, commits: [Int: Int]) throws {
+    /// - Parameters:
+    ///   - commits: those that each author has made.
+    ///   - rows: that each of them updated.
+    func audit(_ path: String, _ side: Side, commits: [Int: Int], rows: Int) throws {
         switch self {
         case .insert:
             let found = try Fixture.rowCounts(path)
@@ -33,9 +35,12 @@ enum Workload: String, CaseIterable, Codable, ExpressibleByArgument {
                 }
             }
         case .update:
-            let (found, committed) = (try Fixture.updateCount(path), commits.values.reduce(0, +))
+            let (found, committed) = (try Fixture.updateCount(path), rows * commits.values.reduce(0, +))
             guard found == committed else {
-                throw WrongResult(side: side, what: "\(committed) updates were committed, and \(found) are there")
+                throw WrongResult(
+                    side: side,
+                    what: "updates of \(committed) rows were committed, and \(found) are there"
+                )
             }
         }
     }
@@ -45,11 +50,14 @@ enum Workload: String, CaseIterable, Codable, ExpressibleByArgument {
 struct WorkloadWriter {
     let workload: Workload
     let author: Int
+    /// Of each update.
+    let rows: Int
     private var random: SplitMix
 
-    init(_ workload: Workload, author: Int) {
+    init(_ workload: Workload, author: Int, rows: Int = 1) {
         self.workload = workload
         self.author = author
+        self.rows = rows
         // The same rows in each trial, and others for each process.
         random = SplitMix(state: UInt64(author))
     }
@@ -59,8 +67,8 @@ struct WorkloadWriter {
         switch workload {
         case .insert: try contestant.insert(author: author, inside: inside)
         case .update:
-            let id = Int64.random(in: 1...Int64(Workload.recordCount), using: &random)
-            try contestant.update(id: id, inside: inside)
+            let ids = (0..<rows).map { _ in Int64.random(in: 1...Int64(Workload.recordCount), using: &random) }
+            try contestant.update(ids: ids, inside: inside)
         }
     }
 }

@@ -7,7 +7,7 @@ struct WALPlot {
 
     private static let size = (width: 860.0, height: 400.0)
     /// What the curves are drawn in.
-    private static let area = (left: 76.0, right: 844.0, top: 44.0, bottom: 352.0)
+    private static let area = (left: 76.0, right: 844.0, top: 56.0, bottom: 352.0)
     // Of a brightness that stands out from white and from black alike.
     private static let grey = "#7d8590"
     private static let colours: [Side: String] = [.ours: "#2f81f7", .grdb: "#db6d28", .sqliteC: "#8957e5"]
@@ -35,25 +35,30 @@ struct WALPlot {
     private var end: Double { max(plan.seconds, 1) }
 
     /// Logarithmic: between a WAL that is kept short and one that is not are several powers of ten.
-    private var decades: Double {
+    private var highestDecade: Int {
         let most = findings.flatMap { $0.samples.compactMap(\.frames) }.max() ?? 0
-        return max(4, Foundation.log10(Double(max(most, 1))).rounded(.up))
+        return max(4, Int(Foundation.log10(Double(max(most, 1))).rounded(.up)))
     }
+
+    /// Fewer frames are drawn as ten: a WAL that was begun anew a moment ago.
+    private static let lowestDecade = 1
 
     private func x(_ seconds: Double) -> Double {
         Self.area.left + (Self.area.right - Self.area.left) * min(seconds / end, 1)
     }
 
     private func y(_ frames: Int) -> Double {
-        Self.area.bottom - (Self.area.bottom - Self.area.top) * Foundation.log10(Double(max(frames, 1))) / decades
+        let decade = max(Foundation.log10(Double(max(frames, 1))), Double(Self.lowestDecade))
+        let share = (decade - Double(Self.lowestDecade)) / Double(highestDecade - Self.lowestDecade)
+        return Self.area.bottom - (Self.area.bottom - Self.area.top) * share
     }
 
     private func frameAxis() -> [String] {
-        var lines = [text("frames in the WAL", Self.area.left - 8, Self.area.top - 20, anchor: "start")]
-        for decade in 0...Int(decades) {
+        var lines = [text("frames in the WAL", Self.area.left - 8, Self.area.top - 36, anchor: "start")]
+        for decade in Self.lowestDecade...highestDecade {
             let frames = Int(Foundation.pow(10, Double(decade)))
             let height = y(frames)
-            let style = "stroke=\"\(Self.grey)\" stroke-opacity=\"\(decade == 0 ? 0.8 : 0.25)\""
+            let style = "stroke=\"\(Self.grey)\" stroke-opacity=\"\(decade == Self.lowestDecade ? 0.8 : 0.25)\""
             lines.append(line(Self.area.left, height, Self.area.right, height, style))
             lines.append(text(Self.grouped(frames), Self.area.left - 8, height + 4, anchor: "end"))
         }
@@ -124,17 +129,17 @@ struct WALPlot {
     /// When the reader was frozen, and when it died: at the same times for all, but for the milliseconds of a look.
     private func marks() -> [String] {
         guard let freeze = findings.lazy.compactMap(\.freeze).first else { return [] }
-        var lines = mark(freeze.frozenAt, "a reader is frozen …")
-        if let died = freeze.diedAt { lines += mark(died, "… and killed") }
+        var lines = mark(freeze.frozenAt, "a reader is frozen", anchor: "end")
+        if let died = freeze.diedAt { lines += mark(died, "and killed", anchor: "start") }
         return lines
     }
 
-    private func mark(_ seconds: Double, _ label: String) -> [String] {
+    private func mark(_ seconds: Double, _ label: String, anchor: String) -> [String] {
         let x = x(seconds)
         let style = "stroke=\"\(Self.grey)\" stroke-opacity=\"0.7\" stroke-dasharray=\"2 3\""
         return [
             line(x, Self.area.top - 4, x, Self.area.bottom, style),
-            text(label, x, Self.area.top - 10, anchor: "middle"),
+            text(label, x, Self.area.top - 10, anchor: anchor),
         ]
     }
 

@@ -35,7 +35,7 @@ struct WALSizeTrial {
         let results = try workers.map { try $0.process.result(WALSizeResult.self, within: 600) }
 
         let commits = zip(workers, results).filter { $0.0.task.role == .writer }.map { ($0.task.author, $1.commits) }
-        try plan.workload.audit(path, side, commits: Dictionary(uniqueKeysWithValues: commits))
+        try plan.workload.audit(path, side, commits: Dictionary(uniqueKeysWithValues: commits), rows: 1)
         return WALSizeFindings(
             side: side,
             plan: plan,
