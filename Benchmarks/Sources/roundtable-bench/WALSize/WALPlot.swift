@@ -7,7 +7,7 @@ struct WALPlot {
 
     private static let size = (width: 860.0, height: 400.0)
     /// What the curves are drawn in.
-    private static let area = (left: 76.0, right: 844.0, top: 56.0, bottom: 352.0)
+    private static let area = (left: 76.0, right: 768.0, top: 56.0, bottom: 352.0)
     // Of a brightness that stands out from white and from black alike.
     private static let grey = "#7d8590"
     private static let colours: [Side: String] = [.ours: "#2f81f7", .grdb: "#db6d28", .sqliteC: "#8957e5"]
@@ -109,7 +109,7 @@ struct WALPlot {
             let size = String(format: "%.0f GB", Double(plan.limit) / 1e9)
             lines.append("<circle cx=\"\(number(last.x))\" cy=\"\(number(y(last.most)))\" r=\"4\" fill=\"\(colour)\"/>")
             let label = "\(findings.side.rawValue): ended at \(size)"
-            let isRight = last.x > Self.size.width - 200
+            let isRight = last.x > Self.area.right - 120
             lines.append(
                 text(label, last.x + (isRight ? -8 : 8), y(last.most) + 4, anchor: isRight ? "end" : "start", colour)
             )
@@ -122,7 +122,7 @@ struct WALPlot {
         let label = "4 × threshold"
         return [
             line(Self.area.left, height, Self.area.right, height, "stroke=\"\(Self.grey)\" stroke-dasharray=\"6 4\""),
-            text(label, Self.area.right, height - 6, anchor: "end"),
+            text(label, Self.area.right + 6, height + 4, anchor: "start"),
         ]
     }
 
@@ -152,8 +152,8 @@ struct WALPlot {
             lines.append(line(left, height - 4, left + 18, height - 4, "stroke=\"\(colour)\" stroke-width=\"3\""))
             lines.append(text(side.rawValue, left + 24, height, anchor: "start"))
         }
-        let readers = "\(plan.readers) readers"
-        let what = "\(plan.writers) processes that write without pause, \(readers) that always read"
+        let readers = plan.readers > 0 ? ", \(plan.readers) that always read" : ""
+        let what = "\(plan.writers) processes that write without pause\(readers)"
         lines.append(text(what, Self.area.right, Self.size.height - 12, anchor: "end"))
         return lines
     }
