@@ -72,8 +72,13 @@ struct WALSizeCommand: AsyncParsableCommand {
         }
         print(output.json ? try report.json() : report.table())
         if let ours = findings.first(where: { $0.side == .ours }), ours.wasTooLarge {
-            throw WrongResult(side: .ours, what: "the WAL came to the limit of \(limitGb) GB")
+            throw LimitReached(gigabytes: limitGb)
         }
+    }
+
+    struct LimitReached: Error, CustomStringConvertible {
+        let gigabytes: Double
+        var description: String { "ours: the WAL came to \(format(gigabytes)) GB, where it was ended (--limit-gb)." }
     }
 
     private var plan: WALSizePlan {

@@ -109,10 +109,7 @@ struct WALPlot {
             let size = String(format: "%.0f GB", Double(plan.limit) / 1e9)
             lines.append("<circle cx=\"\(number(last.x))\" cy=\"\(number(y(last.most)))\" r=\"4\" fill=\"\(colour)\"/>")
             let label = "\(findings.side.rawValue): ended at \(size)"
-            let isRight = last.x > Self.area.right - 120
-            lines.append(
-                text(label, last.x + (isRight ? -8 : 8), y(last.most) + 4, anchor: isRight ? "end" : "start", colour)
-            )
+            lines.append(text(label, last.x, y(last.most) - 10, anchor: last.x < x(end / 2) ? "start" : "end", colour))
         }
         return lines
     }
