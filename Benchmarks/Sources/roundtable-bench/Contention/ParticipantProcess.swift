@@ -71,7 +71,7 @@ final class ParticipantProcess {
     /// - parameter seconds: how long it may take.
     func result<Result: Decodable>(_ type: Result.Type, within seconds: Double) throws -> Result {
         closeInput()
-        try waitForEnd(seconds: seconds)
+        try waitForEnd(seconds: seconds, goesOn: Interruption.check)
         isBusy = false
         guard process.terminationReason == .exit, process.terminationStatus == 0 else {
             throw Failure(description: "\(label) ended with \(process.terminationStatus)")
@@ -96,6 +96,7 @@ final class ParticipantProcess {
     private func waitForOutput(_ what: String, seconds: Double, _ isThere: (Data) -> Bool) throws {
         let deadline = Clock.now + Nanoseconds(seconds: seconds)
         while !isThere(try Data(contentsOf: outputFile)) {
+            try Interruption.check()
             try check(isRunning: what)
             guard Clock.now < deadline else {
                 throw Failure(description: "\(label) did not \(what) in \(seconds) s")
@@ -110,9 +111,11 @@ final class ParticipantProcess {
         }
     }
 
-    private func waitForEnd(seconds: Double) throws {
+    /// - parameter goesOn: throws when this process waits no longer.
+    private func waitForEnd(seconds: Double, goesOn: () throws -> Void = {}) throws {
         let deadline = Clock.now + Nanoseconds(seconds: seconds)
         while process.isRunning {
+            try goesOn()
             guard Clock.now < deadline else {
                 kill(process.processIdentifier, SIGKILL)
                 process.waitUntilExit()

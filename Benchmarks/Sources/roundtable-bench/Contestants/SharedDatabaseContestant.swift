@@ -6,13 +6,19 @@ import Roundtable
 struct SharedDatabaseContestant: AsyncContestant {
     let database: SharedDatabase
 
-    init(_ path: String, _ settings: ContestantSettings) throws {
+    /// - parameter configure: adds what settings cannot say.
+    init(
+        _ path: String,
+        _ settings: ContestantSettings,
+        configure: (inout SharedDatabase.Options) -> Void = { _ in }
+    ) throws {
         var options = SharedDatabase.Options()
         options.priority = settings.priority
         if let slice = settings.sliceMilliseconds { options.slice = .microseconds(slice * 1e3) }
         if !settings.hasAutomaticCheckpoints {
             options.configuration.prepareDatabase { try $0.execute(sql: Statements.noAutomaticCheckpoints) }
         }
+        configure(&options)
         database = try SharedDatabase.open(
             at: URL(fileURLWithPath: path),
             schema: Schema(Fixture.migrator),
