@@ -30,6 +30,7 @@ test-long: dependencies
 bench: dependencies
 	cd Benchmarks && $(SWIFT) build -c release
 	cd Benchmarks && for name in read write open history notify observe contention; do .build/release/roundtable-bench $$name || exit 1; done
+	cd Benchmarks && .build/release/roundtable-bench commit-tail --seconds 5
 
 lint: dependencies
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks

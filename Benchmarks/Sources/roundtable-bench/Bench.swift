@@ -10,6 +10,7 @@ struct Bench: AsyncParsableCommand {
         subcommands: [
             ContentionCommand.self, ReadCommand.self, WriteCommand.self, OpenCommand.self, HistoryCommand.self,
             NotifyCommand.self, ObserveCommand.self, ParticipantCommand.self, ReceiverCommand.self,
+            CommitTailCommand.self, WALSizeCommand.self, WALSizeParticipantCommand.self,
         ] + suspensionCommands
     )
 

@@ -11,6 +11,8 @@ final class ParticipantProcess {
     private let output: FileHandle
     private let outputFile: URL
     private let name: String
+    /// Whether it goes on by itself until its schedule ends.
+    private var isBusy = false
 
     /// - parameter folder: where the child's output goes; a file holds any amount of it while nobody reads.
     convenience init(_ task: ParticipantTask, in folder: URL) throws {
@@ -47,27 +49,43 @@ final class ParticipantProcess {
     }
 
     func start(_ schedule: Schedule) throws {
+        isBusy = true
         try input.fileHandleForWriting.write(contentsOf: JSONEncoder().encode(schedule) + Data("\n".utf8))
     }
+
+    /// Whether the child has said this, after that it is ready.
+    func hasSaid(_ text: String) throws -> Bool {
+        try check(isRunning: "say '\(text)'")
+        return try Data(contentsOf: outputFile).dropFirst(Self.ready.count).starts(with: Data(text.utf8))
+    }
+
+    func signal(_ number: Int32) {
+        if process.isRunning { kill(process.processIdentifier, number) }
+    }
+
+    /// Says that there is no more to come.
+    func closeInput() { try? input.fileHandleForWriting.close() }
 
     /// Waits for the child to end.
     ///
     /// - parameter seconds: how long it may take.
-    func result(within seconds: Double) throws -> ParticipantResult {
-        try input.fileHandleForWriting.close()
-        try waitForEnd(seconds: seconds)
+    func result<Result: Decodable>(_ type: Result.Type, within seconds: Double) throws -> Result {
+        closeInput()
+        try waitForEnd(seconds: seconds, goesOn: Interruption.check)
+        isBusy = false
         guard process.terminationReason == .exit, process.terminationStatus == 0 else {
             throw Failure(description: "\(label) ended with \(process.terminationStatus)")
         }
         return try JSONDecoder().decode(
-            ParticipantResult.self,
+            type,
             from: Data(contentsOf: outputFile).dropFirst(Self.ready.count)
         )
     }
 
-    /// Makes sure that the child is gone. It ends by itself when its input does.
+    /// Makes sure that the child is gone. It ends by itself when its input does, unless it is busy.
     func end() {
-        try? input.fileHandleForWriting.close()
+        closeInput()
+        if isBusy { signal(SIGKILL) }
         try? waitForEnd(seconds: 10)
         try? output.close()
         try? FileManager.default.removeItem(at: outputFile)
@@ -78,9 +96,8 @@ final class ParticipantProcess {
     private func waitForOutput(_ what: String, seconds: Double, _ isThere: (Data) -> Bool) throws {
         let deadline = Clock.now + Nanoseconds(seconds: seconds)
         while !isThere(try Data(contentsOf: outputFile)) {
-            guard process.isRunning else {
-                throw Failure(description: "\(label) ended with \(process.terminationStatus) before it could \(what)")
-            }
+            try Interruption.check()
+            try check(isRunning: what)
             guard Clock.now < deadline else {
                 throw Failure(description: "\(label) did not \(what) in \(seconds) s")
             }
@@ -88,9 +105,17 @@ final class ParticipantProcess {
         }
     }
 
-    private func waitForEnd(seconds: Double) throws {
+    private func check(isRunning what: String) throws {
+        guard process.isRunning else {
+            throw Failure(description: "\(label) ended with \(process.terminationStatus) before it could \(what)")
+        }
+    }
+
+    /// - parameter goesOn: throws when this process waits no longer.
+    private func waitForEnd(seconds: Double, goesOn: () throws -> Void = {}) throws {
         let deadline = Clock.now + Nanoseconds(seconds: seconds)
         while process.isRunning {
+            try goesOn()
             guard Clock.now < deadline else {
                 kill(process.processIdentifier, SIGKILL)
                 process.waitUntilExit()

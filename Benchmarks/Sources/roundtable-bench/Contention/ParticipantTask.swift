@@ -6,7 +6,10 @@ struct ParticipantTask: Codable {
     var path: String
     /// Marks the rows of this process.
     var author: Int
-    /// How long each transaction stays open before it inserts its row.
+    var workload = Workload.insert
+    /// How many rows each update changes.
+    var rows = 1
+    /// How long each transaction stays open before it writes.
     var holdMilliseconds = 0.0
     /// How long it pauses between two transactions.
     var pauseMilliseconds = 0.0
@@ -44,7 +47,9 @@ struct ParticipantResult: Codable {
     /// From asking for a transaction until being inside it, or until the error.
     var longestWait: Nanoseconds = 0
     /// From asking for a transaction until it was committed, each. The waits of failures are in `longestWait` alone.
-    var times: [Nanoseconds] = []
+    var times = Latencies()
+    /// From being inside the transaction until it was committed.
+    var timesOnceBegun = Latencies()
 
     mutating func fail(_ error: any Error) {
         errors += 1
@@ -61,19 +66,20 @@ extension ParticipantTask {
             Clock.sleep(until: schedule.end)
             return result
         }
-        result.times.reserveCapacity(1 << 17)
+        var writer = WorkloadWriter(workload, author: author, rows: rows)
         Clock.sleep(until: schedule.start)
         while true {
             let requested = Clock.now
             guard requested < schedule.end else { return result }
             var began = Nanoseconds(0)
             do {
-                try contestant.insert(author: author) {
+                try writer.commit(contestant) {
                     began = Clock.now
                     if hold > 0 { Clock.sleep(until: began + hold) }
                 }
                 let done = Clock.now
-                result.times.append(done - requested)
+                result.times.record(done - requested)
+                result.timesOnceBegun.record(done - began)
                 if done <= schedule.end { result.commits += 1 } else { result.lateCommits += 1 }
             } catch {
                 result.fail(error)

@@ -1,9 +1,9 @@
 import Foundation
 
-/// Some processes writing one new database at the same time, once.
+/// Some processes writing one new database at the same time, once. All have the same workload.
 struct Trial {
     let results: [ParticipantResult]
-    /// Of all participants.
+    /// Of all participants; means nothing but for insertions.
     let commitsInARow: Double
     let duration: Nanoseconds
 
@@ -12,7 +12,8 @@ struct Trial {
         let folder = parent.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(at: folder) }
-        let path = try Fixture.create(in: folder, name: side.rawValue)
+        let workload = tasks.first?.workload ?? .insert
+        let path = try workload.createDatabase(in: folder, name: side.rawValue)
 
         var processes: [ParticipantProcess] = []
         defer { for process in processes { process.end() } }
@@ -26,23 +27,14 @@ struct Trial {
         let schedule = Schedule(start: start, end: start + Nanoseconds(seconds: seconds))
         for process in processes { try process.start(schedule) }
         // Not looking before: this process shall not disturb.
-        Clock.sleep(until: schedule.end)
-        let results = try processes.map { try $0.result(within: 60) }
+        try Interruption.sleep(until: schedule.end)
+        let results = try processes.map { try $0.result(ParticipantResult.self, within: 60) }
 
-        let found = try Fixture.rowCounts(path)
-        for (task, result) in zip(tasks, results) {
-            let committed = result.commits + result.lateCommits
-            let rows = found[task.author, default: 0]
-            guard rows == committed else {
-                throw WrongResult(
-                    side: side,
-                    what: "participant \(task.author) committed \(committed) rows, and \(rows) are there"
-                )
-            }
-        }
+        let commits = zip(tasks, results).map { ($0.author, $1.commits + $1.lateCommits) }
+        try workload.audit(path, side, commits: Dictionary(commits, uniquingKeysWith: +), rows: tasks.first?.rows ?? 1)
         return Trial(
             results: results,
-            commitsInARow: Double(found.values.reduce(0, +)) / Double(try Fixture.handovers(path) + 1),
+            commitsInARow: Double(commits.reduce(0) { $0 + $1.1 }) / Double(try Fixture.handovers(path) + 1),
             duration: schedule.end - schedule.start
         )
     }
@@ -52,14 +44,14 @@ extension [Trial] {
     /// The figures of the participants at `indices`, over all trials.
     func figures(of indices: Range<Int>) -> Figures {
         let results = map { $0.results[indices] }
-        let times = results.joined().flatMap(\.times).sorted()
+        let times = results.joined().map(\.times).merged
         return [
             "tx_per_s": commitsPerSecond(of: indices).median,
             "jain": results.map { $0.map(\.commits).jain }.median,
             "longest_wait_ms": (results.joined().map(\.longestWait).max() ?? 0).milliseconds,
-            "longest_ms": (times.last ?? 0).milliseconds,
-            "p50_us": (times.percentile(0.5) ?? 0).microseconds,
-            "p99_us": (times.percentile(0.99) ?? 0).microseconds,
+            "longest_ms": times.longest.milliseconds,
+            "p50_us": times.percentile(0.5).microseconds,
+            "p99_us": times.percentile(0.99).microseconds,
             "commits_in_a_row": map(\.commitsInARow).median,
             "errors": Double(results.joined().reduce(0) { $0 + $1.errors }),
         ]

@@ -13,6 +13,7 @@ final class CInterfaceContestant: Contestant {
     private var beginImmediate: OpaquePointer?
     private var commit: OpaquePointer?
     private var insertion: OpaquePointer?
+    private var updating: OpaquePointer?
     private var selection: OpaquePointer?
 
     private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
@@ -29,13 +30,30 @@ final class CInterfaceContestant: Contestant {
     }
 
     func insert(author: Int, inside: () -> Void) throws {
-        try step(&beginImmediate, "BEGIN IMMEDIATE", expecting: SQLITE_DONE)
-        do {
+        try write {
             inside()
             let statement = try prepared(&insertion, Statements.insert)
             sqlite3_bind_int64(statement, 1, Int64(author))
             sqlite3_bind_text(statement, 2, Statements.text, -1, Self.transient)
             try step(&insertion, Statements.insert, expecting: SQLITE_DONE)
+        }
+    }
+
+    func update(ids: [Int64], inside: () -> Void) throws {
+        try write {
+            inside()
+            let statement = try prepared(&updating, Statements.update)
+            for id in ids {
+                sqlite3_bind_int64(statement, 1, id)
+                try step(&updating, Statements.update, expecting: SQLITE_DONE)
+            }
+        }
+    }
+
+    private func write(_ body: () throws -> Void) throws {
+        try step(&beginImmediate, "BEGIN IMMEDIATE", expecting: SQLITE_DONE)
+        do {
+            try body()
             try step(&commit, "COMMIT", expecting: SQLITE_DONE)
         } catch {
             sqlite3_exec(connection, "ROLLBACK", nil, nil, nil)
@@ -44,13 +62,20 @@ final class CInterfaceContestant: Contestant {
     }
 
     func select(id: Int64) throws -> Int64? {
+        var found: Int64?
+        try read(id: id, found: { found = $0 }, inside: {})
+        return found
+    }
+
+    func read(id: Int64, inside: () -> Void) throws { try read(id: id, found: { _ in }, inside: inside) }
+
+    private func read(id: Int64, found: (Int64) -> Void, inside: () -> Void) throws {
         try step(&begin, "BEGIN", expecting: SQLITE_DONE)
         let statement = try prepared(&selection, Statements.select)
         sqlite3_bind_int64(statement, 1, id)
-        var found: Int64?
-        try step(&selection, Statements.select, expecting: SQLITE_ROW) { found = sqlite3_column_int64(statement, 0) }
+        try step(&selection, Statements.select, expecting: SQLITE_ROW) { found(sqlite3_column_int64(statement, 0)) }
+        inside()
         try step(&commit, "COMMIT", expecting: SQLITE_DONE)
-        return found
     }
 
     func readNothing() throws {
@@ -59,7 +84,7 @@ final class CInterfaceContestant: Contestant {
     }
 
     func close() throws {
-        for statement in [begin, beginImmediate, commit, insertion, selection] { sqlite3_finalize(statement) }
+        for statement in [begin, beginImmediate, commit, insertion, updating, selection] { sqlite3_finalize(statement) }
         try check(sqlite3_close(connection))
     }
 

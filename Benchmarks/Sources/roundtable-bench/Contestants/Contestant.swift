@@ -3,7 +3,7 @@ import Foundation
 import Roundtable
 
 /// Whom a figure belongs to.
-enum Side: String, CaseIterable, ExpressibleByArgument {
+enum Side: String, CaseIterable, Codable, ExpressibleByArgument {
     case ours
     case grdb
     case sqliteC = "sqlite-c"
@@ -17,8 +17,14 @@ protocol Contestant {
     /// transaction, before the insertion.
     func insert(author: Int, inside: () -> Void) throws
 
+    /// Updates rows of `record` in the same way.
+    func update(ids: [Int64], inside: () -> Void) throws
+
     /// Reads one row by its key, with a statement that is prepared once, in a read transaction.
     func select(id: Int64) throws -> Int64?
+
+    /// The same, and calls `inside` in the read transaction, after that.
+    func read(id: Int64, inside: () -> Void) throws
 
     /// A read transaction in which nothing is read.
     func readNothing() throws
@@ -39,6 +45,8 @@ struct ContestantSettings: Codable {
     var priority = SharedDatabase.TurnPriority.default
     /// For our side; nil for the default.
     var sliceMilliseconds: Double?
+    /// For our side: what it calls itself.
+    var name = "bench"
 }
 
 extension Side {
@@ -55,6 +63,7 @@ extension Side {
 /// The statements, the same for all sides.
 enum Statements {
     static let insert = "INSERT INTO entry (author, text) VALUES (?, ?)"
+    static let update = "UPDATE record SET updates = updates + 1 WHERE id = ?"
     static let select = "SELECT id FROM entry WHERE id = ?"
     static let newest = "SELECT MAX(id) FROM entry"
     static let noAutomaticCheckpoints = "PRAGMA wal_autocheckpoint = 0"

@@ -43,6 +43,34 @@ enum Fixture {
         return path
     }
 
+    /// Adds a table with so many rows of some hundred bytes.
+    static func createRecords(_ count: Int, in path: String) throws {
+        let queue = try DatabaseQueue(path: path)
+        try queue.write { db in
+            try db.create(table: "record") { table in
+                table.column("id", .integer).primaryKey()
+                table.column("updates", .integer).notNull().defaults(to: 0)
+                table.column("text", .text).notNull()
+            }
+            try db.execute(
+                sql: """
+                    WITH RECURSIVE number(id) AS (VALUES (1) UNION ALL SELECT id + 1 FROM number WHERE id < ?)
+                    INSERT INTO record (id, text) SELECT id, hex(randomblob(150)) FROM number
+                    """,
+                arguments: [count]
+            )
+        }
+        try queue.close()
+    }
+
+    /// How often a record was updated, by anybody.
+    static func updateCount(_ path: String) throws -> Int {
+        let queue = try DatabaseQueue(path: path)
+        let count = try queue.read { try Int.fetchOne($0, sql: "SELECT SUM(updates) FROM record") }
+        try queue.close()
+        return count ?? 0
+    }
+
     /// How often another author inserted a row than the one before: how often the right to write changed hands.
     static func handovers(_ path: String) throws -> Int {
         let queue = try DatabaseQueue(path: path)

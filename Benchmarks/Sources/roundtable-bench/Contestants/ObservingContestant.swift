@@ -20,7 +20,9 @@ struct ObservingContestant: Contestant {
     }
 
     func insert(author: Int, inside: () -> Void) throws { try contestant.insert(author: author, inside: inside) }
+    func update(ids: [Int64], inside: () -> Void) throws { try contestant.update(ids: ids, inside: inside) }
     func select(id: Int64) throws -> Int64? { try contestant.select(id: id) }
+    func read(id: Int64, inside: () -> Void) throws { try contestant.read(id: id, inside: inside) }
     func readNothing() throws { try contestant.readNothing() }
 
     func close() throws {

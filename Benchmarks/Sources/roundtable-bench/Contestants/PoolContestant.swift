@@ -26,6 +26,14 @@ struct PoolContestant: AsyncContestant {
         }
     }
 
+    func update(ids: [Int64], inside: () -> Void) throws {
+        try pool.write { db in
+            inside()
+            let statement = try db.cachedStatement(sql: Statements.update)
+            for id in ids { try statement.execute(arguments: [id]) }
+        }
+    }
+
     func insertAsync(author: Int) async throws {
         try await pool.write { db in
             try db.cachedStatement(sql: Statements.insert).execute(arguments: [author, Statements.text])
@@ -35,6 +43,13 @@ struct PoolContestant: AsyncContestant {
     func select(id: Int64) throws -> Int64? {
         try pool.read { db in
             try Int64.fetchOne(db.cachedStatement(sql: Statements.select), arguments: [id])
+        }
+    }
+
+    func read(id: Int64, inside: () -> Void) throws {
+        try pool.read { db in
+            _ = try Int64.fetchOne(db.cachedStatement(sql: Statements.select), arguments: [id])
+            inside()
         }
     }
 

@@ -6,17 +6,23 @@ import Roundtable
 struct SharedDatabaseContestant: AsyncContestant {
     let database: SharedDatabase
 
-    init(_ path: String, _ settings: ContestantSettings) throws {
+    /// - parameter configure: adds what settings cannot say.
+    init(
+        _ path: String,
+        _ settings: ContestantSettings,
+        configure: (inout SharedDatabase.Options) -> Void = { _ in }
+    ) throws {
         var options = SharedDatabase.Options()
         options.priority = settings.priority
         if let slice = settings.sliceMilliseconds { options.slice = .microseconds(slice * 1e3) }
         if !settings.hasAutomaticCheckpoints {
             options.configuration.prepareDatabase { try $0.execute(sql: Statements.noAutomaticCheckpoints) }
         }
+        configure(&options)
         database = try SharedDatabase.open(
             at: URL(fileURLWithPath: path),
             schema: Schema(Fixture.migrator),
-            as: "bench",
+            as: settings.name,
             options: options
         )
     }
@@ -25,6 +31,14 @@ struct SharedDatabaseContestant: AsyncContestant {
         try database.write { db in
             inside()
             try db.cachedStatement(sql: Statements.insert).execute(arguments: [author, Statements.text])
+        }
+    }
+
+    func update(ids: [Int64], inside: () -> Void) throws {
+        try database.write { db in
+            inside()
+            let statement = try db.cachedStatement(sql: Statements.update)
+            for id in ids { try statement.execute(arguments: [id]) }
         }
     }
 
@@ -37,6 +51,13 @@ struct SharedDatabaseContestant: AsyncContestant {
     func select(id: Int64) throws -> Int64? {
         try database.read { db in
             try Int64.fetchOne(db.cachedStatement(sql: Statements.select), arguments: [id])
+        }
+    }
+
+    func read(id: Int64, inside: () -> Void) throws {
+        try database.read { db in
+            _ = try Int64.fetchOne(db.cachedStatement(sql: Statements.select), arguments: [id])
+            inside()
         }
     }
 

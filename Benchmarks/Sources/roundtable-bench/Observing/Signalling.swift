@@ -105,19 +105,6 @@ final class Signalling {
     }
 }
 
-/// Pseudo-random numbers, the same in each run (Vigna's SplitMix64).
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-}
-
 extension [Signalling.Event] {
     var figures: Figures {
         let afterReturn = compactMap(\.seenAfterReturn).sorted()

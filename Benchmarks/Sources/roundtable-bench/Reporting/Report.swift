@@ -20,6 +20,17 @@ struct Comparison {
     var peers: [(name: String, figures: Figures)]
     /// For each peer, round by round: our speed by the peer's. Above 1, ours is faster.
     var ratios: [String: [Double]]
+    /// The same of something else than speed.
+    var otherRatios: [NamedRatios] = []
+}
+
+/// For each peer, round by round: how many times as good as the peer ours is.
+struct NamedRatios {
+    /// In JSON, with `s` after it; of the ranges, with `_ranges`.
+    let key: String
+    /// In a table.
+    let title: String
+    var ratios: [String: [Double]] = [:]
 }
 
 extension Comparison {
@@ -47,20 +58,30 @@ extension Comparison {
 }
 
 extension Comparison: Encodable {
-    enum CodingKeys: String, CodingKey {
-        case ours, peers, ratios
-        case ratioRanges = "ratio_ranges"
+    private struct Key: CodingKey {
+        let stringValue: String
+        var intValue: Int? { nil }
+        init(_ name: String) { stringValue = name }
+        init?(stringValue: String) { self.init(stringValue) }
+        init?(intValue: Int) { nil }
     }
 
     func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encode(ours, forKey: .ours)
-        try container.encode(Dictionary(uniqueKeysWithValues: peers.map { ($0.name, $0.figures) }), forKey: .peers)
-        try container.encode(ratios.mapValues { $0.median.rounded(digits: 4).ifFinite }, forKey: .ratios)
-        let ranges = ratios.mapValues { ratios in
-            [ratios.percentile(0.25), ratios.percentile(0.75)].map { ($0 ?? 0).rounded(digits: 4).ifFinite }
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(ours, forKey: Key("ours"))
+        try container.encode(
+            Dictionary(uniqueKeysWithValues: peers.map { ($0.name, $0.figures) }),
+            forKey: Key("peers")
+        )
+        let speeds = NamedRatios(key: "ratio", title: "", ratios: ratios)
+        for named in [speeds] + otherRatios {
+            let medians = named.ratios.mapValues { $0.median.rounded(digits: 4).ifFinite }
+            try container.encode(medians, forKey: Key(named.key + "s"))
+            let ranges = named.ratios.mapValues { ratios in
+                [ratios.percentile(0.25), ratios.percentile(0.75)].map { ($0 ?? 0).rounded(digits: 4).ifFinite }
+            }
+            try container.encode(ranges, forKey: Key(named.key + "_ranges"))
         }
-        try container.encode(ranges, forKey: .ratioRanges)
     }
 }
 
@@ -134,7 +155,7 @@ extension Double {
     /// With so many significant digits.
     func rounded(digits: Int) -> Double {
         guard self != 0, isFinite else { return self }
-        let scale = pow(10, Double(digits) - 1 - log10(abs(self)).rounded(.down))
+        let scale = Foundation.pow(10, Double(digits) - 1 - Foundation.log10(abs(self)).rounded(.down))
         // Dividing by a power of ten gives the shortest decimal; multiplying by its inverse would not.
         return scale >= 1 ? (self * scale).rounded() / scale : rounded()
     }

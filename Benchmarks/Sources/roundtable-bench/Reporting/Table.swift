@@ -19,25 +19,34 @@ extension Report {
 extension Comparison {
     fileprivate var rows: [String] {
         let sides = (ours.values.isEmpty ? [] : [("ours", ours)]) + peers.map { ($0.name, $0.figures) }
-        var rows = [[""] + (sides.first?.1.values.map(\.name) ?? []) + ["our speed by its (middle half)"]]
+        let columns = [NamedRatios(key: "ratio", title: "our speed by its", ratios: ratios)] + otherRatios
+        var rows = [
+            [""] + (sides.first?.1.values.map(\.name) ?? []) + columns.map { "\($0.title) (middle half)" }
+        ]
         for (name, figures) in sides {
-            let ratio = ratios[name].map { ratios in
+            let ratios = columns.map { column in
+                guard let ratios = column.ratios[name] else { return "" }
                 let range = [0.25, 0.75].map { format(ratios.percentile($0) ?? 0) }
                 return "\(format(ratios.median)) (\(range[0])–\(range[1]))"
             }
-            rows.append([name] + figures.values.map { format($0.value) } + [ratio ?? ""])
+            rows.append([name] + figures.values.map { format($0.value) } + ratios)
         }
-        let widths = rows[0].indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
-        return rows.map { row in
-            row.enumerated().map { column, cell in
-                let padding = String(repeating: " ", count: widths[column] - cell.count)
-                return column == 0 ? cell + padding : padding + cell
-            }.joined(separator: "  ")
-        }
+        return aligned(rows)
     }
 }
 
-private func format(_ value: Double) -> String {
+/// Columns, the first one flush left and the others flush right.
+func aligned(_ rows: [[String]]) -> [String] {
+    let widths = rows[0].indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+    return rows.map { row in
+        row.enumerated().map { column, cell in
+            let padding = String(repeating: " ", count: widths[column] - cell.count)
+            return column == 0 ? cell + padding : padding + cell
+        }.joined(separator: "  ")
+    }
+}
+
+func format(_ value: Double) -> String {
     if value == value.rounded(), abs(value) < 1e15 { return String(Int(value)) }
     switch abs(value) {
     case 1000...: return String(format: "%.0f", value)
