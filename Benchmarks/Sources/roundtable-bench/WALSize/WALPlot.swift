@@ -7,7 +7,7 @@ struct WALPlot {
 
     private static let size = (width: 860.0, height: 400.0)
     /// What the curves are drawn in.
-    private static let area = (left: 76.0, right: 768.0, top: 56.0, bottom: 352.0)
+    private static let area = (left: 90.0, right: 768.0, top: 56.0, bottom: 352.0)
     // Of a brightness that stands out from white and from black alike.
     private static let grey = "#7d8590"
     private static let colours: [Side: String] = [.ours: "#2f81f7", .grdb: "#db6d28", .sqliteC: "#8957e5"]
