@@ -32,7 +32,7 @@ final class CheckpointLink: Sendable {
         until deadline: Nanoseconds,
         _ body: (CheckpointConnection) throws(DatabaseError) -> T
     ) throws(Failure) -> T {
-        guard using.lock(before: Self.date(deadline)) else { throw .isBusy }
+        guard using.lock(until: deadline) else { throw .isBusy }
         defer { using.unlock() }
         do {
             return try body(opened())
@@ -60,6 +60,8 @@ final class CheckpointLink: Sendable {
         }
     }
 
+    var isOpen: Bool { state.withLock { $0.connection != nil } }
+
     /// Ends the step that runs. From any thread.
     func interrupt() {
         // It does not close while the lock is held.
@@ -84,7 +86,7 @@ final class CheckpointLink: Sendable {
     }
 
     private func closeConnection(until deadline: Nanoseconds) -> Bool {
-        guard using.lock(before: Self.date(deadline)) else { return false }
+        guard using.lock(until: deadline) else { return false }
         defer { using.unlock() }
         let connection = state.withLock { state in
             defer { state.connection = nil }
@@ -93,10 +95,5 @@ final class CheckpointLink: Sendable {
         // No statement of ours keeps it open; one of the user's configuration closes with the last reference.
         try? connection?.close()
         return true
-    }
-
-    private static func date(_ deadline: Nanoseconds) -> Date {
-        if deadline == .max { return .distantFuture }
-        return Date(timeIntervalSinceNow: Double(deadline.subtractingSaturating(MonotonicClock.now)) / 1e9)
     }
 }

@@ -8,29 +8,36 @@ struct CheckpointPauses {
     static let longest: Nanoseconds = 30_000_000_000
 
     /// Attempts in vain, one after the other.
-    private(set) var vain = 0
-    /// For those who have no control block to say so.
-    private var until: Nanoseconds = 0
+    private var vain = 0
+    /// Of this participant: its connection may be what is wrong.
+    private var ownEnd: Nanoseconds = 0
+    /// Of all, for those who have no control block to say so.
+    private var sharedEnd: Nanoseconds = 0
 
     var isHeldUp: Bool { vain > 0 }
 
     /// How long this participant waits by itself, as things are.
     var own: Nanoseconds { min(Self.longest, Self.shortest << UInt64(min(max(vain - 1, 0), 20))) }
 
-    /// How long an attempt is to be put off.
-    func remaining(at now: Nanoseconds, _ block: ControlBlock?) -> Nanoseconds {
-        block?.checkpointPause(at: now) ?? until.subtractingSaturating(now)
+    /// Whether anybody should leave it at that.
+    func isShared(at now: Nanoseconds, _ block: ControlBlock?) -> Bool {
+        (block?.checkpointPause(at: now) ?? sharedEnd.subtractingSaturating(now)) > 0
     }
 
-    mutating func lengthen(at now: Nanoseconds, _ block: ControlBlock?) {
+    /// Whether this participant should.
+    func isOwn(at now: Nanoseconds, _ block: ControlBlock?) -> Bool { ownEnd > now || isShared(at: now, block) }
+
+    /// - parameter isShared: whether others would not fare better.
+    mutating func lengthen(at now: Nanoseconds, isShared: Bool, _ block: ControlBlock?) {
         vain += 1
-        until = now + min(own, ControlBlock.longestCheckpointPause)
-        block?.setCheckpointPause(until: until)
+        ownEnd = now + min(own, ControlBlock.longestCheckpointPause)
+        guard isShared else { return }
+        sharedEnd = ownEnd
+        block?.setCheckpointPause(until: ownEnd)
     }
 
     mutating func end(_ block: ControlBlock?) {
-        vain = 0
-        until = 0
+        self = CheckpointPauses()
         block?.setCheckpointPause(until: 0)
     }
 }

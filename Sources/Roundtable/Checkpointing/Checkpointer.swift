@@ -37,6 +37,7 @@ final class Checkpointer: @unchecked Sendable {
 
     /// nil: nothing is done without being asked for.
     let limits: CheckpointLimits?
+    let policy: SharedDatabase.CheckpointPolicy
     let link: CheckpointLink
     private let gate: SuspensionGate
     private let queue = DispatchQueue(label: "roundtable.checkpoint", qos: .utility)
@@ -47,7 +48,8 @@ final class Checkpointer: @unchecked Sendable {
 
     init(path: String, options: SharedDatabase.Options, gate: SuspensionGate) {
         self.gate = gate
-        limits = CheckpointLimits(options.checkpointing)
+        policy = options.checkpointing
+        limits = CheckpointLimits(policy)
         link = CheckpointLink(path: path) { try CheckpointConnection(path: path, options: options, gate: gate) }
     }
 
@@ -68,7 +70,7 @@ final class Checkpointer: @unchecked Sendable {
     /// Rule K6: whether the WAL has become so long that the one who makes it longer must see to it.
     func isWriterInNeed(_ db: Database) -> Bool {
         guard let limits, framesInWAL >= limits.need, let frames = look(db) else { return false }
-        return frames.committed >= limits.need && frames.uncopied > 0 && !isPausing(at: MonotonicClock.now)
+        return frames.committed >= limits.need && frames.uncopied > 0 && !isPausing { $0.isShared(at: $1, $2) }
     }
 
     /// Rule K6. With the turn.
@@ -76,15 +78,15 @@ final class Checkpointer: @unchecked Sendable {
         let outcome = stepWithinTurn()
         participant?.block.count(.checkpointsByWriters)
         // The connection for it cannot be opened, say.
-        if case .failed = outcome { _ = CheckpointStep.passive(db) }
+        if case .failed = outcome, CheckpointStep.passive(db).isComplete { progressed() }
     }
 
     /// Rule K2: begins a checkpoint in the background, if it is time for one and nobody is at it.
     func beginIfNeeded(_ db: Database) {
         guard let limits, framesInWAL >= limits.threshold, let frames = look(db) else { return }
         guard limits.wantsCheckpoint(frames), state.withLock({ $0.phase }) != .running else { return }
-        let now = MonotonicClock.now
-        guard !isPausing(at: now), participant?.takeCheckpointing(at: now) != false else { return }
+        guard !isPausing({ $0.isOwn(at: $1, $2) }) else { return }
+        guard participant?.takeCheckpointing(at: MonotonicClock.now) != false else { return }
         begin()
     }
 
@@ -94,6 +96,10 @@ final class Checkpointer: @unchecked Sendable {
         framesInWAL = frames.committed
         return frames
     }
+
+    // MARK: For tests
+
+    var isIdle: Bool { state.withLock { $0.phase } == .idle }
 
     // MARK: In the background
 
@@ -166,12 +172,12 @@ final class Checkpointer: @unchecked Sendable {
         gate.leave(visit)
         guard let (before, after, isFileLong) = looks, let before, let after else {
             // It cannot be opened, or somebody has just died. A writer in need does what it can (rule K6).
-            return heldUp(byReaders: false)
+            return heldUp(.byConnection)
         }
         guard after.uncopied < limits.threshold else {
             // Else much was copied, and much was added meanwhile.
             let isStuck = after.backfilled < before.backfilled + limits.few
-            return isStuck ? heldUp(byReaders: true) : .again
+            return isStuck ? heldUp(.byReaders) : .again
         }
         if limits.wantsRestart(after) || isFileLong { return .turn }
         progressed()
@@ -204,23 +210,24 @@ final class Checkpointer: @unchecked Sendable {
             // A step of this participant: so it is being done.
             case .isBusy: return .refused
             case .cannotOpen(let error):
-                _ = heldUp(byReaders: false)
+                _ = heldUp(.byConnection)
                 return .failed(error)
             }
         }
         switch outcome {
         case .complete: progressed()
-        case .heldUp: _ = heldUp(byReaders: true)
-        case .refused, .failed: _ = heldUp(byReaders: false)
+        case .heldUp: _ = heldUp(.byReaders)
+        case .refused: _ = heldUp(.byOthers)
+        case .failed: _ = heldUp(.byConnection)
         }
         return outcome
     }
 
     // MARK: What has come of it
 
-    private func isPausing(at now: Nanoseconds) -> Bool {
+    private func isPausing(_ body: (CheckpointPauses, Nanoseconds, ControlBlock?) -> Bool) -> Bool {
         let block = participant?.block
-        return state.withLock { $0.pauses.remaining(at: now, block) } > 0
+        return state.withLock { body($0.pauses, MonotonicClock.now, block) }
     }
 
     private func progressed() {
@@ -228,12 +235,22 @@ final class Checkpointer: @unchecked Sendable {
         state.withLock { $0.pauses.end(block) }
     }
 
+    private enum Obstacle {
+        case byReaders
+        /// Another checkpoint, or a write that takes no turns.
+        case byOthers
+        /// It cannot be opened, or SQLite fails on it.
+        case byConnection
+    }
+
     /// Rule K7.
-    private func heldUp(byReaders: Bool) -> Next {
+    private func heldUp(_ obstacle: Obstacle) -> Next {
         let block = participant?.block
-        state.withLock { $0.pauses.lengthen(at: MonotonicClock.now, block) }
+        state.withLock { state in
+            state.pauses.lengthen(at: MonotonicClock.now, isShared: obstacle != .byConnection, block)
+        }
         block?.count(.checkpointsHeldUp)
-        if byReaders { hooks.withLock { $0 }.heldUp() }
+        if obstacle == .byReaders { hooks.withLock { $0 }.heldUp() }
         return .pause
     }
 

@@ -124,6 +124,7 @@ extension Checkpointer {
 
     /// Rule K11: the last one out leaves an empty WAL.
     func emptyWAL() {
+        if policy == .external { return }
         // Whatever keeps it from that, the next participant does it.
         _ = try? link.use(until: MonotonicClock.now + Self.budget) { connection in
             guard let frames = connection.frames, frames.committed > 0 else { return }

@@ -18,8 +18,7 @@ final class Parking: Sendable {
 
     /// - returns: nil when somebody else has been at it until the deadline.
     fileprivate func exclusively<T>(until deadline: Nanoseconds, _ body: () -> T) -> T? {
-        let time = deadline.subtractingSaturating(MonotonicClock.now)
-        guard transition.lock(before: Date(timeIntervalSinceNow: Double(time) / 1e9)) else { return nil }
+        guard transition.lock(until: deadline) else { return nil }
         defer { transition.unlock() }
         return body()
     }

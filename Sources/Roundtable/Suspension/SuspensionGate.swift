@@ -339,8 +339,7 @@ final class SuspensionGate: Sendable {
     /// After `drain`: what has come of closing the gate. Lets go of what no visit holds.
     func settle(until deadline: Nanoseconds, since began: Nanoseconds) -> Suspension {
         var held: Suspension.Access?
-        let time = deadline.subtractingSaturating(MonotonicClock.now)
-        if settling.lock(before: Date(timeIntervalSinceNow: Double(time) / 1e9 + 0.001)) {
+        if settling.lock(until: max(deadline, MonotonicClock.now).addingSaturating(1_000_000)) {
             defer { settling.unlock() }
             held = lastInside()
             if held == nil, isToBeClosed, settled.withLock({ $0 }) != .closed {

@@ -16,7 +16,7 @@ struct SharedDatabaseContestant: AsyncContestant {
         options.priority = settings.priority
         if let slice = settings.sliceMilliseconds { options.slice = .microseconds(slice * 1e3) }
         if !settings.hasAutomaticCheckpoints {
-            options.configuration.prepareDatabase { try $0.execute(sql: Statements.noAutomaticCheckpoints) }
+            options.checkpointing = .manual
         }
         configure(&options)
         database = try SharedDatabase.open(

@@ -1,0 +1,241 @@
+import Foundation
+import GRDB
+import RoundtableKernel
+import Synchronization
+import Testing
+
+@testable import Roundtable
+
+/// Rules K of `docs/PROTOCOL.md`, within one process.
+@Suite struct CheckpointingTests {
+    let folder: TemporaryFolder
+    let url: URL
+
+    init() throws {
+        folder = try TemporaryFolder()
+        url = folder.file("players.sqlite")
+    }
+
+    private func open(
+        _ author: String = "a",
+        threshold: Int = 50,
+        _ change: (inout SharedDatabase.Options) -> Void = { _ in }
+    ) throws -> SharedDatabase {
+        var options = SharedDatabase.Options()
+        options.checkpointing = .automatic(threshold: threshold)
+        change(&options)
+        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+    }
+
+    /// Each is one commit, of two or three frames.
+    private func add(_ count: Int, to db: SharedDatabase) throws {
+        for _ in 0..<count { try db.write { db in _ = try Player(name: "A").inserted(db) } }
+    }
+
+    private func frames(_ db: SharedDatabase) throws -> WalIndex.Frames {
+        try #require(db.writer.queue.inDatabase { WalIndex($0)?.frames })
+    }
+
+    private var sizeOfWAL: Int {
+        get throws { Int(try #require(try System.status(ofFileAt: url.path + "-wal")).st_size) }
+    }
+
+    private func count(_ counter: ControlBlock.Counter, _ db: SharedDatabase) throws -> Int {
+        Int(try #require(db.seat.participant).block.value(of: counter))
+    }
+
+    /// What is done in the background has come to an end.
+    private func isQuiet(_ db: SharedDatabase) -> Bool { db.writer.checkpointer?.isIdle == true }
+
+    // MARK: By itself
+
+    /// **K2, K4**: no commit makes it, and no stranger.
+    @Test func theWALIsCopiedInTheBackground() async throws {
+        let db = try open()
+        let before = try count(.checkpoints, db)
+        try add(30, to: db)
+        try await eventually("a checkpoint is made") { try count(.checkpoints, db) > before }
+        try await eventually("it ends") { isQuiet(db) }
+        #expect(try frames(db).uncopied < 50)
+        #expect(try count(.checkpointsByWriters, db) == 0)
+    }
+
+    /// **K5, K6**: it begins anew again and again, and is never much longer than it should be.
+    @Test func theWALDoesNotGrow() async throws {
+        let db = try open(threshold: 100)
+        var longest = 0
+        for _ in 0..<3000 {
+            try add(1, to: db)
+            longest = max(longest, try frames(db).committed)
+        }
+        #expect(longest <= 400)
+        #expect(try count(.walRestarts, db) > 5)
+        #expect(try await db.read { try Player.fetchCount($0) } == 3000)
+    }
+
+    /// **K2**: also what a process has left that died.
+    @Test func openingLooksAtTheWAL() async throws {
+        let first = try open { $0.checkpointing = .manual }
+        try add(60, to: first)
+        let second = try open("b")
+        try add(1, to: second)
+        try await eventually("the other one copies it") { try frames(second).uncopied < 50 }
+        #expect(try frames(first).backfilled > 50)
+    }
+
+    /// **K7**: while somebody reads an old moment, attempts become rare; when it ends, the WAL begins anew though nobody writes.
+    @Test func aLongReadHoldsItUp() async throws {
+        let db = try open()
+        let snapshot = try await db.makeSnapshot()
+        try add(200, to: db)
+        try await eventually("it is held up") { try count(.checkpointsHeldUp, db) > 2 }
+        let restarts = try count(.walRestarts, db)
+        #expect(try frames(db).uncopied > 100)
+        try snapshot.close()
+        try await eventually("it goes on by itself") { try count(.walRestarts, db) > restarts }
+        #expect(try frames(db).uncopied == 0)
+    }
+
+    /// A file that has grown is made short again, and not only written from its beginning.
+    @Test func aLongFileIsTruncated() async throws {
+        let db = try open()
+        let snapshot = try await db.makeSnapshot()
+        try add(500, to: db)
+        #expect(try sizeOfWAL > 200 * 4120)
+        try snapshot.close()
+        try await eventually("it is short") { try sizeOfWAL <= 200 * 4120 }
+        try await eventually("it ends") { isQuiet(db) }
+        try add(1, to: db)
+        #expect(try await db.read { try Player.fetchCount($0) } == 501)
+    }
+
+    /// **K6**: without a connection to checkpoint on, the writer does it on its own.
+    @Test func noConnectionIsToBeHad() async throws {
+        let isRefusing = Shared(false)
+        let db = try open { options in
+            options.configuration.prepareDatabase { _ in
+                if isRefusing.value { throw DatabaseError(resultCode: .SQLITE_CANTOPEN) }
+            }
+        }
+        isRefusing.change { $0 = true }
+        for _ in 0..<20 { try add(10, to: db) }
+        #expect(try count(.checkpoints, db) == 0)
+        #expect(try count(.checkpointsByWriters, db) > 0)
+        #expect(try frames(db).committed <= 200)
+        isRefusing.change { $0 = false }
+        try add(60, to: db)
+        try await eventually("it is opened later") { try count(.checkpoints, db) > 0 }
+    }
+
+    // MARK: Policies
+
+    @Test func manual() async throws {
+        let db = try open { $0.checkpointing = .manual }
+        try add(100, to: db)
+        #expect(try frames(db).backfilled == 0)
+        let passive = try await db.checkpoint()
+        #expect(passive.isComplete && passive.frames > 200)
+        try add(1, to: db)
+        #expect(try await db.checkpoint(.truncate) == SharedDatabase.CheckpointResult(frames: 0, backfilledFrames: 0))
+        #expect(try sizeOfWAL == 0)
+        try add(1, to: db)
+        try db.close()
+        #expect(try sizeOfWAL == 0, "the last one out")
+    }
+
+    @Test func external() throws {
+        let db = try open { $0.checkpointing = .external }
+        try add(200, to: db)
+        #expect(try frames(db).backfilled == 0)
+        try db.close()
+        #expect(try sizeOfWAL > 200 * 4120)
+    }
+
+    @Test func aReadOnlyParticipantDoesNot() async throws {
+        let db = try open()
+        let answer = try await SharedDatabase.openReadOnly(at: url, schema: Schema(migrator()), as: "reader")
+        guard case .available(let reader) = answer else { throw CancellationError() }
+        let error = #expect(throws: DatabaseError.self) { try reader.checkpoint() }
+        #expect(error?.resultCode == .SQLITE_READONLY)
+        #expect(error?.message?.contains("read-only") == true)
+        try db.close()
+        try reader.close()
+    }
+
+    /// A checkpoint in vain is told, and is no error.
+    @Test func whatItHasComeTo() throws {
+        let db = try open { $0.checkpointing = .manual }
+        let snapshot = try db.makeSnapshot()
+        try add(10, to: db)
+        for mode in [Database.CheckpointMode.passive, .full, .restart, .truncate] {
+            let result = try db.checkpoint(mode, waitingForReaders: .milliseconds(1))
+            #expect(!result.isComplete && result.frames > 10)
+        }
+        try snapshot.close()
+        #expect(try db.checkpoint(.restart).isComplete)
+    }
+
+    // MARK: With the rest
+
+    /// **K2**: the checkpointer gives the word up; one that does not is stepped over after its lease.
+    @Test func oneAtATime() async throws {
+        let (a, b) = (try open("a"), try open("b"))
+        let (first, second) = (try #require(a.seat.participant), try #require(b.seat.participant))
+        let now = MonotonicClock.now
+        #expect(first.takeCheckpointing(at: now))
+        #expect(first.takeCheckpointing(at: now + 1), "renewed")
+        #expect(!second.takeCheckpointing(at: now + 2))
+        let before = try count(.checkpoints, b)
+        try add(30, to: b)
+        #expect(try count(.checkpoints, b) == before, "another one is at it")
+        #expect(second.takeCheckpointing(at: now + 2 + Participant.checkpointLease), "frozen, say")
+        #expect(!first.takeCheckpointing(at: now + 3 + Participant.checkpointLease))
+        second.giveCheckpointingUp()
+        first.giveCheckpointingUp()
+        try add(1, to: a)
+        try await eventually("then it is made") { try count(.checkpoints, a) > before }
+    }
+
+    /// **K10**: none is begun while the gate is closed, and it is made up for.
+    @Test func suspended() async throws {
+        let db = try open { $0.process = ProcessSuspension() }
+        try add(10, to: db)
+        let visit = try #require(db.gate.enter(.checkpoint, at: nil, isRunning: true))
+        let answer = Task { await onThread { db.suspend(deadline: .now + .seconds(10)) } }
+        try await eventually("the gate closes") { db.gate.isClosed }
+        let error = await #expect(throws: DatabaseError.self) { try await db.checkpoint() }
+        #expect(error?.isSuspension == true)
+        db.gate.leave(visit)
+        #expect(await answer.value.outcome == .released)
+        db.resume()
+        try await db.checkpoint()
+        #expect(try frames(db).uncopied == 0)
+    }
+
+    /// **K10**: one that parks has no connection left, and opens it again later.
+    @Test func parked() async throws {
+        let db = try open()
+        try add(60, to: db)
+        try await eventually("a checkpoint is made") { try count(.checkpoints, db) > 0 }
+        let deadline = MonotonicClock.now + 10_000_000_000
+        #expect(await onThread { db.park(until: deadline) } == [])
+        #expect(db.writer.checkpointer?.link.isOpen == false)
+        db.unpark()
+        let before = try count(.checkpoints, db)
+        try add(60, to: db)
+        try await eventually("another is made") { try count(.checkpoints, db) > before }
+    }
+
+    /// Closing does not wait for what goes on in the background, nor does what goes on keep it open.
+    @Test func closingInTheMiddle() async throws {
+        for _ in 0..<20 {
+            let db = try open(threshold: 16)
+            let writing = Task.detached { try? self.add(200, to: db) }
+            try add(40, to: db)
+            try await onThread { Result { try db.close() } }.get()
+            await writing.value
+        }
+        let db = try open()
+        #expect(try await db.read { try String.fetchAll($0, sql: "PRAGMA integrity_check") } == ["ok"])
+    }
+}
