@@ -15,8 +15,11 @@ import Testing
         url = folder.file("shared.sqlite")
     }
 
-    private func open(_ author: String) throws -> SharedDatabase {
-        try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author)
+    private func open(
+        _ author: String,
+        _ options: SharedDatabase.Options = SharedDatabase.Options()
+    ) throws -> SharedDatabase {
+        try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
     }
 
     private func add(_ count: Int = 1, to db: SharedDatabase) throws {
@@ -310,6 +313,37 @@ import Testing
             #expect(pins.allSatisfy { !$0.holder.isParticipant && $0.since == nil })
         }
     #endif
+
+    // MARK: Being held up
+
+    /// A checkpoint that a read keeps from going on: the one who checkpoints is told who it is, the reader that it is asked to
+    /// advance, each once (rule K8).
+    @Test(.timeLimit(.minutes(1)))
+    func aHeldUpCheckpointIsTold() async throws {
+        let told = Shared<[WALHealth]>([])
+        let asked = Shared(0)
+        var options = SharedDatabase.Options()
+        options.checkpointing = .automatic(threshold: 16)
+        options.onCheckpointHeldUp = { health in told.change { $0.append(health) } }
+        let db = try open("app", options)
+        options.onCheckpointHeldUp = nil
+        options.longReadLimit = LongRead.Limit(age: .seconds(1000), frames: .max)
+        options.onLongRead = { _ in asked.change { $0 += 1 } }
+        let other = try open("widget", options)
+        let snapshot = try other.makeSnapshotNow()
+        try await eventually("it is told") {
+            try add(to: db)
+            return !told.value.isEmpty
+        }
+        let pin = try #require(told.value[0].pins.first)
+        #expect(pin.holder.name == "widget" && pin.callSite == snapshot.callSite)
+        #expect(told.value[0].committedFrames >= 48)
+        try await eventually("the reader is asked") {
+            _ = try snapshot.readNow { try Player.fetchCount($0) }
+            return asked.value == 1
+        }
+        try snapshot.close()
+    }
 
     // MARK: Asking to advance
 

@@ -33,6 +33,8 @@ final class CheckpointWarnings: Sendable {
     /// Whether anybody listens: else the health need not be found out.
     var isWanted: Bool { onHeldUp != nil }
 
+    func later(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
+
     /// A checkpoint was held up, and the WAL is longer than it should be. From any thread; returns at once.
     func heldUp(_ health: WALHealth) {
         guard let onHeldUp, isNews(health) else { return }
@@ -53,5 +55,18 @@ final class CheckpointWarnings: Sendable {
             state.frames = health.committedFrames
             return true
         }
+    }
+}
+
+extension SharedDatabase {
+    /// An attempt at a checkpoint was held up by readers: they are asked to advance (rule K8), and where the WAL is longer than it
+    /// should be, the program is told.
+    func lookWhoHoldsCheckpointsUp() {
+        // What keeps the WAL from being looked at, the next attempt meets again.
+        guard let state = try? readers.walState(insideWrite: false) else { return }
+        seat.participant?.block.askToAdvance(end: state.end)
+        let limits = writer.checkpointer?.limits ?? .default
+        guard checkpointWarnings.isWanted, state.frames.committed >= limits.need else { return }
+        if let health = try? walHealth() { checkpointWarnings.heldUp(health) }
     }
 }
