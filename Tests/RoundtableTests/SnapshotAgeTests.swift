@@ -29,6 +29,8 @@ import Testing
         try db.write { db in try db.execute(sql: "INSERT INTO player (name) VALUES ('A')") }
     }
 
+    private static let short =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 10000) SELECT COUNT(*) FROM n"
     private static let endless =
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n"
 
@@ -135,27 +137,38 @@ import Testing
         let db = try open("app") { $0.maximumSnapshotAge = .milliseconds(100) }
         let snapshot = try db.makeSnapshotNow()
         let isOver = Shared(false)
+        let rounds = Shared(0)
         async let bystander = onThread {
             Result {
                 try db.readNow { db in
-                    var rounds = 0
                     while !isOver.value {
-                        _ = try Int.fetchOne(
-                            db,
-                            sql:
-                                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 10000) SELECT COUNT(*) FROM n"
-                        )
-                        rounds += 1
+                        _ = try Int.fetchOne(db, sql: Self.short)
+                        rounds.change { $0 += 1 }
                     }
-                    return rounds
                 }
             }
         }
-        let ended = await onThread { Result { try snapshot.readNow { try Int.fetchOne($0, sql: Self.endless) } } }
+        try await eventually("the other read is at it") { rounds.value > 0 }
+        // On a busy machine the snapshot may be too old before its statement begins.
+        let hasBegun = Shared(false)
+        var ended: Result<Int?, any Error> = .success(nil)
+        while !hasBegun.value {
+            try snapshot.advanceNow()
+            ended = await onThread {
+                Result {
+                    try snapshot.readNow { db in
+                        hasBegun.change { $0 = true }
+                        return try Int.fetchOne(db, sql: Self.endless)
+                    }
+                }
+            }
+        }
+        let before = rounds.value
+        try await eventually("the other read goes on") { rounds.value > before }
         isOver.change { $0 = true }
         let error = #expect(throws: DatabaseError.self) { try ended.get() }
         #expect(error?.message?.contains("maximumSnapshotAge") == true, "\(String(describing: error))")
-        #expect(try await bystander.get() > 0)
+        try await bystander.get()
         try snapshot.advanceNow()
         #expect(try snapshot.readNow(Player.fetchCount) == 0)
         try snapshot.close()
