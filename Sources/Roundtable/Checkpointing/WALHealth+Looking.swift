@@ -9,8 +9,8 @@ extension SharedDatabase {
     /// inside an access. In a read-only participant too.
     ///
     /// - throws: `SQLITE_ERROR` when the database is not in WAL mode; `SQLITE_PROTOCOL` while a commit keeps the wal-index from being
-    ///   read (ask again); `SQLITE_MISUSE` after `close()`; `SQLITE_ABORT` while the database is suspended and has given its
-    ///   connections up.
+    ///   read (ask again); `SQLITE_MISUSE` after `close()`; `SQLITE_INTERRUPT` (`DatabaseError.isSuspension`) while the
+    ///   database is suspended and has given its connections up.
     public func walHealth() throws -> WALHealth {
         try checkProcess()
         // Before the wal-index: what is held longer than that is held by a mark that does not move.
