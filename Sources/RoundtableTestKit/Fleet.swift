@@ -56,18 +56,25 @@ package final class Fleet {
     /// `roundtable-peer`: of the environment variable `ROUNDTABLE_PEER`, else beside the running test program.
     private static func peerExecutable() throws -> URL {
         if let path = ProcessInfo.processInfo.environment["ROUNDTABLE_PEER"] { return URL(fileURLWithPath: path) }
+        return try program(named: "roundtable-peer")
+    }
+
+    /// A product of ours, beside the running test program.
+    package static func program(named name: String) throws -> URL {
         #if canImport(Darwin)
             let bundle = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") } ?? .main
             let folder = bundle.bundleURL.deletingLastPathComponent()
         #else
-            let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-            let folder = URL(fileURLWithPath: program).deletingLastPathComponent()
+            let test = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+            let folder = URL(fileURLWithPath: test).deletingLastPathComponent()
         #endif
-        let peer = folder.appendingPathComponent("roundtable-peer")
-        guard FileManager.default.isExecutableFile(atPath: peer.path) else {
-            throw TestKitError("\(peer.path) is not there: build the product roundtable-peer, or set ROUNDTABLE_PEER")
+        let program = folder.appendingPathComponent(name)
+        guard FileManager.default.isExecutableFile(atPath: program.path) else {
+            throw TestKitError(
+                "\(program.path) is not there: build the product \(name), or set ROUNDTABLE_PEER for the peer"
+            )
         }
-        return peer
+        return program
     }
 
     // MARK: Processes

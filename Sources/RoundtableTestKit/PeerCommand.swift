@@ -22,7 +22,12 @@ package enum PeerCommand: Codable, Sendable {
     case holdTransaction
     /// Takes the turn, writes nothing, and keeps it until `release`. The reply comes when it has it.
     case holdTurn
-    /// Ends `holdTransaction` or `holdTurn`. The reply comes when it has ended.
+    /// Begins an ordinary read, and stays inside until `release`. The reply comes when it is inside; its message is the line of
+    /// code.
+    case holdRead
+    /// The reply has the `WALHealth`.
+    case walHealth
+    /// Ends `holdTransaction`, `holdTurn` or `holdRead`. The reply comes when it has ended.
     case release(commit: Bool)
     /// The reply's number is how many rows the table has.
     case count

@@ -1,3 +1,5 @@
+import Roundtable
+
 /// What `roundtable-peer` answers: one line of JSON on its standard output.
 package struct PeerReply: Codable, Sendable {
     package enum Outcome: String, Codable, Sendable {
@@ -15,6 +17,7 @@ package struct PeerReply: Codable, Sendable {
     package var report: WriteReport?
     package var moments: [PeerMoment]?
     package var outcomes: [ScheduleOutcome]?
+    package var health: WALHealth?
 
     package init(
         _ outcome: Outcome = .done,
@@ -23,7 +26,8 @@ package struct PeerReply: Codable, Sendable {
         number: Int? = nil,
         report: WriteReport? = nil,
         moments: [PeerMoment]? = nil,
-        outcomes: [ScheduleOutcome]? = nil
+        outcomes: [ScheduleOutcome]? = nil,
+        health: WALHealth? = nil
     ) {
         self.outcome = outcome
         self.message = message
@@ -32,6 +36,7 @@ package struct PeerReply: Codable, Sendable {
         self.report = report
         self.moments = moments
         self.outcomes = outcomes
+        self.health = health
     }
 }
 

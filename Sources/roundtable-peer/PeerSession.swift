@@ -66,6 +66,10 @@ final class PeerSession {
             try holdTransaction()
         case .holdTurn:
             try holdTurn()
+        case .holdRead:
+            try holdRead()
+        case .walHealth:
+            return PeerReply(health: try opened.shared.walHealth())
         case .count:
             return PeerReply(number: try opened.reader.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM entry") })
         case .status:
@@ -197,9 +201,17 @@ final class PeerSession {
         try opened.shared.writeWithoutTransaction(file: #fileID, line: #line) { _ in _ = waitForRelease() }
     }
 
+    private func holdRead() throws {
+        try opened.shared.read { db in
+            let line = #line - 1
+            _ = try Row.fetchOne(db, sql: "SELECT * FROM sqlite_master")
+            _ = waitForRelease(message: "\(#fileID):\(line)")
+        }
+    }
+
     /// Replies to the command that holds, then waits for `release`, whose reply is up to the caller.
-    private func waitForRelease() -> Bool {
-        channel.reply(PeerReply())
+    private func waitForRelease(message: String? = nil) -> Bool {
+        channel.reply(PeerReply(message: message))
         while true {
             if case .release(let commit) = channel.next() { return commit }
             channel.reply(PeerReply(.failed, message: "holding: 'release' first"))

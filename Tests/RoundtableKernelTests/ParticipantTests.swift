@@ -18,7 +18,7 @@ import Testing
 
     @Test func aParticipantIsSeenByOthers() throws {
         let participant = try join("a name with ünicode")
-        participant.slot.setCallSite(file: "App/Sync.swift", line: 88)
+        participant.slot.setCallSite(CallSite("App/Sync.swift", 88))
         let seen = try #require(block.participants().first)
         #expect(seen.author == "a name with ünicode")
         #expect(seen.pid == getpid() && seen.liveness == .alive)
@@ -30,10 +30,37 @@ import Testing
 
     @Test func textThatIsTooLongIsCut() throws {
         let participant = try join(String(repeating: "é", count: 500))
-        participant.slot.setCallSite(file: String(repeating: "x", count: 500) + "/End.swift", line: 1)
+        participant.slot.setCallSite(
+            CallSite(
+                "Module/ééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé/ThirtyOneLetters12345678901/End.swift",
+                1
+            )
+        )
         let seen = try #require(block.participants().first)
         #expect(seen.author == String(repeating: "é", count: 21))
-        #expect(seen.callSite?.hasSuffix("/End.swift:1") == true)
+        let site = try #require(seen.callSite)
+        #expect(site.hasPrefix("éé") && site.hasSuffix("é/ThirtyOneLetters12345678901/End.swift:1"))
+        #expect(!site.contains("\u{FFFD}"))
+        #expect(site.utf8.count - ":1".utf8.count == 90)
+    }
+
+    /// Of every length, and nothing is left of a longer one that was there before.
+    @Test func aPlaceInTheCodeIsWrittenWhole() throws {
+        let slot = try join().slot
+        let sites: [CallSite] = [
+            CallSite("abcdefghijklmnopqrstuvwxyz", 7), CallSite("abcdefghijk", 4_000_000_000),
+            CallSite("abcdefghij", 3),
+            CallSite("abcd", 2), CallSite("abc", 1), CallSite("ab", 1), CallSite("a", 1),
+        ]
+        for site in sites {
+            slot.setCallSite(site)
+            slot.setReadCallSite(site)
+            #expect(slot.callSite == "\(site.file):\(site.line)")
+            #expect(slot.readCallSite == "\(site.file):\(site.line)")
+        }
+        slot.setCallSite(.unknown)
+        #expect(slot.callSite == nil)
+        #expect(slot.readCallSite == "a:1")
     }
 
     /// **Rule P1**: the slots of the dead are claimed when no other is left; the living keep theirs.

@@ -84,14 +84,17 @@ import Testing
         let folder = try Folder()
         let url = folder.url.appendingPathComponent("a.db")
         let db = try SharedDatabase.open(at: url, schema: .unmanaged, as: "widget")
-        let snapshot = try db.makeSnapshot()
+        let (snapshot, line) = (try db.makeSnapshot(), #line)
         try db.write { try $0.execute(sql: "CREATE TABLE t(x)") }
         let status = try Tool.run("status", "a.db", in: folder)
         let pid = ProcessInfo.processInfo.processIdentifier
         #expect(status.output.contains("  'widget' (pid \(pid)) has been reading one moment for "))
+        #expect(status.output.contains(", since RoundtableToolTests/StatusTests.swift:\(line), and holds "))
         #expect(status.output.contains(" WAL frames back\n"))
         for _ in 0..<4100 { try db.write { try $0.execute(sql: "INSERT INTO t VALUES (1)") } }
-        #expect(try Tool.run("status", "a.db", in: folder).output.contains("back: advance or close its snapshot\n"))
+        #expect(
+            try Tool.run("status", "a.db", in: folder).output.contains("back: end the read, or advance its snapshot\n")
+        )
         let participants =
             try Tool.run("status", "--json", "a.db", in: folder).json?["participants"] as? [[String: Any]]
         let read = participants?.first?["oldest_read"] as? [String: Any]

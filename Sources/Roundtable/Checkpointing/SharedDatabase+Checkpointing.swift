@@ -73,11 +73,17 @@ extension SharedDatabase {
     /// Connects the checkpointer with the rest of the database.
     func followCheckpoints() {
         writer.checkpointer?.hook(
-            Checkpointer.Hooks(withinTurn: { [weak self] body in
-                guard let self else { return false }
-                onWriterLater(waitingWrite(), failed: { _, _ in body(false) }) { body(!$0.isInsideTransaction) }
-                return true
-            })
+            Checkpointer.Hooks(
+                withinTurn: { [weak self] body in
+                    guard let self else { return false }
+                    onWriterLater(waitingWrite(), failed: { _, _ in body(false) }) { body(!$0.isInsideTransaction) }
+                    return true
+                },
+                heldUp: { [weak self, checkpointWarnings] in
+                    // The turn may be had now: not on this thread.
+                    checkpointWarnings.later { [weak self] in self?.lookWhoHoldsCheckpointsUp() }
+                }
+            )
         )
     }
 

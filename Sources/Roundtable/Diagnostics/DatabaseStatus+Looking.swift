@@ -36,29 +36,41 @@ extension SharedDatabase {
             unknowns: []
         )
         // Participants and lock first: reading the database may have to wait for the one who holds it.
-        let snapshots = status.lookAtControlBlock()
+        let (block, snapshots) = status.lookAtControlBlock()
         status.lookAtWriteLock()
-        let end = WalIndexGate.pass { status.lookIntoDatabase(onlooker) }
-        status.oldestReads(of: snapshots, endOfWAL: end)
+        // Before the onlooker reads, and holds a lock itself.
+        let locks = SystemLocks.walLocks(databasePath: onlooker.path)
+        let state = WalIndexGate.pass { status.lookIntoDatabase(onlooker) }
+        if let state {
+            status.wal = WALHealth(
+                state,
+                locks: locks,
+                databasePath: onlooker.path,
+                block: block,
+                participants: snapshots
+            )
+        }
+        status.explainMissingWAL(onlooker)
+        status.oldestReads(of: snapshots, endOfWAL: state?.end)
         return status
     }
 }
 
 extension DatabaseStatus {
-    fileprivate mutating func lookAtControlBlock() -> [ParticipantSnapshot] {
+    fileprivate mutating func lookAtControlBlock() -> (ControlBlock?, [ParticipantSnapshot]) {
         do {
             let block = try ControlBlock.open(at: controlBlock.path, writable: false)
             controlBlock.state = .usable
             controlBlock.layoutVersion = Int(Layout.version)
             let snapshots = block.participants()
             participants = snapshots.map(Participant.init)
-            return snapshots
+            return (block, snapshots)
         } catch {
             controlBlock.problem = error.description
             switch error {
             case .absent:
                 controlBlock.state = .absent
-                return []
+                return (nil, [])
             case .otherVersion(let version):
                 controlBlock.state = .otherVersion
                 controlBlock.layoutVersion = Int(version)
@@ -66,7 +78,7 @@ extension DatabaseStatus {
             case .system: controlBlock.state = .unreadable
             }
             unknowns.append("Who takes part: \(error).")
-            return []
+            return (nil, [])
         }
     }
 
@@ -95,22 +107,26 @@ extension DatabaseStatus {
         return Writer(pid: pid, name: ProcessTable.name(pid), isParticipant: false)
     }
 
-    /// - returns: the end of the WAL; nil when it cannot be told.
-    fileprivate mutating func lookIntoDatabase(_ onlooker: Onlooker) -> WalMark? {
-        var end: WalMark?
+    /// - returns: what the wal-index tells; nil when it cannot be asked.
+    fileprivate mutating func lookIntoDatabase(_ onlooker: Onlooker) -> WalIndexView.State? {
+        var state: WalIndexView.State?
         var configuration = Configuration()
         configuration.busyMode = .timeout(0.25)
         do {
             let queue = try onlooker.connection(configuration)
-            (schema, wal) = try queue.read { db in
-                end = onlooker.endOfWAL(db)
-                return (try SchemaVersion(db), onlooker.frames(db).map(WAL.init))
+            schema = try queue.read { db in
+                state = onlooker.walState(db)
+                return try SchemaVersion(db)
             }
             try queue.close()
         } catch {
             unknowns.append("The schema: \(Self.reason(error, files))")
         }
-        guard journalMode == .wal, wal == nil else { return end }
+        return state
+    }
+
+    fileprivate mutating func explainMissingWAL(_ onlooker: Onlooker) {
+        guard journalMode == .wal, wal == nil else { return }
         if onlooker.missesWAL {
             unknowns.append(
                 """
@@ -123,9 +139,8 @@ extension DatabaseStatus {
                 "How many frames the WAL holds: no process has the database open and keeps the -shm file in order."
             )
         } else {
-            wal = WAL(committedFrames: 0, backfilledFrames: 0)
+            wal = WALHealth(committedFrames: 0, backfilledFrames: 0, size: 0)
         }
-        return end
     }
 
     /// What the dead read holds nothing back: SQLite's locks ended with them.
@@ -138,11 +153,12 @@ extension DatabaseStatus {
             participants[index].oldestRead = LongLivedRead(
                 age: age,
                 heldFrames: held,
-                isPastLimit: LongRead.Limit().isPassed(age: age, heldFrames: held ?? 1)
+                isPastLimit: LongRead.Limit().isPassed(age: age, heldFrames: held ?? 1),
+                callSite: snapshot.readCallSite
             )
         }
         if endOfWAL == nil, participants.contains(where: { $0.oldestRead != nil }) {
-            unknowns.append("How much long-lived reads hold back: the end of the WAL cannot be told.")
+            unknowns.append("How much reads hold back: the end of the WAL cannot be told.")
         }
     }
 
@@ -157,12 +173,6 @@ extension DatabaseStatus {
         default:
             return "\(error.message ?? "unknown error") (\(error.extendedResultCode))."
         }
-    }
-}
-
-extension DatabaseStatus.WAL {
-    init(_ frames: WalIndex.Frames) {
-        self.init(committedFrames: frames.committed, backfilledFrames: frames.backfilled)
     }
 }
 
@@ -222,7 +232,7 @@ extension DatabaseStatus.Participant.State {
 }
 
 extension DatabaseStatus.Participant.Liveness {
-    fileprivate init(_ liveness: Liveness) {
+    init(_ liveness: Liveness) {
         switch liveness {
         case .alive: self = .alive
         case .stopped: self = .stopped

@@ -16,7 +16,7 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     public var pageSize: Int?
     public var files: Files
     /// nil in rollback-journal mode, and where ``unknowns`` says why.
-    public var wal: WAL?
+    public var wal: WALHealth?
     /// nil where ``unknowns`` says why.
     public var schema: SchemaVersion?
     public var controlBlock: ControlBlockStatus
@@ -60,19 +60,6 @@ extension DatabaseStatus {
             case database, wal
             case walIndex = "wal_index"
             case rollbackJournal = "rollback_journal"
-        }
-    }
-
-    /// Frames of the WAL: <https://www.sqlite.org/walformat.html>.
-    public struct WAL: Codable, Sendable, Equatable {
-        /// Those of committed transactions.
-        public var committedFrames: Int
-        /// Those of them that a checkpoint has copied into the database file.
-        public var backfilledFrames: Int
-
-        enum CodingKeys: String, CodingKey {
-            case committedFrames = "committed_frames"
-            case backfilledFrames = "backfilled_frames"
         }
     }
 
@@ -157,7 +144,7 @@ extension DatabaseStatus {
         public var turnsTaken: Int
         public var longestWait: TimeInterval
         public var joinedAt: Date
-        /// The oldest moment that a snapshot of it stays at; nil when it has no snapshot.
+        /// The oldest read that is under way, that of a snapshot included; nil when it does not read.
         public var oldestRead: LongLivedRead?
 
         enum CodingKeys: String, CodingKey {
@@ -173,20 +160,23 @@ extension DatabaseStatus {
         }
     }
 
-    /// A read transaction that lasts: that of a ``SharedDatabaseSnapshot``.
+    /// A read that is under way, or the moment that a ``SharedDatabaseSnapshot`` stays at.
     public struct LongLivedRead: Codable, Sendable, Equatable {
         /// How long it has lasted.
         public var age: TimeInterval
         /// How many frames of the WAL no checkpoint can copy into the database file before it ends; nil where
         /// ``DatabaseStatus/unknowns`` says why.
         public var heldFrames: Int?
-        /// Whether it lasts too long, by the default ``LongRead/Limit``: the snapshot should advance, or be closed.
+        /// Whether it lasts too long, by the default ``LongRead/Limit``: the read should end, the snapshot advance.
         public var isPastLimit: Bool
+        /// Where in the code it began; nil when it did not tell.
+        public var callSite: String?
 
         enum CodingKeys: String, CodingKey {
             case age = "age_s"
             case heldFrames = "held_frames"
             case isPastLimit = "is_past_limit"
+            case callSite = "call_site"
         }
     }
 

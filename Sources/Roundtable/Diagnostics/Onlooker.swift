@@ -80,19 +80,12 @@ package struct Onlooker: Sendable {
 }
 
 extension Onlooker {
-    /// Frames of the WAL that are committed, and how many of them are in the database file. In a read transaction of
-    /// this onlooker's connection.
+    /// How long the WAL is, and how much of it is in the database file. In a read transaction of this onlooker's connection.
     ///
     /// - returns: nil while nobody keeps the wal-index in order, or its header is being written.
-    func frames(_ db: Database) -> WalIndex.Frames? {
+    func walState(_ db: Database) -> WalIndexView.State? {
         // Mapping the wal-index of a connection that does not use it would create the file.
         guard manner == .wal else { return nil }
-        return WalIndex(db)?.frames
-    }
-
-    /// The same for the end of the WAL.
-    func endOfWAL(_ db: Database) -> WalMark? {
-        guard manner == .wal else { return nil }
-        return WalIndex(db)?.header?.mark
+        return WalIndex(db)?.view?.state
     }
 }

@@ -22,10 +22,29 @@ enum SystemLocks {
         #endif
     }
 
+    /// Who holds locks of a wal-index that matter to checkpoints.
+    struct WalLocks: Equatable {
+        /// CKPT: one checkpoints.
+        var checkpointing: Int32?
+        /// Which read marks the processes hold, each by its pid.
+        var readMarks: [Int32: Set<Int>] = [:]
+    }
+
+    /// nil when the system does not list locks.
+    static func walLocks(databasePath: String) -> WalLocks? {
+        #if os(Linux)
+            guard let bytes = try? ProcessTable.contents(of: "/proc/locks") else { return nil }
+            guard let identity = try? System.identity(ofFileAt: databasePath + "-shm") else { return nil }
+            return WalLocks(list: String(decoding: bytes, as: UTF8.self), inode: identity.inode)
+        #else
+            return nil
+        #endif
+    }
+
     #if os(Linux)
         /// A line such as `1: POSIX  ADVISORY  WRITE 2775 fe:00:16220171 120 120` (proc_locks(5)). The device is left
         /// out of the comparison: overlay file systems list another than `stat` tells.
-        private struct Lock {
+        fileprivate struct Lock {
             let isWrite: Bool
             let pid: Int32
             let inode: UInt64
@@ -47,3 +66,18 @@ enum SystemLocks {
         }
     #endif
 }
+
+#if os(Linux)
+    extension SystemLocks.WalLocks {
+        /// - parameter list: as in `/proc/locks`, where neighbouring bytes that one process holds are one lock.
+        init(list: String, inode: UInt64) {
+            for line in list.split(separator: "\n") {
+                guard let lock = SystemLocks.Lock(line), lock.inode == inode else { continue }
+                if lock.isWrite, lock.range.contains(121) { checkpointing = lock.pid }
+                guard !lock.isWrite else { continue }
+                let marks = (0..<WalIndexView.readMarkCount).filter { lock.range.contains(UInt64(123 + $0)) }
+                if !marks.isEmpty { readMarks[lock.pid, default: []].formUnion(marks) }
+            }
+        }
+    }
+#endif

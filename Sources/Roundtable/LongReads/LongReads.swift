@@ -11,7 +11,10 @@ final class LongReads: Sendable {
         weak var snapshot: SharedDatabaseSnapshot?
         /// nil while it is at no moment.
         var read: OldestRead?
+        let site: CallSite
         var hasWarned = false
+        /// It was past the limit of age and held nothing back.
+        var lookAgainAt: Nanoseconds = 0
     }
 
     private struct State {
@@ -22,30 +25,33 @@ final class LongReads: Sendable {
         var opening = 0
         /// Connections that snapshots have given up.
         var leaving: [(closing: ConnectionClosing, callSite: String)] = []
-        /// Where the oldest is shown. Another seat is told anew.
-        weak var shownBy: Participant?
-        var shown: OldestRead?
+        /// What rings when the oldest passes a limit of age, and when.
+        var alarm: (item: DispatchWorkItem, time: Nanoseconds)?
     }
 
     let configuration: Configuration
     private let path: String
     private let seat: Seat
+    private let readers: ReaderPool
     private let limit: LongRead.Limit
+    private let maximumAge: Nanoseconds?
     private let onLongRead: (@Sendable (LongRead) -> Void)?
     private let state = Mutex(State())
     private let isEmpty = Atomic(true)
     private let awaitsCheckpoint = Atomic(false)
     private let lastVainStep = Atomic<Nanoseconds>(0)
 
-    init(path: String, options: SharedDatabase.Options, seat: Seat) {
+    init(path: String, options: SharedDatabase.Options, seat: Seat, readers: ReaderPool) {
         self.path = path
         var configuration = options.readerConfiguration
         // A read transaction stays open between accesses.
         configuration.allowsUnsafeTransactions = true
         self.configuration = configuration
         self.seat = seat
+        self.readers = readers
         limit = options.longReadLimit
         onLongRead = options.onLongRead
+        maximumAge = options.maximumSnapshotAge.map { max(1_000_000, $0.nanoseconds) }
     }
 
     // MARK: Snapshots
@@ -53,10 +59,10 @@ final class LongReads: Sendable {
     /// A snapshot is at a new moment.
     ///
     /// - throws: `SQLITE_MISUSE` when the database is closed.
-    func began(_ snapshot: SharedDatabaseSnapshot, _ read: OldestRead) throws {
+    func began(_ snapshot: SharedDatabaseSnapshot, _ read: OldestRead, at site: CallSite) throws {
         try state.withLock { state in
             if state.isClosed { throw DatabaseError.closed }
-            state.entries[ObjectIdentifier(snapshot)] = Entry(snapshot: snapshot, read: read)
+            state.entries[ObjectIdentifier(snapshot)] = Entry(snapshot: snapshot, read: read, site: site)
             isEmpty.store(false, ordering: .relaxed)
             show(&state)
         }
@@ -170,10 +176,8 @@ final class LongReads: Sendable {
 
     // MARK: Looking
 
-    /// Looks whether a read lasts too long. Cheap while there is none.
-    ///
-    /// No thread does so by itself: it is asked for with each access to a snapshot, and after each write of this
-    /// participant.
+    /// Looks whether a read lasts too long, with each access to a snapshot and after each write of this participant. Cheap while
+    /// there is none.
     func look(_ db: Database) {
         guard !isEmpty.load(ordering: .relaxed), let header = WalIndex(db)?.header else { return }
         let now = MonotonicClock.now
@@ -181,19 +185,28 @@ final class LongReads: Sendable {
             show(&state)
             return onLongRead == nil ? [] : takeLasting(&state, at: header.mark, now: now)
         }
-        guard let onLongRead, !lasting.isEmpty else { return }
         // Not on this thread, which may be inside of anything.
-        DispatchQueue.global().async { lasting.forEach(onLongRead) }
+        if !lasting.isEmpty { DispatchQueue.global().async { self.tell(lasting) } }
+    }
+
+    private func tell(_ lasting: [LongRead]) {
+        if let onLongRead { lasting.forEach(onLongRead) }
     }
 
     /// Those past the limit, once each.
     private func takeLasting(_ state: inout State, at mark: WalMark, now: Nanoseconds) -> [LongRead] {
         var lasting: [LongRead] = []
+        let asked = readers.askedToAdvance ?? 0
         for (key, entry) in state.entries where !entry.hasWarned {
             guard let read = entry.read else { continue }
             let age = TimeInterval(now.subtractingSaturating(read.since)) / 1e9
             let held = read.mark.framesHeld(now: mark)
-            guard limit.isPassed(age: age, heldFrames: held), let snapshot = entry.snapshot else { continue }
+            // Rule K8.
+            let isInTheWay = held > 0 && asked >= read.since
+            guard isInTheWay || limit.isPassed(age: age, heldFrames: held), let snapshot = entry.snapshot else {
+                state.entries[key]?.lookAgainAt = now.addingSaturating(Self.lookInterval)
+                continue
+            }
             state.entries[key]?.hasWarned = true
             lasting.append(LongRead(snapshot: snapshot, age: age, heldFrames: held))
         }
@@ -203,11 +216,93 @@ final class LongReads: Sendable {
     // MARK: Showing
 
     private func show(_ state: inout State) {
-        guard let participant = seat.participant else { return }
-        let oldest = state.entries.values.compactMap(\.read).min { $0.since < $1.since }
-        guard participant !== state.shownBy || oldest != state.shown else { return }
-        participant.show(oldest)
-        state.shownBy = participant
-        state.shown = oldest
+        let reads = state.entries.values.compactMap { entry in entry.read.map { (read: $0, site: entry.site) } }
+        readers.show(snapshot: reads.min { $0.read.since < $1.read.since }.map { ($0.read, $0.site) })
+        setAlarm(&state)
+    }
+}
+
+// MARK: - The clock
+
+extension LongReads {
+    /// Between looks at snapshots that are old and hold nothing back.
+    private static let lookInterval: Nanoseconds = 1_000_000_000
+
+    /// One timer for the next limit of age that a snapshot passes, and none where there is nothing to watch. One that would ring
+    /// too early is left as it is: then a snapshot that advances often costs nothing.
+    private func setAlarm(_ state: inout State) {
+        let due = state.entries.values.compactMap(due).min()
+        guard let due else {
+            state.alarm?.item.cancel()
+            state.alarm = nil
+            return
+        }
+        if let alarm = state.alarm, alarm.time <= due { return }
+        state.alarm?.item.cancel()
+        let item = DispatchWorkItem { [weak self] in self?.ring() }
+        state.alarm = (item, due)
+        let now = MonotonicClock.now
+        let wait = Int(clamping: due.subtractingSaturating(now))
+        DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(wait), execute: item)
+    }
+
+    /// For tests.
+    var hasAlarm: Bool { state.withLock { $0.alarm != nil } }
+    var hasLookedInVain: Bool { state.withLock { $0.entries.values.contains { $0.lookAgainAt > 0 } } }
+
+    private func due(_ entry: Entry) -> Nanoseconds? {
+        guard let read = entry.read else { return nil }
+        let end = maximumAge.map(read.since.addingSaturating)
+        guard onLongRead != nil, !entry.hasWarned else { return end }
+        let warning = max(entry.lookAgainAt, read.since.addingSaturating(limit.age.nanoseconds))
+        return min(warning, end ?? .max)
+    }
+
+    private func ring() {
+        // Not inside the lock: it may open a connection.
+        let end = onLongRead == nil ? nil : try? readers.walState(insideWrite: false).end
+        let now = MonotonicClock.now
+        let (lasting, expired) = state.withLock { state in
+            state.alarm = nil
+            let lasting = end.map { takeLasting(&state, at: $0, now: now) } ?? []
+            if onLongRead != nil, end == nil {
+                for key in state.entries.keys {
+                    state.entries[key]?.lookAgainAt = now.addingSaturating(Self.lookInterval)
+                }
+            }
+            var expired: [SharedDatabaseSnapshot] = []
+            for (key, entry) in state.entries {
+                guard let maximumAge, let read = entry.read, let snapshot = entry.snapshot,
+                    now.subtractingSaturating(read.since) >= maximumAge
+                else { continue }
+                state.entries[key]?.read = nil
+                expired.append(snapshot)
+            }
+            show(&state)
+            return (lasting, expired)
+        }
+        tell(lasting)
+        for snapshot in expired { expire(snapshot) }
+    }
+
+    // MARK: Ending
+
+    private func expire(_ snapshot: SharedDatabaseSnapshot) {
+        guard let maximumAge else { return }
+        let closing = snapshot.expire(before: MonotonicClock.now.subtractingSaturating(maximumAge)) { [weak self] in
+            self?.state.withLock { $0.leaving.removeAll { $0.closing.outcome == .closed } }
+        }
+        guard let closing else { return }
+        state.withLock { $0.leaving.append((closing, snapshot.callSite)) }
+        Self.pursue(closing, after: 10_000_000)
+    }
+
+    /// A closure may go on to the next statement, and a cursor may outlive it.
+    private static func pursue(_ closing: ConnectionClosing, after pause: Nanoseconds) {
+        closing.interrupt()
+        guard closing.step() != .closed else { return }
+        DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Int(pause))) {
+            pursue(closing, after: min(2 * pause, 1_000_000_000))
+        }
     }
 }

@@ -21,7 +21,7 @@ extension SharedDatabaseSnapshot: DatabaseReader {
         let connection = try connection()
         return try connection.queue.inDatabase { db in
             try enter(db, connection)
-            return try value(db)
+            return try naming { try value(db) }
         }
     }
 
@@ -33,7 +33,7 @@ extension SharedDatabaseSnapshot: DatabaseReader {
         let connection = try connection()
         return try await connection.queue.unsafeRead { db in
             try enter(db, connection)
-            return try value(db)
+            return try naming { try value(db) }
         }
     }
 
@@ -74,7 +74,7 @@ extension SharedDatabaseSnapshot: DatabaseReader {
         let connection = try connection()
         return try connection.queue.unsafeReentrantRead { db in
             try enter(db, connection)
-            return try value(db)
+            return try naming { try value(db) }
         }
     }
 

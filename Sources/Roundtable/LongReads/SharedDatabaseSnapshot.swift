@@ -23,6 +23,8 @@ public final class SharedDatabaseSnapshot: Sendable {
         case adrift
         /// There is no connection: the database was suspended.
         case parked
+        /// There is no connection: its moment became too old.
+        case expired
         case closed
     }
 
@@ -34,6 +36,8 @@ public final class SharedDatabaseSnapshot: Sendable {
         var cursor: CommitCursor
         /// Where the WAL ended when it was at its moment; nil when that is not known.
         var mark: WalMark?
+        /// When its moment began.
+        var since: Nanoseconds
         /// Whether the wal-index may have been made anew since.
         var wasParked = false
     }
@@ -42,14 +46,16 @@ public final class SharedDatabaseSnapshot: Sendable {
     public let database: SharedDatabase
 
     /// Where it was made, as `File.swift:12`.
-    public let callSite: String
+    public var callSite: String { "\(site.file):\(site.line)" }
+
+    private let site: CallSite
 
     private let state: Mutex<State>
 
     init(_ database: SharedDatabase, at site: CallSite) throws {
         try database.checkProcess()
         self.database = database
-        callSite = "\(site.file):\(site.line)"
+        self.site = site
         try database.longReads.beginOpening()
         defer { database.longReads.endOpening() }
         let connection = try ReaderConnection(path: database.path, configuration: database.longReads.configuration)
@@ -62,8 +68,8 @@ public final class SharedDatabaseSnapshot: Sendable {
         let cursor = CommitCursor(at: moment.earliest?.commitCounter) { [longReads = database.longReads] in
             longReads.controlBlock
         }
-        state = Mutex(State(connection: connection, cursor: cursor, mark: moment.knownMark))
-        try database.longReads.began(self, moment.read)
+        state = Mutex(State(connection: connection, cursor: cursor, mark: moment.knownMark, since: moment.since))
+        try database.longReads.began(self, moment.read, at: site)
     }
 
     deinit {
@@ -96,8 +102,8 @@ public final class SharedDatabaseSnapshot: Sendable {
                 database.longReads.ended(ObjectIdentifier(self))
                 return false
             }
-        } catch let error as DatabaseError where error.isSuspension {
-            // The connection was given up meanwhile.
+        } catch  where state.withLock({ $0.connection !== connection }) {
+            // It was given up meanwhile.
             return try close()
         }
         if isClosed { return }
@@ -111,7 +117,7 @@ public final class SharedDatabaseSnapshot: Sendable {
     func connection() throws -> ReaderConnection {
         try state.withLock { state in
             if let connection = state.connection { return connection }
-            throw state.phase == .closed ? DatabaseError.closed : DatabaseError.parked(path)
+            throw lostConnection(state.phase, else: .parked(path))
         }
     }
 
@@ -138,11 +144,24 @@ public final class SharedDatabaseSnapshot: Sendable {
     /// Gives the connection up.
     ///
     /// - returns: nil when there is none, or the snapshot is closed.
-    func park() -> ConnectionClosing? {
+    func park() -> ConnectionClosing? { giveConnectionUp(.parked) }
+
+    /// Gives the connection up, if its moment began before a time.
+    ///
+    /// - returns: nil when it did not, or there is no connection.
+    func expire(before time: Nanoseconds, didClose: @escaping @Sendable () -> Void) -> ConnectionClosing? {
+        giveConnectionUp(.expired, ifBefore: time, didClose: didClose)
+    }
+
+    private func giveConnectionUp(
+        _ phase: Phase,
+        ifBefore time: Nanoseconds = .max,
+        didClose: @escaping @Sendable () -> Void = {}
+    ) -> ConnectionClosing? {
         let connection: ReaderConnection? = state.withLock { state in
-            guard state.phase != .closed, let connection = state.connection else { return nil }
+            guard state.phase != .closed, state.since <= time, let connection = state.connection else { return nil }
             state.connection = nil
-            state.phase = .parked
+            state.phase = phase
             state.wasParked = true
             return connection
         }
@@ -152,6 +171,25 @@ public final class SharedDatabaseSnapshot: Sendable {
             // Nothing was written: what keeps the transaction from ending keeps the connection from closing.
             try? connection.end(db)
             connection.finalize()
+        } didClose: {
+            didClose()
+        }
+    }
+
+    private func lostConnection(_ phase: Phase, else error: @autoclosure () -> DatabaseError) -> DatabaseError {
+        switch phase {
+        case .closed: .closed
+        case .expired: .expired(path)
+        case .open, .adrift, .parked: error()
+        }
+    }
+
+    /// Runs what reads, and says why it was interrupted.
+    func naming<T>(_ body: () throws -> T) throws -> T {
+        do {
+            return try body()
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_INTERRUPT {
+            throw state.withLock { $0.phase } == .expired ? DatabaseError.expired(path) : error
         }
     }
 
@@ -162,15 +200,16 @@ public final class SharedDatabaseSnapshot: Sendable {
         switch try phase(on: connection, else: .parked(path)) {
         case .open where db.isInsideTransaction: database.longReads.look(db)
         case .open, .adrift: throw DatabaseError.adrift(path)
-        case .parked, .closed: preconditionFailure("a connection is open")
+        case .parked, .expired, .closed: preconditionFailure("a connection is open")
         }
     }
 
     /// - parameter lost: what to throw when the connection is not this snapshot's any more.
     private func phase(on connection: ReaderConnection, else lost: @autoclosure () -> DatabaseError) throws -> Phase {
         try state.withLock { state in
-            if state.phase == .closed { throw DatabaseError.closed }
-            guard state.connection === connection else { throw lost() }
+            guard state.phase != .closed, state.connection === connection else {
+                throw lostConnection(state.phase, else: lost())
+            }
             return state.phase
         }
     }
@@ -185,7 +224,10 @@ public final class SharedDatabaseSnapshot: Sendable {
         let changes = try state.withLock { state in
             // Parked meanwhile: the connection is about to close.
             guard state.connection === connection else { throw DatabaseError.suspended(path) }
-            defer { (state.phase, state.mark, state.wasParked) = (.open, moment.knownMark, false) }
+            defer {
+                (state.phase, state.mark, state.since) = (.open, moment.knownMark, moment.since)
+                state.wasParked = false
+            }
             return moment.changes(
                 movingThere: &state.cursor,
                 from: state.wasParked ? .some(state.mark) : nil,
@@ -193,7 +235,7 @@ public final class SharedDatabaseSnapshot: Sendable {
                 owns: database.seat.owns
             )
         }
-        try database.longReads.began(self, moment.read)
+        try database.longReads.began(self, moment.read, at: site)
         return changes
     }
 
@@ -298,6 +340,16 @@ extension DatabaseError {
             message: """
                 \(path): the snapshot has no read transaction: it could not advance or close, or a closure has ended it. \
                 Call advance() again, or make another
+                """
+        )
+    }
+
+    fileprivate static func expired(_ path: String) -> DatabaseError {
+        DatabaseError(
+            resultCode: .SQLITE_ABORT,
+            message: """
+                \(path): the snapshot was ended, because its moment became older than maximumSnapshotAge and would hold \
+                checkpoints back. Call advance(): it goes to the latest commit, and tells what was committed since
                 """
         )
     }

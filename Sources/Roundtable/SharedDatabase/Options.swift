@@ -40,9 +40,23 @@ extension SharedDatabase {
         /// When a snapshot of this participant has stayed at one moment for too long, so that `onLongRead` is called.
         public var longReadLimit = LongRead.Limit()
 
-        /// Called once for each moment that a snapshot stays at for too long, on a thread of the system. Nobody watches the
-        /// clock for it: it is found out when a snapshot is used, and after each write of this participant.
+        /// Called once for each moment that a snapshot stays at for too long, on a thread of the system: when its age passes the
+        /// limit, or when it is found out, with each use of a snapshot and each write of this participant, that it holds back more
+        /// frames than that, or that another participant's checkpoint was held up by it.
         public var onLongRead: (@Sendable (LongRead) -> Void)?
+
+        /// How old the moment of a snapshot may become. Then it is ended, whatever it is doing: the statement that runs is
+        /// interrupted, and its next use fails with `SQLITE_ABORT`, until `advance()` takes it to a new moment. nil, the default:
+        /// as old as it likes. At least 1 ms.
+        ///
+        /// A guard against snapshots that somebody has forgotten, which would let the WAL grow without bound: choose several
+        /// times what your longest export takes.
+        public var maximumSnapshotAge: Duration?
+
+        /// Called when a checkpoint of this participant was held up and the WAL is longer than it should be, on a thread of the
+        /// system: once for each read that is most in the way, and again whenever the WAL has become twice as long. The health says
+        /// who it is: a process of yours that is stuck, a program that knows nothing of Roundtable.
+        public var onCheckpointHeldUp: (@Sendable (WALHealth) -> Void)?
 
         /// What a suspended database lets go of.
         public var suspensionPolicy: SuspensionPolicy = .writeLocks

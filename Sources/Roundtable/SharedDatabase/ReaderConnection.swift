@@ -14,14 +14,20 @@ final class ReaderConnection: @unchecked Sendable {
     /// GRDB's own, so that GRDB notices the end of the transaction (`Database.transactionDate` depends on it).
     private let commit = ReusedStatement("COMMIT TRANSACTION")
     private var lastSchemaVersion: Int32?
+    /// Of the wal-index that it has mapped as long as it is open; nil when the database was not in WAL mode.
+    let walIndex: WalIndexView?
     /// Whether what runs was interrupted because the pool is parked.
     let isInterrupted = Atomic(false)
 
     init(path: String, configuration: Configuration) throws {
         queue = try DatabaseQueue(path: path, configuration: configuration)
-        try queue.inDatabase { db in
-            beginStatement = try db.prepareRaw("BEGIN DEFERRED TRANSACTION")
-            schemaVersionStatement = try db.prepareRaw("PRAGMA schema_version")
+        (beginStatement, schemaVersionStatement, walIndex) = try queue.inDatabase { db in
+            let statements = try (
+                db.prepareRaw("BEGIN DEFERRED TRANSACTION"), db.prepareRaw("PRAGMA schema_version")
+            )
+            // SQLite would create a wal-index for a database that does not use it.
+            let isWAL = try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
+            return (statements.0, statements.1, isWAL ? WalIndex(db)?.view : nil)
         }
     }
 

@@ -1,5 +1,6 @@
 import Dispatch
 import GRDB
+import RoundtableKernel
 import Synchronization
 
 /// Up to N reader connections, opened on demand, and lent one access at a time, first come first served. A barrier is
@@ -44,6 +45,8 @@ final class ReaderPool: Sendable {
         var idle: [ReaderConnection] = []
         /// Granted reads that have not ended.
         var reading = 0
+        /// What the participant's slot shows of them.
+        var running: RunningReads
         var hasBarrier = false
         var requests: [Request] = []
         var isParked = false
@@ -52,26 +55,33 @@ final class ReaderPool: Sendable {
         var isClosed = false
     }
 
-    private let path: String
+    let path: String
     private let maximumCount: Int
     private let open: @Sendable () throws -> ReaderConnection
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     /// All connections but those that are leaving: so none is interrupted while it closes.
     private let connections = Mutex<[ReaderConnection]>([])
     private let nextID = Atomic<UInt64>(0)
 
-    init(path: String, maximumCount: Int, open: @escaping @Sendable () throws -> ReaderConnection) {
+    init(path: String, maximumCount: Int, seat: Seat, open: @escaping @Sendable () throws -> ReaderConnection) {
         self.path = path
         self.maximumCount = max(1, maximumCount)
         self.open = open
+        state = Mutex(State(running: RunningReads(of: seat, capacity: self.maximumCount)))
     }
 
     // MARK: Reading
 
-    /// - parameter insideWrite: whether the calling thread has the writer connection. A barrier needs that too, so its
-    ///   body does not run now; waiting for it would be a deadlock.
-    func withReader<T>(insideWrite: Bool, _ body: (ReaderConnection) throws -> T) throws -> T {
-        let reader = try take(insideWrite ? enterBesideBarriers() : wait(.read))
+    /// - Parameters:
+    ///   - site: what is told to others of the read.
+    ///   - insideWrite: whether the calling thread has the writer connection. A barrier needs that too, so its body does not
+    ///     run now; waiting for it would be a deadlock.
+    func withReader<T>(
+        at site: CallSite?,
+        insideWrite: Bool,
+        _ body: (ReaderConnection) throws -> T
+    ) throws -> T {
+        let reader = try takeAtOnce(at: site) ?? take(insideWrite ? enterBesideBarriers() : wait(.read), at: site)
         defer { give(reader) }
         do { return try body(reader) } catch { throw named(error, on: reader) }
     }
@@ -79,9 +89,11 @@ final class ReaderPool: Sendable {
     /// - parameter body: calls its second argument when it does not need the connection any more. That matters where it goes on on
     ///   another thread, for which it may have to wait.
     func withReader<T: Sendable>(
+        at site: CallSite?,
         _ body: (ReaderConnection, _ giveBack: @escaping @Sendable () -> Void) async throws -> T
     ) async throws -> T {
-        let reader = try take(await wait(.read))
+        let reader: ReaderConnection
+        if let idle = takeAtOnce(at: site) { reader = idle } else { reader = try take(await wait(.read), at: site) }
         let loan = Loan { self.give(reader) }
         defer { loan.end() }
         do { return try await body(reader, loan.end) } catch { throw named(error, on: reader) }
@@ -110,16 +122,17 @@ final class ReaderPool: Sendable {
     /// For reads that end later than this call, from a thread that has the writer connection. The receiver calls
     /// `give(_:)`, once.
     func takeInsideWrite() throws -> ReaderConnection {
-        try take(enterBesideBarriers())
+        try take(enterBesideBarriers(), at: nil)
     }
 
     /// The same, without blocking.
-    func take(_ body: @escaping @Sendable (Result<ReaderConnection, any Error>) -> Void) {
-        request(.read, isPatient: true) { answer in body(Result { try self.take(answer) }) }
+    func take(at site: CallSite?, _ body: @escaping @Sendable (Result<ReaderConnection, any Error>) -> Void) {
+        request(.read, isPatient: true) { answer in body(Result { try self.take(answer, at: site) }) }
     }
 
     func give(_ reader: ReaderConnection) {
         let isLeaving = pump { state in
+            state.running.end(reader)
             if state.isClosed {
                 state.reading -= 1
                 return false
@@ -167,6 +180,13 @@ final class ReaderPool: Sendable {
     }
 
     // MARK: All connections
+
+    /// Runs `body` with a connection that stays open meanwhile. It may be in use: not for statements.
+    ///
+    /// - returns: nil when none is open.
+    func withOpenConnection<T: Sendable>(_ body: @Sendable (ReaderConnection) -> T?) -> T? {
+        connections.withLock { connections in connections.first.flatMap(body) }
+    }
 
     func interrupt() {
         connections.withLock { connections in
@@ -261,6 +281,16 @@ final class ReaderPool: Sendable {
     private func forgetClosed() {
         state.withLock { state in state.leaving.removeAll { $0.outcome == .closed } }
     }
+
+    // MARK: Showing
+
+    /// The oldest moment of the participant's snapshots; nil: it has none.
+    func show(snapshot: (read: OldestRead, site: CallSite?)?) {
+        state.withLock { $0.running.show(snapshot: snapshot) }
+    }
+
+    /// When the participant was asked to advance (rule K8); nil when it was not.
+    var askedToAdvance: Nanoseconds? { state.withLock { $0.running.askedToAdvance } }
 
     /// Whether somebody waits for a connection.
     var isAwaited: Bool { state.withLock { !$0.requests.isEmpty } }
@@ -384,21 +414,38 @@ final class ReaderPool: Sendable {
         }
     }
 
+    /// What most reads do: nobody waits, and a connection is idle. nil: ask.
+    private func takeAtOnce(at site: CallSite?) -> ReaderConnection? {
+        state.withLock { state in
+            guard !state.isClosed, !state.isParked, state.requests.isEmpty, !state.idle.isEmpty,
+                grant(.read, in: &state)
+            else { return nil }
+            return takeIdle(from: &state, at: site)
+        }
+    }
+
+    private func takeIdle(from state: inout State, at site: CallSite?) -> ReaderConnection? {
+        guard let idle = state.idle.popLast() else { return nil }
+        idle.isInterrupted.store(false, ordering: .relaxed)
+        state.running.begin(idle, at: site)
+        return idle
+    }
+
     /// The connection of a read that was granted.
-    private func take(_ answer: Answer) throws -> ReaderConnection {
+    private func take(_ answer: Answer, at site: CallSite?) throws -> ReaderConnection {
         guard case .granted = answer else {
             try check(answer)
             preconditionFailure("only what is granted passes")
         }
-        let (isClosed, idle) = state.withLock { ($0.isClosed, $0.idle.popLast()) }
-        if isClosed { throw DatabaseError.closed }
-        if let idle {
-            idle.isInterrupted.store(false, ordering: .relaxed)
-            return idle
+        let (isClosed, idle) = state.withLock { state in
+            (state.isClosed, state.isClosed ? nil : takeIdle(from: &state, at: site))
         }
+        if isClosed { throw DatabaseError.closed }
+        if let idle { return idle }
         do {
             let reader = try open()
             connections.withLock { $0.append(reader) }
+            state.withLock { $0.running.begin(reader, at: site) }
             return reader
         } catch {
             pump { $0.reading -= 1 }

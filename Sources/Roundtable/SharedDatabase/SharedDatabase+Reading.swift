@@ -1,42 +1,98 @@
 import Dispatch
 import GRDB
+import RoundtableKernel
 
-extension SharedDatabase: DatabaseReader {
-    /// ``Options/configuration``, as it was given.
-    public var configuration: Configuration {
-        var configuration = givenConfiguration
-        configuration.readonly = role == .readOnly
-        return configuration
-    }
-
-    /// Interrupts the statements that run, on all connections. See
-    /// [`sqlite3_interrupt`](https://www.sqlite.org/c3ref/interrupt.html).
-    public func interrupt() {
-        guard isInOwnProcess else { return }
-        writer.interrupt()
-        readers.interrupt()
+/// These are the functions of GRDB's `DatabaseReader` with one difference: they remember the line of code that called them,
+/// and whoever looks for what holds checkpoints up is told (see <doc:WatchTheWAL>). Code that calls `some DatabaseReader`
+/// reaches the functions without.
+extension SharedDatabase {
+    /// Reads a snapshot of the database. Never waits for a writer; waits when all reader connections are in use.
+    ///
+    /// - throws: what `value` throws; `SQLITE_MISUSE` after `close()`.
+    public func read<T>(
+        file: StaticString = #fileID,
+        line: UInt = #line,
+        _ value: (Database) throws -> T
+    ) throws -> T {
+        try reading(at: CallSite(file, line), value)
     }
 
     /// Reads a snapshot of the database. Never waits for a writer; waits when all reader connections are in use.
     ///
-    /// - throws: what `value` throws; `SQLITE_MISUSE` after `close()`.
-    @_disfavoredOverload
-    public func read<T>(_ value: (Database) throws -> T) throws -> T {
+    /// - throws: what `value` throws; `CancellationError`; `SQLITE_MISUSE` after `close()`.
+    public func read<T: Sendable>(
+        file: StaticString = #fileID,
+        line: UInt = #line,
+        _ value: @Sendable (Database) throws -> T
+    ) async throws -> T {
+        try await reading(at: CallSite(file, line), value)
+    }
+
+    /// Schedules a read, and returns at once.
+    public func asyncRead(
+        file: StaticString = #fileID,
+        line: UInt = #line,
+        _ value: @escaping @Sendable (Result<Database, any Error>) -> Void
+    ) {
+        readingLater(at: CallSite(file, line), value)
+    }
+
+    /// Reads without a transaction: two statements may see two states of the database.
+    public func unsafeRead<T>(
+        file: StaticString = #fileID,
+        line: UInt = #line,
+        _ value: (Database) throws -> T
+    ) throws -> T {
+        try readingUnsafely(at: CallSite(file, line), value)
+    }
+
+    /// Reads without a transaction: two statements may see two states of the database.
+    public func unsafeRead<T: Sendable>(
+        file: StaticString = #fileID,
+        line: UInt = #line,
+        _ value: @Sendable (Database) throws -> T
+    ) async throws -> T {
+        try await readingUnsafely(at: CallSite(file, line), value)
+    }
+
+    /// Schedules a read without a transaction, and returns at once.
+    public func asyncUnsafeRead(
+        file: StaticString = #fileID,
+        line: UInt = #line,
+        _ value: @escaping @Sendable (Result<Database, any Error>) -> Void
+    ) {
+        readingUnsafelyLater(at: CallSite(file, line), value)
+    }
+
+    /// Reads without a transaction, also from inside another access to this database, whose connection it then uses.
+    public func unsafeReentrantRead<T>(
+        file: StaticString = #fileID,
+        line: UInt = #line,
+        _ value: (Database) throws -> T
+    ) throws -> T {
+        try readingReentrantly(at: CallSite(file, line), value)
+    }
+}
+
+// MARK: - How
+
+extension SharedDatabase {
+    func reading<T>(at site: CallSite?, _ value: (Database) throws -> T) throws -> T {
         try checkProcess()
         precondition(!Access.isReading(self), "Database methods are not reentrant.")
-        return try readers.withReader(insideWrite: Access.isWriting(self)) { reader in
+        return try readers.withReader(at: site, insideWrite: Access.isWriting(self)) { reader in
             try reader.queue.inDatabase { db in
                 try Access.with(self, reader: reader) { try reader.isolated(db, value) }
             }
         }
     }
 
-    /// Reads a snapshot of the database. Never waits for a writer; waits when all reader connections are in use.
-    ///
-    /// - throws: what `value` throws; `CancellationError`; `SQLITE_MISUSE` after `close()`.
-    public func read<T: Sendable>(_ value: @Sendable (Database) throws -> T) async throws -> T {
+    func reading<T: Sendable>(
+        at site: CallSite?,
+        _ value: @Sendable (Database) throws -> T
+    ) async throws -> T {
         try checkProcess()
-        return try await readers.withReader { reader, giveBack in
+        return try await readers.withReader(at: site) { reader, giveBack in
             try await reader.queue.unsafeRead { db in
                 defer { giveBack() }
                 return try Access.with(self, reader: reader) { try reader.isolated(db, value) }
@@ -44,9 +100,8 @@ extension SharedDatabase: DatabaseReader {
         }
     }
 
-    /// Schedules a read, and returns at once.
-    public func asyncRead(_ value: @escaping @Sendable (Result<Database, any Error>) -> Void) {
-        asyncReading(value) { reader, db in
+    func readingLater(at site: CallSite?, _ value: @escaping @Sendable (Result<Database, any Error>) -> Void) {
+        asyncReading(at: site, value) { reader, db in
             do {
                 try reader.begin(db)
             } catch {
@@ -59,11 +114,9 @@ extension SharedDatabase: DatabaseReader {
         }
     }
 
-    /// Reads without a transaction: two statements may see two states of the database.
-    @_disfavoredOverload
-    public func unsafeRead<T>(_ value: (Database) throws -> T) throws -> T {
+    func readingUnsafely<T>(at site: CallSite?, _ value: (Database) throws -> T) throws -> T {
         try checkProcess()
-        return try readers.withReader(insideWrite: Access.isWriting(self)) { reader in
+        return try readers.withReader(at: site, insideWrite: Access.isWriting(self)) { reader in
             try reader.queue.inDatabase { db in
                 try Access.with(self, reader: reader) {
                     try reader.forgetSchemaIfChanged(db)
@@ -73,10 +126,12 @@ extension SharedDatabase: DatabaseReader {
         }
     }
 
-    /// Reads without a transaction: two statements may see two states of the database.
-    public func unsafeRead<T: Sendable>(_ value: @Sendable (Database) throws -> T) async throws -> T {
+    func readingUnsafely<T: Sendable>(
+        at site: CallSite?,
+        _ value: @Sendable (Database) throws -> T
+    ) async throws -> T {
         try checkProcess()
-        return try await readers.withReader { reader, giveBack in
+        return try await readers.withReader(at: site) { reader, giveBack in
             try await reader.queue.unsafeRead { db in
                 defer { giveBack() }
                 return try Access.with(self, reader: reader) {
@@ -87,42 +142,36 @@ extension SharedDatabase: DatabaseReader {
         }
     }
 
-    /// Schedules a read without a transaction, and returns at once.
-    public func asyncUnsafeRead(_ value: @escaping @Sendable (Result<Database, any Error>) -> Void) {
-        asyncReading(value) { reader, db in
+    func readingUnsafelyLater(
+        at site: CallSite?,
+        _ value: @escaping @Sendable (Result<Database, any Error>) -> Void
+    ) {
+        asyncReading(at: site, value) { reader, db in
             value(Result { try reader.forgetSchemaIfChanged(db) }.map { db })
         }
     }
 
-    /// Reads without a transaction, also from inside another access to this database, whose connection it then uses.
-    public func unsafeReentrantRead<T>(_ value: (Database) throws -> T) throws -> T {
+    func readingReentrantly<T>(at site: CallSite?, _ value: (Database) throws -> T) throws -> T {
         switch Access.current(to: self) {
         case let access? where access.reader != nil:
             return try access.reader!.queue.unsafeReentrantRead(value)
         case .some:
             return try writer.queue.unsafeReentrantRead(value)
         case nil:
-            return try unsafeRead(value)
+            return try readingUnsafely(at: site, value)
         }
-    }
-
-    public func _add<Reducer: ValueReducer>(
-        observation: ValueObservation<Reducer>,
-        scheduling scheduler: some ValueObservationScheduler,
-        onChange: @escaping @Sendable (Reducer.Value) -> Void
-    ) -> AnyDatabaseCancellable {
-        addObservation(observation, scheduling: scheduler, onChange: onChange)
     }
 
     /// Takes a reader without blocking, runs `body` on its queue, and gives it back.
     private func asyncReading(
+        at site: CallSite?,
         _ value: @escaping @Sendable (Result<Database, any Error>) -> Void,
         _ body: @escaping @Sendable (ReaderConnection, Database) -> Void
     ) {
         guard isInOwnProcess else { return value(.failure(forkedError)) }
         // Opening a connection takes time: not on the caller's thread.
         DispatchQueue.global(qos: configuration.readQoS.qosClass).async { [readers] in
-            readers.take { result in
+            readers.take(at: site) { result in
                 switch result {
                 case .failure(let error):
                     value(.failure(error))

@@ -40,6 +40,7 @@ public final class SharedDatabase: Sendable {
     let seat: Seat
     let observatory: Observatory
     let longReads: LongReads
+    let checkpointWarnings: CheckpointWarnings
     let gate: SuspensionGate
     let whileSuspended: WhileSuspended?
     let suspensionGrace: Duration
@@ -71,12 +72,13 @@ public final class SharedDatabase: Sendable {
             options.configuration.observesSuspensionNotifications
             ? SuspensionNotifications(gate, grace: options.suspensionGrace.nanoseconds) : nil
         self.givenConfiguration = options.configuration
-        self.longReads = LongReads(path: path, options: options, seat: seat)
         self.forkGeneration = rt_fork_generation()
+        self.checkpointWarnings = CheckpointWarnings(options.onCheckpointHeldUp)
         let configuration = options.readerConfiguration
-        self.readers = ReaderPool(path: path, maximumCount: options.maximumReaderCount) {
+        self.readers = ReaderPool(path: path, maximumCount: options.maximumReaderCount, seat: seat) {
             try ReaderConnection(path: path, configuration: configuration)
         }
+        self.longReads = LongReads(path: path, options: options, seat: seat, readers: readers)
         let observatory = Observatory(path: path, author: author, options: options, writer: writer, seat: seat)
         self.observatory = observatory
         busyTimeout = options.busyTimeout.nanoseconds

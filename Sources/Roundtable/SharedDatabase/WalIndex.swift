@@ -85,7 +85,7 @@ struct WalIndex {
     /// nil when there is no wal-index.
     var commitCounter: CommitCounter? { page.map(CommitCounter.init) }
 
-    private var page: UnsafeMutableRawPointer? {
+    var page: UnsafeMutableRawPointer? {
         guard let map = file.pointee.pMethods.pointee.xShmMap else { return nil }
         var page: UnsafeMutableRawPointer?
         // SQLite wants `volatile`, which Swift drops.
@@ -115,7 +115,7 @@ struct WalIndex {
     /// nil when it is being written, or cannot be reached. Asked for like `frames`.
     var header: Header? { page.flatMap(Self.header) }
 
-    fileprivate static func header(_ page: UnsafeMutableRawPointer) -> Header? {
+    static func header(_ page: UnsafeMutableRawPointer) -> Header? {
         func word(_ offset: Int) -> UInt32 {
             (page + offset).assumingMemoryBound(to: Atomic<UInt32>.self).pointee.load(ordering: .relaxed)
         }
@@ -144,14 +144,7 @@ struct WalIndex {
 
     /// nil when its header is being written. Never ask for it on a connection that is not in WAL mode: SQLite would create
     /// the file.
-    var frames: Frames? {
-        guard let page else { return nil }
-        let copies = [0, 48].map { page.loadUnaligned(fromByteOffset: $0 + 16, as: UInt32.self) }
-        guard copies[0] == copies[1] else { return nil }
-        let backfilled = page.loadUnaligned(fromByteOffset: 96, as: UInt32.self)
-        guard backfilled <= copies[0] else { return nil }
-        return Frames(committed: Int(copies[0]), backfilled: Int(backfilled))
-    }
+    var frames: Frames? { view?.frames }
 }
 
 extension WalIndex.Header {

@@ -1,8 +1,8 @@
-/// The oldest long-lived read of a participant, as its slot shows it to others (rules O of `docs/PROTOCOL.md`).
+/// The oldest read of a participant, as its slot shows it to others (rules O of `docs/PROTOCOL.md`).
 package struct OldestRead: Equatable, Sendable {
-    /// When its moment began, ns of the monotonic clock; never 0.
+    /// When it began, ns of the monotonic clock; never 0.
     package var since: Nanoseconds
-    /// Where in the WAL that moment is.
+    /// Where in the WAL it began, or a little before.
     package var mark: WalMark
 
     package init(since: Nanoseconds, mark: WalMark) {
@@ -44,19 +44,28 @@ extension UInt32 {
 }
 
 extension Participant {
-    /// Shows this participant's oldest long-lived read to others; nil: that it has none (rule O2).
+    /// Shows this participant's oldest read to others; nil: that it has none (rule O2).
     ///
     /// Not from two threads at once.
-    package func show(_ read: OldestRead?) {
+    package func show(_ read: OldestRead?, at site: CallSite? = nil) {
         guard isSeated else { return }
-        slot[.oldestReadSince] = 0
-        guard let read else { return }
-        slot[.oldestReadFrames] = read.mark.word
-        slot[.oldestReadSince] = read.since
+        slot.hideRead()
+        if let read {
+            slot.setReadCallSite(site ?? .unknown)
+            slot.show(read)
+        }
     }
 }
 
 extension Slot {
+    func hideRead() { self[.oldestReadSince] = 0 }
+
+    /// While none is shown.
+    func show(_ read: OldestRead) {
+        self[.oldestReadFrames] = read.mark.word
+        self[.oldestReadSince] = read.since
+    }
+
     /// nil: none, or it is changing at this moment.
     var oldestRead: OldestRead? {
         let since = self[.oldestReadSince]

@@ -38,11 +38,12 @@ package final class Participant: Sendable {
         slot[.turnsTaken] = 0
         slot[.longestWait] = 0
         slot[.oldestReadSince] = 0
+        slot[.askedToAdvance] = 0
         slot[.namespace] = identity.namespace
         slot[.startTime] = identity.startTime
         slot[.joinedAt] = UInt64(max(0, time(nil)))
         slot.author = author
-        slot.setCallSite(file: "", line: 0)
+        slot.setCallSite(.unknown)
         var traits = traits
         traits.incarnation = OwnerWord(rawValue: ownerWord).incarnation
         slot.traits = traits

@@ -18,6 +18,9 @@ package struct ParticipantSnapshot: Sendable, Equatable {
     /// Seconds since 1970.
     package let joinedAt: UInt64
     package let oldestRead: OldestRead?
+    /// Where in the code that read began.
+    package let readCallSite: String?
+    package let owner: OwnerWord
 }
 
 extension ControlBlock {
@@ -45,7 +48,9 @@ extension ControlBlock {
                 turnsTaken: slot[.turnsTaken],
                 longestWait: slot[.longestWait],
                 joinedAt: slot[.joinedAt],
-                oldestRead: slot.oldestRead
+                oldestRead: slot.oldestRead,
+                readCallSite: slot.readCallSite,
+                owner: OwnerWord(rawValue: owner)
             )
             return slot.owner.pointee.load(ordering: .acquiring) == owner ? snapshot : nil
         }

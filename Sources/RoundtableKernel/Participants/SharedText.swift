@@ -34,4 +34,30 @@ enum SharedText {
             store(step, bytes[step..<step + 8].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
         }
     }
+
+    /// The same for a place in the code, which is on the way of each read: in place, and no more words than it needs.
+    @inline(__always)
+    static func write(_ site: CallSite, size: Int, _ store: (Int, UInt64) -> Void) {
+        site.file.withUTF8Buffer { utf8 in
+            var first = max(0, utf8.count - (size - 5))
+            while first < utf8.count, utf8[first] & 0xC0 == 0x80 { first += 1 }
+            let end = utf8.count
+            func byte(_ index: Int) -> UInt64 { index < end ? UInt64(utf8[index]) : 0 }
+            var next = first + 3
+            let start = byte(first) << 40 | byte(first + 1) << 48 | byte(first + 2) << 56
+            store(0, UInt64(UInt32(clamping: site.line)) | UInt64(end - first) << 32 | start)
+            var offset = 8
+            while next < end {
+                var word: UInt64 = 0
+                if next + 8 <= end {
+                    word = UnsafeRawPointer(utf8.baseAddress! + next).loadUnaligned(as: UInt64.self).littleEndian
+                } else {
+                    for index in next..<end { word |= byte(index) << UInt64((index - next) * 8) }
+                }
+                store(offset, word)
+                next += 8
+                offset += 8
+            }
+        }
+    }
 }

@@ -41,9 +41,14 @@ package struct Slot: @unchecked Sendable {
         let (text, line) = text(Layout.Slot.callSite, Layout.Slot.callSiteSize)
         return text.isEmpty ? nil : "\(text):\(line)"
     }
-    func setCallSite(file: String, line: UInt32) {
-        setText(Layout.Slot.callSite, Layout.Slot.callSiteSize, file, number: line)
+    func setCallSite(_ site: CallSite) { setSite(Layout.Slot.callSite, site) }
+
+    /// The place in the code where the participant's oldest read began (rule O2); nil if it did not tell.
+    var readCallSite: String? {
+        let (text, line) = text(Layout.Slot.readCallSite, Layout.Slot.callSiteSize)
+        return text.isEmpty ? nil : "\(text):\(line)"
     }
+    func setReadCallSite(_ site: CallSite) { setSite(Layout.Slot.readCallSite, site) }
 
     private func get(_ field: Int) -> UInt64 { word(field).pointee.load(ordering: .acquiring) }
     private func set(_ field: Int, _ value: UInt64) { word(field).pointee.store(value, ordering: .releasing) }
@@ -55,6 +60,12 @@ package struct Slot: @unchecked Sendable {
 
     private func text(_ field: Int, _ size: Int) -> (text: String, number: UInt32) {
         SharedText.read(size: size) { word(field + $0).pointee.load(ordering: .relaxed) }
+    }
+
+    private func setSite(_ field: Int, _ site: CallSite) {
+        SharedText.write(site, size: Layout.Slot.callSiteSize) {
+            word(field + $0).pointee.store($1, ordering: .relaxed)
+        }
     }
 
     private func setText(_ field: Int, _ size: Int, _ text: String, number: UInt32) {

@@ -43,6 +43,7 @@ package final class Seat: @unchecked Sendable {
     private let access: FileAccess?
     private let stop: WaitCancellation?
     private let shared = Mutex(Shared())
+    private let changeCount = Atomic<UInt64>(0)
 
     // Confined to the writer's queue.
     private var place: Place?
@@ -80,6 +81,9 @@ package final class Seat: @unchecked Sendable {
     package var unusable: ControlBlock.Unusable? { shared.withLock { $0.participant == nil ? $0.unusable : nil } }
 
     package var participant: Participant? { shared.withLock { $0.participant } }
+
+    /// Goes up whenever `participant` becomes another: spares those who ask often the lock. From any thread.
+    package var changes: UInt64 { changeCount.load(ordering: .acquiring) }
 
     /// Whether records of this owner, in the ring of this control block, are of this participant (rule N5).
     package func owns(_ owner: OwnerWord, in block: ControlBlock) -> Bool {
@@ -142,6 +146,7 @@ package final class Seat: @unchecked Sendable {
         if let place { leave(place) }
         place = nil
         shared.withLock { $0.participant = nil }
+        changeCount.wrappingAdd(1, ordering: .acquiringAndReleasing)
     }
 
     private func leave(_ place: Place) {
@@ -175,6 +180,7 @@ package final class Seat: @unchecked Sendable {
             $0.participant = nil
             $0.unusable = .damaged
         }
+        changeCount.wrappingAdd(1, ordering: .acquiringAndReleasing)
     }
 
     private func join(now: Nanoseconds) {
@@ -196,6 +202,7 @@ package final class Seat: @unchecked Sendable {
                 $0.owners.append(RecordOwner(owner: owner, block: participant.block.file.identity))
                 if $0.owners.count > 8 { $0.owners.removeFirst() }
             }
+            changeCount.wrappingAdd(1, ordering: .acquiringAndReleasing)
         } catch {
             shared.withLock { $0.unusable = error }
         }
@@ -229,11 +236,11 @@ package final class Seat: @unchecked Sendable {
         guard let newCallSite else {
             guard callSite != nil else { return }
             callSite = nil
-            participant.slot.setCallSite(file: "", line: 0)
+            participant.slot.setCallSite(.unknown)
             return
         }
         if let callSite, callSite.isSame(as: newCallSite) { return }
         callSite = newCallSite
-        participant.slot.setCallSite(file: newCallSite.file.description, line: UInt32(clamping: newCallSite.line))
+        participant.slot.setCallSite(newCallSite)
     }
 }

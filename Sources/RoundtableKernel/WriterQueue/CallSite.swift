@@ -8,6 +8,9 @@ package struct CallSite: Sendable {
         self.line = line
     }
 
+    /// For those who did not tell.
+    package static let unknown = CallSite("", 0)
+
     /// Whether this is the same literal: cheaper than comparing text, and wrong only towards writing once more.
     func isSame(as other: CallSite) -> Bool {
         guard file.hasPointerRepresentation, other.file.hasPointerRepresentation else { return false }

@@ -11,11 +11,13 @@ struct StatusText {
         var lines = [status.path, ""]
         let facts = [
             ("files", files), ("format", format), ("sqlite", sqlite), ("schema", schema), ("wal", wal),
+            ("checkpoints", checkpoints),
             ("control block", controlBlock), ("turn", turn), ("write lock", writeLock),
         ]
         lines += facts.compactMap { name, value in value.map { "  \(name.padded(to: 14)) \($0)" } }
         if !participants.isEmpty { lines += [""] + participants }
-        if !longReads.isEmpty { lines += [""] + longReads }
+        let readers = longReads + otherPins
+        if !readers.isEmpty { lines += [""] + readers }
         if !status.unknowns.isEmpty {
             lines += ["", "  Not known:"] + status.unknowns.map { "  - \($0)" }
         }
@@ -56,9 +58,26 @@ struct StatusText {
     }
 
     private var wal: String? {
-        status.wal.map {
-            "\(Self.count($0.committedFrames, "frame")) committed, \($0.backfilledFrames.grouped) of them in the database"
+        status.wal.map { wal in
+            let growth = wal.growth.map { " · growing by \(Self.count(Int($0.rounded()), "frame"))/s" } ?? ""
+            let copied = "\(wal.backfilledFrames.grouped) of them in the database"
+            return "\(Self.count(wal.committedFrames, "frame")) committed, \(copied)\(growth)"
         }
+    }
+
+    private var checkpoints: String? {
+        guard let wal = status.wal else { return nil }
+        var parts: [String] = []
+        if let counters = wal.counters {
+            parts = [
+                "\(counters.checkpoints.grouped) made", "WAL begun anew \(Self.count(counters.walRestarts, "time"))",
+                "held up \(Self.count(counters.heldUp, "time"))",
+            ]
+            if counters.byWriters > 0 { parts.append("\(counters.byWriters.grouped) made by writers in need") }
+        }
+        if let checkpointer = wal.checkpointer { parts.append("by \(checkpointer)") }
+        if let holder = wal.checkpointLock { parts.append("\(holder) is at it") }
+        return parts.isEmpty ? nil : parts.joined(separator: " · ")
     }
 
     private var controlBlock: String {
@@ -107,14 +126,27 @@ struct StatusText {
         return table.lines
     }
 
-    /// Those who read one moment for long, a line each.
+    /// Those who read, a line each.
     private var longReads: [String] {
         status.participants.compactMap { participant in
             guard let read = participant.oldestRead else { return nil }
-            let name = "'\(participant.author)' (pid \(participant.pid))"
-            let who = "\(name) has been reading one moment for \(Self.time(read.age))"
+            let stopped = participant.liveness == .stopped ? ", stopped" : ""
+            let name = "'\(participant.author)' (pid \(participant.pid)\(stopped))"
+            let site = read.callSite.map { ", since \($0)" } ?? ""
+            let who = "\(name) has been reading one moment for \(Self.time(read.age))\(site)"
             let held = read.heldFrames.map { $0 == 0 ? "" : ", and holds \(Self.count($0, "WAL frame")) back" } ?? ""
-            return read.isPastLimit ? "  ! \(who)\(held): advance or close its snapshot" : "  \(who)\(held)"
+            return read.isPastLimit ? "  ! \(who)\(held): end the read, or advance its snapshot" : "  \(who)\(held)"
+        }
+    }
+
+    /// Strangers that hold the WAL back, and participants by other means than a read.
+    private var otherPins: [String] {
+        let readers = Set(status.participants.filter { $0.oldestRead != nil }.map(\.pid))
+        return (status.wal?.pins ?? []).filter { !readers.contains($0.holder.pid) }.map { pin in
+            let stranger = pin.holder.isParticipant ? "" : ", which is no participant,"
+            let age = pin.age.map { " for \(Self.time($0))" } ?? ""
+            let site = pin.callSite.map { ", since \($0)" } ?? ""
+            return "  ! \(pin.holder)\(stranger) holds \(Self.count(pin.heldFrames, "WAL frame")) back\(age)\(site)"
         }
     }
 

@@ -91,6 +91,7 @@ public struct clockid_t: RawRepresentable, Equatable, Sendable {
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 }
 public let CLOCK_UPTIME_RAW = clockid_t(rawValue: 8)
+public let CLOCK_UPTIME_RAW_APPROX = clockid_t(rawValue: 9)
 public func clock_gettime_nsec_np(_ clock: clockid_t) -> UInt64 { notHere() }
 
 public struct _opaque_pthread_t {}

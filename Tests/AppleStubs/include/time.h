@@ -2,3 +2,4 @@
 #pragma once
 #include_next <time.h>
 #define CLOCK_UPTIME_RAW 8
+#define CLOCK_UPTIME_RAW_APPROX 9

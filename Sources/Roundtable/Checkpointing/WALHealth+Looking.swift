@@ -1,0 +1,180 @@
+import Foundation
+import GRDB
+import RoundtableKernel
+
+extension SharedDatabase {
+    /// How long the WAL is, how fast it grows, and who keeps it from being copied into the database file.
+    ///
+    /// Reads shared memory and the system's list of locks, and begins no transaction: it may be asked for often, and from
+    /// inside an access. In a read-only participant too.
+    ///
+    /// - throws: `SQLITE_ERROR` when the database is not in WAL mode; `SQLITE_PROTOCOL` while a commit keeps the wal-index from being
+    ///   read (ask again); `SQLITE_MISUSE` after `close()`; `SQLITE_INTERRUPT` (`DatabaseError.isSuspension`) while the
+    ///   database is suspended and has given its connections up.
+    public func walHealth() throws -> WALHealth {
+        try checkProcess()
+        // Before the wal-index: what is held longer than that is held by a mark that does not move.
+        let locks = SystemLocks.walLocks(databasePath: path)
+        let state = try readers.walState(insideWrite: Access.isWriting(self))
+        return WALHealth(state, locks: locks, databasePath: path, block: longReads.controlBlock)
+    }
+}
+
+extension ReaderPool {
+    /// What the wal-index tells now.
+    func walState(insideWrite: Bool) throws -> WalIndexView.State {
+        if let state = openWalState { return try state.get() }
+        return try withReader(at: nil, insideWrite: insideWrite) { reader in
+            guard let walIndex = reader.walIndex else { throw DatabaseError.notInWALMode(path) }
+            return try Self.state(walIndex, path)
+        }
+    }
+
+    /// nil when no connection is open.
+    private var openWalState: Result<WalIndexView.State, any Error>? {
+        withOpenConnection { connection in
+            connection.walIndex.map { view in Result { try Self.state(view, path) } }
+        }
+    }
+
+    private static func state(_ view: WalIndexView, _ path: String) throws -> WalIndexView.State {
+        guard let state = view.state else { throw DatabaseError.walIndexIsChanging(path) }
+        return state
+    }
+}
+
+extension WALHealth {
+    /// - parameter locks: nil when the system does not list them.
+    init(
+        _ state: WalIndexView.State,
+        locks: SystemLocks.WalLocks?,
+        databasePath: String,
+        block: ControlBlock?,
+        participants: [ParticipantSnapshot]? = nil
+    ) {
+        let now = MonotonicClock.now
+        let participants = (participants ?? block?.participants() ?? []).filter { $0.liveness != .dead }
+        let size = (try? System.status(ofFileAt: databasePath + "-wal"))?.map { Int($0.st_size) } ?? 0
+        self.init(
+            committedFrames: state.frames.committed,
+            backfilledFrames: state.frames.backfilled,
+            size: size,
+            growth: block?.walSample.flatMap { Self.growth(from: $0, to: state.end, at: now) },
+            checkpointer: block?.checkpointer.flatMap { owner in
+                participants.first { $0.owner == owner }.map(Party.init)
+            },
+            checkpointLock: locks?.checkpointing.map { Party(pid: $0, among: participants) },
+            pins: Self.pins(state, locks: locks, participants: participants, at: now),
+            counters: block.map(Counters.init)
+        )
+    }
+
+    /// Rule K9. In frames per second.
+    static func growth(from sample: ControlBlock.WalSample, to end: WalMark, at now: Nanoseconds) -> Double? {
+        guard sample.mark.salt == end.salt, end.frames >= sample.mark.frames, now > sample.time,
+            now - sample.time >= shortestInterval
+        else { return nil }
+        return Double(end.frames - sample.mark.frames) / (Double(now - sample.time) / 1e9)
+    }
+
+    /// One frame in less would be a rate of thousands.
+    private static let shortestInterval: Nanoseconds = 1_000_000
+
+    /// What participants say of themselves, and for the rest, what the system's list of locks tells.
+    static func pins(
+        _ state: WalIndexView.State,
+        locks: SystemLocks.WalLocks?,
+        participants: [ParticipantSnapshot],
+        at now: Nanoseconds
+    ) -> [Pin] {
+        // Whoever checkpoints holds a mark too, while it is at it (rule W7).
+        var unexplained = (locks?.readMarks ?? [:]).filter { $0.key != locks?.checkpointing }
+            .compactMapValues { marks in marks.map(state.framesHeld(byReadMark:)).max() }
+        var pins: [Pin] = []
+        let byAge = participants.sorted { $0.pinSince(at: now) ?? .max < $1.pinSince(at: now) ?? .max }
+        for participant in byAge {
+            guard let since = participant.pinSince(at: now) else { continue }
+            // The place that is shown may be a little before the true one.
+            let shown = min(state.left, participant.oldestRead?.mark.framesHeld(now: state.end) ?? 0)
+            // A reader may be at an older mark than it knows of (rule O3).
+            let held = max(shown, unexplained.removeValue(forKey: participant.pid) ?? 0)
+            pins.append(
+                Pin(
+                    holder: Party(participant),
+                    heldFrames: held,
+                    age: TimeInterval(now.subtractingSaturating(since)) / 1e9,
+                    since: since,
+                    callSite: participant.oldestRead == nil ? participant.callSite : participant.readCallSite
+                )
+            )
+        }
+        pins += unexplained.map { pid, held in Pin(holder: Party(pid: pid, among: participants), heldFrames: held) }
+        return pins.filter { $0.heldFrames > 0 }
+            .sorted { ($0.heldFrames, $1.holder.pid) > ($1.heldFrames, $0.holder.pid) }
+    }
+}
+
+extension ParticipantSnapshot {
+    /// When its oldest read began, or its write, which is a read as well.
+    fileprivate func pinSince(at now: Nanoseconds) -> Nanoseconds? {
+        oldestRead?.since ?? writing.map { now.subtractingSaturating($0) }
+    }
+}
+
+extension WALHealth.Party {
+    init(_ participant: ParticipantSnapshot) {
+        self.init(
+            pid: participant.pid,
+            name: participant.author,
+            isParticipant: true,
+            liveness: DatabaseStatus.Participant.Liveness(participant.liveness)
+        )
+    }
+
+    init(pid: Int32, among participants: [ParticipantSnapshot]) {
+        if let participant = participants.first(where: { $0.pid == pid }) {
+            self.init(participant)
+        } else {
+            self.init(
+                pid: pid,
+                name: ProcessTable.name(pid),
+                isParticipant: false,
+                liveness: ProcessTable.entry(pid).map { $0.isStopped ? .stopped : $0.isZombie ? .dead : .alive }
+                    ?? .unknown
+            )
+        }
+    }
+}
+
+extension WALHealth.Counters {
+    init(_ block: ControlBlock) {
+        func value(_ counter: ControlBlock.Counter) -> Int { Int(clamping: block.value(of: counter)) }
+        self.init(
+            checkpoints: value(.checkpoints),
+            walRestarts: value(.walRestarts),
+            heldUp: value(.checkpointsHeldUp),
+            byWriters: value(.checkpointsByWriters)
+        )
+    }
+}
+
+extension DatabaseError {
+    fileprivate static func notInWALMode(_ path: String) -> DatabaseError {
+        DatabaseError(
+            message: """
+                \(path): not in WAL mode, so there is no WAL to tell of. Let a process that may write open the database with \
+                SharedDatabase.open: it switches to WAL
+                """
+        )
+    }
+
+    fileprivate static func walIndexIsChanging(_ path: String) -> DatabaseError {
+        DatabaseError(
+            resultCode: .SQLITE_PROTOCOL,
+            message: """
+                \(path): the wal-index is being written at this moment, or a process has died writing it. Ask again; the next \
+                read or write repairs it
+                """
+        )
+    }
+}

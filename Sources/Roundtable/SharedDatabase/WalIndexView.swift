@@ -1,0 +1,75 @@
+import RoundtableKernel
+import Synchronization
+
+/// The first page of a mapped wal-index, and what it tells
+/// (<https://www.sqlite.org/walformat.html#the_wal_index_file_format>). Safe from any thread, as long as a connection of
+/// this process is open that has it mapped, and is in WAL mode.
+struct WalIndexView: @unchecked Sendable {
+    // @unchecked: a constant pointer to memory that is only read, each word at once.
+    let page: UnsafeMutableRawPointer
+
+    private func word(_ offset: Int) -> UInt32 {
+        (page + offset).assumingMemoryBound(to: Atomic<UInt32>.self).pointee.load(ordering: .acquiring)
+    }
+
+    /// nil when it is being written.
+    var header: WalIndex.Header? { WalIndex.header(page) }
+
+    /// The end of the last committed transaction. On the way of each read: while the header is being written, what its first
+    /// copy says.
+    var mark: WalMark {
+        for _ in 0..<3 {
+            // SQLite writes the copies in the opposite order.
+            let mark = WalMark(frames: word(16), salt: word(32))
+            if mark.frames == word(48 + 16), mark.salt == word(48 + 32) { return mark }
+        }
+        return WalMark(frames: word(16), salt: word(32))
+    }
+
+    /// How many committed frames there are, and how many of them are in the database file. nil when the header is being
+    /// written.
+    var frames: WalIndex.Frames? {
+        let committed = word(16)
+        guard committed == word(48 + 16) else { return nil }
+        let backfilled = word(96)
+        guard backfilled <= committed else { return nil }
+        return WalIndex.Frames(committed: Int(committed), backfilled: Int(backfilled))
+    }
+
+    static let readMarkCount = 5
+
+    /// How far into the WAL those may read who hold the lock of a mark. Mark 0 is of those who read the database file alone.
+    /// An unused one is the largest number.
+    func readMark(_ index: Int) -> UInt32 { word(100 + 4 * index) }
+
+    /// What tells how far the WAL is, at one moment.
+    struct State: Equatable {
+        var frames: WalIndex.Frames
+        var end: WalMark
+        var readMarks: [UInt32]
+
+        /// How many committed frames are not copied yet.
+        var left: Int { frames.committed - frames.backfilled }
+
+        /// How many of them a checkpoint cannot copy as long as somebody holds the lock of a mark.
+        ///
+        /// Who holds mark 0 reads the database file alone, and nothing may be copied there.
+        func framesHeld(byReadMark index: Int) -> Int {
+            index == 0 ? left : min(left, max(0, frames.committed - Int(readMarks[index])))
+        }
+    }
+
+    /// nil when the header is being written, or a process has died writing it.
+    var state: State? {
+        for _ in 0..<100 {
+            guard let header, let frames, Int(header.mark.frames) == frames.committed else { continue }
+            return State(frames: frames, end: header.mark, readMarks: (0..<Self.readMarkCount).map(readMark))
+        }
+        return nil
+    }
+}
+
+extension WalIndex {
+    /// nil when there is no wal-index. Asked for like `frames`.
+    var view: WalIndexView? { page.map(WalIndexView.init) }
+}

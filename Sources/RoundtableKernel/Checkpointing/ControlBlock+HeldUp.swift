@@ -1,0 +1,31 @@
+/// Who checkpoints, and who is in the way (rules K2, K8, O3 of `docs/PROTOCOL.md`).
+extension ControlBlock {
+    /// The slot's owner that is checkpointer, perhaps dead by now; nil: nobody is.
+    package var checkpointer: OwnerWord? {
+        let word = word(at: Layout.Header.checkpointer).pointee.load(ordering: .acquiring)
+        return word == 0 ? nil : OwnerWord(rawValue: word)
+    }
+
+    /// Asks those to advance whose oldest read keeps frames of the WAL from being copied (rule K8).
+    ///
+    /// - parameter end: the end of the WAL.
+    /// - returns: how many were asked.
+    @discardableResult
+    package func askToAdvance(
+        at now: Nanoseconds = MonotonicClock.now,
+        end: WalMark,
+        seenFrom reader: ProcessIdentity = .current
+    ) -> Int {
+        var asked = 0
+        for slot in slots {
+            let owner = slot.owner.pointee.load(ordering: .acquiring)
+            guard owner != 0, let read = slot.oldestRead, read.mark.framesHeld(now: end) > 0,
+                slot.liveness(ofOwner: owner, seenFrom: reader) != .dead,
+                slot.owner.pointee.load(ordering: .acquiring) == owner
+            else { continue }
+            slot[.askedToAdvance] = now
+            asked += 1
+        }
+        return asked
+    }
+}
