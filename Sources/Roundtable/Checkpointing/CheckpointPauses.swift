@@ -8,7 +8,7 @@ struct CheckpointPauses {
     static let longest: Nanoseconds = 30_000_000_000
 
     /// Attempts in vain, one after the other.
-    private var vain = 0
+    private(set) var vain = 0
     /// Of this participant: its connection may be what is wrong.
     private var ownEnd: Nanoseconds = 0
     /// Of all, for those who have no control block to say so.

@@ -174,12 +174,13 @@ final class Checkpointer: @unchecked Sendable {
             // It cannot be opened, or somebody has just died. A writer in need does what it can (rule K6).
             return heldUp(.byConnection)
         }
-        guard after.uncopied < limits.threshold else {
-            // Else much was copied, and much was added meanwhile.
-            let isStuck = after.backfilled < before.backfilled + limits.few
-            return isStuck ? heldUp(.byReaders) : .again
+        let isMuchLeft = after.uncopied >= limits.threshold
+        // Much was added while much was copied.
+        if isMuchLeft, after.backfilled >= before.backfilled + limits.few { return .again }
+        if limits.wantsRestart(after) || isFileLong {
+            return isMuchLeft && !isWorthWaiting ? heldUp(.byReaders) : .turn
         }
-        if limits.wantsRestart(after) || isFileLong { return .turn }
+        if isMuchLeft { return heldUp(.byReaders) }
         progressed()
         return .nothing
     }
@@ -199,8 +200,9 @@ final class Checkpointer: @unchecked Sendable {
                 guard limits.wantsRestart(frames) || isFileLong else { return .complete }
                 sample(connection)
                 if frames.uncopied > limits.few { _ = connection.passive() }
-                // No short read is in the way: not worth to keep everybody waiting for.
-                if let frames = connection.frames, frames.uncopied >= limits.threshold { return .heldUp }
+                if let frames = connection.frames, frames.uncopied >= limits.threshold, !isWorthWaiting {
+                    return .heldUp
+                }
                 let outcome = connection.restart(truncating: isFileLong, until: deadline)
                 if outcome.isComplete { participant?.block.count(.walRestarts) }
                 return outcome
@@ -235,6 +237,9 @@ final class Checkpointer: @unchecked Sendable {
         state.withLock { $0.pauses.end(block) }
     }
 
+    /// Whether readers are worth keeping everybody waiting for: not when that was in vain a few times. Then it is no short read.
+    private var isWorthWaiting: Bool { state.withLock { $0.pauses.vain } < 3 }
+
     private enum Obstacle {
         case byReaders
         /// Another checkpoint, or a write that takes no turns.
@@ -250,7 +255,8 @@ final class Checkpointer: @unchecked Sendable {
             state.pauses.lengthen(at: MonotonicClock.now, isShared: obstacle != .byConnection, block)
         }
         block?.count(.checkpointsHeldUp)
-        if obstacle == .byReaders { hooks.withLock { $0 }.heldUp() }
+        // Not while everybody waits for the turn.
+        if obstacle == .byReaders { queue.async(execute: hooks.withLock { $0 }.heldUp) }
         return .pause
     }
 

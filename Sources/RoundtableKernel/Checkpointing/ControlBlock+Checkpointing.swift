@@ -42,7 +42,7 @@ extension Participant {
 
 extension ControlBlock {
     /// How long an attempt may be put off because the last ones were held up (rule K7).
-    package static let longestCheckpointPause: Nanoseconds = 1_000_000_000
+    package static let longestCheckpointPause: Nanoseconds = 250_000_000
 
     private var pause: UnsafeMutablePointer<Atomic<UInt64>> { word(at: Layout.Header.checkpointPause) }
 
