@@ -20,7 +20,7 @@ final class CommitRecorder {
     }
 
     private let participant: () -> Participant?
-    private let report: (Commit) -> Void
+    private let report: (() -> Commit) -> Void
     private var connection: OpaquePointer?
     private var index: WalIndex?
     private var publisher: ChangePublisher?
@@ -45,11 +45,11 @@ final class CommitRecorder {
     /// - Parameters:
     ///   - participant: the present seat.
     ///   - isSchemaKnown: whether the schema is the one that statements were compiled for.
-    ///   - report: called when a commit can be read, with the turn still had: it must be quick.
+    ///   - report: called when a commit can be read, with the turn still had: it must be quick. Asks for the commit if it is to know.
     init(
         participant: @escaping () -> Participant?,
         isSchemaKnown: @escaping (Database) -> Bool,
-        report: @escaping (Commit) -> Void
+        report: @escaping (() -> Commit) -> Void
     ) {
         self.participant = participant
         self.isSchemaKnown = isSchemaKnown
@@ -180,7 +180,7 @@ final class CommitRecorder {
             if !hasMetOthers { knownUpTo = expected }
         }
         if state != .void {
-            report(Commit(counter: expected, touched: tables, isPublished: isPublished))
+            report { Commit(counter: expected, touched: tables, isPublished: isPublished) }
         }
         tables.removeAll()
     }

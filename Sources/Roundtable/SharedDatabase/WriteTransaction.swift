@@ -147,11 +147,16 @@ final class ReusedStatement {
     init(_ sql: String) { self.sql = sql }
 
     func execute(_ db: Database) throws {
-        let statement = try statement ?? db.makeStatement(sql: sql)
-        // One that failed cannot be used again: resetting it would throw the same error.
-        self.statement = nil
-        try statement.execute()
-        self.statement = statement
+        do {
+            if let statement { return try statement.execute() }
+            let statement = try db.makeStatement(sql: sql)
+            self.statement = statement
+            try statement.execute()
+        } catch {
+            // One that failed cannot be used again: resetting it would throw the same error.
+            statement = nil
+            throw error
+        }
     }
 
     /// A connection with statements does not close.

@@ -112,7 +112,7 @@ final class WriterConnection: @unchecked Sendable {
     }
 
     /// From now on, commits are announced to other processes. Once the database is in WAL mode.
-    func recordCommits(_ didCommit: @escaping (CommitRecorder.Commit) -> Void) {
+    func recordCommits(_ didCommit: @escaping (() -> CommitRecorder.Commit) -> Void) {
         queue.inDatabase { db in
             let recorder = CommitRecorder(
                 participant: { [seat] in seat?.participant },
