@@ -23,7 +23,7 @@ final class Checkpointer: @unchecked Sendable {
         var pauses = CheckpointPauses()
         /// The gate was closed when there was something to do.
         var wasTurnedAway = false
-        weak var seat: Seat?
+        var seat: Seat?
     }
 
     /// What it needs of the database.
@@ -91,7 +91,7 @@ final class Checkpointer: @unchecked Sendable {
     }
 
     private func look(_ db: Database) -> WalIndex.Frames? {
-        guard !db.isInsideTransaction, let frames = WalIndex(db)?.frames else { return nil }
+        guard !db.isInTransaction, let frames = WalIndex(db)?.frames else { return nil }
         // Somebody may have begun the WAL anew.
         framesInWAL = frames.committed
         return frames

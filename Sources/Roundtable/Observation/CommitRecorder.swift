@@ -6,8 +6,8 @@ import RoundtableKernel
 ///
 /// Tables are taken from what GRDB asks before each statement: which kinds of events an observer is interested in. Being
 /// interested in none costs nothing per row, leaves SQLite's fast `DELETE FROM table` alone, and tells of `WITHOUT ROWID` and
-/// virtual tables too, for which SQLite reports no rows. Confined to the writer's queue.
-final class CommitRecorder: TransactionObserver {
+/// virtual tables too, for which SQLite reports no rows. `WriteTransaction` is that observer. Confined to the writer's queue.
+final class CommitRecorder {
     /// A commit of this connection.
     struct Commit {
         /// The value of the commit counter that it made.
@@ -20,7 +20,7 @@ final class CommitRecorder: TransactionObserver {
     }
 
     private let participant: () -> Participant?
-    private let didCommit: (Commit) -> Void
+    private let report: (() -> Commit) -> Void
     private var connection: OpaquePointer?
     private var index: WalIndex?
     private var publisher: ChangePublisher?
@@ -45,23 +45,24 @@ final class CommitRecorder: TransactionObserver {
     /// - Parameters:
     ///   - participant: the present seat.
     ///   - isSchemaKnown: whether the schema is the one that statements were compiled for.
-    ///   - didCommit: called when a commit can be read, with the turn still had: it must be quick.
+    ///   - report: called when a commit can be read, with the turn still had: it must be quick. Asks for the commit if it is to know.
     init(
         participant: @escaping () -> Participant?,
         isSchemaKnown: @escaping (Database) -> Bool,
-        didCommit: @escaping (Commit) -> Void
+        report: @escaping (() -> Commit) -> Void
     ) {
         self.participant = participant
         self.isSchemaKnown = isSchemaKnown
-        self.didCommit = didCommit
+        self.report = report
     }
 
     /// On the connection's queue, once the database is in WAL mode. On that of each connection, one after the other.
-    func install(in db: Database, hook: WalHook) {
-        guard let index = WalIndex(db) else { return }
+    ///
+    /// - returns: whether it is to be told what the connection writes.
+    func install(in db: Database, hook: WalHook) -> Bool {
+        guard let index = WalIndex(db) else { return false }
         begin(with: db, index)
-        db.add(transactionObserver: self, extent: .databaseLifetime)
-        if isHooked { return }
+        if isHooked { return true }
         isHooked = true
         let note = hook.mainDidCommit
         hook.mainDidCommit = { [unowned self] frames in
@@ -69,6 +70,7 @@ final class CommitRecorder: TransactionObserver {
             settle(.committed)
         }
         hook.attachedDidCommit = { [unowned self] in hasCommittedAside = true }
+        return true
     }
 
     /// Nothing is known of what this connection has done, nor of the schema.
@@ -113,16 +115,13 @@ final class CommitRecorder: TransactionObserver {
         settle(.aside)
     }
 
-    // MARK: TransactionObserver
+    // MARK: Transactions
 
-    func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool {
-        tables.insert(eventKind.tableName)
-        return false
-    }
+    /// A statement is about to run that may write a table.
+    func willWrite(_ table: String) { tables.insert(table) }
 
-    func databaseDidChange(with event: DatabaseEvent) {}
-
-    func databaseWillCommit() throws {
+    /// In SQLite's commit hook.
+    func willCommit() {
         hasCommittedAside = false
         // Not for empty transactions, of which GRDB tells too, nor for those of attached databases alone.
         guard let connection, sqlite3_txn_state(connection, "main") == SQLITE_TXN_WRITE else { return }
@@ -138,7 +137,7 @@ final class CommitRecorder: TransactionObserver {
         publisher?.reserve(counter: counter, tables: tables.areUnknown ? nil : tables.names, now: MonotonicClock.now)
     }
 
-    func databaseDidCommit(_ db: Database) {
+    func didCommit(_ db: Database) {
         defer {
             if hasChangedSchema {
                 hasChangedSchema = false
@@ -166,7 +165,7 @@ final class CommitRecorder: TransactionObserver {
         }
     }
 
-    func databaseDidRollback(_ db: Database) {
+    func didRollback() {
         if expected != nil { settle(.void) } else { tables.removeAll() }
     }
 
@@ -181,7 +180,7 @@ final class CommitRecorder: TransactionObserver {
             if !hasMetOthers { knownUpTo = expected }
         }
         if state != .void {
-            didCommit(Commit(counter: expected, touched: tables, isPublished: isPublished))
+            report { Commit(counter: expected, touched: tables, isPublished: isPublished) }
         }
         tables.removeAll()
     }

@@ -166,8 +166,9 @@ final class Observatory: Sendable {
     }
 
     /// A commit of this participant. On the writer's queue.
-    func didCommit(_ commit: CommitRecorder.Commit) {
+    func didCommit(_ commit: () -> CommitRecorder.Commit) {
         guard isRunning.load(ordering: .acquiring) else { return }
+        let commit = commit()
         if !commit.isPublished { unseated.add(counter: commit.counter, tables: commit.tables) }
         if commit.tables.isEmpty { return }
         valueBridge.withLock { $0 }?.add(commit.tables)

@@ -4,6 +4,9 @@ import RoundtableKernel
 import Synchronization
 
 /// How all writes reach the writer connection: through the gate, on its queue, marked as writing, with the turn.
+///
+/// What is generic keeps the result, and hands a closure without one on: code that is generic for clients in other modules is not
+/// specialized for their types, and asks Swift's runtime for metadata in each function that the result passes.
 extension SharedDatabase {
     /// - parameter refuse: called instead of `body` when it cannot be run.
     func onWriter<T>(
@@ -12,9 +15,10 @@ extension SharedDatabase {
         _ body: (Database) throws -> T
     ) rethrows -> T {
         guard isInOwnProcess else { return try refuse(forkedError) }
+        var result: T?
         while true {
-            switch try attempt(write, body) {
-            case .done(let result): return result
+            switch try attempt(write, { result = try body($0) }) {
+            case .done: return result!
             case .failed(let error): return try refuse(error)
             case .turnedBack: break
             }
@@ -32,7 +36,8 @@ extension SharedDatabase {
     func onWriter<T: Sendable>(_ write: Write, _ body: @Sendable (Database) throws -> T) async throws -> T {
         try checkProcess()
         while true {
-            if let result = try await attempt(write, body).result { return result }
+            let (outcome, result) = try await attempt(write, body)
+            if try outcome.isDone { return result! }
             guard write.waits else { throw DatabaseError.suspended(path) }
             try await gate.waitUntilOpen()
         }
@@ -41,9 +46,10 @@ extension SharedDatabase {
     /// While no read of this participant runs. Reads go on while it waits for the gate.
     func onWriterAlone<T>(_ write: Write, _ body: (Database) throws -> T) throws -> T {
         try checkProcess()
+        var result: T?
         while true {
-            if !gate.isClosed, let result = try readers.barrier({ try attempt(write, body) }).result {
-                return result
+            if !gate.isClosed, try readers.barrier({ try attempt(write, { result = try body($0) }) }).isDone {
+                return result!
             }
             guard write.waits else { throw DatabaseError.suspended(path) }
             gate.waitUntilOpen()
@@ -54,8 +60,9 @@ extension SharedDatabase {
     func onWriterAlone<T: Sendable>(_ write: Write, _ body: @Sendable (Database) throws -> T) async throws -> T {
         try checkProcess()
         while true {
-            if !gate.isClosed, let result = try await readers.barrier({ try await attempt(write, body) }).result {
-                return result
+            if !gate.isClosed {
+                let (outcome, result) = try await readers.barrier { try await attempt(write, body) }
+                if try outcome.isDone { return result! }
             }
             guard write.waits else { throw DatabaseError.suspended(path) }
             try await gate.waitUntilOpen()
@@ -96,13 +103,18 @@ extension SharedDatabase {
 
     /// A write transaction. On the writer's queue, with the turn.
     func transaction<T>(_ db: Database, _ updates: (Database) throws -> T) throws -> T {
-        let result = try writer.transaction(db) {
+        var result: T?
+        try transaction(db) { result = try updates(db) }
+        return result!
+    }
+
+    func transaction(_ db: Database, _ updates: () throws -> Void) throws {
+        try writer.transaction(db) {
             try writer.forgetSchemaIfChanged(db)
             writer.prepareHistory(db)
-            return try updates(db)
+            try updates()
         }
         writer.noteOwnCommit(db)
-        return result
     }
 
     /// What a write without a transaction begins with.
@@ -115,26 +127,26 @@ extension SharedDatabase {
 
 extension SharedDatabase {
     /// What came of going to the writer.
-    enum Attempt<T> {
-        case done(T)
+    enum Attempt {
+        case done
         /// The gate was closed before anything was done.
         case turnedBack
         /// The connection could not be opened again.
         case failed(DatabaseError)
 
-        /// nil when it was turned back.
-        var result: T? {
+        /// false when it was turned back.
+        var isDone: Bool {
             get throws {
                 switch self {
-                case .done(let result): return result
-                case .turnedBack: return nil
+                case .done: return true
+                case .turnedBack: return false
                 case .failed(let error): throw error
                 }
             }
         }
     }
 
-    private func attempt<T>(_ write: Write, _ body: (Database) throws -> T) rethrows -> Attempt<T> {
+    private func attempt(_ write: Write, _ body: (Database) throws -> Void) rethrows -> Attempt {
         guard let visit = gate.enter(.write, at: write.site, isRunning: false) else { return .turnedBack }
         let queue: DatabaseQueue
         do {
@@ -146,11 +158,12 @@ extension SharedDatabase {
         return try queue.inDatabase { db in try writing(db, write, visit) { try body(db) } }
     }
 
+    /// - returns: with the result of `body` if it is done.
     private func attempt<T: Sendable>(
         _ write: Write,
         _ body: @Sendable (Database) throws -> T
-    ) async throws -> Attempt<T> {
-        guard let visit = gate.enter(.write, at: write.site, isRunning: false) else { return .turnedBack }
+    ) async throws -> (Attempt, T?) {
+        guard let visit = gate.enter(.write, at: write.site, isRunning: false) else { return (.turnedBack, nil) }
         let cancellation = WaitCancellation()
         let hasBegun = Atomic(false)
         // Cancelled before it ran, it has not left.
@@ -158,10 +171,12 @@ extension SharedDatabase {
         return try await withTaskCancellationHandler {
             try await writer.openedQueue().writeWithoutTransaction { db in
                 hasBegun.store(true, ordering: .relaxed)
-                return try self.writing(db, write, visit, cancellation: cancellation) {
+                var result: T?
+                let outcome = try self.writing(db, write, visit, cancellation: cancellation) {
                     try Task.checkCancellation()
-                    return try body(db)
+                    result = try body(db)
                 }
+                return (outcome, result)
             }
         } onCancel: {
             cancellation.cancel()
@@ -189,14 +204,14 @@ extension SharedDatabase {
         }
     }
 
-    private func writing<T>(
+    private func writing(
         _ db: Database,
         _ write: Write,
         _ visit: UInt64,
         cancellation: WaitCancellation? = nil,
-        _ body: () throws -> T
-    ) rethrows -> Attempt<T> {
-        guard gate.start(visit) else {
+        _ body: () throws -> Void
+    ) rethrows -> Attempt {
+        guard let started = gate.start(visit) else {
             gate.leave(visit)
             return .turnedBack
         }
@@ -205,12 +220,12 @@ extension SharedDatabase {
         // Not one whose transaction the closure leaves open (rule W3).
         defer { writer.leaveGate(visit, db, interruption) }
         do {
-            let result = try Access.with(self, reader: nil) {
+            let hasRun = try Access.with(self, reader: nil) {
                 // The turn is given up by then.
                 defer { longReads.look(db) }
-                return try writer.withTurn(db, at: write.site, cancellation: cancellation, body)
+                return try writer.withTurn(db, at: write.site, since: started, cancellation: cancellation, body)
             }
-            return result.map { .done($0) } ?? .turnedBack
+            return hasRun ? .done : .turnedBack
         } catch let error as NotBegun {
             if error.isForGate || gate.isClosed { return .turnedBack }
             throw error.reason
@@ -240,8 +255,6 @@ extension SharedDatabase {
         return (error.isSuspension ? error : .interrupted(path, access, how, sql: error.sql), how)
     }
 }
-
-extension SharedDatabase.Attempt: Sendable where T: Sendable {}
 
 extension SharedDatabase {
     /// A write, before it is made.

@@ -18,7 +18,11 @@ final class WriteTransaction: TransactionObserver {
     private(set) var hasCommitted = false
     /// Called when something is written after a commit: by observers, for example.
     var goesOn: () -> Void = {}
-    private weak var database: Database?
+    /// Not weak: Swift moves the reference count of an object that something refers to weakly out of it, and each of the dozens of
+    /// retains and releases of a write is slower then.
+    private unowned var database: Database?
+    /// What is told of the same events: two observers would cost GRDB twice the work.
+    var recorder: CommitRecorder?
     /// Called when a transaction of `run` has been committed, before other observers are: those may take long.
     var didCommit: (Database) -> Void = { _ in }
     /// Called when any transaction has been rolled back.
@@ -29,7 +33,8 @@ final class WriteTransaction: TransactionObserver {
     /// On the connection's queue.
     func install(in db: Database) {
         database = db
-        db.add(transactionObserver: self, extent: .observerLifetime)
+        // GRDB refers weakly to observers with a lifetime of their own.
+        db.add(transactionObserver: self, extent: .databaseLifetime)
     }
 
     /// Before the connection closes, on its queue.
@@ -45,22 +50,21 @@ final class WriteTransaction: TransactionObserver {
     func beginAccess() { hasCommitted = false }
 
     /// - throws: ``NotBegun`` when `BEGIN` fails; else what `updates` or `COMMIT` throws.
-    func run<T>(_ db: Database, _ updates: () throws -> T) throws -> T {
+    func run(_ db: Database, _ updates: () throws -> Void) throws {
         do { try begin.execute(db) } catch { throw NotBegun(reason: error, isForGate: isDoomed()) }
         do {
             interruption.take(db)
             defer { interruption.release() }
             isInsideBlock = true
             defer { isInsideBlock = false }
-            let result = try updates()
-            guard db.isInsideTransaction, !isDoomed() else { throw Self.aborted }
+            try updates()
+            guard db.isInTransaction, !isDoomed() else { throw Self.aborted }
             interruption.release()
             // Observers that are told of the commit may write.
             isInsideBlock = false
             isCommitting = true
             defer { isCommitting = false }
             try commit.execute(db)
-            return result
         } catch {
             // The first error is the one that tells what happened.
             try? db.rollback()
@@ -81,19 +85,26 @@ final class WriteTransaction: TransactionObserver {
             interruption.take(database)
             database.interruptNow()
         }
+        recorder?.willWrite(eventKind.tableName)
         return false
     }
     func databaseDidChange(with event: DatabaseEvent) {}
     func databaseWillCommit() throws {
         if isInsideBlock || !isCommitting && isDoomed() { throw Self.aborted }
+        recorder?.willCommit()
     }
     func databaseDidCommit(_ db: Database) {
         hasCommitted = true
-        guard isCommitting else { return }
-        isCommitting = false
-        didCommit(db)
+        if isCommitting {
+            isCommitting = false
+            didCommit(db)
+        }
+        recorder?.didCommit(db)
     }
-    func databaseDidRollback(_ db: Database) { didRollback() }
+    func databaseDidRollback(_ db: Database) {
+        didRollback()
+        recorder?.didRollback()
+    }
 }
 
 /// The transaction has not begun: nothing has run.
@@ -136,11 +147,16 @@ final class ReusedStatement {
     init(_ sql: String) { self.sql = sql }
 
     func execute(_ db: Database) throws {
-        let statement = try statement ?? db.makeStatement(sql: sql)
-        // One that failed cannot be used again: resetting it would throw the same error.
-        self.statement = nil
-        try statement.execute()
-        self.statement = statement
+        do {
+            if let statement { return try statement.execute() }
+            let statement = try db.makeStatement(sql: sql)
+            self.statement = statement
+            try statement.execute()
+        } catch {
+            // One that failed cannot be used again: resetting it would throw the same error.
+            statement = nil
+            throw error
+        }
     }
 
     /// A connection with statements does not close.

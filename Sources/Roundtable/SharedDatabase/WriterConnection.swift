@@ -75,8 +75,8 @@ final class WriterConnection: @unchecked Sendable {
         writeTransaction.goesOn = { if gate.runningGoesOn() { gate.doom() } }
         writeTransaction.didRollback = { history.didRollback() }
         // Observers fetch after a commit, on this connection: other processes do not wait for that.
-        writeTransaction.didCommit = { [weak self] db in
-            guard let self else { return }
+        // Called within a write, which keeps this alive.
+        writeTransaction.didCommit = { [unowned self] db in
             gate.runningDidCommit()
             if !checkpointer.isWriterInNeed(db) { seat?.giveTurnUp() }
         }
@@ -108,18 +108,18 @@ final class WriterConnection: @unchecked Sendable {
         self.seat = seat
         history?.author = seat.author
         checkpointer?.take(seat)
-        busyWait.participants = { [weak seat] in seat?.participant }
+        busyWait.participants = { [seat] in seat.participant }
     }
 
     /// From now on, commits are announced to other processes. Once the database is in WAL mode.
-    func recordCommits(_ didCommit: @escaping (CommitRecorder.Commit) -> Void) {
+    func recordCommits(_ didCommit: @escaping (() -> CommitRecorder.Commit) -> Void) {
         queue.inDatabase { db in
             let recorder = CommitRecorder(
-                participant: { [weak seat] in seat?.participant },
+                participant: { [seat] in seat?.participant },
                 isSchemaKnown: { [unowned self] db in (try? db.schemaVersion()) == lastSchemaVersion },
-                didCommit: didCommit
+                report: didCommit
             )
-            recorder.install(in: db, hook: walHook)
+            if recorder.install(in: db, hook: walHook) { writeTransaction.recorder = recorder }
             self.recorder = recorder
             checkpointer?.writerDidOpen(db)
         }
@@ -166,41 +166,46 @@ final class WriterConnection: @unchecked Sendable {
         lastSchemaVersion = nil
         checkpointer?.writerDidOpen(db)
         writeTransaction.install(in: db)
-        recorder?.install(in: db, hook: walHook)
+        writeTransaction.recorder = recorder?.install(in: db, hook: walHook) == true ? recorder : nil
         observers.addAll(to: db)
     }
 
     /// Runs `updates` in a transaction. On `queue`.
-    func transaction<T>(_ db: Database, _ updates: () throws -> T) throws -> T {
+    func transaction(_ db: Database, _ updates: () throws -> Void) throws {
         if isClosing { throw DatabaseError.closed }
-        return try writeTransaction.run(db, updates)
+        try writeTransaction.run(db, updates)
     }
 
     // MARK: Turns
 
     /// Waits for the turn, runs `body`, and gives the turn up. On `queue`.
     ///
-    /// - returns: nil when the wait was ended because the gate was closed.
+    /// - parameter requested: the time of the request: now.
+    /// - returns: whether `body` was run; not when the wait was ended because the gate was closed.
     /// - throws: what `body` throws; a `SQLITE_BUSY` of it with the name of who is in the way.
-    func withTurn<T>(
+    func withTurn(
         _ db: Database,
         at site: CallSite?,
+        since requested: Nanoseconds,
         cancellation: WaitCancellation? = nil,
-        _ body: () throws -> T
-    ) rethrows -> T? {
-        if isClosing { return try body() }
-        let requested = MonotonicClock.now
+        _ body: () throws -> Void
+    ) rethrows -> Bool {
+        if isClosing {
+            try body()
+            return true
+        }
         let deadline = requested.addingSaturating(busyTimeout)
         let outcome = seat?.takeTurn(at: requested, until: deadline, callSite: site, cancellation: cancellation) {
-            !db.isInsideTransaction && WalIndex(db)?.isWriteLockFree == true
+            !db.isInTransaction && WalIndex(db)?.isWriteLockFree == true
         }
-        if outcome == .cancelled, cancellation?.isCancelled != true { return nil }
+        if outcome == .cancelled, cancellation?.isCancelled != true { return false }
         busyWait.begin(requested: requested, deadline: deadline, isSpent: outcome == .timedOut)
         defer {
             busyWait.end()
             giveTurnUp(db)
         }
-        return try namingObstacles(body)
+        try namingObstacles(body)
+        return true
     }
 
     /// Adds to `SQLITE_BUSY` who is in the way. Within a turn, on `queue`.
@@ -312,7 +317,7 @@ final class WriterConnection: @unchecked Sendable {
 
     /// Begins and ends a read, which finds out what others have committed since.
     func lookAtOthers(_ db: Database) throws {
-        if isClosing || db.isInsideTransaction { return }
+        if isClosing || db.isInTransaction { return }
         lastDataVersion = nil
         try forgetSchemaIfChanged(db)
     }
@@ -408,11 +413,14 @@ private final class BusyWait: @unchecked Sendable {
 }
 
 extension Database {
+    /// `isInsideTransaction` without GRDB's look at the thread, which costs more than all the rest.
+    var isInTransaction: Bool { sqliteConnection.map { sqlite3_get_autocommit($0) == 0 } ?? false }
+
     /// Whether the connection holds SQLite's write lock, perhaps because of a statement that is still being stepped
     /// ([sqlite3_txn_state](https://www.sqlite.org/c3ref/txn_state.html)).
     var isWriting: Bool {
         guard let sqliteConnection else { return false }
-        return isInsideTransaction || sqlite3_txn_state(sqliteConnection, "main") == SQLITE_TXN_WRITE
+        return isInTransaction || sqlite3_txn_state(sqliteConnection, "main") == SQLITE_TXN_WRITE
     }
 
     /// Whether the connection, if it is the last one, checkpoints when it closes. Only when the user closes the database: for

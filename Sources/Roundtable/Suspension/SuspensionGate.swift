@@ -123,7 +123,7 @@ final class SuspensionGate: Sendable {
             return state.nextID
         }
         guard let id else { return nil }
-        if isRunning, kind != .checkpoint, !start(id) {
+        if isRunning, kind != .checkpoint, start(id) == nil {
             leave(id)
             return nil
         }
@@ -132,19 +132,20 @@ final class SuspensionGate: Sendable {
 
     /// The visit's turn has come. Asks the system for an assertion, which may take it a while.
     ///
-    /// - returns: false when the gate was closed meanwhile: leave.
-    func start(_ id: UInt64) -> Bool {
+    /// - returns: when that was; nil when the gate was closed meanwhile: leave.
+    func start(_ id: UInt64) -> Nanoseconds? {
         process.assertions.beginUse()
-        let hasStarted = state.withLock { state in
-            guard !state.wishes.isClosed, let index = state.visits.firstIndex(where: { $0.id == id }) else {
-                return false
+        let started: Nanoseconds? = state.withLock { state in
+            guard !state.wishes.isClosed, let index = state.visits.lastIndex(where: { $0.id == id }) else {
+                return nil
             }
+            let now = MonotonicClock.now
             state.visits[index].isRunning = true
-            state.visits[index].since = MonotonicClock.now
-            return true
+            state.visits[index].since = now
+            return now
         }
-        if !hasStarted { process.assertions.endUse() }
-        return hasStarted
+        if started == nil { process.assertions.endUse() }
+        return started
     }
 
     /// A second time, it does nothing.

@@ -76,9 +76,18 @@ extension ControlBlock {
     /// What to hand to `waitForNews`. Read it before the ring is.
     package var newsWord: UInt32 { news.pointee.load(ordering: .acquiring) }
 
+    /// A participant wakes those who wait for news at most once in this time (rule N8).
+    static let wakeInterval: Nanoseconds = 100_000
+
+    /// Longer than that, by what the clocks of two processors may differ.
+    private static let watch: Nanoseconds = wakeInterval + 10_000
+
     /// Sleeps until somebody publishes a commit, `interruptNews` is called, or the time is over.
     package func waitForNews(after seen: UInt32, timeout: Nanoseconds) -> Futex.Outcome {
-        Futex.wait(on: news, while: seen, timeout: timeout)
+        // Rule N8: whoever has just woken others publishes without a wake.
+        let outcome = Futex.wait(on: news, while: seen, timeout: min(timeout, Self.watch))
+        guard outcome == .timedOut, timeout > Self.watch else { return outcome }
+        return Futex.wait(on: news, while: seen, timeout: timeout - Self.watch)
     }
 
     /// Wakes those who wait, of all processes, without news: they look and sleep again.

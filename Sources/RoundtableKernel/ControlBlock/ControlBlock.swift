@@ -54,6 +54,13 @@ package final class ControlBlock: @unchecked Sendable {
             .bitwiseAnd(~(1 << UInt64(index % 64)), ordering: .sequentiallyConsistent)
     }
 
+    /// Whether any waiting bit is set.
+    var hasWaiters: Bool {
+        (0..<Layout.waitingWords).contains { number in
+            word(at: Layout.Header.waitingBits + number * 8).pointee.load(ordering: .sequentiallyConsistent) != 0
+        }
+    }
+
     /// Calls `body` with the index of each slot whose waiting bit is set.
     func forEachWaitingSlot(_ body: (Int) -> Void) {
         for number in 0..<Layout.waitingWords {

@@ -17,10 +17,15 @@ package final class Seat: @unchecked Sendable {
         case uncoordinated
     }
 
-    /// A claimed slot, and for those who write, its part in the queue.
-    private struct Place {
+    /// A claimed slot, and for those who write, its part in the queue. A class: it is retained at each turn, as one and not as two.
+    private final class Place {
         let participant: Participant
         let taker: TurnTaker?
+
+        init(participant: Participant, taker: TurnTaker?) {
+            self.participant = participant
+            self.taker = taker
+        }
     }
 
     /// What other threads may see.

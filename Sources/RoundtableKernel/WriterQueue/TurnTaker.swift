@@ -210,7 +210,8 @@ package final class TurnTaker {
         wakeWordSeen = slot.wakeWord.pointee.load(ordering: .sequentiallyConsistent)
         let turn = Turn(rawValue: block.turn.pointee.load(ordering: .sequentiallyConsistent))
         guard turn != lastSeen || turn.phase == .lingering else { return .turn(turn, isOver: false) }
-        let now = MonotonicClock.now
+        // The first look comes at once.
+        let now = hasQueued ? MonotonicClock.now : requestedAt
         if turn != lastSeen {
             lastSeen = turn
             progressAt = now
@@ -308,6 +309,7 @@ extension ControlBlock {
     ///
     /// - parameter now: asked only if somebody waits.
     func waiters(_ now: () -> Nanoseconds) -> [TurnMachine.Waiter] {
+        if !hasWaiters { return [] }
         var ranked: [(level: UInt64, waiter: TurnMachine.Waiter)] = []
         var time: Nanoseconds?
         forEachWaitingSlot { index in

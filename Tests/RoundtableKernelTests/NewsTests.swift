@@ -1,0 +1,76 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import RoundtableKernel
+
+/// How those who wait for news learn of commits (rule N8).
+@Suite struct NewsTests {
+    /// Sleeps as the listeners do, and shows what it has seen.
+    private final class Sleeper: Sendable {
+        let block: ControlBlock
+        let seen: Atomic<UInt32>
+        let isStopped = Atomic(false)
+        private let ended = DispatchSemaphore(value: 0)
+
+        init(_ block: ControlBlock) {
+            self.block = block
+            seen = Atomic(block.newsWord)
+            Thread.detachNewThread { [self] in
+                while !isStopped.load(ordering: .acquiring) {
+                    let word = block.newsWord
+                    seen.store(word, ordering: .releasing)
+                    _ = block.waitForNews(after: word, timeout: 60_000_000_000)
+                }
+                ended.signal()
+            }
+        }
+
+        func hasSeen(_ word: UInt32, within time: Nanoseconds) -> Bool {
+            let deadline = MonotonicClock.now + time
+            while seen.load(ordering: .acquiring) != word {
+                if MonotonicClock.now > deadline { return false }
+                MonotonicClock.sleep(10_000)
+            }
+            return true
+        }
+
+        func stop() {
+            isStopped.store(true, ordering: .releasing)
+            repeat { block.interruptNews() } while ended.wait(timeout: .now() + .milliseconds(1)) == .timedOut
+        }
+    }
+
+    /// The last commit of a burst is noticed, though most commits wake nobody; whoever writes, and whenever a sleeper falls asleep.
+    @Test(arguments: [1, 2, 3] as [UInt64])
+    func nobodySleepsThroughNews(seed: UInt64) throws {
+        let folder = try TemporaryFolder()
+        let block = try ControlBlock.openOrCreate(at: folder.file("a-coord"), access: FileAccess(mode: 0o644))
+        let traits = ParticipantTraits(role: .readWrite, priority: 1)
+        let publishers = try ["a", "b"].map {
+            ChangePublisher(try Participant(in: block, author: $0, traits: traits))
+        }
+        let sleepers = (0..<2).map { _ in Sleeper(block) }
+        defer { sleepers.forEach { $0.stop() } }
+        var state = seed &* 0x9E37_79B9_7F4A_7C15 | 1
+        func random(below bound: UInt64) -> UInt64 {
+            state ^= state << 13
+            state ^= state >> 7
+            state ^= state << 17
+            return state % bound
+        }
+        for round in 0..<200 {
+            for _ in 0...random(below: 4) {
+                let publisher = publishers[Int(random(below: 2))]
+                publisher.reserve(counter: 7, tables: ["x"], now: MonotonicClock.now)
+                publisher.settle(.committed)
+                // Around the time for which nobody is woken.
+                let pause = MonotonicClock.now + random(below: 150_000)
+                while MonotonicClock.now < pause {}
+            }
+            for sleeper in sleepers {
+                try #require(sleeper.hasSeen(block.newsWord, within: 5_000_000_000), "seed \(seed), round \(round)")
+            }
+        }
+    }
+}
