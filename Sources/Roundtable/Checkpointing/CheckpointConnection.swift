@@ -59,7 +59,8 @@ final class CheckpointConnection: @unchecked Sendable {
         queue.inDatabase { db in
             budget.begin(until: deadline) { [db] in db.interruptNow() }
             defer { budget.end() }
-            return CheckpointStep.restart(db, truncating: truncating)
+            let outcome = CheckpointStep.restart(db, goesOn: budget.waitsOn)
+            return truncating && outcome.isComplete ? CheckpointStep.truncate(db) : outcome
         }
     }
 
@@ -101,14 +102,20 @@ private final class Budget: @unchecked Sendable {
         interrupt = {}
     }
 
-    /// Whether SQLite shall try again. If not, the step must not go on (rule K5).
-    func goesOn() -> Bool {
+    /// Waits a little.
+    ///
+    /// - returns: false when the time is over.
+    func waitsOn() -> Bool {
         let now = MonotonicClock.now
-        guard now < deadline, !gate.isClosed else {
-            interrupt()
-            return false
-        }
+        guard now < deadline, !gate.isClosed else { return false }
         MonotonicClock.sleep(min(Self.pause, deadline - now))
         return true
+    }
+
+    /// Whether SQLite shall try again. If not, the step must not go on (rule K5).
+    func goesOn() -> Bool {
+        if waitsOn() { return true }
+        interrupt()
+        return false
     }
 }

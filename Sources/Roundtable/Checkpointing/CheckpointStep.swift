@@ -34,13 +34,38 @@ enum CheckpointStep {
         return outcome
     }
 
-    /// Rule K5. Lets the next writer start the WAL anew, or empties it.
+    /// Rule K5. Has everything copied, and lets the next writer start the WAL anew. Outside of transactions, with the turn.
+    ///
+    /// SQLite's RESTART would wait for one reader after another of a mark, even when that mark is not in the way any more, and so for ever while
+    /// readers overlap.
+    ///
+    /// - parameter goesOn: whether to wait a little more for readers. Nobody writes meanwhile.
+    static func restart(_ db: Database, goesOn: () -> Bool) -> Outcome {
+        guard let index = WalIndex(db) else { return .refused }
+        while true {
+            let outcome = index.whileNobodyWrites { () -> Outcome in
+                guard let frames = index.frames else { return .refused }
+                // Whoever begins to read now, reads the end of the WAL.
+                while index.isRead(before: frames.committed) { guard goesOn() else { return .heldUp } }
+                if frames.uncopied > 0 {
+                    let outcome = checkpoint(db, SQLITE_CHECKPOINT_PASSIVE)
+                    guard outcome.isComplete else { return outcome }
+                }
+                // Whoever begins to read now, reads the database file.
+                while index.isRead() { guard goesOn() else { return .heldUp } }
+                return .complete
+            }
+            if let outcome { return outcome }
+            // A stranger, who takes no turns.
+            guard goesOn() else { return .refused }
+        }
+    }
+
+    /// Empties the file of the WAL, when everything is copied and nobody reads from it: else, that is waited for.
     ///
     /// The connection's busy handler must interrupt the connection before it gives up (`CheckpointConnection`): if the write lock is
     /// somebody else's, SQLite goes on as with PASSIVE, and that is not protected here.
-    static func restart(_ db: Database, truncating: Bool) -> Outcome {
-        checkpoint(db, truncating ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_RESTART)
-    }
+    static func truncate(_ db: Database) -> Outcome { checkpoint(db, SQLITE_CHECKPOINT_TRUNCATE) }
 
     private static func checkpoint(_ db: Database, _ mode: CInt) -> Outcome {
         var frames: CInt = 0

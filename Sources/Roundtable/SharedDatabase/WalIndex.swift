@@ -71,6 +71,29 @@ struct WalIndex {
         return true
     }
 
+    /// Runs `body` while nobody writes.
+    ///
+    /// - returns: nil when somebody does.
+    func whileNobodyWrites<T>(_ body: () -> T) -> T? {
+        guard take(Self.writeLock) else { return nil }
+        defer { release(Self.writeLock) }
+        return body()
+    }
+
+    /// Whether somebody reads a moment of the WAL, that is not in the database file alone.
+    ///
+    /// - parameter end: only moments before this frame.
+    func isRead(before end: Int = .max) -> Bool {
+        guard let page else { return true }
+        return Self.readMarkLocks.contains { lock in
+            let mark = page.loadUnaligned(fromByteOffset: 100 + 4 * (Int(lock) - 3), as: UInt32.self)
+            guard mark < end else { return false }
+            guard take(lock) else { return true }
+            release(lock)
+            return false
+        }
+    }
+
     private func take(_ lock: Int32, _ kind: Int32 = SQLITE_SHM_EXCLUSIVE) -> Bool {
         guard let xShmLock = file.pointee.pMethods.pointee.xShmLock else { return false }
         return xShmLock(file, lock, 1, SQLITE_SHM_LOCK | kind) == SQLITE_OK
