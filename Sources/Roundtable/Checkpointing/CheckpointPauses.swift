@@ -2,13 +2,31 @@ import RoundtableKernel
 
 /// How long to leave it at that after attempts in vain (rule K7).
 struct CheckpointPauses {
+    /// What was in the way.
+    enum Obstacle {
+        case readers
+        /// Another checkpoint, or a write that takes no turns.
+        case others
+        /// It cannot be opened, or SQLite fails on it.
+        case connection
+
+        /// So many attempts in vain do not count. Who is at it, is done soon, and meanwhile no one should make the WAL longer; unless it is frozen.
+        fileprivate var grace: Int {
+            switch self {
+            case .readers: 2
+            case .others: 8
+            case .connection: 0
+            }
+        }
+    }
+
     /// The first one; each is twice as long as the one before.
     static let shortest: Nanoseconds = 25_000_000
     /// The longest that this participant waits by itself, while nobody commits.
     static let longest: Nanoseconds = 30_000_000_000
 
     /// Attempts in vain, one after the other.
-    private(set) var vain = 0
+    private var vain = 0
     /// Of this participant: its connection may be what is wrong.
     private var ownEnd: Nanoseconds = 0
     /// Of all, for those who have no control block to say so.
@@ -16,8 +34,13 @@ struct CheckpointPauses {
 
     var isHeldUp: Bool { vain > 0 }
 
+    /// Whether readers are worth keeping everybody waiting for: not when that was in vain a few times. Then it is no short read.
+    var isWorthWaiting: Bool { vain <= Obstacle.readers.grace }
+
     /// How long this participant waits by itself, as things are.
-    var own: Nanoseconds { min(Self.longest, Self.shortest << UInt64(min(max(vain - 1, 0), 20))) }
+    var own: Nanoseconds {
+        min(Self.longest, Self.shortest << UInt64(min(max(vain - Obstacle.readers.grace - 1, 0), 20)))
+    }
 
     /// Whether anybody should leave it at that.
     func isShared(at now: Nanoseconds, _ block: ControlBlock?) -> Bool {
@@ -27,11 +50,10 @@ struct CheckpointPauses {
     /// Whether this participant should.
     func isOwn(at now: Nanoseconds, _ block: ControlBlock?) -> Bool { ownEnd > now || isShared(at: now, block) }
 
-    /// - parameter isShared: whether others would not fare better.
-    mutating func lengthen(at now: Nanoseconds, isShared: Bool, _ block: ControlBlock?) {
+    mutating func lengthen(at now: Nanoseconds, _ obstacle: Obstacle, _ block: ControlBlock?) {
         vain += 1
         ownEnd = now + min(own, ControlBlock.longestCheckpointPause)
-        guard isShared else { return }
+        guard obstacle != .connection, vain > obstacle.grace else { return }
         sharedEnd = ownEnd
         block?.setCheckpointPause(until: ownEnd)
     }

@@ -48,7 +48,9 @@ enum CheckpointStep {
                 // Whoever begins to read now, reads the end of the WAL.
                 while index.isRead(before: frames.committed) { guard goesOn() else { return .heldUp } }
                 if frames.uncopied > 0 {
-                    let outcome = checkpoint(db, SQLITE_CHECKPOINT_PASSIVE)
+                    var outcome = checkpoint(db, SQLITE_CHECKPOINT_PASSIVE)
+                    // Somebody else is at it, and not to be held up by more to copy.
+                    while case .refused = outcome, goesOn() { outcome = checkpoint(db, SQLITE_CHECKPOINT_PASSIVE) }
                     guard outcome.isComplete else { return outcome }
                 }
                 // Whoever begins to read now, reads the database file.

@@ -172,15 +172,15 @@ final class Checkpointer: @unchecked Sendable {
         gate.leave(visit)
         guard let (before, after, isFileLong) = looks, let before, let after else {
             // It cannot be opened, or somebody has just died. A writer in need does what it can (rule K6).
-            return heldUp(.byConnection)
+            return heldUp(.connection)
         }
         let isMuchLeft = after.uncopied >= limits.threshold
         // Much was added while much was copied.
         if isMuchLeft, after.backfilled >= before.backfilled + limits.few { return .again }
         if limits.wantsRestart(after) || isFileLong {
-            return isMuchLeft && !isWorthWaiting ? heldUp(.byReaders) : .turn
+            return isMuchLeft && !state.withLock { $0.pauses.isWorthWaiting } ? heldUp(.readers) : .turn
         }
-        if isMuchLeft { return heldUp(.byReaders) }
+        if isMuchLeft { return heldUp(.readers) }
         progressed()
         return .nothing
     }
@@ -191,6 +191,7 @@ final class Checkpointer: @unchecked Sendable {
     func stepWithinTurn() -> CheckpointStep.Outcome {
         guard let limits else { return .refused }
         let deadline = MonotonicClock.now + Self.budget
+        let isWorthWaiting = state.withLock { $0.pauses.isWorthWaiting }
         let outcome: CheckpointStep.Outcome
         do throws(CheckpointLink.Failure) {
             outcome = try link.use(until: deadline) { connection in
@@ -212,15 +213,15 @@ final class Checkpointer: @unchecked Sendable {
             // A step of this participant: so it is being done.
             case .isBusy: return .refused
             case .cannotOpen(let error):
-                _ = heldUp(.byConnection)
+                _ = heldUp(.connection)
                 return .failed(error)
             }
         }
         switch outcome {
         case .complete: progressed()
-        case .heldUp: _ = heldUp(.byReaders)
-        case .refused: _ = heldUp(.byOthers)
-        case .failed: _ = heldUp(.byConnection)
+        case .heldUp: _ = heldUp(.readers)
+        case .refused: _ = heldUp(.others)
+        case .failed: _ = heldUp(.connection)
         }
         return outcome
     }
@@ -237,26 +238,15 @@ final class Checkpointer: @unchecked Sendable {
         state.withLock { $0.pauses.end(block) }
     }
 
-    /// Whether readers are worth keeping everybody waiting for: not when that was in vain a few times. Then it is no short read.
-    private var isWorthWaiting: Bool { state.withLock { $0.pauses.vain } < 3 }
-
-    private enum Obstacle {
-        case byReaders
-        /// Another checkpoint, or a write that takes no turns.
-        case byOthers
-        /// It cannot be opened, or SQLite fails on it.
-        case byConnection
-    }
-
     /// Rule K7.
-    private func heldUp(_ obstacle: Obstacle) -> Next {
+    private func heldUp(_ obstacle: CheckpointPauses.Obstacle) -> Next {
         let block = participant?.block
         state.withLock { state in
-            state.pauses.lengthen(at: MonotonicClock.now, isShared: obstacle != .byConnection, block)
+            state.pauses.lengthen(at: MonotonicClock.now, obstacle, block)
         }
         block?.count(.checkpointsHeldUp)
         // Not while everybody waits for the turn.
-        if obstacle == .byReaders { queue.async(execute: hooks.withLock { $0 }.heldUp) }
+        if obstacle == .readers { queue.async(execute: hooks.withLock { $0 }.heldUp) }
         return .pause
     }
 
