@@ -53,12 +53,26 @@ extension ProcessTests {
             #expect(outcome.damage == nil)
         }
 
-        /// The same under TRUNCATE: when the write lock is somebody else's, our step is interrupted, and goes on as nothing (rule K5).
+        /// When the write lock is somebody else's, our TRUNCATE is interrupted, and does not go on as with PASSIVE (rule K5). That schedule is
+        /// dangerous: plain connections are damaged by it.
         @Test(.timeLimit(.minutes(1)))
         func walResetBugUnderTruncatePassesUsBy() throws {
-            let outcome = try #require(try outcomes([.walResetUnderTruncate], by: .shared).first)
+            let plain = try #require(try outcomes([.walResetUnderLateTruncate], by: .plain).first)
+            expectBug(plain)
+            let outcome = try #require(try outcomes([.walResetUnderLateTruncate], by: .shared).first)
             #expect(outcome.interventions == 2, "a call that this is about was not made: \(outcome.calls)")
             #expect(outcome.refusals == 1)
+            #expect(outcome.damage == nil)
+        }
+
+        /// While we copy within a turn, nobody writes (rule K5).
+        @Test(.timeLimit(.minutes(1)))
+        func nobodyWritesWhileWeCopyWithinATurn() throws {
+            var schedule = CheckpointSchedule.walReset
+            schedule.asked = .restart
+            let outcome = try #require(try outcomes([schedule], by: .shared).first)
+            #expect(outcome.interventions > 0, "a call that this is about was not made: \(outcome.calls)")
+            #expect(outcome.refusals > 0, "a stranger could write")
             #expect(outcome.damage == nil)
         }
 

@@ -17,6 +17,8 @@ package struct CheckpointSchedule: Codable, Sendable {
     /// automatic one.)
     package var ours = Mode.passive
     package var interventions: [Intervention]
+    /// Commits, and copies everything, before the interventions are counted: what is asked for has nothing to copy.
+    package var copiesFirst = false
 
     /// Before the call number `ordinal` of this kind that the checkpoint makes, counted from 0.
     package struct Intervention: Codable, Sendable {
@@ -99,6 +101,24 @@ extension CheckpointSchedule {
             ),
             Intervention(point: .unfetch, ordinal: 0, actions: [.endWrite]),
         ]
+    )
+
+    /// The same where everything is copied before, so that emptying the file is all that TRUNCATE is to do: a step of ours that empties it makes sure
+    /// of that first.
+    package static let walResetUnderLateTruncate = CheckpointSchedule(
+        seed: 1,
+        prelude: [],
+        largeRows: 8,
+        asked: .truncate,
+        interventions: [
+            Intervention(
+                point: .shmLock,
+                ordinal: 0,
+                actions: [.commit(.stranger, rows: 40), .checkpoint(.passive), .beginWrite(rows: 4)]
+            ),
+            Intervention(point: .unfetch, ordinal: 0, actions: [.endWrite]),
+        ],
+        copiesFirst: true
     )
 
     /// A random one. Those moments are likelier at which others can do harm: while nothing is copied yet. In a third of them, somebody

@@ -74,8 +74,12 @@ final class ScheduleRun {
                 for action in intervention.actions { perform(action) }
             }
         }
-        watch.during {
+        if schedule.copiesFirst {
             attempt("the commit of the checkpointer") { try commitLarge(checkpointer) }
+            attempt("copying") { try checkpointer.checkpoint(.passive) }
+        }
+        watch.during {
+            if !schedule.copiesFirst { attempt("the commit of the checkpointer") { try commitLarge(checkpointer) } }
             if let mode = schedule.asked { attempt("the checkpoint") { try checkpointer.checkpoint(mode) } }
             if case .shared = checkpointer, schedule.asked == nil {
                 attempt("the checkpoint") { try checkpointer.checkpoint(schedule.ours) }
