@@ -88,7 +88,7 @@ extension ProcessTests {
                     try victim.call(.watchCheckpoints(fate))
                     try victim.send(.writeLoop(WriteLoad(seconds: 60, rows: 20)))
                     let exit = try victim.process.waitForExit(within: .seconds(20))
-                    #expect(exit == .signal(SIGKILL), "\(fate): it ended with \(exit)")
+                    #expect(exit == .signal(SIGKILL), "\(fate): \(exit)\n\(victim.process.errorText)")
                     victim.process.end()
                     let block = try ControlBlock.open(at: fleet.controlBlock.path, writable: false)
                     let steps = { block.value(of: .checkpoints) + block.value(of: .walRestarts) }

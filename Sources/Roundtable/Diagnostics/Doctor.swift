@@ -223,7 +223,7 @@ struct Doctor {
     }
 
     private static func isHeldBack(_ status: DatabaseStatus) -> Bool {
-        status.participants.contains { ($0.oldestRead?.heldFrames ?? 0) > 0 }
+        status.wal?.pins.isEmpty == false || status.participants.contains { ($0.oldestRead?.heldFrames ?? 0) > 0 }
     }
 
     private mutating func examineWAL(_ status: DatabaseStatus, _ facts: Facts) {
@@ -286,7 +286,19 @@ struct Doctor {
                 "'\(participant.author)' has been reading one moment for \(Int(read.age)) s\(held).",
                 at: status.path + "-wal",
                 by: [participant.party],
-                next: "Advance or close its snapshot."
+                next: "Advance or close its snapshot\(read.callSite.map { ", which began at \($0)" } ?? "")."
+            )
+        }
+        // Strangers do not tell for how long.
+        for pin in status.wal?.pins ?? []
+        where !pin.holder.isParticipant && LongRead.Limit().isPassed(age: pin.age ?? 0, heldFrames: pin.heldFrames) {
+            find(
+                .longRead,
+                .warning,
+                "\(pin).",
+                at: status.path + "-wal",
+                by: [Diagnosis.Party(pid: pin.holder.pid, name: pin.holder.name, isParticipant: false)],
+                next: "End its transaction."
             )
         }
     }
