@@ -343,7 +343,8 @@ struct Doctor {
         if facts.checkpointer?.pid == participant.pid { held.append("the CKPT lock: nobody can checkpoint") }
         if held.isEmpty, participant.state == .suspended { return }
         let holding = held.isEmpty ? "" : ", and holds " + held.joined(separator: ", and ")
-        let site = participant.callSite.map { " It last wrote since \($0)." } ?? ""
+        let site =
+            participant.callSite.map { " It \(participant.writing == nil ? "last wrote" : "writes") from \($0)." } ?? ""
         find(
             .frozenParticipant,
             held.isEmpty ? .warning : .error,
