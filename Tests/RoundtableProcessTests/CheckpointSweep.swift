@@ -142,7 +142,10 @@ struct CheckpointSweep {
                 }
             }
         }
-        return try victim.call(.checkpointCalls).calls ?? []
+        let calls = try victim.call(.checkpointCalls).calls ?? []
+        try victim.process.killAndReap()
+        try endLease()
+        return calls
     }
 
     private func counts() -> (checkpoints: UInt64, restarts: UInt64) {
