@@ -1,5 +1,6 @@
 #include "rt_checkpoint_vfs.h"
 
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -24,41 +25,58 @@ static sqlite3_file *real(sqlite3_file *file) { return (sqlite3_file *)((File *)
 
 #define REAL(file) real(file)->pMethods
 
-static void tell(sqlite3_file *file, rt_vfs_call call) {
+/// As a checkpoint that writes nBackfill before the pages would (<https://www.sqlite.org/walformat.html>).
+static void count_all_as_copied(sqlite3_file *file) {
+    enum { REGION_SIZE = 32768, MX_FRAME = 16, BACKFILL = 96 };
+    void volatile *page = NULL;
+    if (REAL(file)->xShmMap(real(file), 0, REGION_SIZE, 0, &page) != SQLITE_OK || !page) return;
+    memcpy((char *)page + BACKFILL, (char *)page + MX_FRAME, sizeof(unsigned));
+}
+
+static rt_vfs_order tell(sqlite3_file *file, rt_vfs_call call) {
     rt_vfs_watcher watcher = atomic_load(&current_watcher);
-    if (!in_checkpoint || !watcher || atomic_exchange(&is_watcher_running, 1)) return;
+    if (!in_checkpoint || !watcher || atomic_exchange(&is_watcher_running, 1)) return RT_VFS_GO_ON;
     // The watcher's own checkpoints are not part of this one.
     in_checkpoint = 0;
-    watcher(current_context, ((File *)file)->kind, call);
+    rt_vfs_order order = watcher(current_context, ((File *)file)->kind, call);
     in_checkpoint = 1;
     atomic_store(&is_watcher_running, 0);
+    if (order == RT_VFS_COUNT_ALL_AS_COPIED) count_all_as_copied(file);
+    return order;
+}
+
+/// Passes a call's result on, unless the process was to die after it.
+static int after(rt_vfs_order order, int result) {
+    if (order == RT_VFS_DIE_AFTER || order == RT_VFS_DIE_HALFWAY) raise(SIGKILL);
+    return result;
 }
 
 static int file_close(sqlite3_file *file) { return REAL(file)->xClose(real(file)); }
 
 static int file_read(sqlite3_file *file, void *buffer, int count, sqlite3_int64 offset) {
-    tell(file, RT_VFS_READ);
-    return REAL(file)->xRead(real(file), buffer, count, offset);
+    rt_vfs_order order = tell(file, RT_VFS_READ);
+    return after(order, REAL(file)->xRead(real(file), buffer, count, offset));
 }
 
 static int file_write(sqlite3_file *file, const void *buffer, int count, sqlite3_int64 offset) {
-    tell(file, RT_VFS_WRITE);
-    return REAL(file)->xWrite(real(file), buffer, count, offset);
+    rt_vfs_order order = tell(file, RT_VFS_WRITE);
+    if (order == RT_VFS_DIE_HALFWAY) count /= 2;
+    return after(order, REAL(file)->xWrite(real(file), buffer, count, offset));
 }
 
 static int file_truncate(sqlite3_file *file, sqlite3_int64 size) {
-    tell(file, RT_VFS_TRUNCATE);
-    return REAL(file)->xTruncate(real(file), size);
+    rt_vfs_order order = tell(file, RT_VFS_TRUNCATE);
+    return after(order, REAL(file)->xTruncate(real(file), size));
 }
 
 static int file_sync(sqlite3_file *file, int flags) {
-    tell(file, RT_VFS_SYNC);
-    return REAL(file)->xSync(real(file), flags);
+    rt_vfs_order order = tell(file, RT_VFS_SYNC);
+    return after(order, REAL(file)->xSync(real(file), flags));
 }
 
 static int file_size(sqlite3_file *file, sqlite3_int64 *size) {
-    tell(file, RT_VFS_FILE_SIZE);
-    return REAL(file)->xFileSize(real(file), size);
+    rt_vfs_order order = tell(file, RT_VFS_FILE_SIZE);
+    return after(order, REAL(file)->xFileSize(real(file), size));
 }
 
 static int file_lock(sqlite3_file *file, int lock) { return REAL(file)->xLock(real(file), lock); }
@@ -70,8 +88,8 @@ static int file_check_reserved_lock(sqlite3_file *file, int *result) {
 }
 
 static int file_control(sqlite3_file *file, int operation, void *argument) {
-    tell(file, RT_VFS_FILE_CONTROL);
-    return REAL(file)->xFileControl(real(file), operation, argument);
+    rt_vfs_order order = tell(file, RT_VFS_FILE_CONTROL);
+    return after(order, REAL(file)->xFileControl(real(file), operation, argument));
 }
 
 static int file_sector_size(sqlite3_file *file) { return REAL(file)->xSectorSize(real(file)); }
@@ -81,35 +99,36 @@ static int file_device_characteristics(sqlite3_file *file) {
 }
 
 static int file_shm_map(sqlite3_file *file, int page, int size, int extend, void volatile **result) {
-    tell(file, RT_VFS_SHM_MAP);
-    return REAL(file)->xShmMap(real(file), page, size, extend, result);
+    rt_vfs_order order = tell(file, RT_VFS_SHM_MAP);
+    return after(order, REAL(file)->xShmMap(real(file), page, size, extend, result));
 }
 
 static int file_shm_lock(sqlite3_file *file, int offset, int count, int flags) {
     enum { CKPT = 1 };
     int is_checkpoint_lock = offset == CKPT && count == 1 && (flags & SQLITE_SHM_EXCLUSIVE);
     if (is_checkpoint_lock && (flags & SQLITE_SHM_LOCK)) in_checkpoint = 1;
-    tell(file, RT_VFS_SHM_LOCK);
-    int code = REAL(file)->xShmLock(real(file), offset, count, flags);
+    rt_vfs_order order = tell(file, RT_VFS_SHM_LOCK);
+    int code = after(order, REAL(file)->xShmLock(real(file), offset, count, flags));
     if (is_checkpoint_lock && ((flags & SQLITE_SHM_UNLOCK) || code != SQLITE_OK)) in_checkpoint = 0;
     return code;
 }
 
 static void file_shm_barrier(sqlite3_file *file) {
-    tell(file, RT_VFS_SHM_BARRIER);
+    rt_vfs_order order = tell(file, RT_VFS_SHM_BARRIER);
     REAL(file)->xShmBarrier(real(file));
+    after(order, SQLITE_OK);
 }
 
 static int file_shm_unmap(sqlite3_file *file, int delete) { return REAL(file)->xShmUnmap(real(file), delete); }
 
 static int file_fetch(sqlite3_file *file, sqlite3_int64 offset, int count, void **result) {
-    tell(file, RT_VFS_FETCH);
-    return REAL(file)->xFetch(real(file), offset, count, result);
+    rt_vfs_order order = tell(file, RT_VFS_FETCH);
+    return after(order, REAL(file)->xFetch(real(file), offset, count, result));
 }
 
 static int file_unfetch(sqlite3_file *file, sqlite3_int64 offset, void *page) {
-    tell(file, RT_VFS_UNFETCH);
-    return REAL(file)->xUnfetch(real(file), offset, page);
+    rt_vfs_order order = tell(file, RT_VFS_UNFETCH);
+    return after(order, REAL(file)->xUnfetch(real(file), offset, page));
 }
 
 #define METHODS(version)                                                                                          \

@@ -50,6 +50,13 @@ package enum PeerCommand: Codable, Sendable {
     case observe(Observing)
     /// Runs schedules one after the other, each on a new database in this folder. The reply has `outcomes`. Changes the VFS of the peer.
     case runSchedules([CheckpointSchedule], by: Checkpointer, folder: String)
+    /// Notes the calls of the checkpoints from now on, and meets a fate at one. To be said before the database is opened, and as often as needed:
+    /// each time counts from 0. Changes the VFS of the peer.
+    case watchCheckpoints(CheckpointFate? = nil)
+    /// The reply has the `calls`.
+    case checkpointCalls
+    /// The reply's number is how many frames are not in the database file.
+    case checkpoint(CheckpointSchedule.Mode)
     /// Commits one row, and dies within (`kill -9`): there is no reply.
     case die(DyingMoment)
 }
@@ -105,6 +112,13 @@ package struct PeerOptions: Codable, Sendable {
     package var takesAssertions: Bool?
     /// Of a `SharedDatabase`: `suspendAllOnTerminalStop()`, and writes wait while it is suspended.
     package var suspendsOnTerminalStop: Bool?
+    package var checkpointing: Checkpointing?
+
+    /// `SharedDatabase.CheckpointPolicy`.
+    package enum Checkpointing: Codable, Sendable {
+        case automatic(threshold: Int)
+        case manual, external
+    }
 
     package init(
         priority: UInt8? = nil,
@@ -114,12 +128,14 @@ package struct PeerOptions: Codable, Sendable {
         setupTimeout: Int? = nil,
         observesSuspension: Bool? = nil,
         suspensionPolicy: SuspensionPolicy? = nil,
-        takesAssertions: Bool? = nil
+        takesAssertions: Bool? = nil,
+        checkpointing: Checkpointing? = nil
     ) {
         self.priority = priority
         self.observesSuspension = observesSuspension
         self.suspensionPolicy = suspensionPolicy
         self.takesAssertions = takesAssertions
+        self.checkpointing = checkpointing
         sliceMilliseconds = slice
         patienceMilliseconds = patience
         busyTimeoutMilliseconds = busyTimeout

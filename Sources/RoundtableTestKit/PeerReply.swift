@@ -18,6 +18,7 @@ package struct PeerReply: Codable, Sendable {
     package var moments: [PeerMoment]?
     package var outcomes: [ScheduleOutcome]?
     package var health: WALHealth?
+    package var calls: [CheckpointSchedule.Point]?
 
     package init(
         _ outcome: Outcome = .done,
@@ -27,7 +28,8 @@ package struct PeerReply: Codable, Sendable {
         report: WriteReport? = nil,
         moments: [PeerMoment]? = nil,
         outcomes: [ScheduleOutcome]? = nil,
-        health: WALHealth? = nil
+        health: WALHealth? = nil,
+        calls: [CheckpointSchedule.Point]? = nil
     ) {
         self.outcome = outcome
         self.message = message
@@ -37,6 +39,7 @@ package struct PeerReply: Codable, Sendable {
         self.moments = moments
         self.outcomes = outcomes
         self.health = health
+        self.calls = calls
     }
 }
 

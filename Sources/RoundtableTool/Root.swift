@@ -9,12 +9,13 @@ struct Root: ParsableCommand {
         abstract: "One SQLite database, many processes, and everyone gets a turn.",
         discussion: """
             Start with 'roundtable demo': it shows several processes sharing one database. \
-            'roundtable sql' and 'roundtable status' work on any SQLite database, shared or not; 'roundtable watch' and \
+            'roundtable sql', 'roundtable status' and 'roundtable doctor' work on any SQLite database, shared or not; 'roundtable watch' and \
             'roundtable history' on any in WAL mode; 'roundtable police' judges any program.
             """,
         version: "0.1.0",
         subcommands: [
-            DemoCommand.self, SQLCommand.self, StatusCommand.self, WatchCommand.self, HistoryCommand.self,
+            DemoCommand.self, SQLCommand.self, StatusCommand.self, DoctorCommand.self, WatchCommand.self,
+            HistoryCommand.self,
             PoliceCommand.self,
             DemoPeerCommand.self,
         ]

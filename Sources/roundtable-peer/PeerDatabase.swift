@@ -61,6 +61,12 @@ extension PeerOptions {
         if let patienceMilliseconds { options.patience = .milliseconds(patienceMilliseconds) }
         if let busyTimeoutMilliseconds { options.busyTimeout = .milliseconds(busyTimeoutMilliseconds) }
         if let setupTimeoutMilliseconds { options.setupTimeout = .milliseconds(setupTimeoutMilliseconds) }
+        switch checkpointing {
+        case .automatic(let threshold): options.checkpointing = .automatic(threshold: threshold)
+        case .manual: options.checkpointing = .manual
+        case .external: options.checkpointing = .external
+        case nil: break
+        }
         if let suspensionPolicy {
             options.suspensionPolicy = suspensionPolicy
             options.whileSuspended = .wait

@@ -15,6 +15,7 @@ final class PeerSession {
     private var committed = 0
     private var observers: [PeerObserver] = []
     private var suspension: PoolSuspension?
+    private var checkpoints: CheckpointWitness?
 
     func run() -> Never {
         while true {
@@ -93,6 +94,15 @@ final class PeerSession {
         case .runSchedules(let schedules, let checkpointer, let folder):
             try CheckpointWatch.prepare()
             return PeerReply(outcomes: try schedules.map { try $0.run(by: checkpointer, in: folder) })
+        case .watchCheckpoints(let fate):
+            let witness = try checkpoints ?? CheckpointWitness()
+            checkpoints = witness
+            witness.begin(fate)
+        case .checkpointCalls:
+            return PeerReply(calls: checkpoints?.calls)
+        case .checkpoint(let mode):
+            let result = try opened.shared.checkpoint(mode.grdb)
+            return PeerReply(number: result.frames - result.backfilledFrames)
         case .die(let moment):
             try opened.write { db in
                 try insert(db, rows: 1)

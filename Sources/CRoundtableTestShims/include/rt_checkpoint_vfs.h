@@ -19,7 +19,17 @@ typedef enum {
     RT_VFS_UNFETCH,
 } rt_vfs_call;
 
-typedef void (*rt_vfs_watcher)(void *context, rt_vfs_file file, rt_vfs_call call);
+/// What the VFS does with a call. To die is to be killed with SIGKILL, which leaves what a crash leaves.
+typedef enum {
+    RT_VFS_GO_ON,
+    /// Of a write: dies when half of it is written; of another: as after.
+    RT_VFS_DIE_HALFWAY,
+    RT_VFS_DIE_AFTER,
+    /// A lie to the others, to see that a test finds it: says in the wal-index that all is copied, and goes on. For calls to the main file.
+    RT_VFS_COUNT_ALL_AS_COPIED,
+} rt_vfs_order;
+
+typedef rt_vfs_order (*rt_vfs_watcher)(void *context, rt_vfs_file file, rt_vfs_call call);
 
 /// Registers a VFS of that name, once, which passes everything on to the one that is the default until then, and makes it the
 /// default if asked. Returns a result code of SQLite.

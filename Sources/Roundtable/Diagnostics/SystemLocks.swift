@@ -44,7 +44,7 @@ enum SystemLocks {
     #if os(Linux)
         /// A line such as `1: POSIX  ADVISORY  WRITE 2775 fe:00:16220171 120 120` (proc_locks(5)). The device is left
         /// out of the comparison: overlay file systems list another than `stat` tells.
-        fileprivate struct Lock {
+        struct Lock {
             let isWrite: Bool
             let pid: Int32
             let inode: UInt64

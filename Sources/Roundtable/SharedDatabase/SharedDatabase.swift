@@ -122,8 +122,7 @@ public final class SharedDatabase: Sendable {
                 try parking.exclusively {
                     // The writer before the readers: if it cannot close, nothing else is closed but snapshots.
                     try longReads.close {
-                        if visit != nil, isAlone { writer.checkpointer?.emptyWAL() }
-                        try writer.close()
+                        try writer.close(emptyingWAL: visit != nil)
                     }
                     isClosed.withLock { $0 = true }
                     observatory.close(waiting: true)
@@ -135,12 +134,6 @@ public final class SharedDatabase: Sendable {
         } catch  where !hasBegun && isClosed.withLock({ $0 }) {
             // Another thread closed it while this one waited.
         }
-    }
-
-    /// Whether no other participant is alive, as far as that can be told (rule K11).
-    private var isAlone: Bool {
-        guard let participant = seat.participant else { return true }
-        return participant.block.participants().count { $0.liveness != .dead } <= 1
     }
 
     /// Why this participant does not coordinate with others beyond SQLite's own locks; nil when it does.

@@ -125,8 +125,10 @@ final class WriterConnection: @unchecked Sendable {
         }
     }
 
-    /// Closes the connection, and leaves the seat.
-    func close() throws {
+    /// Closes the connection, leaves the seat, and then empties the WAL if nobody else is there (rule K11).
+    ///
+    /// - parameter emptyingWAL: whether it may.
+    func close(emptyingWAL: Bool) throws {
         if let queue = settleForClosing() {
             queue.inDatabase { _ in forgetConnection() }
             do {
@@ -137,11 +139,16 @@ final class WriterConnection: @unchecked Sendable {
             }
             link.withLock { $0.phase = .closed }
         }
-        checkpointer?.link.close()
-        queue.inDatabase { _ in
+        let block = queue.inDatabase { _ in
+            let block = seat?.participant?.block
             leaveGate()
             seat?.leave()
+            return block
         }
+        // After leaving: of several that close at the same moment, one at least finds nobody.
+        let isLastOut = block?.participants().allSatisfy { $0.liveness == .dead } ?? true
+        if emptyingWAL, isLastOut { checkpointer?.emptyWAL() }
+        checkpointer?.link.close()
     }
 
     /// On the queue of a connection that is about to close: accesses that come in between take no turn, and compile no

@@ -27,6 +27,7 @@ final class CheckpointWatch {
                 let ordinal = watch.calls[point, default: 0]
                 watch.calls[point] = ordinal + 1
                 watch.willCall(point, ordinal)
+                return RT_VFS_GO_ON
             },
             Unmanaged.passUnretained(self).toOpaque()
         )
@@ -36,7 +37,7 @@ final class CheckpointWatch {
 }
 
 extension CheckpointSchedule.Point {
-    fileprivate init(_ file: rt_vfs_file, _ call: rt_vfs_call) {
+    init(_ file: rt_vfs_file, _ call: rt_vfs_call) {
         switch (file, call) {
         case (_, RT_VFS_SHM_LOCK): self = .shmLock
         case (_, RT_VFS_SHM_MAP): self = .shmMap

@@ -205,7 +205,7 @@ final class ScheduleRun {
 }
 
 extension CheckpointSchedule.Mode {
-    fileprivate var grdb: Database.CheckpointMode {
+    var grdb: Database.CheckpointMode {
         switch self {
         case .passive: .passive
         case .full: .full

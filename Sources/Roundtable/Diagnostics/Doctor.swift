@@ -1,0 +1,480 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+import RoundtableKernel
+
+extension SharedDatabase {
+    /// Looks at a database from outside, as ``status(ofDatabaseAt:)`` does, and says what is wrong and what to do about it.
+    ///
+    /// Takes no part: it creates and changes no file, takes no place in the control block and no turn. Where the WAL should have been
+    /// checkpointed, it looks again for up to a second: somebody may just be about to.
+    ///
+    /// - Parameters:
+    ///   - check: whether the content is checked, too. That reads the whole file, in one read transaction: while it lasts, the WAL of a database
+    ///     that others write cannot start anew.
+    ///   - progress: called now and then while the content is checked.
+    /// - throws: ``SharedDatabaseError/notAFile(path:reason:)`` when there is no such file; what else is wrong is a finding.
+    public static func diagnose(
+        databaseAt url: URL,
+        checking check: Diagnosis.Check = .none,
+        progress: @escaping () -> Void = {}
+    ) throws -> Diagnosis {
+        var doctor = Doctor(path: url.path)
+        do {
+            var status = try status(ofDatabaseAt: url)
+            var facts = Doctor.Facts(of: status)
+            let deadline = MonotonicClock.now + Doctor.secondLook
+            while Doctor.isDue(status), facts.canCheckpoint, MonotonicClock.now < deadline {
+                MonotonicClock.sleep(50_000_000)
+                status = try Self.status(ofDatabaseAt: url)
+                facts = Doctor.Facts(of: status)
+            }
+            doctor.examine(status, facts)
+            if check != .none { doctor.check(try Onlooker(url), check, progress) }
+        } catch let error as SharedDatabaseError {
+            try doctor.refuse(error)
+        } catch let error as DatabaseError {
+            doctor.refuse(error)
+        }
+        return doctor.diagnosis
+    }
+}
+
+/// Comes from facts to findings.
+struct Doctor {
+    /// How long somebody who is about to checkpoint is waited for.
+    static let secondLook: Nanoseconds = 1_000_000_000
+
+    /// What is to be seen of the system, beside the status.
+    struct Facts {
+        struct File {
+            var path: String
+            var owner: UInt32
+            var mode: UInt32
+        }
+
+        /// Those who have the database open and are no participants.
+        var strangers: [Diagnosis.Party] = []
+        /// Who holds SQLite's CKPT lock.
+        var checkpointer: Diagnosis.Party?
+        /// There is a participant that may checkpoint, and runs.
+        var canCheckpoint = false
+        var database: File?
+        var companions: [File] = []
+        /// In bytes, for this process; nil when the system does not tell.
+        var freeSpace: Int?
+    }
+
+    private(set) var diagnosis: Diagnosis
+    private let limits = CheckpointLimits.default
+
+    init(path: String) { diagnosis = Diagnosis(path: path, findings: [], unknowns: []) }
+
+    mutating func examine(_ status: DatabaseStatus, _ facts: Facts) {
+        diagnosis.path = status.path
+        diagnosis.unknowns = status.unknowns
+        examineFiles(status, facts)
+        examineLibrary(status, facts)
+        examineWAL(status, facts)
+        examineReads(status)
+        examineParticipants(status, facts)
+        examineControlBlock(status, facts)
+    }
+
+    fileprivate mutating func find(
+        _ topic: Diagnosis.Topic,
+        _ severity: Diagnosis.Severity,
+        _ what: String,
+        at location: String? = nil,
+        by who: [Diagnosis.Party] = [],
+        next: String
+    ) {
+        diagnosis.findings.append(
+            Diagnosis.Finding(
+                topic: topic,
+                severity: severity,
+                what: what,
+                location: location ?? diagnosis.path,
+                who: who,
+                next: next
+            )
+        )
+        // Stable, unlike `sort`.
+        diagnosis.findings = Diagnosis.Severity.allCases.reversed().flatMap { severity in
+            diagnosis.findings.filter { $0.severity == severity }
+        }
+    }
+
+    // MARK: What cannot be looked at
+
+    mutating func refuse(_ error: SharedDatabaseError) throws {
+        switch error {
+        case .notAFile(_, Onlooker.noSuchFile): throw error
+        case .notAFile(_, let reason) where reason.contains("hard links"):
+            find(
+                .hardLinks,
+                .error,
+                "The file has more than one name.",
+                next:
+                    "Remove the other names, or copy the database: who opens it by another name has another -wal file."
+            )
+        case .networkFileSystem(_, let name):
+            find(
+                .networkFileSystem,
+                .error,
+                "The file is on a network file system (\(name)): no shared memory, and no locks to rely on.",
+                next: "Put the database on a local disk."
+            )
+        default:
+            find(.notADatabase, .error, "\(error)", next: "Name the database file.")
+        }
+    }
+
+    mutating func refuse(_ error: DatabaseError) {
+        switch error.resultCode {
+        case .SQLITE_NOTADB:
+            find(
+                .notADatabase,
+                .error,
+                "The file does not begin like a database.",
+                next: "Name the database file; an encrypted one looks like this, too."
+            )
+        case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH:
+            find(
+                .permissions,
+                .error,
+                "It cannot be read: \(error.message ?? "permission denied").",
+                next: "Run as a user who may read it, or change its mode."
+            )
+        default:
+            find(.corrupt, .error, "It cannot be read: \(error).", next: "Look at the disk; restore a backup.")
+        }
+    }
+
+    // MARK: The files
+
+    private mutating func examineFiles(_ status: DatabaseStatus, _ facts: Facts) {
+        if let database = facts.database {
+            for file in facts.companions where file.owner != database.owner || file.mode != database.mode {
+                find(
+                    .permissions,
+                    .warning,
+                    "The file has owner \(file.owner) and mode \(Self.octal(file.mode)), the database \(database.owner) and \(Self.octal(database.mode)): some may be kept out.",
+                    at: file.path,
+                    next: "Give it the owner and mode of the database, while nobody has it open."
+                )
+            }
+        }
+        if let wal = status.files.wal, let free = facts.freeSpace, free < wal {
+            find(
+                .lowDiskSpace,
+                .warning,
+                "\(free) bytes are free on the disk, and the WAL has \(wal).",
+                at: status.path + "-wal",
+                next: "Make room: a checkpoint may make the database file longer by as much."
+            )
+        }
+        if status.journalMode == .rollback {
+            let isEmpty = status.pageSize == nil
+            find(
+                .notInWALMode,
+                isEmpty ? .note : .warning,
+                isEmpty
+                    ? "The file is empty."
+                    : "The database is not in WAL mode: readers and writers keep each other out.",
+                next: "Open it with SharedDatabase.open, which \(isEmpty ? "sets it up" : "switches it to WAL mode")."
+            )
+        }
+    }
+
+    private static func octal(_ mode: UInt32) -> String { String(mode, radix: 8) }
+
+    // MARK: The library
+
+    private mutating func examineLibrary(_ status: DatabaseStatus, _ facts: Facts) {
+        guard status.sqliteHasWALResetBug, status.journalMode == .wal else { return }
+        let bug = "SQLite \(status.sqliteVersion), which this program runs with, has the WAL-reset bug"
+        let link = "<https://www.sqlite.org/wal.html#the_wal_reset_bug>"
+        if facts.strangers.isEmpty {
+            find(
+                .walResetBug,
+                .note,
+                "\(bug). Roundtable's own checkpoints are safe.",
+                next: "Let nobody else checkpoint, or run SQLite 3.51.3 or later (\(link))."
+            )
+        } else {
+            find(
+                .walResetBug,
+                .warning,
+                "\(bug), and others than Roundtable have the database open: if they write and checkpoint, committed rows may be lost.",
+                by: facts.strangers,
+                next: "Give them PRAGMA wal_autocheckpoint = 0, or all SQLite 3.51.3 or later (\(link))."
+            )
+        }
+    }
+
+    // MARK: The WAL
+
+    /// Whether a checkpoint should have been made.
+    static func isDue(_ status: DatabaseStatus) -> Bool {
+        guard let wal = status.wal else { return false }
+        return wal.committedFrames - wal.backfilledFrames >= CheckpointLimits.default.threshold
+            && !isHeldBack(status)
+    }
+
+    private static func isHeldBack(_ status: DatabaseStatus) -> Bool {
+        status.wal?.pins.isEmpty == false || status.participants.contains { ($0.oldestRead?.heldFrames ?? 0) > 0 }
+    }
+
+    private mutating func examineWAL(_ status: DatabaseStatus, _ facts: Facts) {
+        let location = status.path + "-wal"
+        let fileSize = status.files.wal ?? 0
+        let longest = limits.longest * ((status.pageSize ?? 4096) + 24)
+        guard let wal = status.wal else {
+            if status.files.walIndex == nil, fileSize > longest {
+                find(
+                    .missingWALIndex,
+                    .warning,
+                    "The WAL has \(fileSize) bytes, and there is no -shm file: who opens the database next reads all of it first.",
+                    at: location,
+                    next: "Open it once with SharedDatabase, and close it: the last one out empties the WAL."
+                )
+            }
+            return
+        }
+        let uncopied = wal.committedFrames - wal.backfilledFrames
+        if wal.committedFrames > limits.longest {
+            find(
+                .longWAL,
+                .warning,
+                "The WAL has \(wal.committedFrames) frames, \(uncopied) of which are not in the database file; \(limits.longest) are enough.",
+                at: location,
+                next: "See to who holds it back, or has not checkpointed, as named here; else it starts anew soon."
+            )
+        } else if fileSize > longest {
+            find(
+                .longWAL,
+                .note,
+                "The -wal file has \(fileSize) bytes, for \(wal.committedFrames) frames.",
+                at: location,
+                next: "Nothing: the next checkpoint that may, makes it shorter."
+            )
+        }
+        guard Self.isDue(status), facts.checkpointer == nil else { return }
+        find(
+            .notCheckpointed,
+            .warning,
+            facts.canCheckpoint
+                ? "\(uncopied) frames of the WAL are not in the database file, though nobody seems to be in the way."
+                : "\(uncopied) frames of the WAL are not in the database file, and no participant is there to checkpoint.",
+            at: location,
+            next: facts.canCheckpoint
+                ? "Look at the checkpoint policies of the participants, and for strangers that read for long."
+                : "Open it with SharedDatabase, policy automatic; if somebody else is to checkpoint, see why it does not."
+        )
+    }
+
+    // MARK: Who holds the WAL back
+
+    private mutating func examineReads(_ status: DatabaseStatus) {
+        for participant in status.participants {
+            guard let read = participant.oldestRead, read.isPastLimit else { continue }
+            let held = read.heldFrames.map { ", and holds \($0) WAL frames back" } ?? ""
+            find(
+                .longRead,
+                .warning,
+                "'\(participant.author)' has been reading one moment for \(Int(read.age)) s\(held).",
+                at: status.path + "-wal",
+                by: [participant.party],
+                next: "Advance or close its snapshot\(read.callSite.map { ", which began at \($0)" } ?? "")."
+            )
+        }
+        // Strangers do not tell for how long.
+        for pin in status.wal?.pins ?? []
+        where !pin.holder.isParticipant && LongRead.Limit().isPassed(age: pin.age ?? 0, heldFrames: pin.heldFrames) {
+            find(
+                .longRead,
+                .warning,
+                "\(pin).",
+                at: status.path + "-wal",
+                by: [Diagnosis.Party(pid: pin.holder.pid, name: pin.holder.name, isParticipant: false)],
+                next: "End its transaction."
+            )
+        }
+    }
+
+    // MARK: The processes
+
+    private mutating func examineParticipants(_ status: DatabaseStatus, _ facts: Facts) {
+        for participant in status.participants {
+            switch participant.liveness {
+            case .dead:
+                find(
+                    .deadParticipant,
+                    .note,
+                    "'\(participant.author)' died without closing the database.",
+                    at: status.controlBlock.path,
+                    by: [participant.party],
+                    next: "Nothing: the next one that waits or joins clears its place."
+                )
+            case .stopped: examineStopped(participant, status, facts)
+            case .alive, .unknown: break
+            }
+        }
+        if let writer = status.writeLock, !writer.isParticipant {
+            find(
+                .strangerWrites,
+                .warning,
+                "\(Self.name(writer)) holds SQLite's write lock, and takes no turns.",
+                by: [writer],
+                next:
+                    "If it stays, end its transaction; let it write through Roundtable (`roundtable sql`) or keep transactions short."
+            )
+        }
+    }
+
+    private mutating func examineStopped(
+        _ participant: DatabaseStatus.Participant,
+        _ status: DatabaseStatus,
+        _ facts: Facts
+    ) {
+        var held: [String] = []
+        if status.writeLock?.pid == participant.pid { held.append("the write lock: nobody can write") }
+        if facts.checkpointer?.pid == participant.pid { held.append("the CKPT lock: nobody can checkpoint") }
+        if held.isEmpty, participant.state == .suspended { return }
+        let holding = held.isEmpty ? "" : ", and holds " + held.joined(separator: ", and ")
+        let site =
+            participant.callSite.map { " It \(participant.writing == nil ? "last wrote" : "writes") from \($0)." } ?? ""
+        find(
+            .frozenParticipant,
+            held.isEmpty ? .warning : .error,
+            "'\(participant.author)' is stopped\(holding).\(site)",
+            by: [participant.party],
+            next:
+                "Continue it (kill -CONT \(participant.pid)) or end it; suspend the database before the process stops."
+        )
+    }
+
+    private static func name(_ party: Diagnosis.Party) -> String {
+        party.name.map { "'\($0)'" } ?? "Process \(party.pid)"
+    }
+
+    // MARK: The control block
+
+    private mutating func examineControlBlock(_ status: DatabaseStatus, _ facts: Facts) {
+        let location = status.controlBlock.path
+        let problem = status.controlBlock.problem ?? "it cannot be used"
+        switch status.controlBlock.state {
+        case .usable: break
+        case .absent:
+            find(
+                .controlBlock,
+                .note,
+                "There is no control block: nobody shares the database through Roundtable.",
+                at: location,
+                by: facts.strangers,
+                next: "Nothing, if that is as it should be: the first participant makes one."
+            )
+        case .otherVersion:
+            find(
+                .controlBlock,
+                .warning,
+                "\(problem.prefix(1).uppercased() + problem.dropFirst()): who does not know it takes no fair turns.",
+                at: location,
+                next: "Build all programs with the same Roundtable; close them all, and delete the file."
+            )
+        case .damaged:
+            find(
+                .controlBlock,
+                .warning,
+                "\(problem.prefix(1).uppercased() + problem.dropFirst()).",
+                at: location,
+                next: "Nothing: the next participant that joins makes it anew. Look for who writes to the file."
+            )
+        case .unreadable:
+            find(
+                .controlBlock,
+                .warning,
+                "It cannot be read: \(problem).",
+                at: location,
+                next: "Give it the owner and mode of the database: who cannot use it takes no fair turns."
+            )
+        }
+    }
+}
+
+extension DatabaseStatus.Participant {
+    fileprivate var party: Diagnosis.Party { Diagnosis.Party(pid: pid, name: author, isParticipant: true) }
+}
+
+// MARK: - The system
+
+extension Doctor.Facts {
+    init(of status: DatabaseStatus) {
+        let live = status.participants.filter { $0.liveness != .dead }
+        let own = Set(live.map(\.pid))
+        func party(_ pid: Int32) -> Diagnosis.Party {
+            let author = live.first { $0.pid == pid }?.author
+            return Diagnosis.Party(pid: pid, name: author ?? ProcessTable.name(pid), isParticipant: author != nil)
+        }
+        strangers = SystemLocks.users(databasePath: status.path).filter { !own.contains($0) }.map(party)
+        checkpointer = SystemLocks.walLocks(databasePath: status.path)?.checkpointing.map(party)
+        canCheckpoint = live.contains { $0.role == .readWrite && $0.liveness != .stopped && $0.state != .suspended }
+        func file(_ path: String) -> File? {
+            guard let status = try? System.status(ofFileAt: path) else { return nil }
+            return File(path: path, owner: status.st_uid, mode: UInt32(status.st_mode & 0o666))
+        }
+        database = file(status.path)
+        companions = [status.path + "-wal", status.path + "-shm", status.controlBlock.path].compactMap(file)
+        let attributes = try? FileManager.default.attributesOfFileSystem(forPath: status.path)
+        freeSpace = (attributes?[.systemFreeSize] as? NSNumber)?.intValue
+    }
+}
+
+// MARK: - The content
+
+extension Doctor {
+    private static let problems = 20
+
+    mutating func check(_ onlooker: Onlooker, _ check: Diagnosis.Check, _ progress: @escaping () -> Void) {
+        let pragma = check == .full ? "integrity_check" : "quick_check"
+        do {
+            var configuration = Configuration()
+            configuration.busyMode = .timeout(1)
+            let queue = try onlooker.connection(configuration)
+            let lines = try queue.read { db in
+                let box = Unmanaged.passRetained(ProgressBox(progress))
+                defer { box.release() }
+                sqlite3_progress_handler(
+                    db.sqliteConnection,
+                    100_000,
+                    { context in
+                        Unmanaged<ProgressBox>.fromOpaque(context!).takeUnretainedValue().call()
+                        return 0
+                    },
+                    box.toOpaque()
+                )
+                defer { sqlite3_progress_handler(db.sqliteConnection, 0, nil, nil) }
+                return try String.fetchAll(db, sql: "PRAGMA \(pragma)(\(Self.problems))")
+            }
+            try queue.close()
+            guard lines != ["ok"] else { return }
+            let text = lines.flatMap { $0.split(separator: "\n") }.filter { !$0.hasPrefix("***") }
+            find(.corrupt, .error, "\(pragma): \(text.joined(separator: "; "))", next: Self.whenCorrupt)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+            find(.corrupt, .error, "\(pragma): \(error.message ?? "malformed")", next: Self.whenCorrupt)
+        } catch {
+            diagnosis.unknowns.append("The content: \(error).")
+        }
+    }
+
+    private static let whenCorrupt = """
+        Close all programs, copy the database with its -wal file, and then rebuild the indexes (REINDEX), recover what is there \
+        (`sqlite3 … .recover`), or restore a backup.
+        """
+}
+
+private final class ProgressBox {
+    let call: () -> Void
+    init(_ call: @escaping () -> Void) { self.call = call }
+}

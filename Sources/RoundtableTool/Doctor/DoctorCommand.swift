@@ -1,0 +1,89 @@
+import ArgumentParser
+import Foundation
+import Roundtable
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+struct DoctorCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor",
+        abstract: "Say what is wrong with a database, and what to do about it.",
+        discussion: """
+            Looks from outside, as 'status' does: creates and changes no file, and takes no turn. Works on any SQLite database.
+
+            With --json, prints one JSON object: "findings", each with "id", "severity" (note, warning, error), "what", "where", \
+            "who" (processes), "next"; what could not be found out is in "unknowns".
+
+            Exit code: 0 when there is nothing, or notes only; 1 with warnings; 2 with errors, or when it cannot be looked at.
+            """
+    )
+
+    @Argument(help: "The database file.", completion: .file())
+    var path: String
+
+    @Flag(help: "Check the content, too (PRAGMA quick_check): reads the whole file.")
+    var check = false
+
+    @Flag(help: "With --check: compare indexes with tables (PRAGMA integrity_check).")
+    var full = false
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    func validate() throws {
+        if full, !check { throw ValidationError("--full goes with --check.") }
+    }
+
+    func run() throws {
+        let progress = Progress()
+        let diagnosis: Diagnosis
+        do {
+            defer { progress.end() }
+            diagnosis = try SharedDatabase.diagnose(
+                databaseAt: URL(fileURLWithPath: path),
+                checking: check ? full ? .full : .quick : .none,
+                progress: progress.show
+            )
+        } catch {
+            Terminal.complain(ToolError.line(for: error))
+            throw ExitCode(2)
+        }
+        Terminal.write(try report(diagnosis))
+        switch diagnosis.severity {
+        case .error: throw ExitCode(2)
+        case .warning: throw ExitCode(1)
+        case .note, nil: break
+        }
+    }
+
+    private func report(_ diagnosis: Diagnosis) throws -> String {
+        guard json else { return DoctorText(diagnosis, isContentChecked: check).text }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
+        return String(decoding: try encoder.encode(diagnosis), as: UTF8.self) + "\n"
+    }
+}
+
+/// How long the check has been running, on a terminal.
+private final class Progress {
+    private static let isShown = isatty(STDERR_FILENO) == 1
+    private let begun = ContinuousClock.now
+    private var last: Int64 = 0
+
+    func show() {
+        let seconds = (ContinuousClock.now - begun).components.seconds
+        guard Self.isShown, seconds > last else { return }
+        last = seconds
+        put("\rchecking the content … \(seconds) s")
+    }
+
+    func end() {
+        if last > 0 { put("\r\u{1B}[K") }
+    }
+
+    private func put(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
+}

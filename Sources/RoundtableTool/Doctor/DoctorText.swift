@@ -1,0 +1,50 @@
+import Roundtable
+
+/// A diagnosis for people.
+struct DoctorText {
+    private let diagnosis: Diagnosis
+    private let isContentChecked: Bool
+
+    init(_ diagnosis: Diagnosis, isContentChecked: Bool) {
+        self.diagnosis = diagnosis
+        self.isContentChecked = isContentChecked
+    }
+
+    var text: String {
+        var lines = [diagnosis.path, ""]
+        for finding in diagnosis.findings {
+            lines.append("  \(Self.mark(finding.severity)) \(finding.severity.rawValue): \(finding.what)")
+            if finding.location != diagnosis.path { lines.append("      where  \(finding.location)") }
+            if !finding.who.isEmpty {
+                lines.append("      who    \(finding.who.map(Self.name).joined(separator: ", "))")
+            }
+            lines += ["      next   \(finding.next)", ""]
+        }
+        if !diagnosis.unknowns.isEmpty {
+            lines += ["  Not known:"] + diagnosis.unknowns.map { "  - \($0)" } + [""]
+        }
+        lines.append("  \(summary)")
+        return lines.map { $0 + "\n" }.joined()
+    }
+
+    private var summary: String {
+        let counts = Diagnosis.Severity.allCases.reversed().compactMap { severity -> String? in
+            let count = diagnosis.findings.count { $0.severity == severity }
+            return count == 0 ? nil : "\(count) \(severity.rawValue)\(count == 1 ? "" : "s")"
+        }
+        let content = isContentChecked ? "" : " The content was not checked (--check)."
+        return (counts.isEmpty ? "Nothing is wrong." : counts.joined(separator: ", ") + ".") + content
+    }
+
+    private static func mark(_ severity: Diagnosis.Severity) -> String {
+        switch severity {
+        case .note: "·"
+        case .warning: "!"
+        case .error: "✗"
+        }
+    }
+
+    private static func name(_ party: Diagnosis.Party) -> String {
+        "\(party.name.map { "'\($0)' " } ?? "")(pid \(party.pid)\(party.isParticipant ? "" : ", no participant"))"
+    }
+}

@@ -1,0 +1,160 @@
+import Foundation
+import GRDB
+import Roundtable
+import RoundtableKernel
+import RoundtableTestKit
+import Testing
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+extension ProcessTests {
+    /// The last one out leaves a small WAL (rule K11): the file is empty, and the database file has all rows.
+    @Suite struct Closing {
+        private func walSize(_ fleet: Fleet) throws -> Int? {
+            try System.status(ofFileAt: fleet.database.path + "-wal").map { Int($0.st_size) }
+        }
+
+        /// What the database file alone holds: nothing of the WAL is read.
+        private func rowsInFile(_ fleet: Fleet) throws -> Int {
+            var configuration = Configuration()
+            configuration.readonly = true
+            let queue = try DatabaseQueue(path: "file:\(fleet.database.path)?immutable=1", configuration: configuration)
+            defer { try? queue.close() }
+            return try queue.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM entry") ?? 0 }
+        }
+
+        private func expectAllInFile(
+            _ fleet: Fleet,
+            _ rows: Int,
+            _ comment: Comment? = nil,
+            sourceLocation: SourceLocation = #_sourceLocation
+        ) throws {
+            #expect(try walSize(fleet) == 0, comment, sourceLocation: sourceLocation)
+            #expect(try rowsInFile(fleet) == rows, comment, sourceLocation: sourceLocation)
+        }
+
+        @Test(.timeLimit(.minutes(1)))
+        func one() throws {
+            try Fleet.run(inMemory: true) { fleet in
+                let peer = try fleet.spawnOpen("one")
+                try peer.call(.write(rows: 10))
+                #expect(try walSize(fleet) ?? 0 > 0)
+                try peer.call(.close)
+                try expectAllInFile(fleet, 10)
+            }
+        }
+
+        /// One after the other, in any order, the others writing meanwhile.
+        @Test(.timeLimit(.minutes(1)))
+        func inAnyOrder() throws {
+            var random = SeededGenerator()
+            for _ in 0..<(isLongRun ? 30 : 5) {
+                try Fleet.run(inMemory: true) { fleet in
+                    let peers = try fleet.spawnOpen(4)
+                    for peer in peers { try peer.call(.write(rows: 10)) }
+                    var rows = 40
+                    var left = peers.shuffled(using: &random)
+                    while let peer = left.popLast() {
+                        try peer.call(.close)
+                        guard !left.isEmpty else { break }
+                        for other in left { try other.call(.write(rows: 1)) }
+                        rows += left.count
+                    }
+                    try expectAllInFile(fleet, rows)
+                }
+            }
+        }
+
+        /// Several at the same moment: whichever is the last, empties it.
+        @Test(.timeLimit(.minutes(2)))
+        func atTheSameMoment() throws {
+            try Fleet.run(inMemory: true) { fleet in
+                let peers = try fleet.spawn(3)
+                var full = 0
+                let rounds = isLongRun ? 300 : 30
+                for round in 1...rounds {
+                    for peer in peers { try peer.call(.open(fleet.opening(peer))) }
+                    for peer in peers { try peer.call(.execute(sql: Self.insert(round, peer))) }
+                    for peer in peers { try peer.send(.close) }
+                    for peer in peers {
+                        let reply = try peer.reply()
+                        #expect(reply.outcome == .done, "\(reply.message ?? "")")
+                    }
+                    if try walSize(fleet) != 0 { full += 1 }
+                }
+                #expect(full == 0, "after \(full) of \(rounds) rounds the WAL was not empty")
+                try expectAllInFile(fleet, 3 * rounds)
+            }
+        }
+
+        private static func insert(_ round: Int, _ peer: Peer) -> String {
+            "INSERT INTO entry (author, n, part) VALUES ('\(peer.name)', \(round), 0)"
+        }
+
+        /// A stranger that has it open, and does not read, is not in the way. It stays connected.
+        @Test(.timeLimit(.minutes(1)))
+        func besideAStranger() throws {
+            try Fleet.run(inMemory: true) { fleet in
+                let peer = try fleet.spawnOpen("one")
+                try peer.call(.write(rows: 10))
+                let stranger = try DatabaseQueue(path: fleet.database.path)
+                defer { try? stranger.close() }
+                #expect(try stranger.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM entry") } == 10)
+                try peer.call(.close)
+                #expect(try walSize(fleet) == 0)
+                #expect(try stranger.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM entry") } == 10)
+            }
+        }
+
+        /// The dead do not count.
+        @Test(.timeLimit(.minutes(1)))
+        func besideTheDead() throws {
+            try Fleet.run(inMemory: true) { fleet in
+                let peers = try fleet.spawnOpen(2)
+                for peer in peers { try peer.call(.write(rows: 10)) }
+                try peers[1].process.killAndReap()
+                #expect(try fleet.participants().count { $0.liveness == .dead } == 1)
+                try peers[0].call(.close)
+                try expectAllInFile(fleet, 20)
+            }
+        }
+
+        /// Read-only participants do not checkpoint, when they are last neither.
+        @Test(.timeLimit(.minutes(1)))
+        func readOnlyOnesAreLast() throws {
+            try Fleet.run(inMemory: true) { fleet in
+                let writer = try fleet.spawnOpen("writer")
+                let reader = try fleet.spawn("reader")
+                try writer.call(.write(rows: 10))
+                try reader.call(.openReadOnly(fleet.opening(reader), waiting: 0))
+                try writer.call(.write(rows: 10))
+                try writer.call(.close)
+                let size = try walSize(fleet)
+                #expect(size ?? 0 > 0, "the writer was not the last one out")
+                try reader.call(.close)
+                #expect(try walSize(fleet) == size)
+                // Who comes next has everything, and is the last one out.
+                let next = try fleet.spawnOpen("next")
+                #expect(try next.call(.count).number == 20)
+                try next.call(.close)
+                try expectAllInFile(fleet, 20)
+            }
+        }
+
+        /// By policy *external*, the WAL is somebody else's (rule K1).
+        @Test(.timeLimit(.minutes(1)))
+        func external() throws {
+            try Fleet.run(inMemory: true) { fleet in
+                let peer = try fleet.spawnOpen("one", options: PeerOptions(checkpointing: .external))
+                try peer.call(.write(rows: 10))
+                let size = try walSize(fleet)
+                try peer.call(.close)
+                #expect(try walSize(fleet) == size)
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+import Foundation
+import GRDB
+import Roundtable
+import Testing
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// Each finding of `roundtable doctor`, provoked, and nothing changed by looking.
+@Suite(.enabled(if: Shell.isInstalled, "needs the sqlite3 shell")) struct DoctorTests {
+    private struct Outcome {
+        let code: Int32
+        let findings: [Diagnosis.Finding]
+
+        func finding(_ topic: Diagnosis.Topic) -> Diagnosis.Finding? { findings.first { $0.topic == topic } }
+    }
+
+    /// - parameter comparing: whether to see that nothing is changed. Not while this process has the database open: reading its files would
+    ///   drop SQLite's locks (rule G5).
+    private func diagnose(_ arguments: String..., in folder: Folder, comparing: Bool = false) throws -> Outcome {
+        let before = try comparing ? folder.contents : [:]
+        let result = try Tool.run(["doctor", "--json", "a.db"] + arguments, in: folder)
+        let text = try Tool.run(["doctor", "a.db"] + arguments, in: folder)
+        if comparing { #expect(try folder.contents == before) }
+        let diagnosis = try JSONDecoder().decode(Diagnosis.self, from: Data(result.output.utf8))
+        for finding in diagnosis.findings { #expect(text.output.contains(finding.what), "\(text.output)") }
+        let expected: Int32 =
+            switch diagnosis.severity {
+            case .error: 2
+            case .warning: 1
+            case .note, nil: 0
+            }
+        #expect(result.code == expected && text.code == expected, "\(result.output)")
+        #expect(diagnosis.findings.map(\.severity) == diagnosis.findings.map(\.severity).sorted(by: >))
+        return Outcome(code: result.code, findings: diagnosis.findings)
+    }
+
+    /// In WAL mode, with a table `t(x)`. A database whose only finding may be the bug of SQLite.
+    private func open(_ folder: Folder, _ checkpointing: SharedDatabase.CheckpointPolicy = .manual) throws
+        -> SharedDatabase
+    {
+        var options = SharedDatabase.Options()
+        options.checkpointing = checkpointing
+        let url = folder.url.appendingPathComponent("a.db")
+        let db = try SharedDatabase.open(at: url, schema: .unmanaged, as: "app", options: options)
+        try db.write { try $0.execute(sql: "CREATE TABLE IF NOT EXISTS t(x)") }
+        return db
+    }
+
+    private static let fill = """
+        WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < %d)
+        INSERT INTO t SELECT randomblob(3500) FROM n
+        """
+
+    private func fill(_ db: SharedDatabase, pages: Int) throws {
+        try db.write { try $0.execute(sql: String(format: Self.fill, pages)) }
+    }
+
+    @Test func `A healthy database has at most the note about its SQLite`() throws {
+        let folder = try Folder()
+        let db = try open(folder)
+        let outcome = try diagnose("--check", "--full", in: folder)
+        #expect(outcome.findings.map(\.topic) == (SQLiteVersion.current.hasWALResetBug ? [.walResetBug] : []))
+        #expect(outcome.findings.allSatisfy { $0.severity == .note })
+        try db.close()
+    }
+
+    @Test(.enabled(if: SQLiteVersion.current.hasWALResetBug, "this SQLite does not have the WAL-reset bug"))
+    func `Strangers make the bug of SQLite a warning`() throws {
+        let folder = try Folder()
+        let db = try open(folder)
+        let shell = try Shell(folder, "a.db")
+        try shell.execute("SELECT * FROM t;")
+        let finding = try diagnose(in: folder).finding(.walResetBug)
+        #expect(finding?.severity == .warning)
+        #expect(finding?.who.map(\.pid) == [shell.pid])
+        shell.kill()
+        try db.close()
+    }
+
+    @Test func `A stranger that writes is named`() throws {
+        let folder = try Folder()
+        let db = try open(folder)
+        let shell = try Shell(folder, "a.db")
+        try shell.execute("BEGIN IMMEDIATE; INSERT INTO t VALUES (2);")
+        let finding = try diagnose(in: folder).finding(.strangerWrites)
+        #expect(finding?.severity == .warning && finding?.who.first?.name == "sqlite3")
+        shell.kill()
+        try db.close()
+    }
+
+    @Test func `A WAL that nobody checkpoints`() throws {
+        let folder = try Folder()
+        let db = try open(folder)
+        try fill(db, pages: 1100)
+        let due = try diagnose(in: folder)
+        #expect(due.finding(.notCheckpointed)?.severity == .warning)
+        #expect(due.finding(.longWAL) == nil)
+        try fill(db, pages: 4000)
+        #expect(try diagnose(in: folder).finding(.longWAL)?.severity == .warning)
+        try db.checkpoint(.restart)
+        try fill(db, pages: 1)
+        let copied = try diagnose(in: folder)
+        #expect(copied.finding(.longWAL)?.severity == .note)
+        #expect(copied.finding(.notCheckpointed) == nil)
+        try db.close()
+    }
+
+    @Test func `A long WAL without its index`() throws {
+        let folder = try Folder()
+        let db = try open(folder)
+        try fill(db, pages: 4200)
+        for suffix in ["", "-wal"] {
+            try FileManager.default.copyItem(atPath: folder.path("a.db\(suffix)"), toPath: folder.path("b.db\(suffix)"))
+        }
+        let result = try Tool.run("doctor", "--json", "b.db", in: folder)
+        let diagnosis = try JSONDecoder().decode(Diagnosis.self, from: Data(result.output.utf8))
+        #expect(diagnosis.findings.contains { $0.topic == .missingWALIndex && $0.severity == .warning })
+        #expect(result.code == 1)
+        try db.close()
+    }
+
+    @Test func `A long read is named`() throws {
+        let folder = try Folder()
+        let db = try open(folder)
+        let snapshot = try db.makeSnapshot()
+        try fill(db, pages: 4200)
+        let outcome = try diagnose(in: folder)
+        let finding = outcome.finding(.longRead)
+        #expect(finding?.severity == .warning && finding?.who.first?.name == "app")
+        // Somebody is in the way.
+        #expect(outcome.finding(.notCheckpointed) == nil)
+        try snapshot.close()
+        try db.close()
+    }
+
+    @Test func `The dead and the frozen are told apart`() throws {
+        let folder = try Folder()
+        let db = try open(folder)
+        let (input, output, errors) = (Pipe(), Pipe(), Pipe())
+        // Writes, and waits for the rest of the script.
+        let process = try Tool.start(
+            [
+                "sql", "a.db", "--as", "import",
+                "BEGIN; INSERT INTO t VALUES (1); WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n) INSERT INTO t SELECT 1 FROM n WHERE n < 0; COMMIT",
+            ],
+            in: folder.url,
+            input: input,
+            output: output,
+            errors: errors
+        )
+        defer {
+            kill(process.processIdentifier, SIGKILL)
+            process.waitUntilExit()
+        }
+        let pid = process.processIdentifier
+        func until(_ condition: () throws -> Bool) throws {
+            let deadline = ContinuousClock.now + .seconds(20)
+            while try !condition() { try #require(ContinuousClock.now < deadline, "in vain") }
+        }
+        let url = folder.url.appendingPathComponent("a.db")
+        try until { try SharedDatabase.status(ofDatabaseAt: url).writeLock?.pid == pid }
+        kill(pid, SIGSTOP)
+        try until { try SharedDatabase.status(ofDatabaseAt: url).participants.contains { $0.liveness == .stopped } }
+        let frozen = try diagnose(in: folder).finding(.frozenParticipant)
+        #expect(frozen?.severity == .error && frozen?.who.map(\.pid) == [pid])
+        #expect(frozen?.what.contains("the write lock: nobody can write") == true)
+        kill(pid, SIGKILL)
+        process.waitUntilExit()
+        let outcome = try diagnose(in: folder)
+        #expect(outcome.finding(.deadParticipant)?.severity == .note)
+        #expect(outcome.finding(.frozenParticipant) == nil)
+        try db.close()
+    }
+
+    @Test(arguments: [("xxxxxxxxxxxx", "damaged"), ("RNDTABLE\u{9}\0\0\0", "layout version 9")])
+    func `A control block that cannot be used`(bytes: String, what: String) throws {
+        let folder = try Folder()
+        try open(folder).close()
+        try Data(bytes.utf8).write(to: folder.url.appendingPathComponent("a.db-coord"))
+        let finding = try diagnose(in: folder, comparing: true).finding(.controlBlock)
+        #expect(finding?.severity == .warning && finding?.what.contains(what) == true, "\(finding?.what ?? "")")
+    }
+
+    @Test func `No control block, and not in WAL mode`() throws {
+        let folder = try Folder()
+        try Shell.make("a.db", in: folder, wal: false)
+        let outcome = try diagnose(in: folder, comparing: true)
+        #expect(outcome.finding(.controlBlock)?.severity == .note)
+        #expect(outcome.finding(.notInWALMode)?.severity == .warning)
+        #expect(outcome.finding(.walResetBug) == nil)
+    }
+
+    @Test func `Companion files of another mode`() throws {
+        let folder = try Folder()
+        let db = try open(folder)
+        chmod(folder.path("a.db-wal"), 0o600)
+        let finding = try diagnose(in: folder).finding(.permissions)
+        #expect(finding?.severity == .warning && finding?.location.hasSuffix("a.db-wal") == true)
+        try db.close()
+    }
+
+    @Test func `Names, contents, places that cannot be`() throws {
+        let folder = try Folder()
+        try Shell.make("a.db", in: folder, wal: true)
+        link(folder.path("a.db"), folder.path("b.db"))
+        #expect(try diagnose(in: folder, comparing: true).finding(.hardLinks)?.severity == .error)
+        unlink(folder.path("b.db"))
+        try Data(repeating: 7, count: 4096).write(to: folder.url.appendingPathComponent("a.db"))
+        #expect(try diagnose(in: folder, comparing: true).finding(.notADatabase)?.severity == .error)
+        let missing = try Tool.run("doctor", "c.db", in: folder)
+        #expect(missing.code == 2 && missing.output.isEmpty)
+        #expect(missing.errors.contains("there is no such file"))
+        #expect(try Tool.run("doctor", "a.db", "--full", in: folder).code == 64)
+    }
+
+    @Test func `A corrupt database is found by the check alone`() throws {
+        let folder = try Folder()
+        try Shell.make("a.db", in: folder, wal: true)
+        // The number of rows on the page of the table.
+        let file = try FileHandle(forUpdating: folder.url.appendingPathComponent("a.db"))
+        try file.seek(toOffset: 4096 + 3)
+        try file.write(contentsOf: [0, 9])
+        try file.close()
+        #expect(try diagnose(in: folder, comparing: true).finding(.corrupt) == nil)
+        let finding = try diagnose("--check", in: folder, comparing: true).finding(.corrupt)
+        #expect(finding?.severity == .error)
+    }
+}
