@@ -67,9 +67,9 @@ final class WriterConnection: @unchecked Sendable {
             hooks.interrupt = { [weak self] in
                 self?.interrupt()
                 // It may be waiting for a step within its turn.
-                checkpointer.link.interrupt()
+                self?.checkpointer?.link.interrupt()
             }
-            hooks.interruptCheckpoint = { checkpointer.link.interrupt() }
+            hooks.interruptCheckpoint = { [weak checkpointer] in checkpointer?.link.interrupt() }
             hooks.willDoom = { [weak self] in self?.rollBackOpenTransaction() }
         }
         writeTransaction.goesOn = { if gate.runningGoesOn() { gate.doom() } }
