@@ -55,10 +55,11 @@ struct GrowthReport: Codable {
 }
 
 extension WALSizeTask {
-    func openContestant() throws -> any Contestant {
+    func openContestant(_ reports: GrowthReports) throws -> any Contestant {
         var settings = ContestantSettings()
         settings.name = name
-        return try side.open(path, settings)
+        guard side == .ours else { return try side.open(path, settings) }
+        return try SharedDatabaseContestant(path, settings, configure: reports.follow)
     }
 
     func run(_ contestant: any Contestant, _ schedule: Schedule, until isOver: () -> Bool) -> WALSizeResult {
