@@ -10,6 +10,7 @@ final class Checkpointer: @unchecked Sendable {
 
     /// How long a step within a turn waits for readers.
     static let budget: Nanoseconds = 25_000_000
+    private static let way: Nanoseconds = 100_000
 
     private enum Phase: Equatable {
         case idle
@@ -79,6 +80,14 @@ final class Checkpointer: @unchecked Sendable {
         participant?.block.count(.checkpointsByWriters)
         // The connection for it cannot be opened, say.
         if case .failed = outcome, CheckpointStep.passive(db).isComplete { progressed() }
+    }
+
+    /// Rule K5: who makes the WAL longer while somebody is about to let it begin anew, leaves him a little time. Else writing would be
+    /// stopped for longer in the end.
+    func makeWay(_ db: Database) {
+        guard let limits, framesInWAL >= limits.restart, let participant, let frames = look(db) else { return }
+        guard frames.uncopied > limits.few, participant.isCheckpointing(at: MonotonicClock.now) else { return }
+        MonotonicClock.sleep(Self.way)
     }
 
     /// Rule K2: begins a checkpoint in the background, if it is time for one and nobody is at it.
@@ -175,9 +184,14 @@ final class Checkpointer: @unchecked Sendable {
             return heldUp(.connection)
         }
         let isMuchLeft = after.uncopied >= limits.threshold
-        // Much was added while much was copied.
-        if isMuchLeft, after.backfilled >= before.backfilled + limits.few { return .again }
-        if limits.wantsRestart(after) || isFileLong {
+        let wantsRestart = limits.wantsRestart(after) || isFileLong
+        // Some was added while more was copied. Nobody is to be stopped for what can be copied now.
+        if isMuchLeft || wantsRestart && after.uncopied > limits.few,
+            after.backfilled >= before.backfilled + max(limits.few, after.uncopied / 2)
+        {
+            return .again
+        }
+        if wantsRestart {
             return isMuchLeft && !state.withLock { $0.pauses.isWorthWaiting } ? heldUp(.readers) : .turn
         }
         if isMuchLeft { return heldUp(.readers) }

@@ -275,7 +275,7 @@ final class WriterConnection: @unchecked Sendable {
             seat?.giveTurnUp(goingOn: false)
             return
         }
-        if checkpointer.isWriterInNeed(db) { checkpointer.helpWriter(db) }
+        if checkpointer.isWriterInNeed(db) { checkpointer.helpWriter(db) } else { checkpointer.makeWay(db) }
         seat?.giveTurnUp()
         checkpointer.beginIfNeeded(db)
     }

@@ -27,6 +27,11 @@ extension Participant {
         }
     }
 
+    /// Whether somebody is at it.
+    package func isCheckpointing(at now: Nanoseconds) -> Bool {
+        block.isIntact && checkpointer.pointee.load(ordering: .relaxed) != 0 && !isLeaseOver(at: now)
+    }
+
     /// Another one may be it.
     package func giveCheckpointingUp() {
         guard block.isIntact else { return }
