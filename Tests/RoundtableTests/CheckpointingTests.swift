@@ -175,6 +175,44 @@ import Testing
         #expect(try db.checkpoint(.restart).isComplete)
     }
 
+    /// **K5**: those who read the WAL, and those who read the database file alone because all was copied.
+    @Test(arguments: [false, true]) func readersAreWaitedFor(ofDatabaseFile: Bool) async throws {
+        let db = try open { $0.checkpointing = .manual }
+        try add(10, to: db)
+        if ofDatabaseFile { try await db.checkpoint(.truncate) }
+        let began = Shared(false)
+        async let read: Void = onThread {
+            try? db.read { _ in
+                began.change { $0 = true }
+                usleep(200_000)
+            }
+        }
+        try await eventually("it reads") { began.value }
+        try add(10, to: db)
+        let result = try await db.checkpoint(.restart, waitingForReaders: .seconds(30))
+        #expect(result.isComplete && result.frames > 0)
+        await read
+    }
+
+    /// A program that takes no turns is in the way: told, whether or not there was something to copy.
+    @Test func aStrangerWrites() throws {
+        let db = try open { $0.checkpointing = .manual }
+        try add(10, to: db)
+        try db.checkpoint()
+        var configuration = Configuration()
+        configuration.allowsUnsafeTransactions = true
+        let stranger = try DatabaseQueue(path: url.path, configuration: configuration)
+        try stranger.inDatabase { try $0.beginTransaction(.immediate) }
+        for mode in [Database.CheckpointMode.restart, .truncate] {
+            let error = #expect(throws: DatabaseError.self) { try db.checkpoint(mode) }
+            #expect(error?.resultCode == .SQLITE_BUSY)
+            #expect(error?.message?.contains("holds the write lock") == true, "\(error?.message ?? "")")
+        }
+        #expect(try db.checkpoint(.passive).isComplete)
+        try stranger.inDatabase { try $0.rollback() }
+        #expect(try db.checkpoint(.truncate).frames == 0)
+    }
+
     // MARK: With the rest
 
     /// **K2**: the checkpointer gives the word up; one that does not is stepped over after its lease.
@@ -203,13 +241,13 @@ import Testing
         let visit = try #require(db.gate.enter(.checkpoint, at: nil, isRunning: true))
         let answer = Task { await onThread { db.suspend(deadline: .now + .seconds(10)) } }
         try await eventually("the gate closes") { db.gate.isClosed }
-        let error = await #expect(throws: DatabaseError.self) { try await db.checkpoint() }
+        let waiting = Task { try await db.checkpoint() }
+        let error = await onThread { #expect(throws: DatabaseError.self) { try db.checkpoint() } }
         #expect(error?.isSuspension == true)
         db.gate.leave(visit)
         #expect(await answer.value.outcome == .released)
         db.resume()
-        try await db.checkpoint()
-        #expect(try frames(db).uncopied == 0)
+        #expect(try await waiting.value.isComplete, "the asynchronous form has waited")
     }
 
     /// **K10**: one that parks has no connection left, and opens it again later.

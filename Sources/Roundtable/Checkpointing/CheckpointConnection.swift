@@ -54,12 +54,12 @@ final class CheckpointConnection: @unchecked Sendable {
 
     func passive() -> CheckpointStep.Outcome { queue.inDatabase(CheckpointStep.passive) }
 
-    /// - parameter deadline: until when to wait for readers.
-    func restart(truncating: Bool, until deadline: Nanoseconds) -> CheckpointStep.Outcome {
+    /// - parameter patience: how long to wait for readers, for each of two times.
+    func restart(truncating: Bool, patience: Nanoseconds) -> CheckpointStep.Outcome {
         queue.inDatabase { db in
-            budget.begin(until: deadline) { [db] in db.interruptNow() }
+            budget.begin(patience) { [db] in db.interruptNow() }
             defer { budget.end() }
-            let outcome = CheckpointStep.restart(db, goesOn: budget.waitsOn)
+            let outcome = CheckpointStep.restart(db, goesOn: budget.waitsOn, renew: budget.renew)
             return truncating && outcome.isComplete ? CheckpointStep.truncate(db) : outcome
         }
     }
@@ -85,6 +85,7 @@ final class CheckpointConnection: @unchecked Sendable {
 private final class Budget: @unchecked Sendable {
     // @unchecked: confined to the connection's queue.
     private let gate: SuspensionGate
+    private var length: Nanoseconds = 0
     private var deadline: Nanoseconds = 0
     private var interrupt: () -> Void = {}
 
@@ -92,10 +93,13 @@ private final class Budget: @unchecked Sendable {
 
     init(gate: SuspensionGate) { self.gate = gate }
 
-    func begin(until deadline: Nanoseconds, interrupt: @escaping () -> Void) {
-        self.deadline = deadline
+    func begin(_ length: Nanoseconds, interrupt: @escaping () -> Void) {
+        self.length = length
         self.interrupt = interrupt
+        renew()
     }
+
+    func renew() { deadline = MonotonicClock.now.addingSaturating(length) }
 
     func end() {
         deadline = 0

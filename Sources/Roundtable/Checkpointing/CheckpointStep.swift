@@ -39,15 +39,20 @@ enum CheckpointStep {
     /// SQLite's RESTART would wait for one reader after another of a mark, even when that mark is not in the way any more, and so for ever while
     /// readers overlap.
     ///
-    /// - parameter goesOn: whether to wait a little more for readers. Nobody writes meanwhile.
-    static func restart(_ db: Database, goesOn: () -> Bool) -> Outcome {
+    /// - Parameters:
+    ///   - goesOn: whether to wait a little more for readers. Nobody writes meanwhile.
+    ///   - renew: called between the two waits for readers, each of which may take as long as the longest read.
+    static func restart(_ db: Database, goesOn: () -> Bool, renew: () -> Void) -> Outcome {
         guard let index = WalIndex(db) else { return .refused }
         while true {
             let outcome = index.whileNobodyWrites { () -> Outcome in
                 guard let frames = index.frames else { return .refused }
-                // Whoever begins to read now, reads the end of the WAL.
-                while index.isRead(before: frames.committed) { guard goesOn() else { return .heldUp } }
                 if frames.uncopied > 0 {
+                    // Whoever begins to read now, reads the end of the WAL.
+                    while index.isRead(before: frames.committed) || index.isDatabaseFileRead {
+                        guard goesOn() else { return .heldUp }
+                    }
+                    renew()
                     var outcome = checkpoint(db, SQLITE_CHECKPOINT_PASSIVE)
                     // Somebody else is at it, and not to be held up by more to copy.
                     while case .refused = outcome, goesOn() { outcome = checkpoint(db, SQLITE_CHECKPOINT_PASSIVE) }

@@ -23,6 +23,9 @@ final class CheckpointWarnings: Sendable {
         var frames: Int?
     }
 
+    /// In seconds.
+    private static let youth = 0.25
+
     private let onHeldUp: (@Sendable (WALHealth) -> Void)?
     private let state = Mutex(State())
     /// One call at a time, in order.
@@ -49,7 +52,9 @@ final class CheckpointWarnings: Sendable {
             // Begun anew meanwhile: doubled since then.
             state.frames = state.frames.map { min($0, health.committedFrames) }
             let hasDoubled = state.frames.map { health.committedFrames >= 2 * max(1, $0) } ?? true
-            let isAnother = pins.first.map { !state.told.contains($0) } ?? false
+            // A read that is young will end soon.
+            let isLong = health.pins.first.map { $0.age ?? .infinity >= Self.youth } ?? false
+            let isAnother = isLong && pins.first.map { !state.told.contains($0) } ?? false
             guard hasDoubled || isAnother else { return false }
             state.told.formUnion(pins.prefix(1))
             state.frames = health.committedFrames

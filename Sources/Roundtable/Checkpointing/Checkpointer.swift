@@ -8,7 +8,7 @@ import Synchronization
 final class Checkpointer: @unchecked Sendable {
     // @unchecked: `framesInWAL` is confined to the writer's queue; the rest is constant, or guarded.
 
-    /// How long a step within a turn waits for readers.
+    /// How long a step within a turn waits for readers, each time of two; and for another step of this participant.
     static let budget: Nanoseconds = 25_000_000
     private static let way: Nanoseconds = 100_000
 
@@ -218,7 +218,7 @@ final class Checkpointer: @unchecked Sendable {
                 if let frames = connection.frames, frames.uncopied >= limits.threshold, !isWorthWaiting {
                     return .heldUp
                 }
-                let outcome = connection.restart(truncating: isFileLong, until: deadline)
+                let outcome = connection.restart(truncating: isFileLong, patience: Self.budget)
                 if outcome.isComplete { participant?.block.count(.walRestarts) }
                 return outcome
             }

@@ -27,10 +27,13 @@ extension SharedDatabase {
     /// - Parameters:
     ///   - mode: `.passive` waits for nobody and holds nobody up. The others take a turn, wait for readers of older moments, and let
     ///     the WAL begin anew; `.truncate` makes its file empty.
-    ///   - patience: how long they wait for readers; all who want to write wait meanwhile.
+    ///     Only `.passive` may be called inside of an access to the same database.
+    ///   - patience: how long they wait for readers: for those who read an older moment, and then for those who came meanwhile. All who want to
+    ///     write wait, too.
     /// - returns: how far it came: not being complete is no error.
-    /// - throws: `SQLITE_READONLY` from a read-only participant; `SQLITE_BUSY` when another checkpoint or a write is in the way for longer than
-    ///   the busy timeout; `SQLITE_INTERRUPT` while the database is suspended; `SQLITE_FULL`, `SQLITE_IOERR` …
+    /// - throws: `SQLITE_READONLY` from a read-only participant; `SQLITE_BUSY`, with the name of who is in the way, when somebody else
+    ///   checkpoints, or a program that takes no turns writes, for longer than `patience` (`.passive` does not wait); `SQLITE_INTERRUPT` while the
+    ///   database is suspended (the asynchronous form waits, as writes do); `SQLITE_FULL`, `SQLITE_IOERR` …
     @discardableResult
     public func checkpoint(
         _ mode: Database.CheckpointMode = .passive,
@@ -45,14 +48,11 @@ extension SharedDatabase {
                 throw DatabaseError.suspended(path)
             }
             defer { gate.leave(visit) }
-            return try checkpointer.checkpointNow(busyTimeout, path) { $0.passive() }
+            return try checkpointNow(checkpointer) { $0.passive() }
         }
         return try onWriter(blockingWrite(site), refuse: { throw $0 }) { _ in
-            try checkpointer.checkpointNow(busyTimeout, path) { connection in
-                connection.restart(
-                    truncating: mode == .truncate,
-                    until: MonotonicClock.now.addingSaturating(patience.nanoseconds)
-                )
+            try checkpointNow(checkpointer) {
+                $0.restart(truncating: mode == .truncate, patience: patience.nanoseconds)
             }
         }
     }
@@ -65,9 +65,15 @@ extension SharedDatabase {
         file: StaticString = #fileID,
         line: UInt = #line
     ) async throws -> CheckpointResult {
-        try await offThread {
-            Result { try self.checkpoint(mode, waitingForReaders: patience, file: file, line: line) }
-        }.get()
+        while true {
+            do {
+                return try await offThread {
+                    Result { try self.checkpoint(mode, waitingForReaders: patience, file: file, line: line) }
+                }.get()
+            } catch let error as DatabaseError where error.isSuspension && waitingWrite().waits {
+                try await gate.waitUntilOpen()
+            }
+        }
     }
 
     /// Connects the checkpointer with the rest of the database.
@@ -87,12 +93,53 @@ extension SharedDatabase {
         )
     }
 
+    private func checkpointNow(
+        _ checkpointer: Checkpointer,
+        _ body: (CheckpointConnection) -> CheckpointStep.Outcome
+    ) throws -> CheckpointResult {
+        let began = MonotonicClock.now
+        let (outcome, frames): (CheckpointStep.Outcome, WalIndex.Frames?)
+        do throws(CheckpointLink.Failure) {
+            (outcome, frames) = try checkpointer.link.use(until: began.addingSaturating(busyTimeout)) {
+                (body($0), $0.frames)
+            }
+        } catch {
+            switch error {
+            case .isBusy: throw checkpointInTheWay(since: began)
+            case .cannotOpen(let error): throw error
+            }
+        }
+        switch outcome {
+        case .failed(let error): throw error
+        case .refused where gate.isClosed: throw DatabaseError.suspended(path)
+        case .refused: throw checkpointInTheWay(since: began)
+        case .complete, .heldUp: break
+        }
+        return CheckpointResult(frames: frames?.committed ?? 0, backfilledFrames: frames?.backfilled ?? 0)
+    }
+
+    private func checkpointInTheWay(since began: Nanoseconds) -> DatabaseError {
+        let obstacle: String
+        // What keeps it from being found out is not what this is about.
+        if let holder = (try? walHealth())?.checkpointLock {
+            obstacle = "\(holder) holds the lock for checkpoints"
+        } else {
+            let lockHolder = LockHolder.find(databasePath: path, participant: seat.participant)
+            obstacle = lockHolder.description(waited: MonotonicClock.now &- began)
+        }
+        return DatabaseError(
+            resultCode: .SQLITE_BUSY,
+            message: "\(path): not checkpointed: \(obstacle). Try again when that has ended"
+        )
+    }
+
     private func checkpointerForWriting() throws -> Checkpointer {
         try checkProcess()
         guard let checkpointer = writer.checkpointer else {
             throw DatabaseError(
                 resultCode: .SQLITE_READONLY,
-                message: "\(path): a read-only participant does not checkpoint"
+                message:
+                    "\(path): a read-only participant cannot checkpoint: those that may write do so by themselves, or when asked to"
             )
         }
         return checkpointer
@@ -100,51 +147,13 @@ extension SharedDatabase {
 }
 
 extension Checkpointer {
-    /// - parameter busyTimeout: how long to wait for another step of this participant.
-    func checkpointNow(
-        _ busyTimeout: Nanoseconds,
-        _ path: String,
-        _ body: (CheckpointConnection) -> CheckpointStep.Outcome
-    ) throws(DatabaseError) -> SharedDatabase.CheckpointResult {
-        let (outcome, frames): (CheckpointStep.Outcome, WalIndex.Frames?)
-        do throws(CheckpointLink.Failure) {
-            (outcome, frames) = try link.use(until: MonotonicClock.now.addingSaturating(busyTimeout)) {
-                (body($0), $0.frames)
-            }
-        } catch {
-            switch error {
-            case .isBusy: throw .checkpointInTheWay(path)
-            case .cannotOpen(let error): throw error
-            }
-        }
-        switch outcome {
-        case .failed(let error): throw error
-        case .refused where frames?.uncopied != 0: throw .checkpointInTheWay(path)
-        case .complete, .heldUp, .refused: break
-        }
-        return SharedDatabase.CheckpointResult(
-            frames: frames?.committed ?? 0,
-            backfilledFrames: frames?.backfilled ?? 0
-        )
-    }
-
     /// Rule K11: the last one out leaves an empty WAL.
     func emptyWAL() {
         if policy == .external { return }
         // Whatever keeps it from that, the next participant does it.
         _ = try? link.use(until: MonotonicClock.now + Self.budget) { connection in
             guard let frames = connection.frames, frames.committed > 0 else { return }
-            _ = connection.restart(truncating: true, until: MonotonicClock.now + Self.budget)
+            _ = connection.restart(truncating: true, patience: Self.budget)
         }
-    }
-}
-
-extension DatabaseError {
-    fileprivate static func checkpointInTheWay(_ path: String) -> DatabaseError {
-        DatabaseError(
-            resultCode: .SQLITE_BUSY,
-            message:
-                "\(path): somebody else checkpoints, or writes: try again when it has ended (`roundtable status` names it)"
-        )
     }
 }

@@ -29,7 +29,9 @@ struct WalIndex {
     private let file: UnsafeMutablePointer<sqlite3_file>
 
     private static let writeLock: Int32 = 0
-    /// Of the read marks 1 to 4. Mark 0 is for those who read the database file alone.
+    /// Of read mark 0, of those who read the database file alone.
+    private static let databaseFileLock: Int32 = 3
+    /// Of the read marks 1 to 4.
     private static let readMarkLocks: ClosedRange<Int32> = 4...7
     private static let headerPage: Int32 = 32768
 
@@ -92,6 +94,13 @@ struct WalIndex {
             release(lock)
             return false
         }
+    }
+
+    /// Whether somebody reads the database file alone: nothing is copied to it meanwhile.
+    var isDatabaseFileRead: Bool {
+        guard take(Self.databaseFileLock) else { return true }
+        release(Self.databaseFileLock)
+        return false
     }
 
     private func take(_ lock: Int32, _ kind: Int32 = SQLITE_SHM_EXCLUSIVE) -> Bool {
