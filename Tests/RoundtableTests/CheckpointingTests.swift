@@ -213,6 +213,38 @@ import Testing
         #expect(try db.checkpoint(.truncate).frames == 0)
     }
 
+    /// An attached database has no participants, and SQLite's automatic checkpoint is gone from the connection.
+    @Test func attachedDatabases() throws {
+        let db = try open()
+        let other = folder.file("other.sqlite").path
+        let queue = try DatabaseQueue(path: other)
+        try queue.inDatabase { db in
+            try db.execute(sql: "PRAGMA journal_mode = WAL; CREATE TABLE t (a)")
+        }
+        try queue.close()
+        try db.writeWithoutTransaction { db in
+            try db.execute(sql: "ATTACH ? AS other", arguments: [other])
+            for _ in 0..<3000 { try db.execute(sql: "INSERT INTO other.t VALUES (randomblob(100))") }
+        }
+        let size = try #require(try System.status(ofFileAt: other + "-wal")).st_size
+        #expect(size < 2000 * 4120)
+        try db.close()
+    }
+
+    /// **W7**: SQLite's own lock of a statement that is being read from is not given up in its stead.
+    @Test func aCursorThatIsOpenKeepsItsLock() throws {
+        let db = try open { $0.checkpointing = .manual }
+        try add(10, to: db)
+        try db.writeWithoutTransaction { db in
+            let cursor = try Row.fetchCursor(db, sql: "SELECT * FROM player")
+            _ = try cursor.next()
+            guard case .refused = CheckpointStep.passive(db) else {
+                Issue.record("it was not refused")
+                return
+            }
+        }
+    }
+
     // MARK: With the rest
 
     /// **K2**: the checkpointer gives the word up; one that does not is stepped over after its lease.

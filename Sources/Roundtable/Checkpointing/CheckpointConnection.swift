@@ -52,7 +52,7 @@ final class CheckpointConnection: @unchecked Sendable {
     /// Where the WAL ends; nil when its header is being written.
     var mark: WalMark? { queue.inDatabase { WalIndex($0)?.header?.mark } }
 
-    func passive() -> CheckpointStep.Outcome { queue.inDatabase(CheckpointStep.passive) }
+    func passive() -> CheckpointStep.Outcome { queue.inDatabase { CheckpointStep.passive($0) } }
 
     /// - parameter patience: how long to wait for readers, for each of two times.
     func restart(truncating: Bool, patience: Nanoseconds) -> CheckpointStep.Outcome {

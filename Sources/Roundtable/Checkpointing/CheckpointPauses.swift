@@ -34,8 +34,14 @@ struct CheckpointPauses {
 
     var isHeldUp: Bool { vain > 0 }
 
-    /// Whether readers are worth keeping everybody waiting for: not when that was in vain a few times. Then it is no short read.
-    var isWorthWaiting: Bool { vain <= Obstacle.readers.grace }
+    /// Whether readers are worth keeping everybody waiting for.
+    ///
+    /// - parameter isOldReadShown: whether a participant has been reading for longer than that could take. Of those who show nothing, it is
+    ///   not known: so after some attempts, only some wait.
+    func isWorthWaiting(_ isOldReadShown: @autoclosure () -> Bool) -> Bool {
+        if vain <= Obstacle.readers.grace { return true }
+        return (vain < 10 || vain % 8 == 0) && !isOldReadShown()
+    }
 
     /// How long this participant waits by itself, as things are.
     var own: Nanoseconds {

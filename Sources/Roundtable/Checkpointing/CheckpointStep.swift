@@ -20,8 +20,8 @@ enum CheckpointStep {
     }
 
     /// Rule K4. Waits for nobody, and holds nobody up. Outside of transactions.
-    static func passive(_ db: Database) -> Outcome {
-        guard let index = WalIndex(db) else { return .refused }
+    static func passive(_ db: Database, schema: String = "main") -> Outcome {
+        guard db.isWithoutTransaction, let index = WalIndex(db, schema: schema) else { return .refused }
         var outcome = Outcome.refused
         _ = index.whileWALCannotRestart {
             guard let frames = index.frames else { return }
@@ -29,7 +29,7 @@ enum CheckpointStep {
                 outcome = .complete
                 return
             }
-            outcome = checkpoint(db, SQLITE_CHECKPOINT_PASSIVE)
+            outcome = checkpoint(db, SQLITE_CHECKPOINT_PASSIVE, schema: schema)
         }
         return outcome
     }
@@ -43,7 +43,7 @@ enum CheckpointStep {
     ///   - goesOn: whether to wait a little more for readers. Nobody writes meanwhile.
     ///   - renew: called between the two waits for readers, each of which may take as long as the longest read.
     static func restart(_ db: Database, goesOn: () -> Bool, renew: () -> Void) -> Outcome {
-        guard let index = WalIndex(db) else { return .refused }
+        guard db.isWithoutTransaction, let index = WalIndex(db) else { return .refused }
         while true {
             let outcome = index.whileNobodyWrites { () -> Outcome in
                 guard let frames = index.frames else { return .refused }
@@ -74,10 +74,10 @@ enum CheckpointStep {
     /// somebody else's, SQLite goes on as with PASSIVE, and that is not protected here.
     static func truncate(_ db: Database) -> Outcome { checkpoint(db, SQLITE_CHECKPOINT_TRUNCATE) }
 
-    private static func checkpoint(_ db: Database, _ mode: CInt) -> Outcome {
+    private static func checkpoint(_ db: Database, _ mode: CInt, schema: String = "main") -> Outcome {
         var frames: CInt = 0
         var copied: CInt = 0
-        let code = sqlite3_wal_checkpoint_v2(db.sqliteConnection, "main", mode, &frames, &copied)
+        let code = sqlite3_wal_checkpoint_v2(db.sqliteConnection, schema, mode, &frames, &copied)
         switch code & 0xFF {
         case SQLITE_OK: return copied < frames ? .heldUp : .complete
         // With PASSIVE: of the CKPT lock. Else of readers.

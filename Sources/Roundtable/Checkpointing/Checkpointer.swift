@@ -76,10 +76,24 @@ final class Checkpointer: @unchecked Sendable {
 
     /// Rule K6. With the turn.
     func helpWriter(_ db: Database) {
+        if waitsForBackground(db) { return }
         let outcome = stepWithinTurn()
         participant?.block.count(.checkpointsByWriters)
         // The connection for it cannot be opened, say.
         if case .failed = outcome, CheckpointStep.passive(db).isComplete { progressed() }
+    }
+
+    /// Rule K6: so much is not copied while everybody waits. Nobody makes it more for a moment, and that is all.
+    private func waitsForBackground(_ db: Database) -> Bool {
+        guard let limits, let frames = look(db), frames.uncopied > limits.longest else { return false }
+        beginIfNeeded(db)
+        let deadline = MonotonicClock.now + Self.budget
+        while MonotonicClock.now < deadline, let frames = look(db), frames.uncopied > limits.longest, !gate.isClosed,
+            state.withLock({ $0.phase }) == .running || participant?.isCheckpointing(at: MonotonicClock.now) == true
+        {
+            MonotonicClock.sleep(Self.way)
+        }
+        return true
     }
 
     /// Rule K5: who makes the WAL longer while somebody is about to let it begin anew, leaves him a little time. Else writing would be
@@ -100,7 +114,7 @@ final class Checkpointer: @unchecked Sendable {
     }
 
     private func look(_ db: Database) -> WalIndex.Frames? {
-        guard !db.isInTransaction, let frames = WalIndex(db)?.frames else { return nil }
+        guard db.isWithoutTransaction, let frames = WalIndex(db)?.frames else { return nil }
         // Somebody may have begun the WAL anew.
         framesInWAL = frames.committed
         return frames
@@ -165,6 +179,7 @@ final class Checkpointer: @unchecked Sendable {
             state.withLock { $0.wasTurnedAway = true }
             return .nothing
         }
+        var isRefused = false
         let looks = try? link.use(until: .max) { connection in
             let before = connection.frames
             guard let before, limits.wantsCheckpoint(before) else {
@@ -173,7 +188,7 @@ final class Checkpointer: @unchecked Sendable {
             sample(connection)
             if state.withLock({ $0.pauses.isHeldUp }) { connection.syncWAL() }
             if before.uncopied > limits.few {
-                _ = connection.passive()
+                if case .refused = connection.passive() { isRefused = true }
                 participant?.block.count(.checkpoints)
             }
             return (before, connection.frames, connection.isFileLong(limits))
@@ -183,16 +198,19 @@ final class Checkpointer: @unchecked Sendable {
             // It cannot be opened, or somebody has just died. A writer in need does what it can (rule K6).
             return heldUp(.connection)
         }
+        // Somebody else is at it. (Or W7's lock was not to be had, for a moment.)
+        if isRefused { return heldUp(.others) }
         let isMuchLeft = after.uncopied >= limits.threshold
         let wantsRestart = limits.wantsRestart(after) || isFileLong
         // Some was added while more was copied. Nobody is to be stopped for what can be copied now.
         if isMuchLeft || wantsRestart && after.uncopied > limits.few,
             after.backfilled >= before.backfilled + max(limits.few, after.uncopied / 2)
         {
+            progressed()
             return .again
         }
         if wantsRestart {
-            return isMuchLeft && !state.withLock { $0.pauses.isWorthWaiting } ? heldUp(.readers) : .turn
+            return isMuchLeft && !isWorthWaiting ? heldUp(.readers) : .turn
         }
         if isMuchLeft { return heldUp(.readers) }
         progressed()
@@ -205,7 +223,7 @@ final class Checkpointer: @unchecked Sendable {
     func stepWithinTurn() -> CheckpointStep.Outcome {
         guard let limits else { return .refused }
         let deadline = MonotonicClock.now + Self.budget
-        let isWorthWaiting = state.withLock { $0.pauses.isWorthWaiting }
+        let isWorthWaiting = isWorthWaiting
         let outcome: CheckpointStep.Outcome
         do throws(CheckpointLink.Failure) {
             outcome = try link.use(until: deadline) { connection in
@@ -250,6 +268,11 @@ final class Checkpointer: @unchecked Sendable {
     private func progressed() {
         let block = participant?.block
         state.withLock { $0.pauses.end(block) }
+    }
+
+    private var isWorthWaiting: Bool {
+        let block = participant?.block
+        return state.withLock { $0.pauses }.isWorthWaiting(block?.isRead(longerThan: 4 * Self.budget) == true)
     }
 
     /// Rule K7.

@@ -16,9 +16,15 @@ final class WalHook: @unchecked Sendable {
     var mainDidCommit: (Int) -> Void = { _ in }
     /// Called for attached databases.
     var attachedDidCommit: () -> Void = {}
+    // Alive whenever SQLite calls the hook. (A weak reference would make GRDB's uses of it slower.)
+    private unowned var database: Database?
+
+    /// As with SQLite's automatic checkpoint, which this takes the place of.
+    private static let attachedThreshold = 1000
 
     /// The connection must not outlive this object.
     func install(in db: Database) {
+        database = db
         sqlite3_wal_hook(
             db.sqliteConnection,
             { context, _, name, frames in
@@ -27,10 +33,17 @@ final class WalHook: @unchecked Sendable {
                     hook.mainDidCommit(Int(frames))
                 } else {
                     hook.attachedDidCommit()
+                    if let name { hook.checkpointAttached(String(cString: name), frames: Int(frames)) }
                 }
                 return SQLITE_OK
             },
             Unmanaged.passUnretained(self).toOpaque()
         )
+    }
+
+    /// Attached databases have no participants: nobody else would checkpoint them. Within the commit, as SQLite does.
+    private func checkpointAttached(_ name: String, frames: Int) {
+        guard frames >= Self.attachedThreshold, let database else { return }
+        _ = CheckpointStep.passive(database, schema: name)
     }
 }

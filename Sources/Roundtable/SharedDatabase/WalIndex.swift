@@ -35,11 +35,11 @@ struct WalIndex {
     private static let readMarkLocks: ClosedRange<Int32> = 4...7
     private static let headerPage: Int32 = 32768
 
-    init?(_ db: Database) {
+    init?(_ db: Database, schema: String = "main") {
         // nil once the connection is closed.
         guard let connection = db.sqliteConnection else { return nil }
         var file: UnsafeMutablePointer<sqlite3_file>?
-        let code = sqlite3_file_control(connection, "main", SQLITE_FCNTL_FILE_POINTER, &file)
+        let code = sqlite3_file_control(connection, schema, SQLITE_FCNTL_FILE_POINTER, &file)
         guard code == SQLITE_OK, let file, let methods = file.pointee.pMethods, methods.pointee.iVersion >= 2 else {
             return nil
         }

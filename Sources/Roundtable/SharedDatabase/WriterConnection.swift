@@ -203,7 +203,7 @@ final class WriterConnection: @unchecked Sendable {
         }
         let deadline = requested.addingSaturating(busyTimeout)
         let outcome = seat?.takeTurn(at: requested, until: deadline, callSite: site, cancellation: cancellation) {
-            !db.isInTransaction && WalIndex(db)?.isWriteLockFree == true
+            !db.isWriting && WalIndex(db)?.isWriteLockFree == true
         }
         if outcome == .cancelled, cancellation?.isCancelled != true { return false }
         busyWait.begin(requested: requested, deadline: deadline, isSpent: outcome == .timedOut)
@@ -428,6 +428,12 @@ extension Database {
     var isWriting: Bool {
         guard let sqliteConnection else { return false }
         return isInTransaction || sqlite3_txn_state(sqliteConnection, "main") == SQLITE_TXN_WRITE
+    }
+
+    /// Whether no statement reads or writes. SQLite's own locks must not be mistaken for those that are taken below it.
+    var isWithoutTransaction: Bool {
+        guard let sqliteConnection else { return false }
+        return sqlite3_txn_state(sqliteConnection, nil) == SQLITE_TXN_NONE
     }
 
     /// Whether the connection, if it is the last one, checkpoints when it closes. Only when the user closes the database: for

@@ -74,3 +74,16 @@ extension Slot {
         return self[.oldestReadSince] == since ? OldestRead(since: since, mark: mark) : nil
     }
 }
+
+extension ControlBlock {
+    /// Whether the read of a participant has lasted longer than this. The dead, who hold nothing, may be among them for a while.
+    package func isRead(longerThan duration: Nanoseconds) -> Bool {
+        let now = MonotonicClock.now
+        return slots.contains { slot in
+            guard slot.owner.pointee.load(ordering: .relaxed) != 0, let read = slot.oldestRead,
+                now.subtractingSaturating(read.since) > duration
+            else { return false }
+            return slot.liveness(ofOwner: slot.owner.pointee.load(ordering: .acquiring), seenFrom: .current) != .dead
+        }
+    }
+}
