@@ -9,7 +9,7 @@ final class Checkpointer: @unchecked Sendable {
     // @unchecked: `framesInWAL` is confined to the writer's queue; the rest is constant, or guarded.
 
     /// How long a step within a turn waits for readers, each time of two; and for another step of this participant.
-    static let budget: Nanoseconds = 25_000_000
+    static let budget: Nanoseconds = 40_000_000
     private static let way: Nanoseconds = 100_000
 
     private enum Phase: Equatable {

@@ -37,7 +37,7 @@ extension SharedDatabase {
     @discardableResult
     public func checkpoint(
         _ mode: Database.CheckpointMode = .passive,
-        waitingForReaders patience: Duration = .milliseconds(25),
+        waitingForReaders patience: Duration = .milliseconds(40),
         file: StaticString = #fileID,
         line: UInt = #line
     ) throws -> CheckpointResult {
@@ -61,7 +61,7 @@ extension SharedDatabase {
     @discardableResult
     public func checkpoint(
         _ mode: Database.CheckpointMode = .passive,
-        waitingForReaders patience: Duration = .milliseconds(25),
+        waitingForReaders patience: Duration = .milliseconds(40),
         file: StaticString = #fileID,
         line: UInt = #line
     ) async throws -> CheckpointResult {
