@@ -40,16 +40,3 @@ extension String {
         return alignment == .left ? self + padding : padding + self
     }
 }
-
-extension Int {
-    /// With commas: 1,234,567.
-    var grouped: String {
-        let digits = String(magnitude)
-        var text = ""
-        for (index, digit) in digits.enumerated() {
-            if index > 0, (digits.count - index).isMultiple(of: 3) { text.append(",") }
-            text.append(digit)
-        }
-        return self < 0 ? "-" + text : text
-    }
-}

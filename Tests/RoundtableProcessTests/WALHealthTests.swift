@@ -63,6 +63,21 @@ extension ProcessTests {
                     #expect(try #require(pin.age) < 20)
                 }
                 #expect(health.description.contains("'widget' (pid \(reader.pid), stopped) holds "))
+                // One finding, which is about both.
+                let diagnosis = try SharedDatabase.diagnose(databaseAt: fleet.database)
+                let findings = diagnosis.findings.filter { $0.who.contains { $0.pid == reader.pid } }
+                #expect(findings.map(\.topic) == [.frozenParticipant], "\(diagnosis)")
+                let what = try #require(findings.first?.what)
+                #expect(
+                    what.hasPrefix(
+                        "'widget' (pid \(reader.pid)) is stopped in the middle of a read (since \(site)), and holds "
+                    )
+                        && what.hasSuffix(" back: no checkpoint can copy them."),
+                    "\(what)"
+                )
+                #expect(
+                    findings.first?.next == "Continue it (kill -CONT \(reader.pid)) or end it: its read goes with it."
+                )
 
                 try reader.process.killAndReap()
                 #expect(try self.health(writer).pins.isEmpty)

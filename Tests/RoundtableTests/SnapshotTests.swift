@@ -199,6 +199,10 @@ import Testing
         try first.close()
         expect(.SQLITE_MISUSE) { _ = try count(first) }
         expect(.SQLITE_MISUSE) { try first.advance() }
+        #expect { try count(first) } throws: {
+            ($0 as? DatabaseError)?.message
+                == "\(db.path): the snapshot made at \(first.callSite) was closed: make another"
+        }
         #expect(try count(second) == 0)
         try db.close()
         expect(.SQLITE_MISUSE) { _ = try count(second) }

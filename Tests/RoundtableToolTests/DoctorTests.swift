@@ -126,11 +126,16 @@ import Testing
     @Test func `A long read is named`() throws {
         let folder = try Folder()
         let db = try open(folder)
-        let snapshot = try db.makeSnapshot()
+        let (snapshot, line) = (try db.makeSnapshot(), #line)
         try fill(db, pages: 4200)
         let outcome = try diagnose(in: folder)
         let finding = outcome.finding(.longRead)
         #expect(finding?.severity == .warning && finding?.who.first?.name == "app")
+        let site = "RoundtableToolTests/DoctorTests.swift:\(line)"
+        #expect(
+            finding?.next
+                == "End the read that began at \(site): shorten its closure, or advance or close the snapshot."
+        )
         // Somebody is in the way.
         #expect(outcome.finding(.notCheckpointed) == nil)
         try snapshot.close()
@@ -173,6 +178,53 @@ import Testing
         let outcome = try diagnose(in: folder)
         #expect(outcome.finding(.deadParticipant)?.severity == .note)
         #expect(outcome.finding(.frozenParticipant) == nil)
+        try db.close()
+    }
+
+    private static let python = URL(fileURLWithPath: "/usr/bin/python3")
+    private static let hasPython = FileManager.default.isExecutableFile(atPath: python.path)
+
+    @Test(.enabled(if: hasPython, "/usr/bin/python3 is not installed"))
+    func `A stranger that is stopped in a checkpoint is named`() throws {
+        let folder = try Folder()
+        let db = try open(folder)
+        // SQLite's CKPT lock.
+        let script = """
+            import fcntl, os, signal
+            file = open("a.db-shm", "r+b")
+            fcntl.lockf(file, fcntl.LOCK_EX, 1, 121)
+            os.kill(os.getpid(), signal.SIGSTOP)
+            """
+        let process = try Tool.start(
+            ["-c", script],
+            in: folder.url,
+            program: Self.python,
+            input: Pipe(),
+            output: Pipe(),
+            errors: Pipe()
+        )
+        let pid = process.processIdentifier
+        defer {
+            kill(pid, SIGKILL)
+            process.waitUntilExit()
+        }
+        let url = folder.url.appendingPathComponent("a.db")
+        let deadline = ContinuousClock.now + .seconds(20)
+        while try SharedDatabase.status(ofDatabaseAt: url).wal?.checkpointLock?.liveness != .stopped {
+            try #require(ContinuousClock.now < deadline, "it never stopped with the lock")
+        }
+        let finding = try #require(try diagnose(in: folder).finding(.frozenCheckpointer))
+        #expect(finding.severity == .error && finding.who.map(\.pid) == [pid])
+        #expect(
+            finding.what.contains("(pid \(pid)) is stopped, and holds SQLite's lock for checkpoints: nobody can make")
+        )
+        #expect(finding.next == "Continue it (kill -CONT \(pid)) or end it.")
+        let status = try Tool.run("status", "a.db", in: folder).output
+        let lines = status.split(separator: "\n").filter { $0.contains("  ! ") && $0.contains("(pid \(pid), stopped)") }
+        #expect(
+            lines.count == 1 && lines.first?.hasSuffix("continue it (kill -CONT \(pid)) or end it") == true,
+            "\(status)"
+        )
         try db.close()
     }
 

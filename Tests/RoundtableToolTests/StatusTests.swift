@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Roundtable
 import Testing
 
@@ -102,6 +103,16 @@ import Testing
         #expect(read?["age_s"] as? Double ?? 0 > 0)
         try snapshot.close()
         #expect(try !Tool.run("status", "a.db", in: folder).output.contains("one moment"))
+        // A connection of a participant that shows nothing. So few frames are nothing to worry about.
+        let queue = try DatabaseQueue(path: url.path)
+        try queue.inDatabase { reading in
+            try reading.execute(sql: "BEGIN; SELECT * FROM t LIMIT 1")
+            try db.write { try $0.execute(sql: "INSERT INTO t VALUES (1)") }
+            let text = try Tool.run("status", "a.db", in: folder).output
+            #expect(text.contains("\n  'widget' (pid \(pid)) holds ") && !text.contains("  ! "), "\(text)")
+            try reading.execute(sql: "COMMIT")
+        }
+        try queue.close()
     }
 
     @Test func `A participant that is suspended is shown`() throws {

@@ -44,7 +44,7 @@ final class CheckpointLink: Sendable {
     private func opened() throws(DatabaseError) -> CheckpointConnection {
         let (connection, isParked, isClosed) = state.withLock { ($0.connection, $0.isParked, $0.isClosed) }
         if let connection { return connection }
-        if isClosed { throw DatabaseError.closed }
+        if isClosed { throw DatabaseError.closed(path) }
         if isParked { throw DatabaseError.suspended(path) }
         do {
             let connection = try open()

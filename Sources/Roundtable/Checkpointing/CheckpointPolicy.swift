@@ -8,9 +8,10 @@ extension SharedDatabase {
         ///   twice as many on, and is at most four times as long, unless somebody reads one moment of the database for long. At
         ///   least 16.
         case automatic(threshold: Int)
-        /// Only ``SharedDatabase/checkpoint(_:waiting:)`` does, and the last one that closes the database.
+        /// Only ``SharedDatabase/checkpoint(_:waitingForReaders:file:line:)`` does, and the last one that closes the database.
         case manual
-        /// Somebody else does, such as Litestream. The WAL is left alone, at closing too.
+        /// Somebody else does, such as Litestream. The WAL is left alone, at closing too. Do not call
+        /// ``SharedDatabase/checkpoint(_:waitingForReaders:file:line:)`` with it.
         case external
 
         /// After 1,000 frames, as SQLite does by itself.

@@ -77,8 +77,8 @@ extension WALHealth {
         return Double(end.frames - sample.mark.frames) / (Double(now - sample.time) / 1e9)
     }
 
-    /// One frame in less would be a rate of thousands.
-    private static let shortestInterval: Nanoseconds = 1_000_000
+    /// In less, a single commit, or the pause after it, would make the rate jump.
+    private static let shortestInterval: Nanoseconds = 250_000_000
 
     /// What participants say of themselves, and for the rest, what the system's list of locks tells.
     static func pins(

@@ -12,8 +12,8 @@ public struct WALHealth: Codable, Sendable, Equatable {
     public var backfilledFrames: Int
     /// Of the `-wal` file, which keeps its length when SQLite starts the WAL anew.
     public var size: Int
-    /// Frames per second, since the last attempt at a checkpoint. nil when that cannot be told: there was none, or the WAL was
-    /// begun anew meanwhile.
+    /// Frames per second, since the last attempt at a checkpoint. nil when that cannot be told: there was none, it was less
+    /// than 250 ms ago, or the WAL was begun anew meanwhile.
     public var growth: Double?
     /// The participant that makes checkpoints for all at this time; nil while there is nothing to do.
     public var checkpointer: Party?
@@ -143,13 +143,16 @@ extension WALHealth {
 
 extension WALHealth: CustomStringConvertible {
     public var description: String {
-        var text = "the WAL has \(committedFrames) frames (\(size) bytes), of which \(backfilledFrames) are copied"
-        if let growth, growth >= 0.5 { text += ", and grows by \(Int(growth)) frames/s" }
+        var text = """
+            the WAL has \(committedFrames.of("frame")) (pages, in a file of \(size.byteSize)), of which \
+            \(backfilledFrames.grouped) are copied
+            """
+        if let growth, growth >= 0.5 { text += ", and grows by \(Int(growth.rounded()).of("frame"))/s" }
         if let checkpointLock, checkpointLock.liveness != .alive {
             text += "; \(checkpointLock) holds the lock for checkpoints: nobody can make one"
         }
         if let pin = pins.first { text += "; \(pin)" }
-        if pins.count > 1 { text += ", and \(pins.count - 1) more hold some back" }
+        if pins.count > 1 { text += ", and \((pins.count - 1).grouped) more hold some back" }
         return text
     }
 }
@@ -165,8 +168,8 @@ extension WALHealth.Party: CustomStringConvertible {
 
 extension WALHealth.Pin: CustomStringConvertible {
     public var description: String {
-        var text = "\(holder) holds \(heldFrames) frame\(heldFrames == 1 ? "" : "s") back"
-        if let age { text += String(format: ", for %.1f s", age) }
+        var text = "\(holder) holds \(heldFrames.of("frame")) back"
+        if let age { text += ", for \(age.seconds)" }
         if let callSite { text += ", since \(callSite)" }
         return holder.isParticipant ? text : "\(text); it is no participant"
     }

@@ -40,8 +40,10 @@ public struct Diagnosis: Codable, Sendable, Equatable {
         case notInWALMode = "not_in_wal_mode"
         /// A participant died, and nobody has cleared its place.
         case deadParticipant = "dead_participant"
-        /// A participant is stopped, and was not suspended before.
+        /// A participant is stopped, and was not suspended before; perhaps in the middle of a read or a write.
         case frozenParticipant = "frozen_participant"
+        /// Who is no participant is stopped, and holds SQLite's lock for checkpoints.
+        case frozenCheckpointer = "frozen_checkpointer"
         /// Who holds the write lock takes no turns.
         case strangerWrites = "stranger_writes"
         /// The control block is missing, damaged, of another version, or cannot be read.

@@ -57,6 +57,7 @@ struct Doctor {
         var strangers: [Diagnosis.Party] = []
         /// Who holds SQLite's CKPT lock.
         var checkpointer: Diagnosis.Party?
+        var isCheckpointerStopped = false
         /// There is a participant that may checkpoint, and runs.
         var canCheckpoint = false
         var database: File?
@@ -76,12 +77,12 @@ struct Doctor {
         examineFiles(status, facts)
         examineLibrary(status, facts)
         examineWAL(status, facts)
-        examineReads(status)
+        examineReads(status, facts)
         examineParticipants(status, facts)
         examineControlBlock(status, facts)
     }
 
-    fileprivate mutating func find(
+    mutating func find(
         _ topic: Diagnosis.Topic,
         _ severity: Diagnosis.Severity,
         _ what: String,
@@ -169,7 +170,7 @@ struct Doctor {
             find(
                 .lowDiskSpace,
                 .warning,
-                "\(free) bytes are free on the disk, and the WAL has \(wal).",
+                "\(free.byteSize) are free on the disk, and the WAL takes \(wal.byteSize).",
                 at: status.path + "-wal",
                 next: "Make room: a checkpoint may make the database file longer by as much."
             )
@@ -235,7 +236,7 @@ struct Doctor {
                 find(
                     .missingWALIndex,
                     .warning,
-                    "The WAL has \(fileSize) bytes, and there is no -shm file: who opens the database next reads all of it first.",
+                    "The WAL has \(fileSize.byteSize), and there is no -shm file: who opens the database next reads all of it first.",
                     at: location,
                     next: "Open it once with SharedDatabase, and close it: the last one out empties the WAL."
                 )
@@ -247,15 +248,15 @@ struct Doctor {
             find(
                 .longWAL,
                 .warning,
-                "The WAL has \(wal.committedFrames) frames, \(uncopied) of which are not in the database file; \(limits.longest) are enough.",
+                "The WAL has \(frames(wal.committedFrames, status)), \(uncopied.grouped) of which are not in the database file; normally it stays below \(limits.longest.grouped).",
                 at: location,
-                next: "See to who holds it back, or has not checkpointed, as named here; else it starts anew soon."
+                next: "Mend what the other findings name. If there is none, wait: the next checkpoint shortens it."
             )
         } else if fileSize > longest {
             find(
                 .longWAL,
                 .note,
-                "The -wal file has \(fileSize) bytes, for \(wal.committedFrames) frames.",
+                "The -wal file has \(fileSize.byteSize), for \(wal.committedFrames.of("frame")).",
                 at: location,
                 next: "Nothing: the next checkpoint that may, makes it shorter."
             )
@@ -265,98 +266,23 @@ struct Doctor {
             .notCheckpointed,
             .warning,
             facts.canCheckpoint
-                ? "\(uncopied) frames of the WAL are not in the database file, though nobody seems to be in the way."
-                : "\(uncopied) frames of the WAL are not in the database file, and no participant is there to checkpoint.",
+                ? "\(uncopied.of("frame")) (\(size(ofFrames: uncopied, status))) of the WAL are not in the database file, though nobody seems to be in the way."
+                : "\(uncopied.of("frame")) (\(size(ofFrames: uncopied, status))) of the WAL are not in the database file, and no participant is there to checkpoint.",
             at: location,
             next: facts.canCheckpoint
-                ? "Look at the checkpoint policies of the participants, and for strangers that read for long."
+                ? "If the policy is manual, call checkpoint(); with external, see whether the other program runs. Else report it."
                 : "Open it with SharedDatabase, policy automatic; if somebody else is to checkpoint, see why it does not."
         )
     }
 
-    // MARK: Who holds the WAL back
-
-    private mutating func examineReads(_ status: DatabaseStatus) {
-        for participant in status.participants {
-            guard let read = participant.oldestRead, read.isPastLimit else { continue }
-            let held = read.heldFrames.map { ", and holds \($0) WAL frames back" } ?? ""
-            find(
-                .longRead,
-                .warning,
-                "'\(participant.author)' has been reading one moment for \(Int(read.age)) s\(held).",
-                at: status.path + "-wal",
-                by: [participant.party],
-                next: "Advance or close its snapshot\(read.callSite.map { ", which began at \($0)" } ?? "")."
-            )
-        }
-        // Strangers do not tell for how long.
-        for pin in status.wal?.pins ?? []
-        where !pin.holder.isParticipant && LongRead.Limit().isPassed(age: pin.age ?? 0, heldFrames: pin.heldFrames) {
-            find(
-                .longRead,
-                .warning,
-                "\(pin).",
-                at: status.path + "-wal",
-                by: [Diagnosis.Party(pid: pin.holder.pid, name: pin.holder.name, isParticipant: false)],
-                next: "End its transaction."
-            )
-        }
+    /// As `17,666 frames (pages), 69 MiB`.
+    func frames(_ number: Int, _ status: DatabaseStatus) -> String {
+        "\(number.of("frame")) (page\(number == 1 ? "" : "s")), \(size(ofFrames: number, status))"
     }
 
-    // MARK: The processes
-
-    private mutating func examineParticipants(_ status: DatabaseStatus, _ facts: Facts) {
-        for participant in status.participants {
-            switch participant.liveness {
-            case .dead:
-                find(
-                    .deadParticipant,
-                    .note,
-                    "'\(participant.author)' died without closing the database.",
-                    at: status.controlBlock.path,
-                    by: [participant.party],
-                    next: "Nothing: the next one that waits or joins clears its place."
-                )
-            case .stopped: examineStopped(participant, status, facts)
-            case .alive, .unknown: break
-            }
-        }
-        if let writer = status.writeLock, !writer.isParticipant {
-            find(
-                .strangerWrites,
-                .warning,
-                "\(Self.name(writer)) holds SQLite's write lock, and takes no turns.",
-                by: [writer],
-                next:
-                    "If it stays, end its transaction; let it write through Roundtable (`roundtable sql`) or keep transactions short."
-            )
-        }
-    }
-
-    private mutating func examineStopped(
-        _ participant: DatabaseStatus.Participant,
-        _ status: DatabaseStatus,
-        _ facts: Facts
-    ) {
-        var held: [String] = []
-        if status.writeLock?.pid == participant.pid { held.append("the write lock: nobody can write") }
-        if facts.checkpointer?.pid == participant.pid { held.append("the CKPT lock: nobody can checkpoint") }
-        if held.isEmpty, participant.state == .suspended { return }
-        let holding = held.isEmpty ? "" : ", and holds " + held.joined(separator: ", and ")
-        let site =
-            participant.callSite.map { " It \(participant.writing == nil ? "last wrote" : "writes") from \($0)." } ?? ""
-        find(
-            .frozenParticipant,
-            held.isEmpty ? .warning : .error,
-            "'\(participant.author)' is stopped\(holding).\(site)",
-            by: [participant.party],
-            next:
-                "Continue it (kill -CONT \(participant.pid)) or end it; suspend the database before the process stops."
-        )
-    }
-
-    private static func name(_ party: Diagnosis.Party) -> String {
-        party.name.map { "'\($0)'" } ?? "Process \(party.pid)"
+    /// The pages alone, as a checkpoint copies them.
+    func size(ofFrames number: Int, _ status: DatabaseStatus) -> String {
+        (number * (status.pageSize ?? 4096)).byteSize
     }
 
     // MARK: The control block
@@ -403,10 +329,6 @@ struct Doctor {
     }
 }
 
-extension DatabaseStatus.Participant {
-    fileprivate var party: Diagnosis.Party { Diagnosis.Party(pid: pid, name: author, isParticipant: true) }
-}
-
 // MARK: - The system
 
 extension Doctor.Facts {
@@ -419,6 +341,7 @@ extension Doctor.Facts {
         }
         strangers = SystemLocks.users(databasePath: status.path).filter { !own.contains($0) }.map(party)
         checkpointer = SystemLocks.walLocks(databasePath: status.path)?.checkpointing.map(party)
+        isCheckpointerStopped = checkpointer.flatMap { ProcessTable.entry($0.pid) }?.isStopped == true
         canCheckpoint = live.contains { $0.role == .readWrite && $0.liveness != .stopped && $0.state != .suspended }
         func file(_ path: String) -> File? {
             guard let status = try? System.status(ofFileAt: path) else { return nil }

@@ -17,14 +17,14 @@ public struct LongRead: Sendable {
         /// A read that holds back more frames than this, however young.
         public var frames: Int
 
-        /// By default 10 seconds, and four times as many frames as a writer checkpoints after (rule W6).
+        /// By default 10 seconds, and four times as many frames as a writer checkpoints after (rule K5).
         public init(age: Duration = .seconds(10), frames: Int = 4000) {
             self.age = age
             self.frames = frames
         }
 
         /// - parameter age: in seconds.
-        func isPassed(age: TimeInterval, heldFrames: Int) -> Bool {
+        package func isPassed(age: TimeInterval, heldFrames: Int) -> Bool {
             heldFrames > frames || (heldFrames > 0 && age > self.age / .seconds(1))
         }
     }
@@ -34,7 +34,7 @@ extension LongRead: CustomStringConvertible {
     public var description: String {
         """
         \(snapshot.path): the snapshot made at \(snapshot.callSite) has been at its moment for \
-        \(String(format: "%.1f s", age)) and holds \(heldFrames) WAL frames back: advance or close it
+        \(age.seconds) and holds \(heldFrames.of("WAL frame")) back: advance or close it
         """
     }
 }

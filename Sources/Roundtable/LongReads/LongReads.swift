@@ -61,7 +61,7 @@ final class LongReads: Sendable {
     /// - throws: `SQLITE_MISUSE` when the database is closed.
     func began(_ snapshot: SharedDatabaseSnapshot, _ read: OldestRead, at site: CallSite) throws {
         try state.withLock { state in
-            if state.isClosed { throw DatabaseError.closed }
+            if state.isClosed { throw DatabaseError.closed(path) }
             state.entries[ObjectIdentifier(snapshot)] = Entry(snapshot: snapshot, read: read, site: site)
             isEmpty.store(false, ordering: .relaxed)
             show(&state)
@@ -107,7 +107,7 @@ final class LongReads: Sendable {
     /// A snapshot opens a connection; it calls `endOpening` when it has it.
     func beginOpening() throws {
         try state.withLock { state in
-            if state.isClosed { throw DatabaseError.closed }
+            if state.isClosed { throw DatabaseError.closed(path) }
             if state.isParked { throw DatabaseError.suspended(path) }
             state.opening += 1
         }
@@ -289,7 +289,7 @@ extension LongReads {
 
     private func expire(_ snapshot: SharedDatabaseSnapshot) {
         guard let maximumAge else { return }
-        let closing = snapshot.expire(before: MonotonicClock.now.subtractingSaturating(maximumAge)) { [weak self] in
+        let closing = snapshot.expire(atAge: maximumAge) { [weak self] in
             self?.state.withLock { $0.leaving.removeAll { $0.closing.outcome == .closed } }
         }
         guard let closing else { return }

@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import GRDBSQLite
 import RoundtableKernel
@@ -17,14 +18,14 @@ import Synchronization
 ///
 /// While it stays at its moment it holds checkpoints up: see <doc:LongLivedReads>.
 public final class SharedDatabaseSnapshot: Sendable {
-    private enum Phase {
+    private enum Phase: Equatable {
         case open
         /// There is no read transaction: going to another moment failed, or a closure ended it.
         case adrift
         /// There is no connection: the database was suspended.
         case parked
         /// There is no connection: its moment became too old.
-        case expired
+        case expired(age: Nanoseconds, limit: Nanoseconds)
         case closed
     }
 
@@ -127,7 +128,7 @@ public final class SharedDatabaseSnapshot: Sendable {
         try database.longReads.beginOpening()
         defer { database.longReads.endOpening() }
         return try state.withLock { state in
-            if state.phase == .closed { throw DatabaseError.closed }
+            if state.phase == .closed { throw DatabaseError.snapshotClosed(path, callSite) }
             if let connection = state.connection { return connection }
             let new = try ReaderConnection(path: path, configuration: database.longReads.configuration)
             state.connection = new
@@ -144,22 +145,28 @@ public final class SharedDatabaseSnapshot: Sendable {
     /// Gives the connection up.
     ///
     /// - returns: nil when there is none, or the snapshot is closed.
-    func park() -> ConnectionClosing? { giveConnectionUp(.parked) }
+    func park() -> ConnectionClosing? { giveConnectionUp { _ in .parked } }
 
-    /// Gives the connection up, if its moment began before a time.
+    /// Gives the connection up, if its moment is as old as that, or older.
     ///
-    /// - returns: nil when it did not, or there is no connection.
-    func expire(before time: Nanoseconds, didClose: @escaping @Sendable () -> Void) -> ConnectionClosing? {
-        giveConnectionUp(.expired, ifBefore: time, didClose: didClose)
+    /// - returns: nil when it is not, or there is no connection.
+    func expire(atAge limit: Nanoseconds, didClose: @escaping @Sendable () -> Void) -> ConnectionClosing? {
+        let now = MonotonicClock.now
+        return giveConnectionUp(didClose: didClose) { since in
+            let age = now.subtractingSaturating(since)
+            return age >= limit ? .expired(age: age, limit: limit) : nil
+        }
     }
 
+    /// - parameter phase: what it comes to, by when its moment began; nil to leave it alone.
     private func giveConnectionUp(
-        _ phase: Phase,
-        ifBefore time: Nanoseconds = .max,
-        didClose: @escaping @Sendable () -> Void = {}
+        didClose: @escaping @Sendable () -> Void = {},
+        _ phase: (Nanoseconds) -> Phase?
     ) -> ConnectionClosing? {
         let connection: ReaderConnection? = state.withLock { state in
-            guard state.phase != .closed, state.since <= time, let connection = state.connection else { return nil }
+            guard state.phase != .closed, let connection = state.connection, let phase = phase(state.since) else {
+                return nil
+            }
             state.connection = nil
             state.phase = phase
             state.wasParked = true
@@ -178,8 +185,8 @@ public final class SharedDatabaseSnapshot: Sendable {
 
     private func lostConnection(_ phase: Phase, else error: @autoclosure () -> DatabaseError) -> DatabaseError {
         switch phase {
-        case .closed: .closed
-        case .expired: .expired(path)
+        case .closed: .snapshotClosed(path, callSite)
+        case .expired(let age, let limit): .expired(path, callSite, age: age, limit: limit)
         case .open, .adrift, .parked: error()
         }
     }
@@ -189,7 +196,9 @@ public final class SharedDatabaseSnapshot: Sendable {
         do {
             return try body()
         } catch let error as DatabaseError where error.resultCode == .SQLITE_INTERRUPT {
-            throw state.withLock { $0.phase } == .expired ? DatabaseError.expired(path) : error
+            let phase = state.withLock { $0.phase }
+            if case .expired = phase { throw lostConnection(phase, else: error) }
+            throw error
         }
     }
 
@@ -344,13 +353,26 @@ extension DatabaseError {
         )
     }
 
-    fileprivate static func expired(_ path: String) -> DatabaseError {
+    fileprivate static func expired(
+        _ path: String,
+        _ callSite: String,
+        age: Nanoseconds,
+        limit: Nanoseconds
+    ) -> DatabaseError {
         DatabaseError(
             resultCode: .SQLITE_ABORT,
             message: """
-                \(path): the snapshot was ended, because its moment became older than maximumSnapshotAge and would hold \
-                checkpoints back. Call advance(): it goes to the latest commit, and tells what was committed since
+                \(path): the snapshot made at \(callSite) was ended: its moment was \((Double(age) / 1e9).seconds) old, and \
+                maximumSnapshotAge is \(String(format: "%.15g", Double(limit) / 1e9)) s. \
+                Call advance(): it goes to the latest commit, and tells what was committed since
                 """
+        )
+    }
+
+    fileprivate static func snapshotClosed(_ path: String, _ callSite: String) -> DatabaseError {
+        DatabaseError(
+            resultCode: .SQLITE_MISUSE,
+            message: "\(path): the snapshot made at \(callSite) was closed: make another"
         )
     }
 

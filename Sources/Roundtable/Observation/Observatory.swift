@@ -208,7 +208,7 @@ final class Observatory: Sendable {
         try state.withLock { state in
             var position: ChangeFeed.Position?
             switch state {
-            case .closed: throw DatabaseError.closed
+            case .closed: throw DatabaseError.closed(path)
             case .parked: throw DatabaseError.suspended(path)
             case .running(let connection, let feed): return (connection, feed)
             case .idle: break

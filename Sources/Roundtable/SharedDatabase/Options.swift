@@ -41,8 +41,9 @@ extension SharedDatabase {
         public var longReadLimit = LongRead.Limit()
 
         /// Called once for each moment that a snapshot stays at for too long, on a thread of the system: when its age passes the
-        /// limit, or when it is found out, with each use of a snapshot and each write of this participant, that it holds back more
-        /// frames than that, or that another participant's checkpoint was held up by it.
+        /// limit, or when it is found out that it holds back more frames than that, or that a checkpoint, its own or another's, was
+        /// held up by it. An idle process looks when the age passes the limit; before that, with each use of a snapshot and each
+        /// write of its own.
         public var onLongRead: (@Sendable (LongRead) -> Void)?
 
         /// How old the moment of a snapshot may become. Then it is ended, whatever it is doing: the statement that runs is

@@ -127,4 +127,9 @@ extension DatabaseError {
     static var closed: DatabaseError {
         DatabaseError(resultCode: .SQLITE_MISUSE, message: "Connection is closed")
     }
+
+    /// The same, of a database whose path is known.
+    static func closed(_ path: String) -> DatabaseError {
+        DatabaseError(resultCode: .SQLITE_MISUSE, message: "\(path): closed by close(): open it anew")
+    }
 }

@@ -407,8 +407,8 @@ final class ReaderPool: Sendable {
 
     private func check(_ answer: Answer) throws {
         switch answer {
-        case .granted: if state.withLock({ $0.isClosed }) { throw DatabaseError.closed }
-        case .closed: throw DatabaseError.closed
+        case .granted: if state.withLock({ $0.isClosed }) { throw DatabaseError.closed(path) }
+        case .closed: throw DatabaseError.closed(path)
         case .parked: throw DatabaseError.suspended(path)
         case .cancelled: throw CancellationError()
         }
@@ -440,7 +440,7 @@ final class ReaderPool: Sendable {
         let (isClosed, idle) = state.withLock { state in
             (state.isClosed, state.isClosed ? nil : takeIdle(from: &state, at: site))
         }
-        if isClosed { throw DatabaseError.closed }
+        if isClosed { throw DatabaseError.closed(path) }
         if let idle { return idle }
         do {
             let reader = try open()

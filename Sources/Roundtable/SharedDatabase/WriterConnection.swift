@@ -179,7 +179,7 @@ final class WriterConnection: @unchecked Sendable {
 
     /// Runs `updates` in a transaction. On `queue`.
     func transaction(_ db: Database, _ updates: () throws -> Void) throws {
-        if isClosing { throw DatabaseError.closed }
+        if isClosing { throw DatabaseError.closed(path) }
         try writeTransaction.run(db, updates)
     }
 

@@ -16,7 +16,7 @@ struct StatusText {
         ]
         lines += facts.compactMap { name, value in value.map { "  \(name.padded(to: 14)) \($0)" } }
         if !participants.isEmpty { lines += [""] + participants }
-        let readers = longReads + otherPins
+        let readers = frozenCheckpointer + longReads + otherPins
         if !readers.isEmpty { lines += [""] + readers }
         if !status.unknowns.isEmpty {
             lines += ["", "  Not known:"] + status.unknowns.map { "  - \($0)" }
@@ -28,7 +28,7 @@ struct StatusText {
         [
             ("database", status.files.database), ("-wal", status.files.wal), ("-shm", status.files.walIndex),
             ("-journal", status.files.rollbackJournal),
-        ].compactMap { name, size in size.map { "\(name) \(Self.size($0))" } }.joined(separator: " · ")
+        ].compactMap { name, size in size.map { "\(name) \($0.byteSize)" } }.joined(separator: " · ")
     }
 
     private var format: String {
@@ -49,19 +49,22 @@ struct StatusText {
 
     private var schema: String? {
         guard let schema = status.schema else { return nil }
-        var parts = [Self.count(schema.tableCount, "table"), "user_version \(schema.userVersion)"]
+        var parts = [schema.tableCount.of("table"), "user_version \(schema.userVersion)"]
         if let migrations = schema.appliedMigrations {
             let last = migrations.last.map { ", last '\($0)'" } ?? ""
-            parts.append(Self.count(migrations.count, "migration") + last)
+            parts.append(migrations.count.of("migration") + last)
         }
         return parts.joined(separator: " · ")
     }
 
     private var wal: String? {
         status.wal.map { wal in
-            let growth = wal.growth.map { " · growing by \(Self.count(Int($0.rounded()), "frame"))/s" } ?? ""
+            let size =
+                wal.committedFrames == 0 ? "" : ", \((wal.committedFrames * (status.pageSize ?? 4096)).byteSize),"
+            let growth = wal.growth.map { " · growing by \(Int($0.rounded()).of("frame"))/s" } ?? ""
             let copied = "\(wal.backfilledFrames.grouped) of them in the database"
-            return "\(Self.count(wal.committedFrames, "frame")) committed, \(copied)\(growth)"
+            let frames = "\(wal.committedFrames.of("frame")) (page\(wal.committedFrames == 1 ? "" : "s"))"
+            return "\(frames)\(size) committed, \(copied)\(growth)"
         }
     }
 
@@ -70,8 +73,8 @@ struct StatusText {
         var parts: [String] = []
         if let counters = wal.counters {
             parts = [
-                "\(counters.checkpoints.grouped) made", "WAL begun anew \(Self.count(counters.walRestarts, "time"))",
-                "held up \(Self.count(counters.heldUp, "time"))",
+                "\(counters.checkpoints.grouped) made", "WAL begun anew \(counters.walRestarts.of("time"))",
+                "held up \(counters.heldUp.of("time"))",
             ]
             if counters.byWriters > 0 { parts.append("\(counters.byWriters.grouped) made by writers in need") }
         }
@@ -126,6 +129,16 @@ struct StatusText {
         return table.lines
     }
 
+    /// Whoever is stopped with SQLite's lock for checkpoints, participant or not.
+    private var frozenCheckpointer: [String] {
+        guard let holder = status.wal?.checkpointLock, holder.liveness == .stopped else { return [] }
+        let stranger = holder.isParticipant ? "" : ", which is no participant,"
+        let what = "holds SQLite's lock for checkpoints: nobody can make one, and the WAL grows"
+        return ["  ! \(holder)\(stranger) \(what): \(Self.advice(toStopped: holder.pid))"]
+    }
+
+    private static func advice(toStopped pid: Int32) -> String { "continue it (kill -CONT \(pid)) or end it" }
+
     /// Those who read, a line each.
     private var longReads: [String] {
         status.participants.compactMap { participant in
@@ -134,19 +147,29 @@ struct StatusText {
             let name = "'\(participant.author)' (pid \(participant.pid)\(stopped))"
             let site = read.callSite.map { ", since \($0)" } ?? ""
             let who = "\(name) has been reading one moment for \(Self.time(read.age))\(site)"
-            let held = read.heldFrames.map { $0 == 0 ? "" : ", and holds \(Self.count($0, "WAL frame")) back" } ?? ""
-            return read.isPastLimit ? "  ! \(who)\(held): end the read, or advance its snapshot" : "  \(who)\(held)"
+            let held = read.heldFrames.map { $0 == 0 ? "" : ", and holds \($0.of("WAL frame")) back" } ?? ""
+            guard read.isPastLimit else { return "  \(who)\(held)" }
+            let isStopped = participant.liveness == .stopped
+            let advice = isStopped ? Self.advice(toStopped: participant.pid) : "end the read, or advance its snapshot"
+            return "  ! \(who)\(held): \(advice)"
         }
     }
 
-    /// Strangers that hold the WAL back, and participants by other means than a read.
+    /// Strangers that hold the WAL back, and participants by other means than a read. How long strangers have done so, nobody
+    /// knows: each is pointed out.
     private var otherPins: [String] {
         let readers = Set(status.participants.filter { $0.oldestRead != nil }.map(\.pid))
         return (status.wal?.pins ?? []).filter { !readers.contains($0.holder.pid) }.map { pin in
             let stranger = pin.holder.isParticipant ? "" : ", which is no participant,"
             let age = pin.age.map { " for \(Self.time($0))" } ?? ""
             let site = pin.callSite.map { ", since \($0)" } ?? ""
-            return "  ! \(pin.holder)\(stranger) holds \(Self.count(pin.heldFrames, "WAL frame")) back\(age)\(site)"
+            let isStopped = pin.holder.liveness == .stopped
+            let isWorthwhile =
+                isStopped || !pin.holder.isParticipant
+                || LongRead.Limit().isPassed(age: pin.age ?? 0, heldFrames: pin.heldFrames)
+            let held = "\(pin.holder)\(stranger) holds \(pin.heldFrames.of("WAL frame")) back\(age)\(site)"
+            return
+                "  \(isWorthwhile ? "! " : "")\(held)\(isStopped ? ": \(Self.advice(toStopped: pin.holder.pid))" : "")"
         }
     }
 
@@ -172,18 +195,6 @@ struct StatusText {
     }
 
     // MARK: Numbers
-
-    private static func count(_ number: Int, _ noun: String) -> String {
-        "\(number.grouped) \(noun)\(number == 1 ? "" : "s")"
-    }
-
-    private static func size(_ bytes: Int) -> String {
-        switch bytes {
-        case ..<10_240: "\(bytes.grouped) B"
-        case ..<10_485_760: "\((bytes / 1024).grouped) KiB"
-        default: "\((bytes / 1_048_576).grouped) MiB"
-        }
-    }
 
     private static func time(_ seconds: TimeInterval) -> String {
         switch seconds {

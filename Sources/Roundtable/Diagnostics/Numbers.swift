@@ -1,0 +1,33 @@
+import Foundation
+
+// Numbers as people read them, in messages and in the tool; what programs read has none of this.
+
+extension Int {
+    /// With commas: 1,234,567.
+    package var grouped: String {
+        let digits = String(magnitude)
+        var text = ""
+        for (index, digit) in digits.enumerated() {
+            if index > 0, (digits.count - index).isMultiple(of: 3) { text.append(",") }
+            text.append(digit)
+        }
+        return self < 0 ? "-" + text : text
+    }
+
+    /// As `5,210 frames`.
+    package func of(_ noun: String) -> String { "\(grouped) \(noun)\(self == 1 ? "" : "s")" }
+
+    /// A number of bytes, in the unit that needs few digits: `1,024 B`, `96 KiB`, `69 MiB`.
+    package var byteSize: String {
+        switch self {
+        case ..<10_240: "\(grouped) B"
+        case ..<10_485_760: "\((self / 1024).grouped) KiB"
+        default: "\((self / 1_048_576).grouped) MiB"
+        }
+    }
+}
+
+extension TimeInterval {
+    /// As `180.3 s`.
+    var seconds: String { String(format: "%.1f s", self) }
+}
