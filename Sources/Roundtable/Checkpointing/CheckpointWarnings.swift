@@ -30,13 +30,15 @@ final class CheckpointWarnings: Sendable {
     private let state = Mutex(State())
     /// One call at a time, in order.
     private let queue = DispatchQueue(label: "roundtable.warnings")
+    /// Not behind a call that takes its time.
+    private let looking = DispatchQueue(label: "roundtable.health")
 
     init(_ onHeldUp: (@Sendable (WALHealth) -> Void)?) { self.onHeldUp = onHeldUp }
 
     /// Whether anybody listens: else the health need not be found out.
     var isWanted: Bool { onHeldUp != nil }
 
-    func later(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
+    func later(_ body: @escaping @Sendable () -> Void) { looking.async(execute: body) }
 
     /// A checkpoint was held up, and the WAL is longer than it should be. From any thread; returns at once.
     func heldUp(_ health: WALHealth) {

@@ -80,6 +80,9 @@ extension WALHealth {
     /// In less, a single commit, or the pause after it, would make the rate jump.
     private static let shortestInterval: Nanoseconds = 250_000_000
 
+    /// So many frames older, a mark is not that of a read that is shown.
+    private static let otherConnection = 1000
+
     /// What participants say of themselves, and for the rest, what the system's list of locks tells.
     static func pins(
         _ state: WalIndexView.State,
@@ -96,8 +99,13 @@ extension WALHealth {
             guard let since = participant.pinSince(at: now) else { continue }
             // The place that is shown may be a little before the true one.
             let shown = min(state.left, participant.oldestRead?.mark.framesHeld(now: state.end) ?? 0)
-            // A reader may be at an older mark than it knows of (rule O3).
-            let held = max(shown, unexplained.removeValue(forKey: participant.pid) ?? 0)
+            // A reader may be at an older mark than it knows of (rule O3). At one much older, it is another connection of the process, which
+            // shows nothing.
+            var held = shown
+            if let mark = unexplained[participant.pid], mark < shown + otherConnection {
+                held = max(shown, mark)
+                unexplained[participant.pid] = nil
+            }
             pins.append(
                 Pin(
                     holder: Party(participant),
@@ -108,7 +116,11 @@ extension WALHealth {
                 )
             )
         }
-        pins += unexplained.map { pid, held in Pin(holder: Party(pid: pid, among: participants), heldFrames: held) }
+        let shown = Set(pins.map(\.holder.pid))
+        pins += unexplained.map { pid, held in
+            // Who shows a read of its own is not the one.
+            Pin(holder: Party(pid: pid, among: shown.contains(pid) ? [] : participants), heldFrames: held)
+        }
         return pins.filter { $0.heldFrames > 0 }
             .sorted { ($0.heldFrames, $1.holder.pid) > ($1.heldFrames, $0.holder.pid) }
     }

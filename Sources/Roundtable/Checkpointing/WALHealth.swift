@@ -150,6 +150,8 @@ extension WALHealth: CustomStringConvertible {
         if let growth, growth >= 0.5 { text += ", and grows by \(Int(growth.rounded()).of("frame"))/s" }
         if let checkpointLock, checkpointLock.liveness != .alive {
             text += "; \(checkpointLock) holds the lock for checkpoints: nobody can make one"
+        } else if let checkpointLock, !checkpointLock.isParticipant {
+            text += "; \(checkpointLock) checkpoints now"
         }
         if let pin = pins.first { text += "; \(pin)" }
         if pins.count > 1 { text += ", and \((pins.count - 1).grouped) more hold some back" }
