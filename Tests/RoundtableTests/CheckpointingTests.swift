@@ -271,7 +271,7 @@ import Testing
         let db = try open { $0.process = ProcessSuspension() }
         try add(10, to: db)
         let visit = try #require(db.gate.enter(.checkpoint, at: nil, isRunning: true))
-        let answer = Task { await onThread { db.suspend(deadline: .now + .seconds(10)) } }
+        let answer = Task { await onThread { db.suspend(deadline: .now + .seconds(60)) } }
         try await eventually("the gate closes") { db.gate.isClosed }
         let waiting = Task { try await db.checkpoint() }
         let error = await onThread { #expect(throws: DatabaseError.self) { try db.checkpoint() } }
