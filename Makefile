@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo test test-long lint typecheck-apple bench format dependencies
+.PHONY: demo test test-long test-sqlcipher lint typecheck-apple bench format dependencies
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -12,10 +12,11 @@ demo: dependencies
 	@.build/release/roundtable demo
 
 # In three parts: the tests with real processes measure time, and the walks through the writer queue and the change ring use all of it.
+# One after the other: tests that wait for each other's threads, and for two processors, fail by their deadlines.
 define run_tests
-	$(1) $(SWIFT) test --skip-build --skip RoundtableProcessTests --skip ModelTests
-	$(1) $(SWIFT) test --skip-build --filter RoundtableProcessTests
-	$(1) $(SWIFT) test --skip-build --filter ModelTests
+	$(1) bash scripts/test.sh $(SWIFT) test --skip-build --no-parallel --skip RoundtableProcessTests --skip ModelTests
+	$(1) bash scripts/test.sh $(SWIFT) test --skip-build --filter RoundtableProcessTests
+	$(1) bash scripts/test.sh $(SWIFT) test --skip-build --filter ModelTests
 endef
 
 test: dependencies
@@ -27,10 +28,22 @@ test-long: dependencies
 	$(SWIFT) build --build-tests $(BUILD_FLAGS)
 	$(call run_tests,ROUNDTABLE_LONG=1)
 
+# Of the tests with real processes, those that depend most on SQLite; all of them with ROUNDTABLE_LONG=1.
+SQLCIPHER_PROCESS_TESTS = ProcessTests/(EncryptionBetweenProcesses|Checkpoints|Closing|Extensions|History|StrangerObservation|WALHealthTests)/
+
+# With SQLCipher in SQLite's place: what encrypts, and the rest without a key, since its SQLite is newer.
+test-sqlcipher: dependencies
+	$(SWIFT) build --build-tests $(BUILD_FLAGS)
+	bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test --skip-build --no-parallel --skip RoundtableProcessTests --skip ModelTests
+	bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test --skip-build \
+		--filter '$(if $(ROUNDTABLE_LONG),RoundtableProcessTests,$(SQLCIPHER_PROCESS_TESTS))'
+
 bench: dependencies
 	cd Benchmarks && $(SWIFT) build -c release
 	cd Benchmarks && for name in read write open history notify observe contention; do .build/release/roundtable-bench $$name || exit 1; done
 	cd Benchmarks && .build/release/roundtable-bench commit-tail --seconds 5
+	cd Benchmarks && .build/release/roundtable-bench sharing --seconds 2 --waiting 2000
+	cd Benchmarks && .build/release/roundtable-bench extensions --seconds 2 --rows 100000
 
 lint: dependencies
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks

@@ -6,6 +6,7 @@ let package = Package(
     platforms: [.iOS(.v18), .macOS(.v15)],
     products: [
         .library(name: "Roundtable", targets: ["Roundtable"]),
+        .library(name: "RoundtableC", targets: ["CRoundtable", "RoundtableC"]),
         .library(name: "RoundtableTestKit", targets: ["RoundtableTestKit"]),
         .executable(name: "roundtable", targets: ["RoundtableTool"]),
     ],
@@ -23,6 +24,11 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]
+        ),
+        .target(name: "CRoundtable"),
+        .target(
+            name: "RoundtableC",
+            dependencies: ["CRoundtable", "Roundtable", .product(name: "GRDB", package: "GRDB.swift")]
         ),
         .target(
             name: "CRoundtableTestShims",
@@ -52,14 +58,25 @@ let package = Package(
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]
         ),
+        .executableTarget(
+            name: "roundtable-c-peer",
+            dependencies: ["CRoundtable", "RoundtableC", .product(name: "GRDBSQLite", package: "GRDB.swift")]
+        ),
         .testTarget(name: "RoundtableKernelTests", dependencies: ["RoundtableKernel", "RoundtableTestKit"]),
-        .testTarget(name: "RoundtableTests", dependencies: ["Roundtable", "RoundtableKernel"]),
+        .testTarget(
+            name: "RoundtableTests",
+            dependencies: [
+                "Roundtable", "RoundtableC", "RoundtableKernel", "RoundtableTestKit",
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            ]
+        ),
         .testTarget(name: "RoundtableTestKitTests", dependencies: ["RoundtableTestKit"]),
-        .testTarget(name: "RoundtableToolTests", dependencies: ["RoundtableTool", "Roundtable"]),
+        .testTarget(name: "RoundtableToolTests", dependencies: ["RoundtableTool", "Roundtable", "RoundtableTestKit"]),
         .testTarget(
             name: "RoundtableProcessTests",
             dependencies: [
                 "Roundtable", "RoundtableKernel", "RoundtableTestKit", "RoundtableTool", "roundtable-peer",
+                "roundtable-c-peer",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),

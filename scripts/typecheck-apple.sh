@@ -58,13 +58,13 @@ check_on_foundation() {
 
 for platform in iOS macOS; do
     mkdir -p "$work/$platform"
-    for module in DarwinCalls Darwin FoundationOnApple MetricKit; do stub "$platform" "$module"; done
+    for module in DarwinCalls Darwin FoundationOnApple MetricKit WidgetKit; do stub "$platform" "$module"; done
     # There is no UIKit on macOS, and that is how the sources tell.
     if [ "$platform" = iOS ]; then stub iOS UIKit; fi
     check "$platform" RoundtableKernel
     check_on_foundation "$platform" Roundtable
 done
-for target in RoundtableTestKit RoundtableTool roundtable-peer; do check_on_foundation macOS "$target"; done
+for target in RoundtableC RoundtableTestKit RoundtableTool roundtable-peer; do check_on_foundation macOS "$target"; done
 
 # The C shims, with the Linux headers and those of Apple's that they add.
 for shim in Sources/CRoundtableShims/*.c; do

@@ -10,16 +10,20 @@
 typedef struct {
     sqlite3_file base;
     rt_vfs_file kind;
+    /// Of the main file: how many read marks' locks are held through it.
+    int reads;
 } File;
 
 static sqlite3_vfs *underneath;
 static sqlite3_vfs vfs;
 
 static _Atomic(rt_vfs_watcher) current_watcher;
+static rt_vfs_scope current_scope;
 static void *current_context;
 static atomic_bool is_watcher_running;
-/// Whether this thread is within a checkpoint.
-static _Thread_local int in_checkpoint;
+/// What this thread is within.
+enum { CHECKPOINT = 1, WRITE_WITHOUT_READ = 2 };
+static _Thread_local int within;
 
 static sqlite3_file *real(sqlite3_file *file) { return (sqlite3_file *)((File *)file + 1); }
 
@@ -35,11 +39,13 @@ static void count_all_as_copied(sqlite3_file *file) {
 
 static rt_vfs_order tell(sqlite3_file *file, rt_vfs_call call) {
     rt_vfs_watcher watcher = atomic_load(&current_watcher);
-    if (!in_checkpoint || !watcher || atomic_exchange(&is_watcher_running, 1)) return RT_VFS_GO_ON;
+    int is_watched = current_scope == RT_VFS_STEPS ? within : within & CHECKPOINT;
+    if (!is_watched || !watcher || atomic_exchange(&is_watcher_running, 1)) return RT_VFS_GO_ON;
     // The watcher's own checkpoints are not part of this one.
-    in_checkpoint = 0;
+    int outer = within;
+    within = 0;
     rt_vfs_order order = watcher(current_context, ((File *)file)->kind, call);
-    in_checkpoint = 1;
+    within = outer;
     atomic_store(&is_watcher_running, 0);
     if (order == RT_VFS_COUNT_ALL_AS_COPIED) count_all_as_copied(file);
     return order;
@@ -104,12 +110,16 @@ static int file_shm_map(sqlite3_file *file, int page, int size, int extend, void
 }
 
 static int file_shm_lock(sqlite3_file *file, int offset, int count, int flags) {
-    enum { CKPT = 1 };
-    int is_checkpoint_lock = offset == CKPT && count == 1 && (flags & SQLITE_SHM_EXCLUSIVE);
-    if (is_checkpoint_lock && (flags & SQLITE_SHM_LOCK)) in_checkpoint = 1;
+    enum { WRITE = 0, CKPT = 1, READ_0 = 3 };
+    File *opened = (File *)file;
+    int takes = flags & SQLITE_SHM_LOCK, is_exclusive = flags & SQLITE_SHM_EXCLUSIVE;
+    int entered = !is_exclusive || count != 1 ? 0 : offset == CKPT ? CHECKPOINT : offset == WRITE ? WRITE_WITHOUT_READ : 0;
+    // A transaction that writes has begun to read before.
+    if (takes && !(entered == WRITE_WITHOUT_READ && opened->reads > 0)) within |= entered;
     rt_vfs_order order = tell(file, RT_VFS_SHM_LOCK);
     int code = after(order, REAL(file)->xShmLock(real(file), offset, count, flags));
-    if (is_checkpoint_lock && ((flags & SQLITE_SHM_UNLOCK) || code != SQLITE_OK)) in_checkpoint = 0;
+    if (!takes || code != SQLITE_OK) within &= ~entered;
+    if (!is_exclusive && offset >= READ_0 && code == SQLITE_OK) opened->reads += takes ? 1 : -1;
     return code;
 }
 
@@ -178,8 +188,9 @@ int rt_checkpoint_vfs_register(const char *name, int make_default) {
     return sqlite3_vfs_register(&vfs, make_default);
 }
 
-void rt_checkpoint_vfs_watch(rt_vfs_watcher watcher, void *context) {
+void rt_checkpoint_vfs_watch(rt_vfs_scope scope, rt_vfs_watcher watcher, void *context) {
     atomic_store(&current_watcher, NULL);
+    current_scope = scope;
     current_context = context;
     atomic_store(&current_watcher, watcher);
 }

@@ -24,6 +24,10 @@ int rt_leave_file_table(void) {
     return unshare(CLONE_FILES) == 0 ? 0 : errno;
 }
 
+int rt_give_up_root(unsigned user) {
+    return syscall(SYS_setresuid, user, user, user) == 0 ? 0 : errno;
+}
+
 int rt_peer_pid(int socket) {
     struct ucred peer;
     socklen_t size = sizeof(peer);

@@ -62,7 +62,9 @@ package final class ChildProcess {
         posix_spawnattr_setsigmask(&attributes, &mask)
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK))
 
-        let merged = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        var merged = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        // SQLite's shell refuses to run with another library than its own (`make test-sqlcipher`).
+        if executable.lastPathComponent == "sqlite3" { merged["LD_LIBRARY_PATH"] = nil }
         var argv = ([executable.path] + arguments).map { strdup($0) } + [nil]
         var envp = merged.map { strdup("\($0)=\($1)") } + [nil]
         defer { for pointer in argv + envp { free(pointer) } }

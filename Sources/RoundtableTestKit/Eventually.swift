@@ -16,3 +16,14 @@ package func eventually(
         usleep(500)
     }
 }
+
+/// Makes sure that `condition` holds for all of this time.
+///
+/// - throws: as soon as it does not.
+package func stays(_ what: String, for time: Duration, _ condition: () throws -> Bool) throws {
+    let end = ContinuousClock.now + time
+    repeat {
+        guard try condition() else { throw TestKitError("it is not so any more that \(what)") }
+        usleep(500)
+    } while ContinuousClock.now < end
+}

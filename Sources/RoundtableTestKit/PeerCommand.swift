@@ -37,8 +37,20 @@ package enum PeerCommand: Codable, Sendable {
     case execute(sql: String)
     /// Makes a snapshot, or does something with it. The replies have `moments`.
     case snapshot(SnapshotCommand)
+    /// Does something with a snapshot file. Needs no database.
+    case snapshotFile(SnapshotFileCommand)
     /// Consumes the history until `stop` comes.
     case consumeLoop(ConsumeLoad)
+    /// Submits to the outbox, without opening the database. The reply comes when all is submitted.
+    case submitLoop(SubmitLoad)
+    /// What a peer does with extensions.
+    case extensions(ExtensionCommand)
+    /// Opens the database of `PeerOutbox` as the owner of its outbox; publishes a `PeerSnapshotValue` with the count of what is applied.
+    case ownOutbox(path: String, publishingTo: String? = nil)
+    /// Uses the outbox and snapshot files in every way, without opening the database, until a command comes. The reply has a `SharingReport`.
+    case share(SharingLoad)
+    /// The reply's number is how many commands of `PeerOutbox` are applied.
+    case countApplied
     /// Interrupts the database after so many ms, from another thread.
     case interrupt(after: Int)
     case close
@@ -51,8 +63,9 @@ package enum PeerCommand: Codable, Sendable {
     /// Runs schedules one after the other, each on a new database in this folder. The reply has `outcomes`. Changes the VFS of the peer.
     case runSchedules([CheckpointSchedule], by: Checkpointer, folder: String)
     /// Notes the calls of the checkpoints from now on, and meets a fate at one. To be said before the database is opened, and as often as needed:
-    /// each time counts from 0. Changes the VFS of the peer.
-    case watchCheckpoints(CheckpointFate? = nil)
+    /// each time counts from 0. *Beyond*, if said the first time: also the calls that are made with the WRITE lock, outside of transactions and
+    /// checkpoints (rule K5). Changes the VFS of the peer.
+    case watchCheckpoints(CheckpointFate? = nil, beyond: Bool = false)
     /// The reply has the `calls`.
     case checkpointCalls
     /// The reply's number is how many frames are not in the database file.
@@ -113,6 +126,7 @@ package struct PeerOptions: Codable, Sendable {
     /// Of a `SharedDatabase`: `suspendAllOnTerminalStop()`, and writes wait while it is suspended.
     package var suspendsOnTerminalStop: Bool?
     package var checkpointing: Checkpointing?
+    package var encryption: PeerEncryption?
 
     /// `SharedDatabase.CheckpointPolicy`.
     package enum Checkpointing: Codable, Sendable {

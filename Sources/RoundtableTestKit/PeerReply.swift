@@ -19,6 +19,7 @@ package struct PeerReply: Codable, Sendable {
     package var outcomes: [ScheduleOutcome]?
     package var health: WALHealth?
     package var calls: [CheckpointSchedule.Point]?
+    package var sharing: SharingReport?
 
     package init(
         _ outcome: Outcome = .done,
@@ -29,7 +30,8 @@ package struct PeerReply: Codable, Sendable {
         moments: [PeerMoment]? = nil,
         outcomes: [ScheduleOutcome]? = nil,
         health: WALHealth? = nil,
-        calls: [CheckpointSchedule.Point]? = nil
+        calls: [CheckpointSchedule.Point]? = nil,
+        sharing: SharingReport? = nil
     ) {
         self.outcome = outcome
         self.message = message
@@ -40,6 +42,7 @@ package struct PeerReply: Codable, Sendable {
         self.outcomes = outcomes
         self.health = health
         self.calls = calls
+        self.sharing = sharing
     }
 }
 

@@ -10,12 +10,15 @@ struct Root: ParsableCommand {
         discussion: """
             Start with 'roundtable demo': it shows several processes sharing one database. \
             'roundtable sql', 'roundtable status' and 'roundtable doctor' work on any SQLite database, shared or not; 'roundtable watch' and \
-            'roundtable history' on any in WAL mode; 'roundtable police' judges any program.
+            'roundtable history' on any in WAL mode; 'roundtable snapshot' shows snapshot files, 'roundtable outbox' the commands that wait for a database; 'roundtable police' judges any \
+            program.
             """,
         version: "0.1.0",
         subcommands: [
             DemoCommand.self, SQLCommand.self, StatusCommand.self, DoctorCommand.self, WatchCommand.self,
             HistoryCommand.self,
+            SnapshotCommand.self,
+            OutboxVerb.self,
             PoliceCommand.self,
             DemoPeerCommand.self,
         ]

@@ -1,4 +1,5 @@
 import Foundation
+import Roundtable
 
 #if canImport(Darwin)
     import Darwin
@@ -10,9 +11,18 @@ import Foundation
 enum Terminal {
     static let isInteractive = isatty(STDOUT_FILENO) == 1
 
+    /// Whether there is somebody to ask.
+    static var canAsk: Bool { isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1 }
+
+    /// Asks on standard error. Only "y" and "yes" are a yes.
+    static func ask(_ question: String) -> Bool {
+        complain("\(question) [y/N]")
+        return ["y", "yes"].contains(readLine()?.trimmingCharacters(in: .whitespaces).lowercased())
+    }
+
     /// One line on standard error.
     static func complain(_ line: String) {
-        let text = Array("roundtable: \(line)\n".utf8)
+        let text = Array("roundtable: \(line.visibleText)\n".utf8)
         // There is nowhere else to complain.
         _ = text.withUnsafeBytes { Self.systemWrite(STDERR_FILENO, $0.baseAddress, $0.count) }
     }
@@ -38,10 +48,17 @@ enum Terminal {
             let count = rest.withUnsafeBytes { Self.systemWrite(STDOUT_FILENO, $0.baseAddress, $0.count) }
             if count == -1, errno == EINTR { continue }
             if count == -1, errno == EPIPE { return false }
-            guard count > 0 else { throw ToolError("standard output: \(String(cString: strerror(errno)))") }
+            guard count > 0 else { throw unwritable(errno) }
             rest = rest.dropFirst(count)
         }
         return true
+    }
+
+    private static func unwritable(_ code: Int32) -> ToolError {
+        let reason = String(cString: strerror(code))
+        return ToolError(
+            "standard output cannot be written: \(reason) (errno \(code)). \(SystemErrorAdvice.next(code))."
+        )
     }
 
     // By its module, since `write` is a method here.
@@ -50,6 +67,14 @@ enum Terminal {
     #else
         private static let systemWrite = Glibc.write
     #endif
+
+    /// This program with other arguments, to be copied from the terminal and run: it need not be in the `PATH`.
+    static func commandLine(_ arguments: String...) -> String { commandLine(arguments) }
+
+    static func commandLine(_ arguments: [String]) -> String {
+        let program = CommandLine.arguments.first ?? "roundtable"
+        return ([program.contains("/") ? program : "roundtable"] + arguments).map(\.shellQuoted).joined(separator: " ")
+    }
 
     /// Moves up `count` lines, and clears everything from there on.
     static func erase(lines count: Int) {

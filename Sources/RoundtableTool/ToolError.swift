@@ -12,11 +12,24 @@ struct ToolError: Error, Equatable, CustomStringConvertible {
         let text: String
         switch error {
         case let error as DatabaseError: text = describe(error)
+        case SharedDatabaseError.notAFile(let path, Onlooker.noSuchFile):
+            text = "\(path): \(Onlooker.noSuchFile). Look at the path."
         case let error as SharedDatabaseError: text = error.description
-        case let error as CocoaError: text = error.localizedDescription
-        default: text = "\(error)"
+        case let error as SnapshotFileError: text = error.description
+        case let error as OutboxError: text = error.description
+        case EncryptionError.databaseIsEncrypted(let path):
+            text = "\(path): is encrypted, and this tool has no key. Use a program that has it."
+        case let error as EncryptionError: text = error.description
+        case let error as CocoaError: text = describe(error)
+        default: text = SystemErrorAdvice.line(error) ?? "\(error)"
         }
         return text.split(whereSeparator: \.isNewline).joined(separator: " ")
+    }
+
+    /// Foundation says what and where.
+    private static func describe(_ error: CocoaError) -> String {
+        guard let cause = error.underlying as? POSIXError else { return error.localizedDescription }
+        return "\(error.localizedDescription) \(SystemErrorAdvice.next(cause.code.rawValue))."
     }
 
     /// What Ctrl-Z has done to a write.

@@ -1,6 +1,7 @@
 import CRoundtableShims
 import Foundation
 import GRDB
+import GRDBSQLite
 import Roundtable
 import RoundtableTestKit
 
@@ -14,6 +15,13 @@ import RoundtableTestKit
 ///
 /// The child reports through a pipe and leaves with `_exit`: nothing of its parent's is closed or flushed.
 func errorOfForkedChild(_ database: SharedDatabase) throws -> String {
+    var connection: OpaquePointer?
+    guard sqlite3_open_v2(database.path, &connection, SQLITE_OPEN_READWRITE, nil) == SQLITE_OK, let connection else {
+        throw TestKitError("sqlite3_open_v2: \(database.path)")
+    }
+    defer { sqlite3_close(connection) }
+    let handle = try SharedDatabase.Handle(attachedTo: connection, of: database)
+    defer { try? handle.detach() }
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw TestKitError("pipe: \(String(cString: strerror(errno)))") }
     defer { close(ends[0]) }
@@ -25,6 +33,9 @@ func errorOfForkedChild(_ database: SharedDatabase) throws -> String {
                 try database.writeWithoutTransaction { try $0.execute(sql: "DELETE FROM entry") }
             },
             outcome("read") { _ = try database.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM entry") } },
+            outcome("beginTurn") { try handle.beginTurn() },
+            // It would take the parent's place away.
+            outcome("detach") { try handle.detach() },
             outcome("close") { try database.close() },
         ]
         let text = [UInt8](report.joined(separator: "\n").utf8)

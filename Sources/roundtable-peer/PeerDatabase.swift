@@ -71,6 +71,7 @@ extension PeerOptions {
             options.suspensionPolicy = suspensionPolicy
             options.whileSuspended = .wait
         }
+        options.encryption = encryption?.encryption
         if suspendsOnTerminalStop == true { options.whileSuspended = .wait }
         return options
     }

@@ -16,6 +16,7 @@ final class PeerSession {
     private var observers: [PeerObserver] = []
     private var suspension: PoolSuspension?
     private var checkpoints: CheckpointWitness?
+    private var publisher: SnapshotPublisher?
 
     func run() -> Never {
         while true {
@@ -79,6 +80,23 @@ final class PeerSession {
             try opened.write { try $0.execute(sql: sql) }
         case .snapshot(let command):
             return try perform(command)
+        case .snapshotFile(let command):
+            return try perform(command)
+        case .submitLoop(let load):
+            try submit(load)
+        case .extensions(.open(let path, let revision)):
+            database = .shared(try openExtended(path: path, revision: revision))
+        case .extensions(let command):
+            return try perform(command, try opened.shared)
+        case .ownOutbox(let path, let snapshot):
+            let owned = try own(path: path)
+            database = .shared(owned)
+            publisher = try snapshot.map { try publish(owned, to: $0) }
+        case .share(let load):
+            return PeerReply(sharing: try share(load))
+        case .countApplied:
+            let sql = "SELECT COUNT(*) FROM applied"
+            return PeerReply(number: try opened.reader.read { try Int.fetchOne($0, sql: sql) })
         case .interrupt(let milliseconds):
             let reader = try opened.reader
             DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(milliseconds)) { reader.interrupt() }
@@ -94,8 +112,8 @@ final class PeerSession {
         case .runSchedules(let schedules, let checkpointer, let folder):
             try CheckpointWatch.prepare()
             return PeerReply(outcomes: try schedules.map { try $0.run(by: checkpointer, in: folder) })
-        case .watchCheckpoints(let fate):
-            let witness = try checkpoints ?? CheckpointWitness()
+        case .watchCheckpoints(let fate, let beyond):
+            let witness = try checkpoints ?? CheckpointWitness(beyond: beyond)
             checkpoints = witness
             witness.begin(fate)
         case .checkpointCalls:

@@ -68,6 +68,43 @@ import Testing
         #expect(block.record(1)?.state == atLast && block.record(2)?.state == .committed)
     }
 
+    /// Rule U5: several commits, and other tables than those that were reserved for, are told one by one, and without a gap.
+    @Test func severalCommitsTakeThePlaceOfOne() throws {
+        let publisher = ChangePublisher(try participant("handle"))
+        var reader = RingReader(sequence: block.lastSequence, counter: 7)
+        publisher.reserve(counter: 7, tables: nil, now: 1)
+        let news = block.newsWord
+        #expect(publisher.settle(commits: 3, after: 7, tables: ["x"], now: 2))
+        #expect(block.newsWord == news &+ 1 && !publisher.hasReserved)
+        #expect(block.record(1)?.state == .void)
+        var told: [RingReader.News] = []
+        _ = reader.read(
+            now: 3,
+            counter: { 10 },
+            last: { block.lastSequence },
+            record: { block.record($0) },
+            isRunning: { _ in true },
+            report: { told.append($0) }
+        )
+        let counters = told.map { news -> UInt32? in
+            guard case .change(let record) = news, names(record) == ["x"], record.author == "handle" else { return nil }
+            return record.counter
+        }
+        #expect(counters == [8, 9, 10])
+        #expect(reader.counter == 10 && reader.sequence == 4)
+    }
+
+    /// Rule U5: whoever has reserved since knows nothing of these commits.
+    @Test func commitsAreNotToldAfterAnothersReservation() throws {
+        let handle = ChangePublisher(try participant("handle"))
+        let other = ChangePublisher(try participant("other"))
+        handle.reserve(counter: 7, tables: nil, now: 1)
+        other.reserve(counter: 8, tables: ["y"], now: 2)
+        #expect(!handle.settle(commits: 1, after: 7, tables: ["x"], now: 3))
+        handle.settle(.unsure)
+        #expect(block.record(1)?.state == .unsure && block.lastSequence == 2)
+    }
+
     /// A publisher that comes back when the ring has come around leaves the record that took its place alone.
     @Test func aPublisherThatIsLaterThanTheRing() throws {
         let frozen = ChangePublisher(try participant("frozen"))

@@ -89,6 +89,20 @@ import Testing
         #expect(!block.participants().contains { $0.author == "a" })
     }
 
+    /// All participants of a process that wait at a gate are woken, and only those that still do.
+    @Test func oneCancellationEndsManyWaits() {
+        final class Waiter: Sendable {}
+        let waiters = [Waiter(), Waiter(), Waiter()]
+        let woken = Log<Int>()
+        let cancellation = WaitCancellation()
+        for (index, waiter) in waiters.enumerated() { cancellation.arm(waiter) { woken.append(index) } }
+        cancellation.disarm(waiters[1])
+        cancellation.cancel()
+        #expect(woken.entries == [0, 2] && cancellation.isCancelled)
+        cancellation.reset()
+        #expect(!cancellation.isCancelled)
+    }
+
     /// A cancelled wait ends at once, and leaves the queue.
     @Test func cancellationEndsAWait() throws {
         let (a, b) = (try taker("a"), try taker("b"))

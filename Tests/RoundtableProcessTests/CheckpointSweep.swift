@@ -21,6 +21,8 @@ struct CheckpointSweep {
         /// By itself (rules K4, K6, K5): in another thread; within the turn after a long transaction; in another thread, and then in a turn, to make
         /// the file shorter.
         case background, writer, turn
+        /// The same, of a file that is too long to be made shorter in one go: it is cut in pieces (rule K5).
+        case cutting
         /// The last one out (rule K11).
         case closing
 
@@ -35,6 +37,9 @@ struct CheckpointSweep {
     }
 
     static let threshold = 16
+    /// As long as the WAL's file may stay, in frames, and the pieces that it is cut in (rule K5).
+    private static let (longest, piece) = (4 * threshold, 32 * threshold)
+    private static let allPages = longest + 8
 
     let way: Way
     let fleet: Fleet
@@ -49,7 +54,7 @@ struct CheckpointSweep {
         self.fleet = fleet
         let database = try inspector()
         // All rows that there will be: so a checkpoint makes the same calls each time, and none to make the file longer.
-        let sql = put(4 * Self.threshold + 8)
+        let sql = put(Self.allPages)
         try database.write { db in
             try db.execute(
                 sql: "CREATE TABLE page (id INTEGER PRIMARY KEY, version INTEGER NOT NULL, payload TEXT NOT NULL)"
@@ -72,9 +77,9 @@ struct CheckpointSweep {
     private var pages: Int {
         switch way {
         case .passive, .restart, .truncate, .closing: 5
-        case .background: Self.threshold + 2
+        case .background, .cutting: Self.threshold + 2
         // So many are copied in the background, and make the file too long.
-        case .turn: 4 * Self.threshold + 8
+        case .turn: Self.allPages
         case .writer: 3 * Self.threshold + 4
         }
     }
@@ -86,14 +91,16 @@ struct CheckpointSweep {
         var options = PeerOptions()
         switch way {
         case .passive, .restart, .truncate, .closing: options.checkpointing = .manual
-        case .background, .writer, .turn: options.checkpointing = .automatic(threshold: Self.threshold)
+        case .background, .writer, .turn, .cutting: options.checkpointing = .automatic(threshold: Self.threshold)
         }
         let victim = try fleet.spawn()
-        try victim.call(.watchCheckpoints())
+        // Where a stranger has read, others of the calls beyond the last one's checkpoint are made.
+        try victim.call(.watchCheckpoints(beyond: way != .closing))
         try victim.call(.open(fleet.opening(victim, schema: PeerSchema(.unmanaged), options: options)))
         switch way {
         case .passive, .restart, .truncate, .closing: try victim.call(.execute(sql: put(pages)))
         case .background, .writer, .turn: break
+        case .cutting: try lengthenFile()
         }
         try victim.call(.watchCheckpoints(fate))
         return victim
@@ -105,8 +112,29 @@ struct CheckpointSweep {
         case .passive: try victim.send(.checkpoint(.passive))
         case .restart: try victim.send(.checkpoint(.restart))
         case .truncate: try victim.send(.checkpoint(.truncate))
-        case .background, .writer, .turn: try victim.send(.execute(sql: put(pages)))
+        case .background, .writer, .turn, .cutting: try victim.send(.execute(sql: put(pages)))
         case .closing: try victim.send(.close)
+        }
+    }
+
+    /// Makes the WAL's file so long that it is cut more than once, and has everything copied, so that the next transaction begins it anew.
+    private mutating func lengthenFile() throws {
+        let writer = try inspector()
+        for _ in 0...(Self.longest + 2 * Self.piece) / Self.allPages {
+            let sql = put(Self.allPages)
+            try writer.write { try $0.execute(sql: sql) }
+        }
+        guard try writer.checkpoint(.passive).isComplete, try isFileLong else {
+            throw TestKitError("the WAL's file was to be long, and all of it copied")
+        }
+        try writer.close()
+    }
+
+    /// Whether the WAL's file is longer than it is to be.
+    private var isFileLong: Bool {
+        get throws {
+            let status = try #require(try System.status(ofFileAt: fleet.database.path + "-wal"))
+            return Int(status.st_size) > 32 + Self.longest * (4096 + 24)
         }
     }
 
@@ -125,7 +153,7 @@ struct CheckpointSweep {
     /// The calls of a checkpoint of this way, none of which is the end of anybody.
     mutating func calls() throws -> [CheckpointSchedule.Point] {
         var peer: Peer?
-        let before = counts()
+        let before = counts
         defer { peer?.process.end() }
         let victim = try victim(nil)
         peer = victim
@@ -133,10 +161,10 @@ struct CheckpointSweep {
         _ = try victim.reply()
         if way != .closing {
             try eventually("the checkpoints are made") {
-                let counts = self.counts()
                 switch way {
                 case .background: return counts.checkpoints > before.checkpoints
                 case .writer, .turn: return counts.restarts > before.restarts
+                case .cutting: return try !isFileLong && nobodyCheckpoints
                 case .passive, .restart, .truncate, .closing: return true
                 }
             }
@@ -147,16 +175,27 @@ struct CheckpointSweep {
         return calls
     }
 
-    private func counts() -> (checkpoints: UInt64, restarts: UInt64) {
+    private var counts: (checkpoints: UInt64, restarts: UInt64) {
         guard let block = try? ControlBlock.open(at: fleet.controlBlock.path, writable: false) else { return (0, 0) }
         return (block.value(of: .checkpoints), block.value(of: .walRestarts))
     }
 
+    /// Whoever was at it has done what there was to do.
+    private var nobodyCheckpoints: Bool {
+        get throws {
+            let block = try ControlBlock.open(at: fleet.controlBlock.path, writable: false)
+            return block.word(at: Layout.Header.checkpointer).pointee.load(ordering: .acquiring) == 0
+        }
+    }
+
     /// All fates at these calls; of the calls that copy pages, one like the other, some.
-    static func fates(at calls: [CheckpointSchedule.Point]) -> [CheckpointFate] {
+    func fates(at calls: [CheckpointSchedule.Point]) -> [CheckpointFate] {
         var copied: [CheckpointSchedule.Point: Int] = [:]
         let last = Dictionary(calls.enumerated().map { ($1, $0) }) { $1 }
-        return calls.enumerated().flatMap { number, point -> [CheckpointFate] in
+        // What comes before the first cut is the way *background*.
+        let first =
+            way == .cutting ? calls.firstIndex(of: .truncateWAL).flatMap { calls[..<$0].lastIndex(of: .syncMain) } : nil
+        return calls.enumerated().dropFirst(first ?? 0).flatMap { number, point -> [CheckpointFate] in
             var moments: [CheckpointFate.Moment] = [.before, .after]
             if point == .writeMain { moments.append(.halfway) }
             if point == .writeMain || point == .readWAL, !isLongRun {
@@ -185,6 +224,7 @@ struct CheckpointSweep {
         let survivor = try others ?? inspector()
         defer { try? survivor.close() }
         try survivor.read(expectEverything)
+        if way == .cutting { try finishCutting() }
         let sql = put(3)
         let start = ContinuousClock.now
         try survivor.write { try $0.execute(sql: sql) }
@@ -193,6 +233,19 @@ struct CheckpointSweep {
         guard result.isComplete, result.frames == 0 else { throw Damage("the WAL does not start anew: \(result)") }
         try survivor.read(expectEverything)
         try endLease()
+    }
+
+    /// By the next one that commits enough.
+    private mutating func finishCutting() throws {
+        try endLease()
+        var options = SharedDatabase.Options()
+        options.checkpointing = .automatic(threshold: Self.threshold)
+        let next = try SharedDatabase.open(at: fleet.database, schema: .unmanaged, as: "next", options: options)
+        let sql = put(pages)
+        try next.write { try $0.execute(sql: sql) }
+        try eventually("the file is short") { try !isFileLong }
+        try next.read(expectEverything)
+        try next.close()
     }
 
     /// The next one that is to checkpoint is not to wait until the dead one's lease is over (rule K2).

@@ -55,13 +55,16 @@ extension ProcessTests {
 
         /// When the write lock is somebody else's, our TRUNCATE is interrupted, and does not go on as with PASSIVE (rule K5). That schedule is
         /// dangerous: plain connections are damaged by it.
+        ///
+        /// SQLite sees the interruption where it begins to copy. One without the bug finds nothing to copy, by the header that it has, and answers that it
+        /// was held up.
         @Test(.timeLimit(.minutes(1)))
         func walResetBugUnderTruncatePassesUsBy() throws {
             let plain = try #require(try outcomes([.walResetUnderLateTruncate], by: .plain).first)
             expectBug(plain)
             let outcome = try #require(try outcomes([.walResetUnderLateTruncate], by: .shared).first)
             #expect(outcome.interventions == 2, "a call that this is about was not made: \(outcome.calls)")
-            #expect(outcome.refusals == 1)
+            #expect(outcome.refusals == (SQLiteVersion.current.hasWALResetBug ? 1 : 0))
             #expect(outcome.damage == nil)
         }
 
@@ -78,7 +81,7 @@ extension ProcessTests {
 
         /// Whatever others do at whichever call of our checkpoint, no row is lost, no snapshot moves, and the database is whole
         /// (rule W7). The same schedules damage plain connections where SQLite has the bug: so they would damage ours.
-        @Test(.timeLimit(.minutes(10)))
+        @Test(.timeLimit(.minutes(30)))
         func randomSchedules() throws {
             var random = SeededGenerator()
             let count = isLongRun ? 10_000 : 1_000

@@ -14,7 +14,7 @@ extension ProcessTests {
         /// the longest two of each process, which may meet the other programs of the machine; for them it is doubled.
         @Test(.timeLimit(.minutes(1)), arguments: [2, 8])
         func sharesAreEqual(count: Int) throws {
-            try Fleet.run(inMemory: true) { fleet in
+            try Fleet.runTimed(inMemory: true) { fleet, trial in
                 let peers = try fleet.spawnOpen(count)
                 let reports = try fleet.writeAtOnce(peers, WriteLoad(seconds: 5))
                 for (peer, report) in zip(peers, reports) { report.expectNoErrors(peer) }
@@ -24,8 +24,8 @@ extension ProcessTests {
                 let commits = reports.map(\.commits)
                 print("\(count) writers: Jain \(fairness), longest waits \(longest), \(thirdLongest) ms; \(commits)")
                 #expect(fairness >= 0.99, "\(commits)")
-                #expect(longest <= 100)
-                #expect(thirdLongest <= 50)
+                trial.expect("longest wait", longest, atMost: 100)
+                trial.expect("third longest wait", thirdLongest, atMost: 50)
                 try Ledger(of: fleet.database).expectEverything(acknowledgedBy: peers)
             }
         }
@@ -34,7 +34,7 @@ extension ProcessTests {
         /// slices of those ahead (rules T3, T4).
         @Test(.timeLimit(.minutes(1)))
         func longTransactionsDelayByOne() throws {
-            try Fleet.run(inMemory: true) { fleet in
+            try Fleet.runTimed(inMemory: true) { fleet, trial in
                 let peers = try fleet.spawnOpen(4)
                 let long = peers[0]
                 let short = Array(peers[1...])
@@ -47,8 +47,8 @@ extension ProcessTests {
                 let waits = reports[1...].map { Array($0.longestWaits.prefix(3)) }
                 print("beside a long writer: waits \(waits) ms, commits \(reports.map(\.commits))")
                 for wait in waits {
-                    #expect(wait[0] <= 80)
-                    #expect(wait[2] <= 38)
+                    trial.expect("longest wait", wait[0], atMost: 80)
+                    trial.expect("third longest wait", wait[2], atMost: 38)
                 }
                 // The long one is not starved either: about a third of the time is its own.
                 #expect(reports[0].commits >= 50)
@@ -59,7 +59,7 @@ extension ProcessTests {
         /// go on (rule T3).
         @Test(.timeLimit(.minutes(1)))
         func interactiveGoesFirst() throws {
-            try Fleet.run(inMemory: true) { fleet in
+            try Fleet.runTimed(inMemory: true) { fleet, trial in
                 let interactive = try fleet.spawnOpen("interactive", options: PeerOptions(priority: 0))
                 let background = try fleet.spawnOpen(7, options: PeerOptions(priority: 2))
                 for peer in background { try peer.send(.writeLoop(WriteLoad(seconds: 4))) }
@@ -72,8 +72,8 @@ extension ProcessTests {
                 print("interactive: waits \(own.longestWaits) ms, \(own.commits) commits; background \(commits)")
                 // A slice is 2 ms, a transaction in a debug build less than 1; waiting for every other's slice would be
                 // 14. The rest is for a scheduler with eight processes on two cores.
-                #expect(own.longestWait <= 50)
-                #expect(own.longestWaits[4] <= 12)
+                trial.expect("longest wait", own.longestWait, atMost: 50)
+                trial.expect("fifth longest wait", own.longestWaits[4], atMost: 12)
                 #expect(jainIndex(commits) >= 0.9, "\(commits)")
             }
         }

@@ -16,7 +16,7 @@ extension ProcessTests {
                 for _ in 0..<5 {
                     let told = try #require(try parent.call(.useAfterFork).message)
                     let lines = told.split(separator: "\n")
-                    #expect(lines.count == 4)
+                    #expect(lines.count == 6)
                     for line in lines {
                         #expect(line.contains("SQLite error 21"), "\(line)")
                         #expect(line.contains("was opened before fork()"), "\(line)")

@@ -26,7 +26,7 @@ extension ProcessTests {
         @Test(.timeLimit(.minutes(1)), arguments: Fate.allCases)
         func holderWithoutTransaction(fate: Fate) throws {
             // In memory: see `Fairness`.
-            try Fleet.run(inMemory: true) { fleet in
+            try Fleet.runTimed(inMemory: true) { fleet, trial in
                 let holder = try fleet.spawnOpen("holder")
                 let others = try fleet.spawnOpen(3)
                 // The turn is held when the reply comes, and given away after patience although nobody is frozen: so
@@ -43,8 +43,8 @@ extension ProcessTests {
                 let waits = reports.map { Array($0.longestWaits.prefix(3)) }
                 print("holder \(fate): waits \(waits) ms")
                 for wait in waits {
-                    #expect(wait[0] <= 150)
-                    #expect(wait[1] <= 50, "delayed more than once")
+                    trial.expect("longest wait", wait[0], atMost: 150)
+                    trial.expect("second longest wait, delayed more than once", wait[1], atMost: 50)
                 }
                 // The delay was there at all: somebody had to step over.
                 #expect(waits.contains { $0[0] >= (fate == .stopped ? 50 : 1) })
@@ -91,7 +91,7 @@ extension ProcessTests {
         ///                               SIGCONT, write
         @Test(.timeLimit(.minutes(1)))
         func waitersThatAreFrozen() throws {
-            try Fleet.run(inMemory: true) { fleet in
+            try Fleet.runTimed(inMemory: true) { fleet, trial in
                 let options = PeerOptions(busyTimeout: 20_000)
                 let holder = try fleet.spawnOpen("holder")
                 let frozen = try fleet.spawnOpen(4, options: options)
@@ -114,12 +114,12 @@ extension ProcessTests {
                 let delay = (ContinuousClock.now - released) / .milliseconds(1)
                 print("behind four frozen waiters: \(delay) ms")
                 // Rule T8: 100 ms each, and 50 for each one ahead of who looks, four at most.
-                #expect(delay <= 4 * 300)
+                trial.expect("behind four frozen waiters", delay, atMost: 4 * 300)
                 try fleet.waitForProgress(of: others, commits: 200)
                 for peer in others {
                     let report = try peer.stopLoop()
                     report.expectNoErrors(peer)
-                    #expect(report.longestWaits[1] <= 100, "delayed more than once: \(report.longestWaits)")
+                    trial.expect("second longest wait, delayed more than once", report.longestWaits[1], atMost: 100)
                 }
                 for peer in frozen { peer.process.resume() }
                 for peer in frozen { #expect(try peer.reply().outcome == .done) }
@@ -132,7 +132,7 @@ extension ProcessTests {
         /// dies (rules T8, T11, G1).
         @Test(.timeLimit(.minutes(1)), arguments: Fate.allCases)
         func holderInsideTransaction(fate: Fate) throws {
-            try Fleet.run { fleet in
+            try Fleet.runTimed { fleet, trial in
                 let holder = try fleet.spawnOpen("sync")
                 let others = try fleet.spawnOpen(2, options: PeerOptions(busyTimeout: 600))
                 let patient = try fleet.spawnOpen("patient", options: PeerOptions(busyTimeout: 20_000))
@@ -161,7 +161,7 @@ extension ProcessTests {
                 #expect(try patient.reply().outcome == .done)
                 let delay = (ContinuousClock.now - resumed) / .milliseconds(1)
                 print("after the holder \(fate == .stopped ? "resumed" : "was killed"): \(delay) ms")
-                #expect(delay <= 150)
+                trial.expect("after the holder", delay, atMost: 150)
                 for peer in others { try peer.call(.write(rows: 1)) }
                 try Ledger(of: fleet.database).expectEverything(acknowledgedBy: fleet.peers)
             }

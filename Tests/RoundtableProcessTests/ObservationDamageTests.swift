@@ -19,8 +19,6 @@ extension ProcessTests {
         private func expectFinalState(_ observers: [Observer], in fleet: Fleet) throws {
             let rows = try fleet.authors().count
             for observer in observers {
-                try observer.waitForValue(rows)
-                try observer.waitForChange(rows)
                 try observer.expectFinalState(rows: rows)
             }
         }
@@ -64,15 +62,14 @@ extension ProcessTests {
             arguments: [(0o600 as mode_t, 0o666 as mode_t), (0o600, 0o644), (0o644, 0o644)]
         )
         func anotherUser(block: mode_t, files: mode_t) throws {
-            try Fleet.run { fleet in
+            try Fleet.runTimed { fleet, trial in
                 let writer = try fleet.spawnOpen("writer")
                 for suffix in ["", "-wal", "-shm"] { chmod(fleet.database.path + suffix, files) }
                 chmod(fleet.controlBlock.path, block)
                 let observer = try fleet.spawnObserver("other", readOnly: true, user: nobody)
                 for row in 1...20 {
                     try writer.call(.write(rows: 1))
-                    try observer.waitForValue(row, within: .seconds(1))
-                    try observer.waitForChange(row, within: .seconds(1))
+                    try observer.expectToBeTold(row, in: trial)
                 }
                 try observer.expectFinalState(rows: 20)
                 let isKnown = block == 0o644
@@ -119,7 +116,7 @@ extension ProcessTests {
             arguments: ["zero", "tear"]
         )
         func walIndexIsRebuilt(damage: String) throws {
-            try Fleet.run { fleet in
+            try Fleet.runTimed { fleet, trial in
                 let observers = try spawnObservers(fleet)
                 let writer = try fleet.spawnOpen("writer")
                 let pool = try fleet.spawn("pool")
@@ -129,10 +126,7 @@ extension ProcessTests {
                 func write(_ peer: Peer) throws {
                     try peer.call(.write(rows: 1))
                     row += 1
-                    for observer in observers {
-                        try observer.waitForValue(row, within: .seconds(1))
-                        try observer.waitForChange(row, within: .seconds(1))
-                    }
+                    for observer in observers { try observer.expectToBeTold(row, in: trial) }
                 }
                 for round in 0..<10 {
                     for _ in 0..<(3 + round) { try write(writer) }
@@ -183,8 +177,9 @@ extension ProcessTests {
                 for observer in late {
                     try observer.peer.send(.observe(Observing(log: observer.peer.progressPath + ".late")))
                 }
-                usleep(300_000)
-                for (observer, count) in zip(observers, before) { #expect(try observer.values.count == count.1) }
+                try stays("nobody is told a value", for: .milliseconds(300)) {
+                    try zip(observers, before).allSatisfy { try $0.values.count == $1.1 }
+                }
                 try vandal("unlock")
                 for (observer, count) in zip(observers, before) {
                     try eventually("\(observer.peer) reads again") {

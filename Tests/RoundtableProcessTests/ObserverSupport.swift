@@ -39,6 +39,14 @@ final class Observer {
         return time
     }
 
+    /// Waits until what was just committed is told, as value and as change, which takes a second at most.
+    func expectToBeTold(_ row: Int, in trial: TimedTrial) throws {
+        let start = MonotonicClock.now
+        try waitForValue(row)
+        try waitForChange(row)
+        trial.expect("\(peer) is told of row \(row)", Double(MonotonicClock.now - start) / 1e6, atMost: 1000)
+    }
+
     /// Waits until all changes up to this one are told: a slow observer may have read their rows long before.
     func waitForEnd(sequence: UInt64, within timeout: Duration = .seconds(60)) throws {
         try eventually("\(peer) is told of change \(sequence), the last", within: timeout) {
@@ -151,6 +159,9 @@ extension Observer {
 
     /// The last that was told is what there is, and nothing went wrong.
     func expectFinalState(rows: Int, sourceLocation: SourceLocation = #_sourceLocation) throws {
+        // The two are told one after the other.
+        try waitForValue(rows)
+        try waitForChange(rows)
         #expect(try changes.last?.readable == rows, "\(peer)", sourceLocation: sourceLocation)
         #expect(try values.last?.lastRow == rows, "\(peer)", sourceLocation: sourceLocation)
         #expect(try errors == [], "\(peer)", sourceLocation: sourceLocation)

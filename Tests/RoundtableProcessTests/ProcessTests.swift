@@ -80,6 +80,27 @@ extension WriteReport {
 }
 
 extension Fleet {
+    /// `run`, in a timed trial. On a machine that is never quiet, the test is cancelled: it says so, and does not pass.
+    static func runTimed(
+        inMemory: Bool = false,
+        sourceLocation: SourceLocation = #_sourceLocation,
+        _ body: (Fleet, TimedTrial) throws -> Void
+    ) throws {
+        do {
+            let violations = try TimedTrial.run { trial in
+                try run(inMemory: inMemory) { fleet in try body(fleet, trial) }
+            }
+            #expect(violations == [], sourceLocation: sourceLocation)
+        } catch let unknown as TimedTrial.NotMeasured {
+            #if compiler(>=6.3)
+                try Test.cancel("\(unknown)", sourceLocation: sourceLocation)
+            #else
+                // Nothing lies between a pass and a failure there.
+                Issue.record(unknown, sourceLocation: sourceLocation)
+            #endif
+        }
+    }
+
     /// Runs the load in all peers at once, to its end.
     func writeAtOnce(_ peers: [Peer], _ load: WriteLoad) throws -> [WriteReport] {
         for peer in peers { try peer.send(.writeLoop(load)) }

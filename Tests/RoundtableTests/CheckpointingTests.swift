@@ -180,18 +180,76 @@ import Testing
         let db = try open { $0.checkpointing = .manual }
         try add(10, to: db)
         if ofDatabaseFile { try await db.checkpoint(.truncate) }
-        let began = Shared(false)
-        async let read: Void = onThread {
-            try? db.read { _ in
-                began.change { $0 = true }
-                usleep(200_000)
+        let (isReading, mayLook) = (Shared(false), DispatchSemaphore(value: 0))
+        // Stays until the checkpoint has the write lock, which it keeps while it waits.
+        async let sawItWait = onThread {
+            try? db.read { db in
+                isReading.change { $0 = true }
+                mayLook.wait()
+                let deadline = MonotonicClock.now + 20_000_000_000
+                while let index = WalIndex(db), index.isWriteLockFree {
+                    if MonotonicClock.now > deadline { return false }
+                    MonotonicClock.sleep(1_000_000)
+                }
+                return true
             }
         }
-        try await eventually("it reads") { began.value }
+        try await eventually("it reads") { isReading.value }
         try add(10, to: db)
-        let result = try await db.checkpoint(.restart, waitingForReaders: .seconds(30))
+        mayLook.signal()
+        let result = try await db.checkpoint(.restart, waitingForReaders: .seconds(60))
         #expect(result.isComplete && result.frames > 0)
-        await read
+        #expect(await sawItWait == true)
+    }
+
+    /// **K5**: a very long file is cut in pieces, and only what is of the run before.
+    @Test func aFileIsCutInPieces() throws {
+        let db = try open { $0.checkpointing = .manual }
+        let limits = try #require(CheckpointLimits(.automatic(threshold: 16)))
+        let link = try #require(db.writer.checkpointer).link
+        func cut() throws -> Bool { try link.use(until: .max) { $0.cutFile(limits) } }
+        func size(ofFrames frames: Int) -> Int { 32 + frames * 4120 }
+        try db.write { db in
+            try db.execute(sql: "CREATE TABLE blob (a)")
+            for _ in 0..<700 { try db.execute(sql: "INSERT INTO blob VALUES (randomblob(4000))") }
+        }
+        let longest = try sizeOfWAL
+        #expect(longest > size(ofFrames: limits.longest + limits.piece))
+        // Whoever recovers it would find a part of it, older than the database file.
+        #expect(try db.checkpoint(.restart).isComplete && !cut())
+        try add(1, to: db)
+        #expect(try frames(db).committed < limits.longest)
+        let sum = try db.read { try Int.fetchOne($0, sql: "SELECT count(*) + total(length(a)) FROM blob") }
+        try db.write { _ in
+            let isCut = try cut()
+            #expect(!isCut)
+        }
+        #expect(try cut())
+        #expect(try sizeOfWAL == longest - limits.piece * 4120)
+        #expect(try cut())
+        #expect(try sizeOfWAL == size(ofFrames: limits.longest))
+        #expect(try !cut())
+        try add(1, to: db)
+        #expect(try db.read { try Int.fetchOne($0, sql: "SELECT count(*) + total(length(a)) FROM blob") } == sum)
+        #expect(try db.read { try String.fetchOne($0, sql: "PRAGMA integrity_check") } == "ok")
+        #expect(try db.read { try Player.fetchCount($0) } == 2)
+    }
+
+    /// **K5**: the same in the background, once nobody holds the WAL back any more; and without a writer, too.
+    @Test(arguments: [true, false]) func aLongFileBecomesShort(isBeingWritten: Bool) async throws {
+        let db = try open(threshold: 16)
+        let snapshot = try db.makeSnapshotNow()
+        try await db.write { db in
+            try db.execute(sql: "CREATE TABLE blob (a)")
+            for _ in 0..<1200 { try db.execute(sql: "INSERT INTO blob VALUES (randomblob(4000))") }
+        }
+        #expect(try sizeOfWAL > 1200 * 4120)
+        try snapshot.close()
+        try add(1, to: db)
+        try await eventually("the file is short") {
+            if isBeingWritten { try add(1, to: db) }
+            return try sizeOfWAL <= 32 + 64 * 4120
+        }
     }
 
     /// A program that takes no turns is in the way: told, whether or not there was something to copy.

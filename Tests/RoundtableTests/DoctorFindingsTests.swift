@@ -81,6 +81,92 @@ import Testing
         #expect(findings(status).isEmpty)
     }
 
+    private func outbox(_ change: (inout OutboxStatus) -> Void = { _ in }) -> OutboxStatus {
+        var outbox = OutboxStatus(path: status.path + "-outbox", waiting: 0, bytes: 0, damaged: 0, owners: [])
+        change(&outbox)
+        return outbox
+    }
+
+    private func waiting(_ count: Int, for seconds: TimeInterval, owners: [DatabaseStatus.Writer]? = []) -> OutboxStatus
+    {
+        outbox { outbox in
+            outbox.waiting = count
+            outbox.bytes = count * 200
+            outbox.oldest = Date(timeIntervalSinceNow: -seconds)
+            outbox.owners = owners
+        }
+    }
+
+    @Test func `An outbox with nothing in it, or for a moment`() {
+        var status = status
+        status.outbox = outbox()
+        #expect(findings(status).isEmpty)
+        let app = Diagnosis.Party(pid: status.participants[0].pid, name: "app", isParticipant: true)
+        status.outbox = waiting(3, for: 5, owners: [app])
+        #expect(findings(status).isEmpty)
+        status.outbox?.owners = nil
+        #expect(findings(status).isEmpty)
+    }
+
+    @Test func `Commands wait for nobody`() throws {
+        var status = status
+        let app = Diagnosis.Party(pid: status.participants[0].pid, name: "app", isParticipant: true)
+        status.outbox = waiting(3, for: 5)
+        var found = try #require(findings(status).first)
+        #expect(found.topic == .commandsWait && found.severity == .note && found.who == [app])
+        #expect(
+            found.what
+                == "3 commands (600 B) wait in the outbox, the oldest for 5 s, and nobody who runs applies commands."
+        )
+        #expect(
+            found.next.contains("`roundtable outbox \(status.path.shellQuoted)`") && found.location.hasSuffix("-outbox")
+        )
+        status.outbox = waiting(3, for: 61)
+        #expect(findings(status).first?.severity == .warning)
+        // Nobody runs: as it should be, for a day.
+        status.participants = []
+        found = try #require(findings(status).first)
+        #expect(found.severity == .note && found.what.contains("nobody runs who could apply them"))
+        status.outbox = waiting(1, for: 25 * 3600)
+        found = try #require(findings(status).first)
+        #expect(found.severity == .warning && found.what.hasPrefix("1 command (200 B) waits in the outbox, for 25 h"))
+    }
+
+    @Test func `Commands wait for somebody who is held up, or does nothing`() throws {
+        var status = status
+        let app = Diagnosis.Party(pid: status.participants[0].pid, name: "app", isParticipant: true)
+        status.outbox = waiting(3, for: 90, owners: [app])
+        #expect(findings(status).map(\.topic) == [.commandsWait] && findings(status).first?.severity == .warning)
+        status.outbox?.owners = nil
+        #expect(findings(status).first?.what.hasSuffix("though a participant that may write runs.") == true)
+        status.outbox?.owners = [app]
+        status.participants[0].state = .suspended
+        let suspended = try #require(findings(status).first)
+        #expect(suspended.severity == .note && suspended.next.contains("when it is resumed"))
+        status.participants[0].state = .present
+        status.participants[0].liveness = .stopped
+        let stopped = try #require(findings(status).first { $0.topic == .commandsWait })
+        #expect(stopped.severity == .warning && stopped.next.contains("kill -CONT \(app.pid)"))
+    }
+
+    @Test func `An outbox that is full, or has what nobody applies`() {
+        var status = status
+        status.outbox = waiting(9000, for: 5, owners: [.init(pid: status.participants[0].pid, isParticipant: true)])
+        #expect(findings(status).map(\.topic) == [.fullOutbox])
+        status.outbox = outbox { outbox in
+            outbox.deadLetters = 3
+            outbox.deadLettersToRetry = 1
+            outbox.damaged = 1
+        }
+        let found = findings(status)
+        #expect(found.map(\.topic) == [.deadLetters, .damagedCommands] && found.allSatisfy { $0.severity == .warning })
+        #expect(found[0].what.hasPrefix("3 commands were set aside, and not applied. 1 of them waits"))
+        #expect(found[1].what == "1 file in the outbox was no whole command, and was moved out of the way.")
+        // Where it does not lie beside the database, the command line says where.
+        status.outbox?.path = "/group/out box"
+        #expect(findings(status)[0].next.contains("--folder '/group/out box'`"))
+    }
+
     @Test func theWorstIsFirst() {
         var status = status
         status.controlBlock.state = .absent

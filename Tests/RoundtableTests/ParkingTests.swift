@@ -127,7 +127,7 @@ import Testing
         }
         // Closed by letting go of it.
         let before = try size()
-        #expect(try openFiles == [])
+        try await eventually("it is closed") { try openFiles == [] }
         let db = try open()
         #expect(try size() == before)
         try add("C", to: db)

@@ -340,6 +340,14 @@ private final class Gauge: Sendable {
         #expect(!FileManager.default.fileExists(atPath: link.path + "-coord"))
     }
 
+    /// Nothing is left beside it.
+    @Test func linksInACircle() throws {
+        try FileManager.default.createSymbolicLink(atPath: url.path, withDestinationPath: url.lastPathComponent)
+        #expect(throws: SharedDatabaseError.self) { try open() }
+        #expect(throws: SharedDatabaseError.self) { try openReadOnly() }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path) == [url.lastPathComponent])
+    }
+
     /// A missing folder is a database that is not there yet; for a writer it is an error.
     @Test func aMissingFolder() throws {
         let url = folder.file("nowhere/players.sqlite")

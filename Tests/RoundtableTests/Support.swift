@@ -54,7 +54,8 @@ func eventually(
     let deadline = ContinuousClock.now + time
     while try await !condition() {
         try #require(ContinuousClock.now < deadline, what, sourceLocation: sourceLocation)
-        await Task.yield()
+        // Others may need the processor for it to come true.
+        try await Task.sleep(for: .milliseconds(1))
     }
 }
 

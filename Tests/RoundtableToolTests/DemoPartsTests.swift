@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import RoundtableTool
@@ -27,11 +28,107 @@ import Testing
         #expect(jainIndex([]) == 0)
     }
 
-    @Test(arguments: [1, 2, 3, 4, 9, DemoCast.maximumSize])
-    func `All players have names of their own, and one of four or more only reads`(size: Int) {
+    @Test(arguments: [1, 2, 3, 4, 5, 9, DemoCast.maximumSize])
+    func `All players have names of their own; the fourth only reads, the fifth never opens the database`(size: Int) {
         let cast = DemoCast(size: size)
         #expect(cast.players.count == size)
         #expect(Set(cast.players.map(\.name)).count == size)
-        #expect(cast.writerCount == (size >= 4 ? size - 1 : size))
+        #expect(cast.writerCount == size - (size >= 4 ? 1 : 0) - (size >= 5 ? 1 : 0))
+        #expect(cast.players.first?.name == DemoCast.owner)
+        #expect(cast.players.dropFirst(3).map(\.role).prefix(2) == [.readOnly, .outboxOnly].prefix(max(0, size - 3)))
+    }
+
+    /// What was logged, for three commands that were submitted.
+    @Test(arguments: [
+        ([1, 2, 3], []),
+        ([1, 2], ["3 commands were submitted, 2 applied"]),
+        ([1, 3, 2], ["commands were not applied once each, in their order"]),
+        ([1, 2, 2], ["commands were not applied once each, in their order"]),
+        (
+            [1, 2, 2, 3],
+            ["3 commands were submitted, 4 applied", "commands were not applied once each, in their order"]
+        ),
+    ])
+    func `A command that is missing, applied twice or out of order is a problem`(logged: [Int], problems: [String]) {
+        var member = DemoFleet.Member(player: .init(name: "interactive widget", role: .outboxOnly))
+        member.report = PeerReport(phase: .done)
+        member.report?.interactive = .init(run: UUID(), submitted: 3, seen: 3)
+        let findings = DemoDatabase.Findings(rows: 0, lastEntry: 0, integrity: "ok", logged: logged)
+        let report = DemoReport(members: [member], rowsBefore: 0, findings: findings, seconds: 1)
+        #expect(report.problems == problems)
+        let mark = problems.isEmpty ? "✓" : "✗"
+        #expect(report.text.contains("\(mark) submitted commands that are applied"), "\(report.text)")
+    }
+
+    private func report(commits: Int, before: Int, found: Int) -> DemoReport {
+        var members = DemoCast(size: 5).players.map { DemoFleet.Member(player: $0) }
+        for index in members.indices { members[index].report = PeerReport(phase: .done) }
+        members[0].report?.count = commits
+        let findings = DemoDatabase.Findings(rows: found, lastEntry: 0, integrity: "ok", logged: [])
+        return DemoReport(members: members, rowsBefore: before, findings: findings, seconds: 1)
+    }
+
+    /// What was committed is what the table above says; what is there in all is said beside it.
+    @Test func `Rows are counted so that they can be compared`() {
+        func line(_ report: DemoReport) -> Substring? {
+            report.text.split(separator: "\n").first { $0.contains("committed rows") }
+        }
+        #expect(line(report(commits: 1234, before: 0, found: 1234))?.hasSuffix("  all 1,234") == true)
+        let later = line(report(commits: 1234, before: 1000, found: 2234))
+        #expect(later?.hasSuffix("  all 1,234, and the 1,000 of earlier demos") == true)
+        let more = report(commits: 1234, before: 0, found: 1236)
+        #expect(line(more)?.hasSuffix("  all 1,234; 2 more, of who died before it could count them") == true)
+        #expect(line(more)?.contains("✓") == true)
+        let less = line(report(commits: 1234, before: 0, found: 1230))
+        #expect(less?.contains("✗") == true && less?.hasSuffix("  4 of 1,234 are missing") == true)
+    }
+
+    @Test func `Numbers and values stand below each other`() throws {
+        let text = report(commits: 1_234_567, before: 0, found: 1_234_567).text
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        func column(of text: String) throws -> [Int] {
+            try lines.compactMap { line in
+                guard let range = line.range(of: text) else { return nil }
+                return try #require(line.distance(from: line.startIndex, to: range.lowerBound) as Int?)
+            }
+        }
+        #expect(try column(of: " commits  ").count == 3 && Set(try column(of: " commits  ")).count == 1)
+        #expect(try column(of: " commits  ").first == column(of: " reads  ").first)
+        // The facts: two spaces before each value.
+        let facts = lines.drop { !$0.isEmpty }.filter {
+            $0.hasPrefix("  ·") || $0.hasPrefix("  ✓") || $0.hasPrefix("  ✗")
+        }
+        let starts = facts.map { line in
+            let value = line.dropFirst(4).range(of: "  ").map { line[$0.lowerBound...].drop { $0 == " " } } ?? ""
+            return line.count - value.count
+        }
+        #expect(facts.count >= 6 && Set(starts).count == 1, "\(text)")
+        // While it runs, also after more than nine seconds.
+        let members = DemoCast(size: 5).players.map { DemoFleet.Member(player: $0) }
+        #expect(
+            Set((DemoScreen.plain(members, second: 9) + DemoScreen.plain(members, second: 10)).map(\.count)).count == 1
+        )
+    }
+
+    @Test(arguments: [
+        ("demo.sqlite", "demo.sqlite"), ("my demo.sqlite", "'my demo.sqlite'"), ("it's", #"'it'\''s'"#), ("", "''"),
+        ("$HOME/a;b", "'$HOME/a;b'"), ("/a-b_c.d/é", "'/a-b_c.d/é'"),
+    ])
+    func `A shell takes what is quoted for one word`(text: String, quoted: String) {
+        #expect(text.shellQuoted == quoted)
+    }
+
+    /// Who was killed may have submitted more than it could tell; what it told of must be there.
+    @Test func `A widget that was killed may have submitted more`() {
+        var member = DemoFleet.Member(player: .init(name: "interactive widget", role: .outboxOnly))
+        member.failure = "was killed by signal 9"
+        member.report = PeerReport(phase: .running)
+        member.report?.interactive = .init(run: UUID(), submitted: 3, seen: 2)
+        func problems(_ logged: [Int]) -> Int {
+            let findings = DemoDatabase.Findings(rows: 0, lastEntry: 0, integrity: "ok", logged: logged)
+            return DemoReport(members: [member], rowsBefore: 0, findings: findings, seconds: 1).problems.count
+        }
+        #expect(problems([1, 2, 3, 4]) == 1)
+        #expect(problems([1, 2]) == 2)
     }
 }

@@ -4,7 +4,7 @@ import Testing
 @testable import RoundtableTool
 
 @Suite(.serialized, .timeLimit(.minutes(2))) struct DemoTests {
-    @Test func `Four processes share one database, and everything adds up`() throws {
+    @Test func `Five processes share one database, and everything adds up`() throws {
         let folder = try Folder()
         let result = try Tool.run("demo", "--json", "--seconds", "1", "--at", "demo.sqlite", in: folder)
         #expect(result.code == 0, "\(result.errors)")
@@ -13,19 +13,52 @@ import Testing
         #expect(report.errors == 0)
         #expect(report.integrity == "ok")
         #expect(report.rowsExpected == report.rowsFound)
-        #expect(report.participants.map(\.name) == ["app", "sync daemon", "share extension", "widget"])
-        let (writers, readers) = (report.participants.prefix(3), report.participants.suffix(1))
+        #expect(
+            report.participants.map(\.name) == [
+                "app", "sync daemon", "share extension", "widget", "interactive widget",
+            ]
+        )
+        let (writers, readers) = (report.participants.prefix(3), report.participants[3..<4])
         #expect(writers.allSatisfy { $0.commits > 0 && $0.role == .readWrite && $0.reads == nil })
         #expect(readers.allSatisfy { $0.commits == 0 && $0.role == .readOnly && $0.reads ?? 0 > 0 })
         #expect(report.rowsFound == writers.reduce(0) { $0 + $1.commits })
         let seen = try #require(readers.first?.seen)
         #expect(seen.lastEntry == report.lastEntry && Int(report.lastEntry) == report.rowsFound)
         #expect(seen.values > 0 && seen.changes > 0 && seen.p50 > 0)
-        // Others may be using the machine: that turns are taken at all is what must show here.
-        #expect(report.jain > 0.9)
+        let commands = try #require(report.commands)
+        #expect(commands.submitted > 0 && commands.submitted == commands.applied && commands.isInOrder)
+        #expect((1...commands.submitted + 1).contains(commands.snapshots))
+        #expect(commands.p50 > 0 && commands.p50 <= commands.p99)
+        // That turns are taken at all is what must show here. Others may be using the machine: then once more.
+        var jain = report.jain
+        for number in 1...2 where jain <= 0.9 {
+            let again = try Tool.run("demo", "--json", "--seconds", "1", "--at", "again-\(number).sqlite", in: folder)
+            jain = try JSONDecoder().decode(DemoReport.self, from: Data(again.output.utf8)).jain
+        }
+        #expect(jain > 0.9)
 
         let count = try Tool.run("sql", "--json", "demo.sqlite", "SELECT COUNT(*) AS n FROM entry", in: folder)
         #expect(count.output == "{\"n\":\(report.rowsFound)}\n")
+        let snapshot = try Tool.run("snapshot", "demo.sqlite-widget", in: folder)
+        #expect(snapshot.code == 0 && snapshot.output.contains("\(commands.submitted)"))
+        // Nothing waits, and the widget is no participant.
+        let outbox = try Tool.run("outbox", "--json", "demo.sqlite", in: folder)
+        #expect(outbox.output.isEmpty)
+        let status = try Tool.run("status", "--json", "demo.sqlite", in: folder)
+        #expect(!Self.participants(status).contains { $0["author"] as? String == "interactive widget" })
+    }
+
+    @Test func `What it says to run next can be copied and run`() throws {
+        let folder = try Folder()
+        let demo = try Tool.run("demo", "--seconds", "0.2", "--at", "my demo.sqlite", in: folder)
+        #expect(demo.code == 0, "\(demo.errors)")
+        let lines = demo.output.split(separator: "\n").suffix(3)
+        #expect(lines.count == 3 && lines.allSatisfy { $0.contains("my demo.sqlite") }, "\(demo.output)")
+        for line in lines {
+            let shell = URL(fileURLWithPath: "/bin/sh")
+            let result = try Tool.run(["-c", String(line)], in: folder, program: shell)
+            #expect(result.code == 0 && !result.output.isEmpty, "\(line): \(result.errors)")
+        }
     }
 
     @Test func `The database of an earlier demo is used again, any other is refused`() throws {
@@ -65,6 +98,41 @@ import Testing
         #expect(report.problems == ["'sync daemon' (pid \(victim)): was killed by signal 9"])
         #expect(report.integrity == "ok")
         #expect(report.rowsFound >= report.rowsExpected)
+    }
+
+    /// Its commands are not lost: they wait for the next demo.
+    @Test func `An app that is killed leaves commands, which the next demo applies`() async throws {
+        let folder = try Folder()
+        let (output, errors) = (Pipe(), Pipe())
+        let process = try Tool.start(
+            ["demo", "--json", "--seconds", "2", "--at", "demo.sqlite"],
+            in: folder.url,
+            output: output,
+            errors: errors
+        )
+        defer { process.terminate() }
+        let victim = try await participant("app", in: folder)
+        #expect(kill(victim, SIGKILL) == 0)
+        let text = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 1)
+        let report = try JSONDecoder().decode(DemoReport.self, from: text)
+        #expect(report.problems.contains("'app' (pid \(victim)): was killed by signal 9"))
+        let commands = try #require(report.commands)
+        #expect(commands.applied < commands.submitted && commands.isInOrder)
+        let waiting = try Tool.run("outbox", "--json", "demo.sqlite", in: folder).output.split(separator: "\n")
+        // And those that were applied in the moment of the kill, whose files were not removed yet.
+        #expect(waiting.count >= commands.submitted - commands.applied)
+
+        // What is waited for is said, and what to run can be copied as it is.
+        let list = try Tool.run("outbox", "demo.sqlite", in: folder).output
+        #expect(list.contains("nobody runs who applies commands"), "\(list)")
+
+        let next = try Tool.run("demo", "--json", "--seconds", "0.3", "--at", "demo.sqlite", in: folder)
+        #expect(next.code == 0, "\(next.errors)")
+        let logged = try Tool.run("sql", "--json", "demo.sqlite", "SELECT COUNT(*) AS n FROM logged", in: folder)
+        let own = try JSONDecoder().decode(DemoReport.self, from: Data(next.output.utf8)).commands?.submitted ?? 0
+        #expect(logged.output == "{\"n\":\(commands.submitted + own)}\n")
     }
 
     @Test(arguments: [SIGINT, SIGTERM])

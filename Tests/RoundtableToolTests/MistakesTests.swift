@@ -39,7 +39,11 @@ import Testing
     @Test func `A missing file`() throws {
         let folder = try Folder()
         let path = folder.path("a.db")
-        try expectOneLine(["status", "a.db"], in: folder, contains: "\(path): there is no such file")
+        try expectOneLine(
+            ["status", "a.db"],
+            in: folder,
+            contains: "\(path): there is no such file. Look at the path."
+        )
         for sql in ["SELECT 1", "SELECT * FROM t"] {
             try expectOneLine(["sql", "a.db", sql], in: folder, contains: "\(path): there is no such file")
         }
@@ -47,6 +51,36 @@ import Testing
         try expectOneLine(["sql", "a.db", "CREATE TABEL t(x)"], in: folder, contains: "syntax error")
         try expectOneLine(["sql", "no/a.db", "CREATE TABLE t(x)"], in: folder, contains: "no does not exist")
         try expectOneLine(["demo", "--at", "no/a.db"], in: folder, contains: "no does not exist")
+    }
+
+    @Test func `What the system refuses is said with what to do`() throws {
+        let folder = try Folder()
+        let long = String(repeating: "x", count: 300)
+        for arguments in [["status", long], ["outbox", long]] {
+            let result = try Tool.run(arguments, in: folder)
+            #expect(result.code > 0 && result.output.isEmpty, "\(arguments)")
+            #expect(
+                result.errors.contains("File name too long") && result.errors.contains("Look at the path"),
+                "\(result.errors)"
+            )
+            #expect(result.errors.components(separatedBy: long).count == 2, "told twice: \(result.errors)")
+        }
+    }
+
+    @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full"), "needs /dev/full"))
+    func `Output that cannot be written is an error with what to do`() throws {
+        let folder = try Folder()
+        let shell = URL(fileURLWithPath: "/bin/sh")
+        try Data().write(to: folder.url.appendingPathComponent("a.db"))
+        let full = try Tool.run(
+            ["-c", "'\(try Tool.url.path)' sql a.db 'SELECT 1' >/dev/full"],
+            in: folder,
+            program: shell
+        )
+        #expect(
+            full.code == 1 && full.errors.contains("No space left on device (errno 28). Make room"),
+            "\(full.errors)"
+        )
     }
 
     @Test func `Not a database`() throws {
@@ -67,6 +101,8 @@ import Testing
         ] {
             try expectOneLine(arguments, in: folder, contains: "is a folder")
         }
+        // Whoever only reads is not told to remove it.
+        try expectOneLine(["snapshot", "."], in: folder, contains: "it is a folder. Choose another path.\n")
     }
 
     @Test func `An empty file is an empty database`() throws {
@@ -115,5 +151,6 @@ import Testing
             #expect(help.output.contains("USAGE: roundtable \(verb)"))
         }
         #expect(try !Tool.run("--help", in: folder).output.contains("demo-peer"))
+        #expect(try Tool.run("outbox", "--help", in: folder).output.contains("(default: 5)"))
     }
 }

@@ -115,6 +115,67 @@ import Testing
         try queue.close()
     }
 
+    private struct Note: OutboxCommand {
+        static let name = "note"
+        static let version = 1
+        var text = "text"
+    }
+
+    @Test func `What waits in the outbox is shown, and for whom`() throws {
+        let folder = try Folder()
+        let url = folder.url.appendingPathComponent("a.db")
+        func status(_ arguments: String...) throws -> (text: String, outbox: [String: Any]?) {
+            let text = try Tool.run(["status", "a.db"] + arguments, in: folder)
+            let json = try Tool.run(["status", "a.db", "--json"] + arguments, in: folder)
+            return (text.output, json.json?["outbox"] as? [String: Any])
+        }
+        let reader = try SharedDatabase.open(at: url, schema: .unmanaged, as: "tool")
+        var found = try status()
+        #expect(found.outbox == nil && !found.text.contains("outbox"))
+        let outbox = try Outbox(forDatabaseAt: url, as: "widget")
+        for _ in 0..<2 { try outbox.submit(Note()) }
+        found = try status()
+        #expect(found.outbox?["waiting"] as? Int == 2 && found.outbox?["bytes"] as? Int ?? 0 > 256)
+        #expect(found.outbox?["oldest"] is String && found.outbox?["dead_letters"] as? Int == 0)
+        #expect(found.text.contains("outbox         2 commands ("))
+        #expect(found.text.contains("look at the commands: ") && found.text.contains(" outbox "))
+
+        var options = SharedDatabase.Options()
+        var handlers = OutboxHandlers()
+        handlers.retries.maximumAttempts = 1
+        struct Refused: Error {}
+        handlers.handle(Note.self) { _, _ in throw Refused() }
+        options.outbox = handlers
+        let owner = try SharedDatabase.open(at: url, schema: .unmanaged, as: "app", options: options)
+        found = try status()
+        #expect(found.outbox?["waiting"] as? Int == 0 && found.outbox?["dead_letters"] as? Int == 2)
+        #expect(found.text.contains("nothing waits · 2 set aside"), "\(found.text)")
+        #if os(Linux)
+            let pid = ProcessInfo.processInfo.processIdentifier
+            // Both are of this process, and one of them applies commands: more cannot be told.
+            let owners = found.outbox?["owners"] as? [[String: Any]]
+            #expect(owners?.isEmpty == false && owners?.allSatisfy { $0["pid"] as? Int == Int(pid) } == true)
+            #expect(found.text.contains("applied by 'tool' (pid \(pid)), 'app' (pid \(pid))"), "\(found.text)")
+            try reader.close()
+            #expect(owner.suspend(deadline: .now + .seconds(10)).isReleased)
+            try outbox.submit(Note())
+            #expect(try status().text.contains("applied by 'app' (pid \(pid)), suspended or stopped"))
+            owner.resume()
+        #endif
+        try owner.close()
+
+        // Elsewhere.
+        let other = folder.url.appendingPathComponent("box")
+        try Outbox(at: other, as: "widget").submit(Note())
+        let elsewhere = try status("--folder", "box")
+        #expect(elsewhere.outbox?["waiting"] as? Int == 1 && elsewhere.text.contains("--folder"))
+        let doctor = try Tool.run("doctor", "a.db", "--folder", "box", in: folder)
+        #expect(
+            doctor.code == 1 && doctor.output.contains("1 command (")
+                && doctor.output.contains(" commands were set aside")
+        )
+    }
+
     @Test func `A participant that is suspended is shown`() throws {
         let folder = try Folder()
         let url = folder.url.appendingPathComponent("a.db")

@@ -40,6 +40,8 @@ struct Tool {
         process.arguments = arguments
         process.currentDirectoryURL = folder
         process.environment = ProcessInfo.processInfo.environment.merging(["TMPDIR": folder.path]) { $1 }
+        // The shell refuses to run with another library than its own (`make test-sqlcipher`).
+        if program == Shell.program { process.environment?["LD_LIBRARY_PATH"] = nil }
         process.standardInput = input ?? FileHandle.nullDevice
         process.standardOutput = output
         process.standardError = errors

@@ -9,15 +9,17 @@ struct Bench: AsyncParsableCommand {
         discussion: "See docs/BENCHMARKS.md for what each benchmark measures, and how to read it.",
         subcommands: [
             ContentionCommand.self, ReadCommand.self, WriteCommand.self, OpenCommand.self, HistoryCommand.self,
+            ExtensionsCommand.self, EncryptionCommand.self,
             NotifyCommand.self, ObserveCommand.self, ParticipantCommand.self, ReceiverCommand.self,
-            CommitTailCommand.self, WALSizeCommand.self, WALSizeParticipantCommand.self,
+            CommitTailCommand.self, WALSizeCommand.self, WALSizeParticipantCommand.self, SharingCommand.self,
+            SharingPeerCommand.self,
         ] + suspensionCommands
     )
 
     /// The police works on Linux only.
     private static var suspensionCommands: [any ParsableCommand.Type] {
         #if os(Linux)
-            [SuspensionCommand.self, SuspensionProgramCommand.self]
+            [SuspensionCommand.self, SuspensionProgramCommand.self, SharingProgramCommand.self]
         #else
             []
         #endif

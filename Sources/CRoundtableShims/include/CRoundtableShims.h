@@ -84,6 +84,25 @@ int64_t rt_file_system_type(const char *path);
 void *rt_thread_local_get(void);
 void rt_thread_local_set(void *value);
 
+// MARK: Erasing
+//
+// Why: a compiler leaves out stores to memory that is freed next. Can go when Swift has a way to say that they count.
+
+/// Writes zeros over `count` bytes, also when nobody reads them again.
+static inline void rt_erase(void *bytes, size_t count) {
+    volatile unsigned char *byte = (volatile unsigned char *)bytes;
+    while (count--) *byte++ = 0;
+}
+
+// MARK: Symbols
+//
+// Why: whether the library that a function is from has another, too, is known when the program runs: SQLCipher takes the place of SQLite, with
+// one function more. Glibc's module does not have `dladdr`. Can go when Swift has weak imports on all systems.
+
+/// The address of the function `name` in the very library or program that has `neighbour`; NULL when it has none. Another library's, such as
+/// that of a second SQLite in the process, is none.
+void *rt_symbol_beside(const void *neighbour, const char *name);
+
 // MARK: SQLite
 //
 // Why: `sqlite3_db_config` is variadic, which Swift does not import. Inline, so that whoever calls it links SQLite, and not

@@ -15,6 +15,12 @@
 /// `close_range` are not among what Swift imports of glibc. Can go when they are.
 int rt_leave_file_table(void);
 
+/// Makes the calling thread, and no other, that of another user, for the rest of its life. Returns 0, else an errno.
+///
+/// Why: what a process may not read or write cannot be tested as root, whom the system denies nothing. glibc's `setresuid` changes all threads;
+/// the system call changes one.
+int rt_give_up_root(unsigned user);
+
 /// The process at the other end of a Unix socket, as it was when it connected; -1 when unknown.
 ///
 /// Why: `struct ucred` and `SO_PEERCRED` are not among what Swift imports of glibc.

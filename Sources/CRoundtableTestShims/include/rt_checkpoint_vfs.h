@@ -29,6 +29,15 @@ typedef enum {
     RT_VFS_COUNT_ALL_AS_COPIED,
 } rt_vfs_order;
 
+/// Which calls are told.
+typedef enum {
+    /// Those of a checkpoint: from the request for SQLite's CKPT lock to its release, both included.
+    RT_VFS_CHECKPOINTS,
+    /// Also those that are made with the WRITE lock outside of transactions: of a checkpoint that keeps writers out for longer than SQLite does,
+    /// and of what is done to the WAL's file beside checkpoints.
+    RT_VFS_STEPS,
+} rt_vfs_scope;
+
 typedef rt_vfs_order (*rt_vfs_watcher)(void *context, rt_vfs_file file, rt_vfs_call call);
 
 /// Registers a VFS of that name, once, which passes everything on to the one that is the default until then, and makes it the
@@ -40,10 +49,10 @@ typedef rt_vfs_order (*rt_vfs_watcher)(void *context, rt_vfs_file file, rt_vfs_c
 /// what else a checkpoint bears.
 int rt_checkpoint_vfs_register(const char *name, int make_default);
 
-/// Has `watcher` called before each call that a checkpoint makes through this VFS, in whichever thread; NULL: no more.
+/// Has `watcher` called before each call of that scope that is made through this VFS, in whichever thread; NULL: no more.
 ///
-/// A checkpoint lasts from the request for SQLite's CKPT lock to its release, both included. What the watcher does itself is not
-/// watched, and while it runs, SQLite does not sleep between its attempts to get a lock: the checkpoint stands still. To be changed while no checkpoint is under way.
-void rt_checkpoint_vfs_watch(rt_vfs_watcher watcher, void *context);
+/// What the watcher does itself is not watched, and while it runs, SQLite does not sleep between its attempts to get a lock: the checkpoint
+/// stands still. To be changed while no checkpoint is under way.
+void rt_checkpoint_vfs_watch(rt_vfs_scope scope, rt_vfs_watcher watcher, void *context);
 
 #endif

@@ -25,7 +25,7 @@ final class CheckpointConnection: @unchecked Sendable {
             try db.keepWalFiles()
             try db.setCheckpointOnClose(false)
         }
-        queue = try WalIndexGate.pass { try DatabaseQueue(path: path, configuration: configuration) }
+        queue = try options.connectionOpening(path).queue(configuration, passingGate: true)
         self.budget = budget
         try queue.inDatabase { db in
             // A connection that has read nothing has no WAL to checkpoint.
@@ -42,11 +42,53 @@ final class CheckpointConnection: @unchecked Sendable {
     /// Whether the file of the WAL takes more of the disk than it should, and can be made shorter soon.
     func isFileLong(_ limits: CheckpointLimits) -> Bool {
         queue.inDatabase { db in
-            guard let index = WalIndex(db), let frames = index.frames, frames.uncopied < limits.threshold,
-                let pageSize = index.pageSize, let size = try? System.status(ofFileAt: path + "-wal")?.st_size
-            else { return false }
-            return Int(size) > limits.longest * (pageSize + 24)
+            guard let index = WalIndex(db), let frames = index.frames, frames.uncopied < limits.threshold else {
+                return false
+            }
+            return (framesInFile(index) ?? 0) > limits.longest
         }
+    }
+
+    /// Whether it is too long to be truncated in one go, while everybody waits.
+    func isFileVeryLong(_ limits: CheckpointLimits) -> Bool {
+        queue.inDatabase { WalIndex($0).flatMap(framesInFile) ?? 0 } > limits.longest + limits.piece
+    }
+
+    /// Cuts a piece off the end of the WAL's file, if the WAL has begun anew: what is beyond its last frame is of the run before, and nobody's.
+    /// Nobody writes meanwhile, as when SQLite cuts it to `journal_size_limit`.
+    ///
+    /// - returns: whether a piece was cut off.
+    func cutFile(_ limits: CheckpointLimits) -> Bool {
+        queue.inDatabase { db in
+            guard let index = WalIndex(db), let file = walFile(db), let methods = file.pointee.pMethods else {
+                return false
+            }
+            return index.whileNobodyWrites {
+                guard let frames = index.frames, frames.committed <= limits.longest, let pageSize = index.pageSize,
+                    let inFile = framesInFile(index), inFile > limits.longest
+                else { return false }
+                let kept = max(limits.longest, inFile - limits.piece)
+                return methods.pointee.xTruncate(file, sqlite3_int64(Self.headerSize + kept * (pageSize + 24)))
+                    == SQLITE_OK
+            } ?? false
+        }
+    }
+
+    private static let headerSize = 32
+
+    /// How many would fit; nil when it cannot be told.
+    private func framesInFile(_ index: WalIndex) -> Int? {
+        guard let pageSize = index.pageSize, let size = try? System.status(ofFileAt: path + "-wal")?.st_size else {
+            return nil
+        }
+        return max(0, Int(size) - Self.headerSize) / (pageSize + 24)
+    }
+
+    private func walFile(_ db: Database) -> UnsafeMutablePointer<sqlite3_file>? {
+        var file: UnsafeMutablePointer<sqlite3_file>?
+        let code = sqlite3_file_control(db.sqliteConnection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file)
+        // Not open yet, it has no methods.
+        return code == SQLITE_OK && file?.pointee.pMethods != nil ? file : nil
     }
 
     /// Where the WAL ends; nil when its header is being written.
@@ -67,9 +109,7 @@ final class CheckpointConnection: @unchecked Sendable {
     /// Writes what the WAL holds to the disk, so that the next checkpoint does not have to.
     func syncWAL() {
         queue.inDatabase { db in
-            var file: UnsafeMutablePointer<sqlite3_file>?
-            let code = sqlite3_file_control(db.sqliteConnection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file)
-            guard code == SQLITE_OK, let file, let methods = file.pointee.pMethods else { return }
+            guard let file = walFile(db), let methods = file.pointee.pMethods else { return }
             // What fails here, fails in the checkpoint, which tells.
             _ = methods.pointee.xSync(file, SQLITE_SYNC_NORMAL)
         }

@@ -41,6 +41,8 @@ struct CheckpointLimits: Sendable, Equatable {
     var need: Int { 3 * threshold }
     /// The most that there should be; a longer file is truncated.
     var longest: Int { 4 * threshold }
+    /// A file that is longer than the rest of it by more than so many is cut in pieces of so many: the system takes its time to free them.
+    var piece: Int { 32 * threshold }
     /// So few are copied within the turn.
     var few: Int { threshold / 8 }
 

@@ -11,6 +11,7 @@ final class Checkpointer: @unchecked Sendable {
     /// How long a step within a turn waits for readers, each time of two; and for another step of this participant.
     static let budget: Nanoseconds = 40_000_000
     private static let way: Nanoseconds = 100_000
+    private static let handleInterval: Nanoseconds = 5_000_000
 
     private enum Phase: Equatable {
         case idle
@@ -25,6 +26,8 @@ final class Checkpointer: @unchecked Sendable {
         /// The gate was closed when there was something to do.
         var wasTurnedAway = false
         var seat: Seat?
+        /// When a raw handle last found something to do.
+        var lastHandleRequest: Nanoseconds = 0
     }
 
     /// What it needs of the database.
@@ -96,14 +99,6 @@ final class Checkpointer: @unchecked Sendable {
         return true
     }
 
-    /// Rule K5: who makes the WAL longer while somebody is about to let it begin anew, leaves him a little time. Else writing would be
-    /// stopped for longer in the end.
-    func makeWay(_ db: Database) {
-        guard let limits, framesInWAL >= limits.restart, let participant, let frames = look(db) else { return }
-        guard frames.uncopied > limits.few, participant.isCheckpointing(at: MonotonicClock.now) else { return }
-        MonotonicClock.sleep(Self.way)
-    }
-
     /// Rule K2: begins a checkpoint in the background, if it is time for one and nobody is at it.
     func beginIfNeeded(_ db: Database) {
         guard let limits, framesInWAL >= limits.threshold, let frames = look(db) else { return }
@@ -111,6 +106,27 @@ final class Checkpointer: @unchecked Sendable {
         guard !isPausing({ $0.isOwn(at: $1, $2) }) else { return }
         guard participant?.takeCheckpointing(at: MonotonicClock.now) != false else { return }
         begin()
+    }
+
+    /// The same for a raw handle, on its thread, with its turn (rule U8). What is so long that it should not be copied while everybody waits, the
+    /// step leaves alone by itself.
+    func helpHandle(_ frames: WalIndex.Frames) {
+        guard let limits, frames.committed >= limits.need, frames.uncopied > 0, frames.uncopied <= limits.longest,
+            !isPausing({ $0.isShared(at: $1, $2) })
+        else { return }
+        _ = stepWithinTurn()
+        participant?.block.count(.checkpointsByWriters)
+    }
+
+    /// Rule K2, as far as it can be said without the writer's queue. Not true again at once: the queue may be busy, and is not to be filled.
+    func wantsCheckpoint(_ frames: WalIndex.Frames) -> Bool {
+        guard limits?.wantsCheckpoint(frames) == true else { return false }
+        let now = MonotonicClock.now
+        return state.withLock { state in
+            guard state.phase == .idle, now &- state.lastHandleRequest >= Self.handleInterval else { return false }
+            state.lastHandleRequest = now
+            return true
+        }
     }
 
     private func look(_ db: Database) -> WalIndex.Frames? {
@@ -153,13 +169,25 @@ final class Checkpointer: @unchecked Sendable {
         case .again: queue.async { self.run() }
         case .turn:
             let isScheduled = hooks.withLock { $0 }.withinTurn { hasTurn in
-                let isPausing = hasTurn && !self.stepWithinTurn().isComplete
-                self.queue.async { self.rest(pausing: isPausing) }
+                let isComplete = hasTurn ? self.stepWithinTurn().isComplete : nil
+                self.queue.async {
+                    if isComplete == true, self.isFileLong {
+                        self.run()
+                    } else {
+                        self.rest(pausing: isComplete == false)
+                    }
+                }
             }
             if !isScheduled { rest(pausing: false) }
         case .nothing: rest(pausing: false)
         case .pause: rest(pausing: true)
         }
+    }
+
+    /// Whether there is something to cut.
+    private var isFileLong: Bool {
+        guard let limits, !gate.isClosed else { return false }
+        return (try? link.use(until: .max) { $0.isFileLong(limits) }) ?? false
     }
 
     private func rest(pausing: Bool) {
@@ -231,12 +259,16 @@ final class Checkpointer: @unchecked Sendable {
                 let isFileLong = connection.isFileLong(limits)
                 // Somebody may have been faster.
                 guard limits.wantsRestart(frames) || isFileLong else { return .complete }
+                let isOverdue = limits.wantsRestart(frames)
+                if !isOverdue, connection.cutFile(limits) { return .complete }
                 sample(connection)
                 if frames.uncopied > limits.few { _ = connection.passive() }
                 if let frames = connection.frames, frames.uncopied >= limits.threshold, !isWorthWaiting {
                     return .heldUp
                 }
-                let outcome = connection.restart(truncating: isFileLong, patience: Self.budget)
+                // It is cut when somebody has begun the WAL anew: at once, where somebody writes.
+                let isTruncating = isFileLong && !(isOverdue && connection.isFileVeryLong(limits))
+                let outcome = connection.restart(truncating: isTruncating, patience: Self.budget)
                 if outcome.isComplete { participant?.block.count(.walRestarts) }
                 return outcome
             }

@@ -93,6 +93,15 @@ extension SharedDatabase {
         )
     }
 
+    /// For those who write without the writer connection. Takes no turn.
+    func checkpointSoon() {
+        writer.soon { [weak self] db in
+            guard let checkpointer = self?.writer.checkpointer, self?.gate.isClosed == false else { return }
+            checkpointer.writerDidOpen(db)
+            checkpointer.beginIfNeeded(db)
+        }
+    }
+
     private func checkpointNow(
         _ checkpointer: Checkpointer,
         _ body: (CheckpointConnection) -> CheckpointStep.Outcome
@@ -100,7 +109,7 @@ extension SharedDatabase {
         let began = MonotonicClock.now
         let (outcome, frames): (CheckpointStep.Outcome, WalIndex.Frames?)
         do throws(CheckpointLink.Failure) {
-            (outcome, frames) = try checkpointer.link.use(until: began.addingSaturating(busyTimeout)) {
+            (outcome, frames) = try checkpointer.link.use(until: began.addingSaturating(checkpointTimeout)) {
                 (body($0), $0.frames)
             }
         } catch {

@@ -9,6 +9,7 @@ struct FileProtection: Equatable {
         case wal = "-wal"
         case shm = "-shm"
         case coord = "-coord"
+        case salt = "-salt"
     }
 
     /// What there is. Files that are not there, or whose class the system does not tell, are missing.

@@ -8,6 +8,8 @@ package struct DatabaseHeader: Equatable, Sendable {
     package let isWAL: Bool
     package let pageSize: Int
     package let userVersion: Int
+    /// Whether what follows the first bytes is no header in plain text (rule C7).
+    package let isEncrypted: Bool
 
     static let size = 100
 
@@ -53,6 +55,27 @@ package struct DatabaseHeader: Equatable, Sendable {
         let size = number(16..<18)
         pageSize = size == 1 ? 65536 : size
         isWAL = bytes[18] == 2
-        userVersion = Int(Int32(truncatingIfNeeded: number(60..<64)))
+        // Zero by the file format; of random bytes, once in 2^160. SQLCipher keeps bytes of each page for itself.
+        isEncrypted = bytes[20] != 0 && !bytes[72..<92].allSatisfy { $0 == 0 }
+        userVersion = isEncrypted ? 0 : Int(Int32(truncatingIfNeeded: number(60..<64)))
+    }
+}
+
+extension DatabaseHeader {
+    /// What a database file that is not empty seems to be.
+    enum Kind {
+        case plain
+        /// With a plain header.
+        case encrypted
+        /// No database, or one whose header is encrypted, too.
+        case unknown
+    }
+
+    static func look(at path: String) throws -> Kind {
+        do {
+            return try DatabaseHeader(databasePath: path)?.isEncrypted == true ? .encrypted : .plain
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_NOTADB {
+            return .unknown
+        }
     }
 }

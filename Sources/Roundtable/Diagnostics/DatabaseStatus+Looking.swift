@@ -12,6 +12,11 @@ extension SharedDatabase {
     /// - throws: ``SharedDatabaseError`` when there is no such file, or it cannot be a database; `DatabaseError` with
     ///   `SQLITE_NOTADB` or `SQLITE_CANTOPEN`. What else cannot be found out is in ``DatabaseStatus/unknowns``.
     public static func status(ofDatabaseAt url: URL) throws -> DatabaseStatus {
+        try status(ofDatabaseAt: url, outboxAt: nil)
+    }
+
+    /// - parameter outbox: the folder of ``Options/outboxFolder``; nil: beside the database.
+    package static func status(ofDatabaseAt url: URL, outboxAt outbox: URL?) throws -> DatabaseStatus {
         let onlooker = try Onlooker(url)
         var status = DatabaseStatus(
             path: onlooker.path,
@@ -19,11 +24,13 @@ extension SharedDatabase {
             sqliteHasWALResetBug: SQLiteVersion.current.hasWALResetBug,
             journalMode: onlooker.header?.isWAL == true ? .wal : .rollback,
             pageSize: onlooker.header?.pageSize,
+            isEncrypted: onlooker.header?.isEncrypted == true,
             files: DatabaseStatus.Files(
                 database: onlooker.size,
                 wal: onlooker.companions.wal,
                 walIndex: onlooker.companions.walIndex,
-                rollbackJournal: onlooker.companions.rollbackJournal
+                rollbackJournal: onlooker.companions.rollbackJournal,
+                salt: onlooker.companions.salt
             ),
             wal: nil,
             schema: nil,
@@ -40,7 +47,7 @@ extension SharedDatabase {
         status.lookAtWriteLock()
         // Before the onlooker reads, and holds a lock itself.
         let locks = SystemLocks.walLocks(databasePath: onlooker.path)
-        let state = WalIndexGate.pass { status.lookIntoDatabase(onlooker) }
+        let (state, letters) = WalIndexGate.look { status.lookIntoDatabase(onlooker) } ?? status.nothingSeen()
         if let state {
             status.wal = WALHealth(
                 state,
@@ -52,6 +59,8 @@ extension SharedDatabase {
         }
         status.explainMissingWAL(onlooker)
         status.oldestReads(of: snapshots, endOfWAL: state?.end)
+        let folder = try outbox.map { try OutboxFolder(at: $0, databasePath: onlooker.path) }
+        status.lookAtOutbox(folder ?? OutboxFolder(databasePath: onlooker.path), letters)
         return status
     }
 }
@@ -107,26 +116,47 @@ extension DatabaseStatus {
         return Writer(pid: pid, name: ProcessTable.name(pid), isParticipant: false)
     }
 
-    /// - returns: what the wal-index tells; nil when it cannot be asked.
-    fileprivate mutating func lookIntoDatabase(_ onlooker: Onlooker) -> WalIndexView.State? {
+    /// Nothing, as this process was opening databases all the time, and a look would be in the way.
+    fileprivate mutating func nothingSeen() -> (WalIndexView.State?, OutboxStatus.DeadLetters?) {
+        unknowns.append(
+            "The content, and how much of the WAL is copied: this process was opening a database for a second. Look again when it is open."
+        )
+        return (nil, nil)
+    }
+
+    /// - returns: what the wal-index tells, and what of the outbox is in the database; nil when it cannot be asked.
+    fileprivate mutating func lookIntoDatabase(
+        _ onlooker: Onlooker
+    ) -> (WalIndexView.State?, OutboxStatus.DeadLetters?) {
         var state: WalIndexView.State?
+        var letters: OutboxStatus.DeadLetters?
+        var problem: (any Error)?
+        var extensionProblem: (any Error)?
+        if isEncrypted {
+            unknowns.append("The content, and how much of the WAL is copied: the database is encrypted.")
+            return (nil, nil)
+        }
         var configuration = Configuration()
         configuration.busyMode = .timeout(0.25)
         do {
             let queue = try onlooker.connection(configuration)
             schema = try queue.read { db in
                 state = onlooker.walState(db)
+                do { letters = try OutboxStatus.DeadLetters(db) } catch { problem = error }
+                do { extensions = try ExtensionsStatus(db) } catch { extensionProblem = error }
                 return try SchemaVersion(db)
             }
             try queue.close()
         } catch {
             unknowns.append("The schema: \(Self.reason(error, files))")
         }
-        return state
+        if let problem { unknowns.append("The dead letters of the outbox: \(Self.reason(problem, files))") }
+        if let extensionProblem { unknowns.append("The extensions: \(Self.reason(extensionProblem, files))") }
+        return (state, letters)
     }
 
     fileprivate mutating func explainMissingWAL(_ onlooker: Onlooker) {
-        guard journalMode == .wal, wal == nil else { return }
+        guard journalMode == .wal, wal == nil, !isEncrypted else { return }
         if onlooker.missesWAL {
             unknowns.append(
                 """

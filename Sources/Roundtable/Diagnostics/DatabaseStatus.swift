@@ -14,6 +14,8 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     public var journalMode: JournalMode
     /// nil for an empty file.
     public var pageSize: Int?
+    /// Whether the file is encrypted, but for its first bytes (<doc:Encryption>): then nothing of its content can be told.
+    public var isEncrypted: Bool
     public var files: Files
     /// nil in rollback-journal mode, and where ``unknowns`` says why.
     public var wal: WALHealth?
@@ -24,6 +26,10 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     public var participants: [Participant]
     /// Who holds SQLite's write lock; nil when nobody does, or where ``unknowns`` says why.
     public var writeLock: Writer?
+    /// The commands that wait for the database, and those that were set aside; nil when there was never any.
+    public var outbox: OutboxStatus?
+    /// nil when there are none, or where ``unknowns`` says why.
+    public var extensions: ExtensionsStatus?
     /// What could not be found out, and why, in plain words.
     public var unknowns: [String]
 
@@ -31,11 +37,12 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     public var turnHolder: Participant? { participants.first(where: \.hasTurn) }
 
     enum CodingKeys: String, CodingKey {
-        case path, files, wal, schema, participants, unknowns
+        case path, files, wal, schema, participants, outbox, extensions, unknowns
         case sqliteVersion = "sqlite_version"
         case sqliteHasWALResetBug = "sqlite_has_wal_reset_bug"
         case journalMode = "journal_mode"
         case pageSize = "page_size"
+        case isEncrypted = "is_encrypted"
         case controlBlock = "control_block"
         case writeLock = "write_lock"
     }
@@ -55,9 +62,11 @@ extension DatabaseStatus {
         public var wal: Int?
         public var walIndex: Int?
         public var rollbackJournal: Int?
+        /// Of an encrypted database (``FileSaltStore``).
+        public var salt: Int?
 
         enum CodingKeys: String, CodingKey {
-            case database, wal
+            case database, wal, salt
             case walIndex = "wal_index"
             case rollbackJournal = "rollback_journal"
         }

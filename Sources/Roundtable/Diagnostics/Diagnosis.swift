@@ -53,6 +53,22 @@ public struct Diagnosis: Codable, Sendable, Equatable {
         /// Files that some may use and others not.
         case permissions
         case lowDiskSpace = "low_disk_space"
+        /// Commands wait in the outbox, and nobody applies them.
+        case commandsWait = "commands_wait"
+        /// So many commands wait that senders are, or soon will be, refused.
+        case fullOutbox = "full_outbox"
+        /// Commands were set aside.
+        case deadLetters = "dead_letters"
+        /// Files in the outbox were no whole commands.
+        case damagedCommands = "damaged_commands"
+        /// An extension is half built.
+        case unfinishedExtension = "unfinished_extension"
+        /// An extension does not follow its table.
+        case brokenExtension = "broken_extension"
+        /// The database is encrypted, and its salt is not beside it; perhaps it is kept elsewhere.
+        case missingSalt = "missing_salt"
+        /// The file of the salt of an encrypted database is damaged.
+        case damagedSalt = "damaged_salt"
         /// The file is no database.
         case notADatabase = "not_a_database"
         /// SQLite's check of the content found something.

@@ -19,14 +19,24 @@ extension SharedDatabase {
         checking check: Diagnosis.Check = .none,
         progress: @escaping () -> Void = {}
     ) throws -> Diagnosis {
+        try diagnose(databaseAt: url, outboxAt: nil, checking: check, progress: progress)
+    }
+
+    /// - parameter outbox: the folder of ``Options/outboxFolder``; nil: beside the database.
+    package static func diagnose(
+        databaseAt url: URL,
+        outboxAt outbox: URL?,
+        checking check: Diagnosis.Check,
+        progress: @escaping () -> Void
+    ) throws -> Diagnosis {
         var doctor = Doctor(path: url.path)
         do {
-            var status = try status(ofDatabaseAt: url)
+            var status = try status(ofDatabaseAt: url, outboxAt: outbox)
             var facts = Doctor.Facts(of: status)
             let deadline = MonotonicClock.now + Doctor.secondLook
             while Doctor.isDue(status), facts.canCheckpoint, MonotonicClock.now < deadline {
                 MonotonicClock.sleep(50_000_000)
-                status = try Self.status(ofDatabaseAt: url)
+                status = try Self.status(ofDatabaseAt: url, outboxAt: outbox)
                 facts = Doctor.Facts(of: status)
             }
             doctor.examine(status, facts)
@@ -64,9 +74,10 @@ struct Doctor {
         var companions: [File] = []
         /// In bytes, for this process; nil when the system does not tell.
         var freeSpace: Int?
+        var saltProblem: SaltProblem?
     }
 
-    private(set) var diagnosis: Diagnosis
+    var diagnosis: Diagnosis
     private let limits = CheckpointLimits.default
 
     init(path: String) { diagnosis = Diagnosis(path: path, findings: [], unknowns: []) }
@@ -75,11 +86,14 @@ struct Doctor {
         diagnosis.path = status.path
         diagnosis.unknowns = status.unknowns
         examineFiles(status, facts)
+        examineSalt(status, facts)
         examineLibrary(status, facts)
         examineWAL(status, facts)
         examineReads(status, facts)
         examineParticipants(status, facts)
         examineControlBlock(status, facts)
+        examineOutbox(status)
+        examineExtensions(status)
     }
 
     mutating func find(
@@ -349,6 +363,7 @@ extension Doctor.Facts {
         }
         database = file(status.path)
         companions = [status.path + "-wal", status.path + "-shm", status.controlBlock.path].compactMap(file)
+        if status.isEncrypted { saltProblem = SaltProblem(besideDatabaseAt: status.path) }
         let attributes = try? FileManager.default.attributesOfFileSystem(forPath: status.path)
         freeSpace = (attributes?[.systemFreeSize] as? NSNumber)?.intValue
     }
@@ -387,7 +402,9 @@ extension Doctor {
         } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
             find(.corrupt, .error, "\(pragma): \(error.message ?? "malformed")", next: Self.whenCorrupt)
         } catch {
-            diagnosis.unknowns.append("The content: \(error).")
+            let reason =
+                error is EncryptionError ? "the database is encrypted, and this looks at it without a key" : "\(error)"
+            diagnosis.unknowns.append("The content: \(Self.sentence(reason))")
         }
     }
 

@@ -44,8 +44,8 @@ struct LockHolder {
             return "\(text); \(waiting)"
         case .stranger(let pid, let name):
             return """
-                \(name.map { "'\($0)' " } ?? "")(pid \(pid)) holds the write lock, and is not in this control block: it does \
-                not use Roundtable, or joined another block; \(waiting)
+                \(name.map { "'\($0)' " } ?? "")(pid \(pid)) holds the write lock, and does not take turns: it does not use Roundtable, or \
+                opened the database before its -coord file was removed; \(waiting)
                 """
         case .unknown:
             return "another connection holds the write lock; \(waiting)"

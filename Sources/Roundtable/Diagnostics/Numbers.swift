@@ -3,6 +3,12 @@ import Foundation
 // Numbers as people read them, in messages and in the tool; what programs read has none of this.
 
 extension Int {
+    /// The sizes of sparse files may add up to more than there is.
+    func addingSaturating(_ other: Int) -> Int {
+        let (sum, overflow) = addingReportingOverflow(other)
+        return overflow ? .max : sum
+    }
+
     /// With commas: 1,234,567.
     package var grouped: String {
         let digits = String(magnitude)
@@ -30,4 +36,14 @@ extension Int {
 extension TimeInterval {
     /// As `180.3 s`.
     var seconds: String { String(format: "%.1f s", self) }
+
+    /// As `40 s`, `12 min`, `5 h`, `3 days`.
+    package var rough: String {
+        switch self {
+        case ..<120: "\(Int(self)) s"
+        case ..<7200: "\(Int(self / 60)) min"
+        case ..<172_800: "\(Int(self / 3600)) h"
+        default: "\(Int(Swift.min(self / 86_400, 1e9)).grouped) days"
+        }
+    }
 }

@@ -23,6 +23,7 @@ package struct Onlooker: Sendable {
         package var wal: Int?
         package var walIndex: Int?
         package var rollbackJournal: Int?
+        package var salt: Int?
     }
 
     package static let noSuchFile = "there is no such file"
@@ -48,7 +49,8 @@ package struct Onlooker: Sendable {
         companions = CompanionFiles(
             wal: try companion("-wal"),
             walIndex: try companion("-shm"),
-            rollbackJournal: try companion("-journal")
+            rollbackJournal: try companion("-journal"),
+            salt: try companion(FileSaltStore.suffix)
         )
     }
 
@@ -60,7 +62,9 @@ package struct Onlooker: Sendable {
     /// Whether the `-wal` file has frames that a connection in this manner does not see.
     package var missesWAL: Bool { manner == .still && (companions.wal ?? 0) > 0 }
 
+    /// - throws: ``EncryptionError/databaseIsEncrypted(path:)``: an onlooker has no key.
     package func connection(_ configuration: Configuration = Configuration()) throws -> DatabaseQueue {
+        if header?.isEncrypted == true { throw EncryptionError.databaseIsEncrypted(path: path) }
         var configuration = configuration
         configuration.readonly = true
         let parameters =
@@ -69,7 +73,9 @@ package struct Onlooker: Sendable {
             case .wal: "mode=ro&readonly_shm=1"
             case .still: "immutable=1"
             }
-        return try DatabaseQueue(path: Self.uri(path, parameters), configuration: configuration)
+        let name = Self.uri(path, parameters)
+        try URINames.check(name)
+        return try DatabaseQueue(path: name, configuration: configuration)
     }
 
     /// <https://www.sqlite.org/uri.html>

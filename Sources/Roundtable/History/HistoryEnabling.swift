@@ -5,13 +5,13 @@ enum HistoryEnabling {
     static func enable(_ db: Database, table: String, recording: HistoryRecording) throws {
         try savepoint(db) {
             // Before anything is created for it.
-            let shape = try TableShape(db, table: table)
-            if recording == .changedColumns, shape.columns.count > TableShape.mostColumns {
+            let shape = try TableShape(toRecord: table, db)
+            if recording == .changedColumns, shape.columns.count > HistoryTriggers.mostColumns {
                 throw HistoryError.cannotTrack(
                     path: db.filePath,
                     table: table,
                     reason: """
-                        it has \(shape.columns.count) columns, and changed columns can be told of \(TableShape.mostColumns) \
+                        it has \(shape.columns.count) columns, and changed columns can be told of \(HistoryTriggers.mostColumns) \
                         at most. Record .rows.
                         """
                 )
@@ -73,6 +73,17 @@ enum HistoryEnabling {
         try db.inSavepoint {
             try body()
             return .commit
+        }
+    }
+}
+
+extension TableShape {
+    /// - throws: ``HistoryError/cannotTrack(path:table:reason:)``.
+    init(toRecord table: String, _ db: Database) throws {
+        do {
+            try self.init(db, table: table)
+        } catch let error as UnsuitableTable {
+            throw HistoryError.cannotTrack(path: db.filePath, table: error.table, reason: error.reason)
         }
     }
 }

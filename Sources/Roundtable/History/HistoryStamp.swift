@@ -140,7 +140,7 @@ final class HistoryStamp: @unchecked Sendable {
         }
         if rowsSincePruning >= HistoryPruning.interval {
             rowsSincePruning = 0
-            try? Self.atomically(db) { try HistoryPruning.step(db) }
+            try? db.atomically { try HistoryPruning.step(db) }
         }
     }
 
@@ -156,46 +156,9 @@ final class HistoryStamp: @unchecked Sendable {
             return
         }
         if try TrackedTable.needsSynchronization(db) {
-            try Self.atomically(db) { try TrackedTable.synchronize(db) }
+            try db.atomically { try TrackedTable.synchronize(db) }
         }
         try Self.install(in: db)
         schemaVersion = schemaVersionStatement.value(db)
-    }
-
-    private static func atomically(_ db: Database, _ body: () throws -> Void) throws {
-        if db.isInsideTransaction {
-            try db.inSavepoint {
-                try body()
-                return .commit
-            }
-        } else {
-            try db.inTransaction(.immediate) {
-                try body()
-                return .commit
-            }
-        }
-    }
-}
-
-/// A pragma with an integer for its value, compiled once and outside of GRDB's caches.
-private final class ReusedPragma {
-    private let sql: String
-    private var statement: OpaquePointer?
-
-    init(_ sql: String) { self.sql = sql }
-    deinit { forget() }
-
-    func value(_ db: Database) -> Int32? {
-        if statement == nil {
-            sqlite3_prepare_v3(db.sqliteConnection, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
-        }
-        guard let statement else { return nil }
-        defer { sqlite3_reset(statement) }
-        return sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int(statement, 0) : nil
-    }
-
-    func forget() {
-        sqlite3_finalize(statement)
-        statement = nil
     }
 }

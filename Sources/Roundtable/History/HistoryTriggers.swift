@@ -8,6 +8,9 @@ struct HistoryTriggers {
     /// one, instead of replacing each other's (rule H8).
     static let generation = 1
 
+    /// Of a table whose changed columns can be told: each is a bit.
+    static let mostColumns = 62
+
     /// Without all of these, changes are not recorded.
     static let essential = ["insert", "update", "move", "delete"]
 
@@ -19,8 +22,7 @@ struct HistoryTriggers {
     /// By name.
     var statements: [String: String] {
         var statements = essentials
-        if !shape.uniqueIndexes.isEmpty { statements.merge(guards) { $1 } }
-        if shape.cascadesToItself { statements.merge(cascadeGuards) { $1 } }
+        statements.merge(replaceGuards.triggers) { $1 }
         return Dictionary(
             uniqueKeysWithValues: statements.map { part, text in
                 let name = Self.name(id, part)
@@ -43,12 +45,12 @@ struct HistoryTriggers {
             END
             """,
             "update": """
-            AFTER UPDATE ON \(table) WHEN NOT (\(keyChanges)) AND \(isThere) BEGIN
+            AFTER UPDATE ON \(table) WHEN NOT (\(shape.keyChanges)) AND \(isThere) BEGIN
                 \(update)
             END
             """,
             "move": """
-            AFTER UPDATE ON \(table) WHEN \(keyChanges) BEGIN
+            AFTER UPDATE ON \(table) WHEN \(shape.keyChanges) BEGIN
                 \(record) SELECT \(id), 'delete', \(keyValue("old")) WHERE \(isGone);
                 \(record) SELECT \(id), 'insert', \(keyValue("new")) WHERE \(isThere);
             END
@@ -91,19 +93,10 @@ struct HistoryTriggers {
         return "\(name) COLLATE \(collation.sqlName) \(comparison) \(value) AND \(letters)"
     }
 
-    private var keyChanges: String {
-        shape.key.map { changes($0) }.joined(separator: " OR ")
-    }
-
-    /// Not by the column's collation, to which 'a' may be 'A', or which the writing program may not know.
-    private func changes(_ column: TableShape.Column) -> String {
-        "old.\(column.name.sqlName) COLLATE BINARY IS NOT new.\(column.name.sqlName)"
-    }
-
     /// A bit for each changed column, and one above them all: it tells how many columns were looked at (rule H6).
     private var mask: String? {
-        guard recording == .changedColumns, shape.columns.count <= TableShape.mostColumns else { return nil }
-        let bits = shape.columns.enumerated().map { "((\(changes($1))) << \($0))" }
+        guard recording == .changedColumns, shape.columns.count <= HistoryTriggers.mostColumns else { return nil }
+        let bits = shape.columns.enumerated().map { "((\($1.changes)) << \($0))" }
         return (bits + ["\(Int64(1) << shape.columns.count)"]).joined(separator: "\n            | ")
     }
 
@@ -122,68 +115,12 @@ struct HistoryTriggers {
 
     // MARK: What REPLACE deletes
 
-    /// REPLACE deletes rows without firing their triggers. So the rows in conflict with a new one are noted before it is
-    /// written, and looked for afterwards: those that are gone were deleted (rule H7).
-    ///
-    /// An update that took no notes looks for none: it may have found those of the row that is being written around it, by way of
-    /// a foreign key's SET NULL, or old ones.
-    private var guards: [String: String] {
-        [
-            "note_insert": """
-            BEFORE INSERT ON \(table) BEGIN
-                \(note(conflicts, cause: cause))
-            END
-            """,
-            "replace_insert": """
-            AFTER INSERT ON \(table) WHEN \(isNoted()) BEGIN
-                \(recordReplaced(cause: cause))
-            END
-            """,
-            "note_update": """
-            BEFORE UPDATE ON \(table) WHEN \(uniqueColumnsChange) BEGIN
-                \(note(conflicts, cause: cause, except: isOldRow))
-            END
-            """,
-            "replace_update": """
-            AFTER UPDATE ON \(table) WHEN (\(uniqueColumnsChange)) AND \(isNoted()) BEGIN
-                \(recordReplaced(cause: cause))
-            END
-            """,
-        ]
-    }
-
-    /// When the deletion of a row in conflict cascades to the very row that is being updated, the update comes to nothing, and
-    /// its AFTER triggers do not fire. That the row goes is what is left to be noticed.
-    private var cascadeGuards: [String: String] {
-        let updated = { (row: String) in "('updating ' || \(quotedKey(row)))" }
-        let changed = shape.uniqueIndexes.isEmpty ? keyChanges : "\(keyChanges) OR \(uniqueColumnsChange)"
-        return [
-            "note_cascade": """
-            BEFORE UPDATE ON \(table) WHEN \(changed) BEGIN
-                \(note(conflicts + [keyConflict], cause: updated("old"), except: isOldRow))
-            END
-            """,
-            "replace_cascade": """
-            AFTER DELETE ON \(table) WHEN \(isNoted(cause: updated("old"))) BEGIN
-                \(recordReplaced(cause: updated("old")))
-            END
-            """,
-        ]
-    }
-
-    private var keyConflict: String {
-        shape.key.map { column in
-            let collation = column.keyCollation.map { " COLLATE \($0.sqlName)" } ?? ""
-            return "existing.\(column.name.sqlName)\(collation) = new.\(column.name.sqlName)"
-        }.joined(separator: " AND ")
-    }
-
-    private func quotedKey(_ row: String) -> String {
-        shape.key.map { digest("\(row).\($0.name.sqlName)") }.joined(separator: " || ',' || ")
+    private var replaceGuards: ReplaceGuards {
+        ReplaceGuards(shape: shape, note: note, isNoted: isNoted, settle: recordReplaced)
     }
 
     /// Without a conflict clause: that of the statement which fires the trigger would take its place.
-    private func note(_ conflicts: [String], cause: String, except exception: String? = nil) -> String {
+    private func note(_ conflicts: [String], _ cause: String, except exception: String?) -> String {
         let rowID = shape.rowID.map { "existing.\($0)" } ?? "NULL"
         let selections = conflicts.map { conflict in
             """
@@ -198,17 +135,12 @@ struct HistoryTriggers {
             """
     }
 
-    private var isOldRow: String {
-        shape.key.map { "existing.\($0.name.sqlName) COLLATE BINARY IS old.\($0.name.sqlName)" }
-            .joined(separator: " AND ")
-    }
-
-    private func isNoted(cause: String? = nil) -> String {
+    private func isNoted(_ cause: String?) -> String {
         let term = cause.map { " AND cause = \($0)" } ?? ""
         return "EXISTS (SELECT 1 FROM roundtable_history_conflicts WHERE table_id = \(id)\(term))"
     }
 
-    private func recordReplaced(cause: String) -> String {
+    private func recordReplaced(_ cause: String) -> String {
         """
         INSERT INTO roundtable_history (table_id, operation, row_key)
                 SELECT \(id), 'delete', noted.row_key FROM roundtable_history_conflicts AS noted
@@ -224,64 +156,6 @@ struct HistoryTriggers {
         return "\(rowID)\(equals(shape.key[0], "IS", "noted.row_key"))"
     }
 
-    /// For each unique index, which existing rows are in conflict with the new one.
-    private var conflicts: [String] {
-        shape.uniqueIndexes.map { index in
-            let terms = index.terms.map { term in
-                switch term {
-                case .column(let column, let collation):
-                    "existing.\(column.name.sqlName) = \(newValue(column)) COLLATE \(collation.sqlName)"
-                case .expression(let text):
-                    "(\(text)) = (SELECT \(text) FROM (SELECT \(newRow)))"
-                }
-            }
-            return (terms + (index.condition.map { ["(\($0))"] } ?? [])).joined(separator: " AND ")
-        }
-    }
-
-    /// The new row, with its columns' names.
-    private var newRow: String {
-        shape.columns.map { "\(newValue($0)) AS \($0.name.sqlName)" }.joined(separator: ", ")
-    }
-
-    /// As REPLACE will write it.
-    private func newValue(_ column: TableShape.Column) -> String {
-        let value = "new.\(column.name.sqlName)"
-        return column.replacementOfNull.map { "coalesce(\(value), \($0))" } ?? value
-    }
-
-    /// Tells the writing of one row from that of another, before and after it: triggers within triggers come in between. A
-    /// key of one column is left out, because SQLite may choose it in between.
-    private var cause: String {
-        let lists = shape.uniqueIndexes.map(\.columns)
-        let all = lists.contains(nil) ? shape.columns : lists.flatMap { $0 ?? [] }
-        let key = shape.key.count == 1 ? shape.key[0].name : nil
-        var names: [String] = []
-        for column in all where column.name != key {
-            let value = digest(newValue(column))
-            if !names.contains(value) { names.append(value) }
-        }
-        return names.isEmpty ? "''" : "(" + names.joined(separator: " || ',' || ") + ")"
-    }
-
-    /// Of a value that is long, what is enough to tell it from most others: `quote` more than doubles it, to beyond what
-    /// SQLite allows.
-    private func digest(_ value: String) -> String {
-        """
-        CASE WHEN length(\(value)) > 1000
-                THEN length(\(value)) || quote(substr(\(value), 1, 500)) || quote(substr(\(value), -500))
-                ELSE quote(\(value)) END
-        """
-    }
-
-    /// Names all columns when there is an expression: in a BEFORE trigger a generated column is NULL, unless the triggers also
-    /// name the columns that it is made of.
-    private var uniqueColumnsChange: String {
-        let lists = shape.uniqueIndexes.map(\.columns)
-        let columns = lists.contains(nil) ? shape.columns : lists.flatMap { $0 ?? [] }
-        return columns.map { changes($0) }.joined(separator: " OR ")
-    }
-
     /// What the guards cover, to tell whether an index came that they do not.
-    var coverage: [String] { (conflicts + (shape.cascadesToItself ? [keyConflict] : [])).sorted() }
+    var coverage: [String] { replaceGuards.coverage }
 }

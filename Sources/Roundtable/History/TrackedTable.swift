@@ -44,7 +44,7 @@ extension TrackedTable {
         let sql = "SELECT rowid, name, tbl_name, sql FROM main.sqlite_master WHERE type = 'trigger'"
         let all = try Row.fetchAll(db, sql: sql)
         let triggers = all.filter { ($0["name"] as String).hasPrefix(HistoryTables.prefix) }
-        let others = all.filter { !($0["name"] as String).hasPrefix(HistoryTables.prefix) }
+        let others = all.filter { !($0["name"] as String).hasPrefix(TableShape.reservedPrefix) }
         return try Row.fetchAll(db, sql: "SELECT * FROM main.roundtable_history_tables ORDER BY id").map { row in
             var table = try TrackedTable(row)
             let prefix = HistoryTriggers.name(table.id, "")
@@ -128,7 +128,7 @@ extension TrackedTable {
     ///
     /// - throws: ``HistoryError/cannotTrack(path:table:reason:)``.
     mutating func putTriggers(_ db: Database) throws {
-        let shape = try TableShape(db, table: name)
+        let shape = try TableShape(toRecord: name, db)
         let needed = HistoryTriggers(shape: shape, id: id, recording: recording)
         let wasIntact = isIntact
         let isCovered = Set(needed.coverage).isSubset(of: coverage)

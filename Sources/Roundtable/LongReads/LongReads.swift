@@ -29,8 +29,9 @@ final class LongReads: Sendable {
         var alarm: (item: DispatchWorkItem, time: Nanoseconds)?
     }
 
-    let configuration: Configuration
+    private let opening: ConnectionOpening
     private let path: String
+    private let options: SharedDatabase.Options
     private let seat: Seat
     private let readers: ReaderPool
     private let limit: LongRead.Limit
@@ -43,10 +44,8 @@ final class LongReads: Sendable {
 
     init(path: String, options: SharedDatabase.Options, seat: Seat, readers: ReaderPool) {
         self.path = path
-        var configuration = options.readerConfiguration
-        // A read transaction stays open between accesses.
-        configuration.allowsUnsafeTransactions = true
-        self.configuration = configuration
+        self.options = options
+        opening = options.connectionOpening(path)
         self.seat = seat
         self.readers = readers
         limit = options.longReadLimit
@@ -54,7 +53,17 @@ final class LongReads: Sendable {
         maximumAge = options.maximumSnapshotAge.map { max(1_000_000, $0.nanoseconds) }
     }
 
+    /// Of the connection of a snapshot.
+    var configuration: Configuration {
+        var configuration = options.readerConfiguration(path: path) { [seat] in seat.participant }
+        // A read transaction stays open between accesses.
+        configuration.allowsUnsafeTransactions = true
+        return configuration
+    }
+
     // MARK: Snapshots
+
+    func openConnection() throws -> ReaderConnection { try ReaderConnection(opening, configuration) }
 
     /// A snapshot is at a new moment.
     ///

@@ -102,11 +102,14 @@ extension SharedDatabaseSnapshot: DatabaseReader {
         _ scheduler: some ValueObservationScheduler,
         _ onChange: @escaping @Sendable (Reducer.Value) -> Void
     ) -> AnyDatabaseCancellable {
-        let connection = try? connection()
-        let added = try? unsafeReentrantRead { _ in
-            connection?.queue._add(observation: observation, scheduling: scheduler, onChange: onChange)
+        do {
+            let connection = try connection()
+            return try unsafeReentrantRead { _ in
+                connection.queue._add(observation: observation, scheduling: scheduler, onChange: onChange)
+            }
+        } catch {
+            return observation.failing(with: error, scheduler, onChange)
         }
-        return added ?? observation.failing(scheduler, onChange)
     }
 }
 

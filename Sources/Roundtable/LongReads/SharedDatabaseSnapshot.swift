@@ -59,7 +59,7 @@ public final class SharedDatabaseSnapshot: Sendable {
         self.site = site
         try database.longReads.beginOpening()
         defer { database.longReads.endOpening() }
-        let connection = try ReaderConnection(path: database.path, configuration: database.longReads.configuration)
+        let connection = try database.longReads.openConnection()
         let moment = try connection.queue.inDatabase { db in
             guard try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal" else {
                 throw DatabaseError.snapshotNeedsWAL(database.path)
@@ -130,7 +130,7 @@ public final class SharedDatabaseSnapshot: Sendable {
         return try state.withLock { state in
             if state.phase == .closed { throw DatabaseError.snapshotClosed(path, callSite) }
             if let connection = state.connection { return connection }
-            let new = try ReaderConnection(path: path, configuration: database.longReads.configuration)
+            let new = try database.longReads.openConnection()
             state.connection = new
             state.phase = .adrift
             return new

@@ -6,7 +6,7 @@ import Foundation
 /// they did or not.
 public struct Change: Sendable, Hashable {
     /// The number of the last commit that this tells of, as SQLite counts the commits to this database: the same in all
-    /// processes. Commits that only write the history's own tables have numbers, and are not told. It starts anew when the first process opens a database that nobody has open, and after
+    /// processes. Commits that only write Roundtable's own tables have numbers, and are not told. It starts anew when the first process opens a database that nobody has open, and after
     /// some crashes, when SQLite rebuilds the wal-index; for those that observe meanwhile it goes on counting up. So it is no bookmark: to go
     /// on after a restart, see ``HistoryToken``.
     public var sequence: UInt64
@@ -30,7 +30,7 @@ public struct Change: Sendable, Hashable {
 
     /// Where something may have been written.
     public enum Tables: Sendable, Hashable {
-        /// In these tables only. Tables of attached databases are named like those of the main one; those of the history are left out.
+        /// In these tables only. Tables of attached databases are named like those of the main one; those of the history and of the outbox are left out.
         case some(Set<String>)
         /// Anywhere, the schema included.
         case fullDatabase
@@ -97,7 +97,8 @@ extension Change {
 extension Change.Tables {
     /// Of a transaction that may have written these: Roundtable's own tables are nobody's business.
     init(touching names: some Sequence<String>) {
-        self = .some(Set(names.lazy.filter { !$0.hasPrefix(HistoryTables.prefix) }))
+        let prefixes = [HistoryTables.prefix, OutboxTables.prefix]
+        self = .some(Set(names.lazy.filter { name in !prefixes.contains(where: name.hasPrefix) }))
     }
 
     /// Nothing that anybody observes.

@@ -238,6 +238,9 @@ struct TouchedTables {
             WHERE virtual.sql LIKE 'CREATE VIRTUAL TABLE%' AND shadow.type = 'table'
             """
         shadows = try Row.fetchAll(db, sql: sql).reduce(into: [:]) { $0[$1[0], default: []].append($1[1]) }
+        // SQLite connects a virtual table when the first statement that names it is compiled, and tells the authorizer of sqlite_master then: that would
+        // be taken for a change of the schema, as often as the statement runs. What cannot be connected here fails there.
+        for table in shadows.keys { _ = try? db.makeStatement(sql: "SELECT 1 FROM main.\(table.sqlName) LIMIT 0") }
     }
 }
 

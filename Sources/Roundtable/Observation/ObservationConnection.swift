@@ -17,13 +17,16 @@ final class ObservationConnection: Sendable {
     var queue: DatabaseQueue { reader.queue }
 
     init(path: String, options: SharedDatabase.Options) throws {
-        let patience = Patience(until: MonotonicClock.now.addingSaturating(options.busyTimeout.nanoseconds))
-        var configuration = options.readerConfiguration
+        let patience = Patience(until: MonotonicClock.now.addingSaturating(options.backgroundBusyTimeout.nanoseconds))
+        var configuration = options.readerConfiguration(path: path)
         configuration.readonly = false
         configuration.busyMode = .callback { patience.wait(tries: $0) }
-        let reader = try WalIndexGate.pass {
-            try ReaderConnection(path: Onlooker.uri(path, "mode=ro"), configuration: configuration)
-        }
+        let reader = try ReaderConnection(
+            options.connectionOpening(path),
+            configuration,
+            at: Onlooker.uri(path, "mode=ro"),
+            passingGate: true
+        )
         let counter: CommitCounter? = try reader.queue.inDatabase { db in
             // Without WAL, asking for the wal-index would create it.
             guard try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal" else { return nil }

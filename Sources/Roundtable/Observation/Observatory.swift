@@ -46,6 +46,11 @@ final class Observatory: Sendable {
         self.seat = seat
     }
 
+    /// The last commit that SQLite counts; nil while it cannot be told: when nobody observes, or it is being written. Waits for nobody.
+    ///
+    /// Who closes the connection takes it out of `connection` before, so it is open here.
+    var lastCommit: WalIndex.Header? { connection.withLock { $0?.commitCounter.header } }
+
     // MARK: GRDB's observers
 
     /// Starts an observation; where the database is suspended, when it is resumed.

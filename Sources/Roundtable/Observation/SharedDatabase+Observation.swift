@@ -80,8 +80,7 @@ extension SharedDatabase {
             try checkProcess()
             try observatory.start(persistent)
         } catch {
-            // Only a fetch that fails can tell an observation of an error.
-            let cancellable = observation.failing(scheduler, onChange)
+            let cancellable = observation.failing(with: error, scheduler, onChange)
             return AnyDatabaseCancellable { [self] in withExtendedLifetime(self) { cancellable.cancel() } }
         }
         return AnyDatabaseCancellable { [self] in

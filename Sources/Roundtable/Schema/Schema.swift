@@ -4,6 +4,8 @@ import GRDB
 public struct Schema: Sendable {
     let migrator: DatabaseMigrator?
     let mergedMigrations: Set<String>
+    /// nil: whatever the database has.
+    let extensions: ExtensionSet?
 
     /// The schema that these migrations make.
     ///
@@ -15,17 +17,25 @@ public struct Schema: Sendable {
     ///   - migrator: the migrations of this program.
     ///   - mergedMigrations: identifiers that migrations of `migrator` merge (GRDB's `registerMigration(_:merging:migrate:)`). A
     ///     database that still has them is old, and not newer than this program. GRDB does not tell them.
-    public init(_ migrator: DatabaseMigrator, merging mergedMigrations: Set<String> = []) {
+    ///   - extensions: the extensions that every program which writes this database declares; nil for none. What is missing is made
+    ///     when a program opens the database for writing, after the migrations: see ``ExtensionSet``.
+    public init(
+        _ migrator: DatabaseMigrator,
+        merging mergedMigrations: Set<String> = [],
+        extensions: ExtensionSet? = nil
+    ) {
         self.migrator = migrator
         self.mergedMigrations = mergedMigrations
+        self.extensions = extensions ?? .empty
     }
 
     private init() {
         migrator = nil
         mergedMigrations = []
+        extensions = nil
     }
 
-    /// Whatever schema the database has. For tools, and for programs that set up their schema themselves.
+    /// Whatever schema and extensions the database has. For tools, and for programs that set up their schema themselves.
     public static let unmanaged = Schema()
 }
 

@@ -7,6 +7,8 @@ import RoundtableKernel
 struct SetUp {
     let file: DatabaseFile
     let schema: Schema
+    /// nil: whatever the database has.
+    let extensions: ExtensionRegistry?
     let author: String
     let options: SharedDatabase.Options
     let gate: SuspensionGate
@@ -19,7 +21,13 @@ struct SetUp {
                 try withSetupTurn(seat, until: deadline, isWriteLockFree: { true }) {
                     let writer = try openWriter()
                     writer.take(seat)
-                    try bringUpToDate(writer, until: deadline)
+                    do {
+                        try bringUpToDate(writer, until: deadline)
+                    } catch let error as DatabaseError where options.keying != nil && error.isUnreadable {
+                        // Created meanwhile, with another key (rule C8)? SQLCipher tells a connection that has not read before.
+                        _ = try openWriter()
+                        throw error
+                    }
                     return writer
                 }
             }
@@ -58,7 +66,7 @@ struct SetUp {
 
     private func openWriter() throws -> WriterConnection {
         do {
-            return try WriterConnection(path: file.path, options: options, gate: gate)
+            return try WriterConnection(path: file.path, options: options, gate: gate, extensions: extensions)
         } catch let error as DatabaseError {
             throw error.naming(file.path)
         }
@@ -73,10 +81,18 @@ struct SetUp {
         }
     }
 
+    private func isMigrated(_ db: Database) throws -> Bool {
+        _ = try needsNothing(db)
+        return try schema.state(db) == .current
+    }
+
     private func needsNothing(_ db: Database) throws -> Bool {
         switch try schema.state(db) {
-        case .current: return true
-        case .absent, .tooOld: return false
+        case .current: return try extensions?.isCurrent(db) ?? true
+        case .absent, .tooOld:
+            // Whoever may not write it leaves nothing behind here, either.
+            _ = try extensions?.isCurrent(db)
+            return false
         case .tooNew(let unknown):
             throw SharedDatabaseError.schemaTooNew(path: file.path, unknownMigrations: unknown)
         }
@@ -119,20 +135,63 @@ struct SetUp {
             _ = try needsNothing(db)
             try switchToWAL(db, until: deadline)
         }
+        try migrate(writer)
+        try upgradeExtensions(writer)
+    }
+
+    /// Rule E5.
+    private func upgradeExtensions(_ writer: WriterConnection) throws {
+        guard let extensions else { return }
+        defer { writer.queue.inDatabase { _ in writer.endAccess() } }
+        try writer.queue.inDatabase { db in
+            if try extensions.isCurrent(db) { return }
+            try db.inTransaction(.immediate) {
+                try extensions.upgrade(db)
+                return .commit
+            }
+        }
+    }
+
+    private func migrate(_ writer: WriterConnection) throws {
         guard let migrator = schema.migrator else { return }
         // Migrations write history, too, and take away the triggers of the tables that they recreate.
         writer.queue.inDatabase(writer.lookAtHistory)
         defer { writer.queue.inDatabase(writer.lookAtHistory) }
         defer { writer.queue.inDatabase { _ in writer.endAccess() } }
-        while try !writer.queue.inDatabase(needsNothing) {
+        var tries = 0
+        while try !writer.queue.inDatabase(isMigrated) {
             try gate.checkOpen()
+            if tries == 0 { try putAside(writer) { db in try extensions?.putAsideWhatChanges(db) } }
             let applied = try writer.queue.inDatabase(migrator.appliedWhileOthersMigrate)
             do {
                 try migrator.migrate(writer.queue)
             } catch {
+                if let name = ExtensionRegistry.extensionInTheWay(error), tries < Self.triesAround {
+                    tries += 1
+                    try putAside(writer) { db in
+                        if let stored = try StoredExtension.fetch(db, name) {
+                            try ExtensionRegistry.putAside(stored, db)
+                        }
+                    }
+                    continue
+                }
                 // Rule S4: another process was first with this migration. Go on with what is missing.
                 let now = try writer.queue.inDatabase(migrator.appliedWhileOthersMigrate)
                 guard Self.isOtherProcessesProgress(error, before: applied, after: now) else { throw error }
+            }
+        }
+    }
+
+    /// How often a migration is run again because of an extension's trigger: there may be several, and others may put them back.
+    private static let triesAround = 100
+
+    /// Rule E5.
+    private func putAside(_ writer: WriterConnection, _ body: (Database) throws -> Void) throws {
+        try writer.queue.inDatabase { db in
+            guard try StoredExtension.exist(db) else { return }
+            try db.inTransaction(.immediate) {
+                try body(db)
+                return .commit
             }
         }
     }
@@ -192,6 +251,10 @@ extension WriterConnection {
     var isWriteLockFree: Bool {
         queue.inDatabase { !$0.isInsideTransaction && WalIndex($0)?.isWriteLockFree == true }
     }
+}
+
+extension DatabaseError {
+    fileprivate var isUnreadable: Bool { resultCode == .SQLITE_NOTADB || resultCode == .SQLITE_CORRUPT }
 }
 
 extension LockHolder {

@@ -41,6 +41,10 @@ struct DatabaseFile {
                 }
                 access = FileAccess(status)
             } else {
+                // Links to a file that is still to be created were followed. (By now, another process may have created it.)
+                if let status = try System.statusOfLink(at: path), status.st_mode & S_IFMT == S_IFLNK {
+                    throw SharedDatabaseError.notAFile(path: given, reason: "is a symbolic link that leads in a circle")
+                }
                 size = nil
                 access = nil
             }
@@ -51,7 +55,7 @@ struct DatabaseFile {
         } catch let error as SystemError {
             throw DatabaseError(
                 resultCode: .SQLITE_CANTOPEN,
-                message: "\(given): cannot be looked at: \(error). Give this process the permission."
+                message: "\(given): \(error.reason). \(SystemErrorAdvice.next(error.errno))."
             )
         }
         self.path = path
@@ -87,7 +91,7 @@ struct DatabaseFile {
     }
 
     /// `realpath` of the file, or of its folder when there is no file yet.
-    private static func resolved(_ path: String, depth: Int = 0) -> String {
+    static func resolved(_ path: String, depth: Int = 0) -> String {
         func real(_ path: String) -> String? {
             guard let pointer = realpath(path, nil) else { return nil }
             defer { free(pointer) }

@@ -12,7 +12,9 @@ extension SharedDatabase {
         /// How long a write waits for its turn and for SQLite's write lock before it fails with `SQLITE_BUSY`, and a read
         /// for the rare locks that make readers wait ([when WAL returns
         /// SQLITE_BUSY](https://www.sqlite.org/wal.html#sometimes_queries_return_sqlite_busy_in_wal_mode)).
-        public var busyTimeout: Duration = .seconds(5)
+        ///
+        /// Creating and migrating wait as ``setupTimeout`` says, where this is no timeout.
+        public var busyMode: BusyMode = .timeout(defaultBusyTimeout)
 
         /// How long opening waits for another process that is creating or migrating the database.
         public var setupTimeout: Duration = .seconds(60)
@@ -69,6 +71,40 @@ extension SharedDatabase {
         /// How long the running write may go on when a suspension says no deadline: after GRDB's notification, at the end of a
         /// protected access that the system gave no assertion.
         public var suspensionGrace: Duration = .milliseconds(40)
+
+        /// What this participant does with the commands that other processes submit for this database (``Outbox``). nil: it leaves them to
+        /// others. Not for read-only participants.
+        public var outbox: OutboxHandlers?
+
+        /// The folder of the outbox. nil, the default: the one beside the database, `NAME-outbox`. It need not exist; the one that it is in must.
+        ///
+        /// For a database that lies where senders may not look, such as in the app's own container: have the folder in the App Group's, and let
+        /// senders use ``Outbox/init(at:as:options:)``. All who open the database should say the same, since an owner applies what is in its own
+        /// folder. One folder belongs to one database: commands do not say which they are for.
+        public var outboxFolder: URL?
+
+        /// Whether what waits in the outbox is applied before opening returns, so that the first read sees it. What fails does not make
+        /// opening fail.
+        public var drainOnOpen = true
+
+        /// How long opening applies what waits. The rest is applied in the background.
+        public var drainOnOpenLimit: Duration = .seconds(2)
+
+        /// Called when an extension is being built, or has to be built anew, on a thread of the system or on that which opens the database.
+        public var onExtensionEvent: (@Sendable (ExtensionEvent) -> Void)?
+
+        /// Extensions of this process alone, which the database keeps nothing of: for processes that open it read-only, and for programs that
+        /// are the only process to write it. While another process has it open for writing too, opening and using them fails.
+        ///
+        /// They are asked like others. Each connection derives its own when it is first asked for it, in memory or in temporary files, and
+        /// derives all of it anew when the database has changed since.
+        public var temporaryExtensions: [any SharedExtension] = []
+
+        /// How the database is encrypted (<doc:Encryption>). nil, the default: it is not.
+        public var encryption: Encryption?
+
+        /// Of the database that is opened, found out once.
+        var keying: Keying?
 
         /// Tests have their own.
         package var process = ProcessSuspension.shared
@@ -129,12 +165,23 @@ extension SharedDatabase {
 }
 
 extension SharedDatabase.Options {
+    func outboxFolder(ofDatabaseAt path: String) throws -> OutboxFolder {
+        guard let outboxFolder else { return OutboxFolder(databasePath: path) }
+        return try OutboxFolder(at: outboxFolder, databasePath: path)
+    }
+
     var turnSettings: TurnSettings {
         TurnSettings(priority: priority.rawValue, slice: slice.nanoseconds, patience: patience.nanoseconds)
     }
 
-    /// The configuration of a reader connection, and that of the only connection of a read-only participant.
-    var readerConfiguration: Configuration {
+    func connectionOpening(_ path: String) -> ConnectionOpening { ConnectionOpening(path: path, keying: keying) }
+
+    /// The configuration of a reader connection, and that of the only connection of a read-only participant. Of one connection: its waits
+    /// are counted.
+    func readerConfiguration(
+        path: String,
+        participant: @escaping () -> Participant? = { nil }
+    ) -> Configuration {
         var configuration = configuration
         configuration.readonly = true
         configuration.journalMode = .default
@@ -142,8 +189,15 @@ extension SharedDatabase.Options {
         configuration.allowsUnsafeTransactions = false
         // The gate follows them.
         configuration.observesSuspensionNotifications = false
+        switch busyMode {
+        case .immediateError: configuration.busyMode = .immediateError
         // SQLite takes milliseconds in 32 bits.
-        configuration.busyMode = .timeout(min(Double(busyTimeout.nanoseconds) / 1e9, 2_000_000))
+        case .timeout: configuration.busyMode = .timeout(min(Double(busyTimeout.nanoseconds) / 1e9, 2_000_000))
+        case .callback:
+            let handler = BusyHandler(path: path, options: self, gate: nil)
+            handler.take(participant)
+            configuration.busyMode = .callback { handler.next(tries: $0) }
+        }
         return configuration
     }
 }

@@ -19,8 +19,16 @@ final class ReaderConnection: @unchecked Sendable {
     /// Whether what runs was interrupted because the pool is parked.
     let isInterrupted = Atomic(false)
 
-    init(path: String, configuration: Configuration) throws {
-        queue = try DatabaseQueue(path: path, configuration: configuration)
+    /// - Parameters:
+    ///   - name: what SQLite is to open; nil: the path.
+    ///   - passingGate: see `ConnectionOpening`.
+    init(
+        _ opening: ConnectionOpening,
+        _ configuration: Configuration,
+        at name: String? = nil,
+        passingGate: Bool = false
+    ) throws {
+        queue = try opening.queue(configuration, at: name, passingGate: passingGate)
         (beginStatement, schemaVersionStatement, walIndex) = try queue.inDatabase { db in
             let statements = try (
                 db.prepareRaw("BEGIN DEFERRED TRANSACTION"), db.prepareRaw("PRAGMA schema_version")

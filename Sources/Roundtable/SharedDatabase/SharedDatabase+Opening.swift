@@ -12,7 +12,7 @@ extension SharedDatabase {
     ///   - schema: what this process expects, and how to get there.
     ///   - author: how other processes will know this one, such as `"app"` or `"share extension"`.
     ///   - options: how to wait and write.
-    /// - throws: ``SharedDatabaseError``; `DatabaseError` with `SQLITE_NOTADB`, `SQLITE_CANTOPEN`, `SQLITE_FULL` …;
+    /// - throws: ``SharedDatabaseError``; ``OutboxError`` for ``Options/outboxFolder``; ``EncryptionError``; `DatabaseError` with `SQLITE_NOTADB`, `SQLITE_CANTOPEN`, `SQLITE_FULL` …;
     ///   `SQLITE_BUSY` when another process has been creating or migrating it for longer than
     ///   ``Options/setupTimeout``; what a migration throws.
     public static func open(
@@ -144,10 +144,23 @@ extension SharedDatabase {
         let file = try DatabaseFile(url)
         try schema.check(path: file.path)
         try file.checkWritable()
+        let outboxFolder = try options.outboxFolder(ofDatabaseAt: file.path)
+        let extensions = try schema.extensions.map(ExtensionRegistry.init)
+        var options = options
+        options.add(extensions?.functions ?? [])
+        let company = try options.prepareTemporaryExtensions(beside: schema.extensions)
         let gate = SuspensionGate(path: file.path, policy: options.suspensionPolicy, process: options.process)
         // Inside of the gate until the database follows it.
-        return try gate.opening {
-            let setUp = SetUp(file: file, schema: schema, author: author, options: options, gate: gate)
+        let database = try gate.opening {
+            options.keying = try options.encryption.flatMap { try Keying($0, of: file, mayCreate: true) }
+            let setUp = SetUp(
+                file: file,
+                schema: schema,
+                extensions: extensions,
+                author: author,
+                options: options,
+                gate: gate
+            )
             let (writer, seat) = try CoordinatedCreation.perform(file, setUp.run)
             FileProtection.apply(options.protectionClass, to: file.path)
             return SharedDatabase(
@@ -155,11 +168,25 @@ extension SharedDatabase {
                 author: author,
                 role: .readWrite,
                 options: options,
+                outboxFolder: outboxFolder,
                 writer: writer,
                 seat: seat,
-                gate: gate
+                gate: gate,
+                extensions: extensions
             )
         }
+        company?.take(database)
+        do {
+            if let reason = company?.refusal, let first = options.temporaryExtensions.first {
+                throw ExtensionError.temporaryNotAllowed(path: file.path, name: first.name, reason: reason)
+            }
+            database.extensionBuilder?.begin(database)
+            try database.beginOutbox(options)
+        } catch {
+            try? database.close()
+            throw error
+        }
+        return database
     }
 
     private static func openReadOnlyNow(
@@ -172,10 +199,20 @@ extension SharedDatabase {
         let file = try DatabaseFile(url)
         try schema.check(path: file.path)
         guard !file.isAbsentOrEmpty else { return .unavailable(.notCreated) }
+        let outboxFolder = try options.outboxFolder(ofDatabaseAt: file.path)
+        var options = options
+        options.add(try schema.extensions.map(ExtensionRegistry.init)?.functions ?? [])
+        _ = try options.prepareTemporaryExtensions(beside: schema.extensions)
         let gate = SuspensionGate(path: file.path, policy: options.suspensionPolicy, process: options.process)
         // Whoever reads first may have to recover the wal-index, under locks like a writer's. Inside of the gate until the database
         // follows it.
         return try gate.opening {
+            if let encryption = options.encryption {
+                guard let keying = try Keying(encryption, of: file, mayCreate: false) else {
+                    return .unavailable(.notCreated)
+                }
+                options.keying = keying
+            }
             let connection: WriterConnection
             let state: SchemaState
             do {
@@ -188,6 +225,7 @@ extension SharedDatabase {
             } catch let error as DatabaseError {
                 // It may have been removed, or be in the making, since we looked.
                 if try DatabaseFile(url).isAbsentOrEmpty { return .unavailable(.notCreated) }
+                try ReadingPlace.refuseStill(databasePath: file.path)
                 throw error.naming(file.path)
             }
             switch state {
@@ -209,6 +247,7 @@ extension SharedDatabase {
                     author: author,
                     role: .readOnly,
                     options: options,
+                    outboxFolder: outboxFolder,
                     writer: connection,
                     seat: seat,
                     gate: gate

@@ -204,6 +204,30 @@ extension SharedDatabase {
         }
     }
 
+    /// Waits for the connection no longer than until the deadline of `write`.
+    ///
+    /// - returns: nil when that has passed before `body` could begin.
+    func attemptUntilDeadline(
+        _ write: Write,
+        _ body: @escaping @Sendable (Database) throws -> Void
+    ) throws -> Attempt? {
+        guard let visit = gate.enter(.write, at: write.site, isRunning: false) else { return .turnedBack }
+        let queue: DatabaseQueue
+        do {
+            queue = try writer.openedQueue()
+        } catch {
+            gate.leave(visit)
+            return .failed(error)
+        }
+        let patience = PatientAccess<Attempt>()
+        queue.asyncWriteWithoutTransaction { db in
+            patience.run { try self.writing(db, write, visit) { try body(db) } }
+        }
+        if let outcome = try patience.wait(until: write.deadline ?? .max) { return outcome }
+        gate.leave(visit)
+        return nil
+    }
+
     private func writing(
         _ db: Database,
         _ write: Write,
@@ -223,7 +247,14 @@ extension SharedDatabase {
             let hasRun = try Access.with(self, reader: nil) {
                 // The turn is given up by then.
                 defer { longReads.look(db) }
-                return try writer.withTurn(db, at: write.site, since: started, cancellation: cancellation, body)
+                return try writer.withTurn(
+                    db,
+                    at: write.site,
+                    since: started,
+                    until: write.deadline,
+                    cancellation: cancellation,
+                    body
+                )
             }
             return hasRun ? .done : .turnedBack
         } catch let error as NotBegun {
@@ -262,6 +293,8 @@ extension SharedDatabase {
         let site: CallSite?
         /// For the gate to open; else it fails.
         let waits: Bool
+        /// Until when it waits for the connection, the turn and SQLite's lock; nil for the busy timeout.
+        var deadline: Nanoseconds?
     }
 
     /// A write of blocking code.

@@ -39,16 +39,26 @@ public final class SharedDatabase: Sendable {
     let readers: ReaderPool
     let seat: Seat
     let observatory: Observatory
+    /// Of what this participant declares; nil when it declares no extensions, or is read-only.
+    let extensionBuilder: ExtensionBuilder?
     let longReads: LongReads
     let checkpointWarnings: CheckpointWarnings
     let gate: SuspensionGate
     let whileSuspended: WhileSuspended?
     let suspensionGrace: Duration
-    let busyTimeout: Nanoseconds
+    /// As opening has completed them.
+    let options: Options
+    let checkpointTimeout: Nanoseconds
     private let suspensionNotifications: SuspensionNotifications?
     let givenConfiguration: Configuration
     private let forkGeneration: UInt32
     let parking = Parking()
+    let publishers = SnapshotPublishers()
+    let outboxFolder: OutboxFolder
+    let drains = OutboxDrains()
+    let handles = Handles()
+    /// Of ``perform(_:id:patience:file:line:)``.
+    let ownOutbox = Mutex<Outbox?>(nil)
     private let isClosed = Mutex(false)
 
     init(
@@ -56,13 +66,17 @@ public final class SharedDatabase: Sendable {
         author: String,
         role: Role,
         options: Options,
+        outboxFolder: OutboxFolder,
         writer: WriterConnection,
         seat: Seat,
-        gate: SuspensionGate
+        gate: SuspensionGate,
+        extensions: ExtensionRegistry? = nil
     ) {
         self.path = path
+        extensionBuilder = ExtensionBuilder(extensions, options.onExtensionEvent)
         self.author = author
         self.role = role
+        self.outboxFolder = outboxFolder
         self.writer = writer
         self.seat = seat
         self.gate = gate
@@ -74,14 +88,16 @@ public final class SharedDatabase: Sendable {
         self.givenConfiguration = options.configuration
         self.forkGeneration = rt_fork_generation()
         self.checkpointWarnings = CheckpointWarnings(options.onCheckpointHeldUp)
-        let configuration = options.readerConfiguration
+        self.options = options
+        let opening = options.connectionOpening(path)
         self.readers = ReaderPool(path: path, maximumCount: options.maximumReaderCount, seat: seat) {
-            try ReaderConnection(path: path, configuration: configuration)
+            let configuration = options.readerConfiguration(path: path) { seat.participant }
+            return try ReaderConnection(opening, configuration)
         }
         self.longReads = LongReads(path: path, options: options, seat: seat, readers: readers)
         let observatory = Observatory(path: path, author: author, options: options, writer: writer, seat: seat)
         self.observatory = observatory
-        busyTimeout = options.busyTimeout.nanoseconds
+        checkpointTimeout = options.backgroundBusyTimeout.nanoseconds
         if role == .readWrite {
             writer.take(seat)
             writer.recordCommits { [weak observatory] in observatory?.didCommit($0) }
@@ -89,6 +105,7 @@ public final class SharedDatabase: Sendable {
         if options.observation == .always { observatory.observeOnWriterEventually() }
         followGate()
         followCheckpoints()
+        followExtensions()
     }
 
     deinit {
@@ -100,18 +117,22 @@ public final class SharedDatabase: Sendable {
             _ = Unmanaged.passRetained(observatory)
             return
         }
+        drains.cancel()
         // Perhaps on the very connection that would be waited for.
         observatory.close(waiting: false)
         seat.leave()
     }
 
-    /// Closes all connections, those of snapshots included, and leaves the other participants. Waits for running accesses to end; later ones throw
-    /// `SQLITE_MISUSE`.
+    /// Closes all connections, those of snapshots included, detaches raw handles, and leaves the other participants. Waits for running accesses to end; later ones throw
+    /// `SQLITE_MISUSE`. What snapshot files are to hold is published before.
     ///
-    /// - throws: `SQLITE_BUSY` when a statement or a cursor of yours is still alive; the database is not closed then.
+    /// - throws: `SQLITE_BUSY` when a statement or a cursor of yours is still alive, or a raw handle has the turn; the database is not closed then.
     public func close() throws {
         try checkProcess()
         if isClosed.withLock({ $0 }) { return }
+        try handles.detachAll()
+        // Not from inside of an access, which cannot read.
+        if Access.current(to: self) == nil { publishers.flush() }
         var hasBegun = false
         do {
             try readers.closingBarrier {
@@ -125,15 +146,28 @@ public final class SharedDatabase: Sendable {
                         try writer.close(emptyingWAL: visit != nil)
                     }
                     isClosed.withLock { $0 = true }
+                    drains.cancel()
                     observatory.close(waiting: true)
                     if role == .readOnly { seat.leave() }
                     try readers.close()
                 }
                 gate.abandon()
             }
+            publishers.end()
         } catch  where !hasBegun && isClosed.withLock({ $0 }) {
             // Another thread closed it while this one waited.
+        } catch {
+            if !gate.isClosed { publishers.resume() }
+            throw error
         }
+    }
+
+    /// For what would find nothing to do.
+    ///
+    /// - throws: `SQLITE_MISUSE` once this is closed; before that, nothing says that it stays open.
+    func checkOpen() throws {
+        try checkProcess()
+        if isClosed.withLock({ $0 }) { throw DatabaseError.closed(path) }
     }
 
     /// Why this participant does not coordinate with others beyond SQLite's own locks; nil when it does.

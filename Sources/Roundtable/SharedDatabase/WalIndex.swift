@@ -38,6 +38,10 @@ struct WalIndex {
     init?(_ db: Database, schema: String = "main") {
         // nil once the connection is closed.
         guard let connection = db.sqliteConnection else { return nil }
+        self.init(connection: connection, schema: schema)
+    }
+
+    init?(connection: OpaquePointer, schema: String = "main") {
         var file: UnsafeMutablePointer<sqlite3_file>?
         let code = sqlite3_file_control(connection, schema, SQLITE_FCNTL_FILE_POINTER, &file)
         guard code == SQLITE_OK, let file, let methods = file.pointee.pMethods, methods.pointee.iVersion >= 2 else {

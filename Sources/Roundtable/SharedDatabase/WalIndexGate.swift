@@ -1,12 +1,51 @@
-import Synchronization
+import Foundation
 
 /// Connections of one process share one mapping of a `-shm` file, and the first one decides whether it may be written:
 /// opened by a look from outside, which must not write, it would make all others read-only. So the two exclude each other
 /// in time.
 enum WalIndexGate {
-    private static let gate = Mutex(())
+    private struct State {
+        var openings = 0
+        var isLookedAt = false
+    }
+    // nonisolated(unsafe): guarded by `condition`.
+    nonisolated(unsafe) private static var state = State()
+    private static let condition = NSCondition()
 
-    static func pass<T>(_ body: () throws -> T) rethrows -> T {
-        try gate.withLock { _ in try body() }
+    /// Connections are opened at the same time, and inside of one another: a configuration may open a database to prepare another one.
+    static func open<T>(_ body: () throws -> T) rethrows -> T {
+        condition.withLock {
+            while state.isLookedAt { condition.wait() }
+            state.openings += 1
+        }
+        defer {
+            condition.withLock {
+                state.openings -= 1
+                condition.broadcast()
+            }
+        }
+        return try body()
+    }
+
+    /// Looks, one at a time.
+    ///
+    /// - returns: nil when connections were being opened for all of this time, one of them perhaps by the caller.
+    static func look<T>(within time: Duration = .seconds(1), _ body: () throws -> T) rethrows -> T? {
+        let deadline = Date(timeIntervalSinceNow: time / .seconds(1))
+        let isFree = condition.withLock {
+            while state.isLookedAt || state.openings > 0 {
+                guard condition.wait(until: deadline) else { return false }
+            }
+            state.isLookedAt = true
+            return true
+        }
+        guard isFree else { return nil }
+        defer {
+            condition.withLock {
+                state.isLookedAt = false
+                condition.broadcast()
+            }
+        }
+        return try body()
     }
 }

@@ -16,6 +16,8 @@ final class WriteTransaction: TransactionObserver {
     private let isDoomed: () -> Bool
     /// Whether a commit has been made since `beginAccess()`.
     private(set) var hasCommitted = false
+    /// How often anything was rolled back here: who is inside of a transaction can tell whether it is still the same one.
+    private(set) var rollbacks = 0
     /// Called when something is written after a commit: by observers, for example.
     var goesOn: () -> Void = {}
     /// Not weak: Swift moves the reference count of an object that something refers to weakly out of it, and each of the dozens of
@@ -102,6 +104,7 @@ final class WriteTransaction: TransactionObserver {
         recorder?.didCommit(db)
     }
     func databaseDidRollback(_ db: Database) {
+        rollbacks += 1
         didRollback()
         recorder?.didRollback()
     }

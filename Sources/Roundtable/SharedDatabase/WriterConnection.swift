@@ -13,9 +13,10 @@ final class WriterConnection: @unchecked Sendable {
     let openConnection: @Sendable () throws -> DatabaseQueue
     let observers = AddedObservers()
     let path: String
+    /// Before any connection is opened.
+    private let lockedFiles: LockedFiles
     private(set) var seat: Seat?
-    private let busyTimeout: Nanoseconds
-    private let busyWait: BusyWait
+    private let busyHandler: BusyHandler
     /// nil on a connection that does not write.
     let checkpointer: Checkpointer?
     private let walHook = WalHook()
@@ -25,6 +26,8 @@ final class WriterConnection: @unchecked Sendable {
     private let emptyTransaction = EmptyTransaction()
     /// nil on a connection that does not write.
     private let history: HistoryStamp?
+    /// nil on a connection that does not write, or that declares none.
+    let extensions: ExtensionKeeper?
     private var lastDataVersion: UInt32?
     private var lastSchemaVersion: Int32?
     private var isClosing = false
@@ -32,8 +35,14 @@ final class WriterConnection: @unchecked Sendable {
     private var visits: [UInt64] = []
 
     /// Opens the file, or creates it, as it is: no journal mode is changed.
-    init(path: String, options: SharedDatabase.Options, gate: SuspensionGate) throws {
-        let busyWait = BusyWait(path: path, timeout: options.busyTimeout.nanoseconds, gate: gate)
+    init(
+        path: String,
+        options: SharedDatabase.Options,
+        gate: SuspensionGate,
+        extensions registry: ExtensionRegistry? = nil
+    ) throws {
+        let busyHandler = BusyHandler(path: path, options: options, gate: gate)
+        busyHandler.isSettingUp = true
         let writeTransaction = WriteTransaction(isDoomed: { gate.isDoomed })
         let history = HistoryStamp()
         var configuration = options.configuration
@@ -41,7 +50,7 @@ final class WriterConnection: @unchecked Sendable {
         configuration.journalMode = .default
         // The gate follows them.
         configuration.observesSuspensionNotifications = false
-        configuration.busyMode = .callback { busyWait.next(tries: $0) }
+        configuration.busyMode = .callback { busyHandler.next(tries: $0) }
         let checkpointer = Checkpointer(path: path, options: options, gate: gate)
         walHook.mainDidCommit = { checkpointer.noteCommit(framesInWAL: $0) }
         configuration.prepareDatabase { [walHook] db in
@@ -52,15 +61,16 @@ final class WriterConnection: @unchecked Sendable {
             try db.execute(sql: "PRAGMA synchronous = \(options.durability.rawValue)")
         }
         self.path = path
+        lockedFiles = LockedFiles(ofDatabaseAt: path)
         self.gate = gate
         self.writeTransaction = writeTransaction
-        self.busyTimeout = options.busyTimeout.nanoseconds
-        self.busyWait = busyWait
+        self.busyHandler = busyHandler
         self.history = history
+        let extensions = registry.flatMap { $0.extensions.isEmpty ? nil : ExtensionKeeper($0) }
+        self.extensions = extensions
         self.checkpointer = checkpointer
-        openConnection = { [configuration] in
-            try WalIndexGate.pass { try DatabaseQueue(path: path, configuration: configuration) }
-        }
+        let opening = options.connectionOpening(path)
+        openConnection = { [configuration] in try opening.queue(configuration, passingGate: true) }
         link = Mutex(Link(queue: try openConnection()))
         queue.inDatabase(writeTransaction.install)
         gate.hook { hooks in
@@ -73,7 +83,10 @@ final class WriterConnection: @unchecked Sendable {
             hooks.willDoom = { [weak self] in self?.rollBackOpenTransaction() }
         }
         writeTransaction.goesOn = { if gate.runningGoesOn() { gate.doom() } }
-        writeTransaction.didRollback = { history.didRollback() }
+        writeTransaction.didRollback = {
+            history.didRollback()
+            extensions?.didRollback()
+        }
         // Observers fetch after a commit, on this connection: other processes do not wait for that.
         // Called within a write, which keeps this alive.
         writeTransaction.didCommit = { [unowned self] db in
@@ -86,19 +99,19 @@ final class WriterConnection: @unchecked Sendable {
     /// `SQLITE_READONLY`.
     init(readOnlyAt path: String, options: SharedDatabase.Options, gate: SuspensionGate) throws {
         self.path = path
+        lockedFiles = LockedFiles(ofDatabaseAt: path)
         self.gate = gate
         self.writeTransaction = WriteTransaction()
-        self.busyTimeout = options.busyTimeout.nanoseconds
-        self.busyWait = BusyWait(path: path, timeout: busyTimeout, gate: gate)
+        self.busyHandler = BusyHandler(path: path, options: options, gate: gate)
         self.history = nil
+        self.extensions = nil
         self.checkpointer = nil
         // SQLite has it read-only. GRDB does not know, or it would tell observers nothing.
-        var configuration = options.readerConfiguration
+        var configuration = options.readerConfiguration(path: path)
         configuration.readonly = false
+        let opening = options.connectionOpening(path)
         openConnection = { [configuration] in
-            try WalIndexGate.pass {
-                try DatabaseQueue(path: Onlooker.uri(path, "mode=ro"), configuration: configuration)
-            }
+            try opening.queue(configuration, at: Onlooker.uri(path, "mode=ro"), passingGate: true)
         }
         link = Mutex(Link(queue: try openConnection()))
         queue.inDatabase(writeTransaction.install)
@@ -108,12 +121,13 @@ final class WriterConnection: @unchecked Sendable {
         self.seat = seat
         history?.author = seat.author
         checkpointer?.take(seat)
-        busyWait.participants = { [seat] in seat.participant }
+        busyHandler.take { [seat] in seat.participant }
     }
 
     /// From now on, commits are announced to other processes. Once the database is in WAL mode.
     func recordCommits(_ didCommit: @escaping (() -> CommitRecorder.Commit) -> Void) {
         queue.inDatabase { db in
+            busyHandler.isSettingUp = false
             let recorder = CommitRecorder(
                 participant: { [seat] in seat?.participant },
                 isSchemaKnown: { [unowned self] db in (try? db.schemaVersion()) == lastSchemaVersion },
@@ -158,6 +172,7 @@ final class WriterConnection: @unchecked Sendable {
         writeTransaction.forgetStatements()
         emptyTransaction.forgetStatements()
         history?.forgetStatements()
+        extensions?.forgetStatements()
     }
 
     /// On the queue of a connection that could not close.
@@ -188,12 +203,14 @@ final class WriterConnection: @unchecked Sendable {
     /// Waits for the turn, runs `body`, and gives the turn up. On `queue`.
     ///
     /// - parameter requested: the time of the request: now.
+    /// - parameter deadline: until when to wait at most; nil: as the busy mode says.
     /// - returns: whether `body` was run; not when the wait was ended because the gate was closed.
     /// - throws: what `body` throws; a `SQLITE_BUSY` of it with the name of who is in the way.
     func withTurn(
         _ db: Database,
         at site: CallSite?,
         since requested: Nanoseconds,
+        until deadline: Nanoseconds? = nil,
         cancellation: WaitCancellation? = nil,
         _ body: () throws -> Void
     ) rethrows -> Bool {
@@ -201,14 +218,22 @@ final class WriterConnection: @unchecked Sendable {
             try body()
             return true
         }
-        let deadline = requested.addingSaturating(busyTimeout)
-        let outcome = seat?.takeTurn(at: requested, until: deadline, callSite: site, cancellation: cancellation) {
+        let outcome = seat?.takeTurn(
+            at: requested,
+            until: busyHandler.begin(requested: requested, deadline: deadline, cancellation: cancellation),
+            callSite: site,
+            cancellation: cancellation,
+            limit: busyHandler.turnLimit
+        ) {
             !db.isWriting && WalIndex(db)?.isWriteLockFree == true
         }
-        if outcome == .cancelled, cancellation?.isCancelled != true { return false }
-        busyWait.begin(requested: requested, deadline: deadline, isSpent: outcome == .timedOut)
+        if outcome == .timedOut { busyHandler.turnTimedOut() }
+        if outcome == .cancelled, cancellation?.isCancelled != true {
+            busyHandler.end()
+            return false
+        }
         defer {
-            busyWait.end()
+            busyHandler.end()
             giveTurnUp(db)
         }
         try namingObstacles(body)
@@ -220,11 +245,11 @@ final class WriterConnection: @unchecked Sendable {
         do {
             return try body()
         } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
-            throw busyWait.named(error)
+            throw busyHandler.named(error)
         } catch let error as NotBegun {
             guard let reason = error.reason as? DatabaseError, reason.resultCode == .SQLITE_BUSY else { throw error }
             let isForGate = error.isForGate || gate.hasGivenUp.load(ordering: .acquiring)
-            throw NotBegun(reason: busyWait.named(reason), isForGate: isForGate)
+            throw NotBegun(reason: busyHandler.named(reason), isForGate: isForGate)
         }
     }
 
@@ -248,6 +273,9 @@ final class WriterConnection: @unchecked Sendable {
     /// Whether a commit has been made since `beginAccess()`.
     var hasCommitted: Bool { writeTransaction.hasCommitted }
 
+    /// How often a transaction was rolled back. On `queue`.
+    var rollbacks: Int { writeTransaction.rollbacks }
+
     /// Rolls back what no access is at. From any thread.
     func rollBackOpenTransaction() {
         queue.asyncWriteWithoutTransaction { [self] db in
@@ -269,13 +297,16 @@ final class WriterConnection: @unchecked Sendable {
         writeTransaction.endAccess()
         // Rule W3.
         if db.isWriting { return }
+        // A failed statement that has come to an FTS5 table can leave the connection reading until its next statement ends (seen in
+        // SQLite 3.40.1, not in 3.53.4): then its next write fails at once, when others have committed.
+        if !db.isWithoutTransaction { _ = try? db.schemaVersion() }
         recorder?.endTurn()
         // Rule F4: no checkpoint is begun before a freeze.
         guard let checkpointer, !gate.isClosed else {
             seat?.giveTurnUp(goingOn: false)
             return
         }
-        if checkpointer.isWriterInNeed(db) { checkpointer.helpWriter(db) } else { checkpointer.makeWay(db) }
+        if checkpointer.isWriterInNeed(db) { checkpointer.helpWriter(db) }
         seat?.giveTurnUp()
         checkpointer.beginIfNeeded(db)
     }
@@ -305,6 +336,7 @@ final class WriterConnection: @unchecked Sendable {
             db.clearSchemaCache()
             try recorder?.learnSchema(db)
             history?.schemaDidChange()
+            extensions?.schemaDidChange()
         }
         lastSchemaVersion = schemaVersion
         recorder?.lookedAtSchema(at: counter)
@@ -317,9 +349,11 @@ final class WriterConnection: @unchecked Sendable {
         prepareHistory(db)
     }
 
-    /// What the history wants done before a write. On `queue`, after `forgetSchemaIfChanged` or `lookAtOthers`.
+    /// What the history and the extensions want done before a write. On `queue`, after `forgetSchemaIfChanged` or `lookAtOthers`.
     func prepareHistory(_ db: Database) {
-        if !isClosing { history?.prepare(db) }
+        if isClosing { return }
+        history?.prepare(db)
+        extensions?.prepare(db)
     }
 
     /// Begins and ends a read, which finds out what others have committed since.
@@ -341,81 +375,6 @@ final class WriterConnection: @unchecked Sendable {
         var version: UInt32 = 0
         let code = sqlite3_file_control(connection, "main", SQLITE_FCNTL_DATA_VERSION, &version)
         return code == SQLITE_OK ? version : nil
-    }
-}
-
-/// SQLite's busy handler for the writer connection: short waits up to a deadline, then a look at who is in the way.
-///
-/// Waits are short because at most one participant, the one with the turn, waits here: SQLite's own handler would be up
-/// to 100 ms late.
-private final class BusyWait: @unchecked Sendable {
-    // @unchecked: confined to the writer's queue, where SQLite calls it.
-    private let path: String
-    private let timeout: Nanoseconds
-    private let gate: SuspensionGate
-    private var requested: Nanoseconds?
-    private var deadline: Nanoseconds?
-    private var isSpent = false
-    private var obstacle: String?
-    var participants: () -> Participant? = { nil }
-
-    private static let shortest: Nanoseconds = 50_000
-    private static let longest: Nanoseconds = 2_000_000
-
-    init(path: String, timeout: Nanoseconds, gate: SuspensionGate) {
-        self.path = path
-        self.gate = gate
-        self.timeout = timeout
-    }
-
-    /// - parameter isSpent: whether the time was used up waiting for the turn: SQLite is asked once.
-    func begin(requested: Nanoseconds, deadline: Nanoseconds, isSpent: Bool) {
-        self.requested = requested
-        self.deadline = deadline
-        self.isSpent = isSpent
-        gate.hasGivenUp.store(false, ordering: .releasing)
-        obstacle = nil
-    }
-
-    func end() {
-        requested = nil
-        deadline = nil
-        isSpent = false
-    }
-
-    /// Whether SQLite shall try again.
-    func next(tries: Int) -> Bool {
-        if gate.isClosed {
-            gate.hasGivenUp.store(true, ordering: .releasing)
-            return false
-        }
-        let now = MonotonicClock.now
-        if tries == 0 {
-            // What the turn left of the timeout is for the first lock; each later one has a timeout of its own.
-            if !isSpent, now >= deadline ?? 0 {
-                requested = now
-                deadline = now.addingSaturating(timeout)
-            }
-        }
-        guard !isSpent, let deadline, now < deadline else {
-            let lockHolder = LockHolder.find(databasePath: path, participant: participants())
-            obstacle = lockHolder.description(waited: now &- (requested ?? now))
-            self.deadline = nil
-            isSpent = false
-            return false
-        }
-        MonotonicClock.sleep(min(Self.longest, Self.shortest << UInt64(min(tries, 8)), deadline - now))
-        return true
-    }
-
-    func named(_ error: DatabaseError) -> DatabaseError {
-        guard let obstacle else { return error }
-        return DatabaseError(
-            resultCode: error.extendedResultCode,
-            message: "database is locked: \(obstacle)",
-            sql: error.sql,
-            arguments: error.arguments
-        )
     }
 }
 

@@ -30,6 +30,10 @@ extension SharedDatabase {
         gate.hook { hooks in
             hooks.didClose = { [weak self] deadline in self?.gateDidClose(deadline) ?? [] }
             hooks.willOpen = { [weak self] in self?.gateWillOpen() }
+            hooks.interrupt = { [interrupt = hooks.interrupt, handles] in
+                interrupt()
+                handles.interrupt()
+            }
         }
     }
 
@@ -38,6 +42,8 @@ extension SharedDatabase {
         // The slot is the parent's.
         guard isInOwnProcess else { return [] }
         seat.show(isSuspended: true)
+        handles.show(isSuspended: true)
+        publishBeforeSuspension(until: deadline)
         switch gate.policy {
         case .writeLocks:
             observatory.pause()
@@ -53,13 +59,23 @@ extension SharedDatabase {
         }
     }
 
+    /// Rule V9. Reads go on until connections are given up, which takes time, too.
+    private func publishBeforeSuspension(until deadline: Nanoseconds) {
+        let now = MonotonicClock.now
+        let time = deadline.subtractingSaturating(now)
+        let share = gate.policy == .everything ? time / 2 : time - time / 10
+        publishers.suspend(until: now.addingSaturating(share)) { [gate] in !gate.isToBeClosed }
+    }
+
     private func gateWillOpen() {
         guard isInOwnProcess else { return }
         switch gate.policy {
         case .writeLocks: observatory.resume()
         case .everything: unpark()
         }
+        publishers.resume()
         seat.show(isSuspended: false)
+        handles.show(isSuspended: false)
         // The place may have been lost during a long sleep.
         writer.queue.asyncWriteWithoutTransaction { [seat] _ in seat.comeBack() }
         writer.checkpointer?.goOn()

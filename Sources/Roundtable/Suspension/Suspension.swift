@@ -20,6 +20,8 @@ public struct Suspension: Sendable, Equatable, Codable {
     public struct Access: Sendable, Equatable, Codable {
         public enum Kind: String, Sendable, Codable {
             case write, opening, closing, checkpoint, read
+            /// Of a raw handle.
+            case turn
         }
         public let kind: Kind
         /// Where it began, as `File.swift:12`; nil when that is not known.

@@ -161,17 +161,17 @@ final class SuspensionGate: Sendable {
             wasInUse = visit.isInUse
             if let interruption { state.interrupted = (visit, interruption) }
             if visit.isDoomed { doomed.store(state.visits.contains(where: \.mustNotCommit), ordering: .releasing) }
-            guard state.visits.isEmpty else { return ([], false) }
-            defer { state.mustSettle = false }
-            return (Self.takeWaiters(&state), state.mustSettle)
+            let isLast = state.visits.isEmpty
+            let mustSettle = isLast && state.mustSettle
+            // Whoever suspends ends the assertion when nobody uses it: not before that is so may it be seen that all have left. Where
+            // something is still to be given up, the system's time is needed until then.
+            if wasInUse, !mustSettle { process.assertions.endUse() }
+            guard isLast else { return ([], false) }
+            state.mustSettle = false
+            return (Self.takeWaiters(&state), mustSettle)
         }
         waiters.forEach { $0() }
-        // Until what belongs to the database is given up, too, the system's time is needed.
-        if mustSettle {
-            settleLater(endingUse: wasInUse)
-        } else if wasInUse {
-            process.assertions.endUse()
-        }
+        if mustSettle { settleLater(endingUse: wasInUse) }
     }
 
     /// The write that runs.

@@ -23,11 +23,14 @@ package final class ChangePublisher {
     ///   - counter: the commit counter as it is now.
     ///   - tables: those that may have been written; nil: unknown.
     package func reserve(counter: UInt32, tables: [String]?, now: Nanoseconds) {
+        settlePredecessor(participant.block.lastSequence, counter: counter)
+        reserved = append(counter: counter, tableSet(tables), now: now)
+    }
+
+    /// Adds a reserved record for the commit after `counter`.
+    private func append(counter: UInt32, _ set: TableSet, now: Nanoseconds) -> UInt64 {
         let block = participant.block
-        let last = block.lastSequence
-        settlePredecessor(last, counter: counter)
-        let sequence = last &+ 1
-        let set = tableSet(tables)
+        let sequence = block.lastSequence &+ 1
         var record = RecordWriter(block, sequence)
         record.put(Layout.Record.counter, UInt64(counter &+ 1) | (set.isUnknown ? 1 << 32 : 0))
         record.put(Layout.Record.owner, participant.ownerWord)
@@ -38,7 +41,32 @@ package final class ChangePublisher {
         }
         record.finish()
         block.lastRecord.pointee.store(sequence, ordering: .sequentiallyConsistent)
-        reserved = sequence
+        return sequence
+    }
+
+    /// Tells of the commits that the reserved record was for, in records of their own, and makes it void (rule U5). With SQLite's write
+    /// lock held.
+    ///
+    /// - Parameters:
+    ///   - counter: the commit counter before the first.
+    ///   - count: how many, at least one.
+    ///   - tables: those that any of them may have written; nil: unknown.
+    /// - returns: false when somebody has reserved a record since: nothing is done then.
+    package func settle(commits count: Int, after counter: UInt32, tables: [String]?, now: Nanoseconds) -> Bool {
+        let block = participant.block
+        guard let placeholder = reserved, block.lastSequence == placeholder, block.isReserved(placeholder) else {
+            return false
+        }
+        let set = tableSet(tables)
+        for index in 0..<count {
+            let sequence = append(counter: counter &+ UInt32(index), set, now: now)
+            block.changeState(of: sequence, from: .reserved, to: .committed)
+        }
+        // Not before: whoever meets it waits, and is told of no gap.
+        block.changeState(of: placeholder, from: .reserved, to: .void)
+        reserved = nil
+        announce()
+        return true
     }
 
     /// Transactions often write the same tables as the one before.
@@ -62,6 +90,12 @@ package final class ChangePublisher {
             block.changeState(of: sequence, from: .unsure, to: state)
         }
         guard state != .void else { return }
+        announce()
+    }
+
+    /// Wakes those who wait for news.
+    private func announce() {
+        let block = participant.block
         block.news.pointee.wrappingAdd(1, ordering: .sequentiallyConsistent)
         // Rule N8. The clock is read between the two: the time from wake to news is not longer than it says.
         let now = MonotonicClock.now

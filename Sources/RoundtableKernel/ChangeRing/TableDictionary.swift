@@ -77,7 +77,7 @@ package struct TableDictionary {
             }
         }
         let name = bytes.prefix { $0 != 0 }
-        guard Layout.checksum(name) == hash else { return nil }
+        guard Checksum.fnv1a(name) == hash else { return nil }
         return Entry(number: number, name: String(decoding: name, as: UTF8.self), hash: hash)
     }
 
@@ -90,7 +90,7 @@ package struct TableDictionary {
             let word = padded[index * 8..<index * 8 + 8].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
             entryWord(number, index + 1).pointee.store(word, ordering: .relaxed)
         }
-        entryWord(number, 0).pointee.store(Layout.checksum(utf8), ordering: .releasing)
+        entryWord(number, 0).pointee.store(Checksum.fnv1a(utf8), ordering: .releasing)
         return true
     }
 }

@@ -66,8 +66,7 @@ extension ControlBlock {
             } catch .damaged {
                 last = .damaged
                 try wrappingSystemErrors {
-                    // What was looked at, and not what another process has put in its place since.
-                    if let identity { try System.remove(identity, at: path) }
+                    if let identity { try System.removeFile(at: path, ifStill: identity) }
                 }
             }
             try wrappingSystemErrors {

@@ -113,12 +113,7 @@ package enum Layout {
         put(UInt32(slotSize), at: Header.slotSize)
         put(UInt32(slotCount), at: Header.slotCount)
         put(UInt64(fileSize), at: Header.fileSize)
-        let sum = checksum(bytes)
+        let sum = Checksum.fnv1a(bytes)
         return bytes + withUnsafeBytes(of: sum.littleEndian) { Array($0) }
-    }
-
-    /// FNV-1a: tells a damaged seal or name from a whole one; no more is asked of it.
-    static func checksum(_ bytes: some Sequence<UInt8>) -> UInt64 {
-        bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
 }

@@ -75,6 +75,12 @@ package final class Participant: Sendable {
         slot.traits.state = state
     }
 
+    /// Rule T3.
+    package func setPriority(_ priority: UInt8) {
+        guard isSeated, slot.traits.priority != priority else { return }
+        slot.traits.priority = priority
+    }
+
     /// Gives the slot up. The turn, if we have it, must have been passed on (rule P5).
     package func leave() {
         guard isSeated else { return }

@@ -44,7 +44,7 @@ package final class Seat: @unchecked Sendable {
     private let path: String
     package let author: String
     private let role: ParticipantTraits.Role
-    private let settings: TurnSettings
+    package let settings: TurnSettings
     private let access: FileAccess?
     private let stop: WaitCancellation?
     private let shared = Mutex(Shared())
@@ -106,6 +106,7 @@ package final class Seat: @unchecked Sendable {
         callSite: CallSite?,
         settingUp: Bool = false,
         cancellation: WaitCancellation? = nil,
+        limit: (any WaitLimit)? = nil,
         isWriteLockFree: () -> Bool
     ) -> Outcome {
         guard let place = seated(now: now), let taker = place.taker else { return .uncoordinated }
@@ -117,6 +118,7 @@ package final class Seat: @unchecked Sendable {
             until: deadline,
             settingUp: settingUp,
             cancellation: cancellation,
+            limit: limit,
             isWriteLockFree: isWriteLockFree
         )
         if settingUp, outcome != .acquired { place.participant.setState(.present) }
@@ -135,6 +137,9 @@ package final class Seat: @unchecked Sendable {
         // A slot that is not ours any more is not written to (rule P6); the next turn finds that out and joins anew.
         if place.participant.isSeated { taker.release(goingOn: goingOn) } else { unseat() }
     }
+
+    /// From the next wait for the turn on. On the writer's queue.
+    package func setPriority(_ priority: UInt8) { place?.participant.setPriority(priority) }
 
     /// Whether the participant is suspended, as others see it. From any thread.
     package func show(isSuspended: Bool) {
@@ -225,7 +230,7 @@ package final class Seat: @unchecked Sendable {
             // Processes of other pid namespaces are never proven dead, and their slots would be lost for ever. The living
             // among them follow to the new block (rule L4).
             do {
-                try System.remove(block.file.identity, at: path)
+                try System.removeFile(at: path, ifStill: block.file.identity)
             } catch {
                 throw .full
             }

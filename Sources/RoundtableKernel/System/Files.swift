@@ -22,13 +22,30 @@ package struct FileAccess: Sendable {
     }
 }
 
+extension stat {
+    package var isRegularFile: Bool { st_mode & S_IFMT == S_IFREG }
+    package var isFolder: Bool { st_mode & S_IFMT == S_IFDIR }
+    /// Of `lstat` alone.
+    package var isSymbolicLink: Bool { st_mode & S_IFMT == S_IFLNK }
+
+    /// ns since 1970.
+    package var modificationTime: Int64 {
+        #if canImport(Darwin)
+            let time = st_mtimespec
+        #else
+            let time = st_mtim
+        #endif
+        return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+    }
+}
+
 extension System {
     /// The identity of the file at `path`, or nil when there is none. Does not open it.
     package static func identity(ofFileAt path: String) throws -> FileIdentity? {
         try status(ofFileAt: path).map(FileIdentity.init)
     }
 
-    /// `stat`, or nil when there is no such file. Does not open it.
+    /// `stat`, or nil when there is no such file, or but a symbolic link that leads to none. Does not open it.
     package static func status(ofFileAt path: String) throws -> stat? {
         var status = stat()
         do {
@@ -36,7 +53,29 @@ extension System {
             return status
         } catch let error as SystemError where error.errno == ENOENT || error.errno == ENOTDIR {
             return nil
+        } catch let error as SystemError where error.errno == ELOOP {
+            // Of links in a circle, it is the last part of the path, or one on the way.
+            guard try statusOfLink(at: path) != nil else { throw error }
+            return nil
         }
+    }
+
+    /// `lstat`: of a symbolic link itself, or nil when there is no such file.
+    package static func statusOfLink(at path: String) throws -> stat? {
+        var status = stat()
+        do {
+            try perform(.stat, path) { lstat(path, &status) }
+            return status
+        } catch let error as SystemError where error.errno == ENOENT || error.errno == ENOTDIR {
+            return nil
+        }
+    }
+
+    /// Where a path leads, without symbolic links; nil when there is nothing.
+    package static func target(ofPath path: String) -> String? {
+        guard let target = realpath(path, nil) else { return nil }
+        defer { free(target) }
+        return String(cString: target)
     }
 
     /// Whether this process may write the file, or create files in the folder. Asked once, as advice: SQLite decides.
@@ -45,46 +84,13 @@ extension System {
     /// Whether this process may read the file.
     package static func mayRead(_ path: String) -> Bool { access(path, R_OK) == 0 }
 
-    /// Puts a file with these bytes at `path`, whole or not at all (rule B1).
-    ///
-    /// - returns: false when a file is there already.
-    static func createWhole(_ bytes: [UInt8], at path: String, access: FileAccess?, suffix: String) throws -> Bool {
-        let temporary = "\(path)-\(suffix)"
-        let descriptor = try perform(.open, temporary) {
-            open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
+    /// The folders that absolute paths lead through, from the top down. Without the root, which is never moved.
+    static func foldersAbove(_ paths: [String]) -> [String] {
+        var folders: Set<String> = []
+        for path in paths where path.hasPrefix("/") {
+            let names = path.split(separator: "/").dropLast()
+            for count in names.indices { folders.insert("/" + names[...count].joined(separator: "/")) }
         }
-        // Whatever happens, the temporary name goes. When even that fails, the name stays behind, and harms nobody: it
-        // is never opened again.
-        defer { _ = try? perform(.unlink, temporary) { unlink(temporary) } }
-        do {
-            defer { close(descriptor) }
-            if let access {
-                try perform(.chmod, temporary) { fchmod(descriptor, access.mode) }
-                // As SQLite does for its own companion files: else root would lock the owner out.
-                if geteuid() == 0 { try perform(.chown, temporary) { fchown(descriptor, access.owner, access.group) } }
-            }
-            var written = 0
-            while written < bytes.count {
-                written += try perform(.write, temporary) {
-                    bytes.withUnsafeBytes { write(descriptor, $0.baseAddress! + written, bytes.count - written) }
-                }
-            }
-        }
-        do {
-            try perform(.link, path) { link(temporary, path) }
-            return true
-        } catch let error as SystemError where error.errno == EEXIST {
-            return false
-        }
-    }
-
-    /// Removes the file at `path` if it is still `identity`.
-    static func remove(_ identity: FileIdentity, at path: String) throws {
-        guard try Self.identity(ofFileAt: path) == identity else { return }
-        do {
-            try perform(.unlink, path) { unlink(path) }
-        } catch let error as SystemError where error.errno == ENOENT {
-            // Another process removed it first.
-        }
+        return folders.sorted { $0.utf8.count < $1.utf8.count }
     }
 }

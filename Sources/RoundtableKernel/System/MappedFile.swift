@@ -11,7 +11,7 @@ package struct FileIdentity: Hashable, Sendable {
     package let device: UInt64
     package let inode: UInt64
 
-    init(_ status: stat) {
+    package init(_ status: stat) {
         device = UInt64(status.st_dev)
         inode = UInt64(status.st_ino)
     }

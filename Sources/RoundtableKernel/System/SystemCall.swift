@@ -13,7 +13,7 @@ package enum SystemCall: String, Sendable, CaseIterable, Codable {
     case futexWake = "futex-wake"
     case readProcess = "read-process"
     case pipe, poll, inotify, kqueue
-    case read, sigaction
+    case read, sigaction, rename, fsync, mkdir, opendir
 }
 
 /// A fault that a test asks for: calls number `skipping + 1` to `skipping + times` of `call` do not reach the system, but

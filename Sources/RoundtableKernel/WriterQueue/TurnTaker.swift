@@ -54,6 +54,7 @@ package final class TurnTaker {
     private var hasQueued = false
 
     private var cancellation: WaitCancellation?
+    private var limit: (any WaitLimit)?
     /// Ends waits while the participant must not wait.
     private let stop: WaitCancellation?
 
@@ -74,12 +75,14 @@ package final class TurnTaker {
     /// - parameter now: the time of the request.
     /// - parameter settingUp: whether the turn is wanted for creating or migrating (rule S3).
     /// - parameter cancellation: ends the wait early, from another thread.
+    /// - parameter limit: what ends the wait, beside the deadline.
     /// - parameter isWriteLockFree: asks SQLite (rule T12).
     package func acquire(
         at now: Nanoseconds,
         until deadline: Nanoseconds,
         settingUp: Bool,
         cancellation: WaitCancellation? = nil,
+        limit: (any WaitLimit)? = nil,
         isWriteLockFree: () -> Bool
     ) -> Outcome {
         self.requestedAt = now
@@ -95,11 +98,13 @@ package final class TurnTaker {
         isBurst = pauseIsShort || pauseWasShort
         let mayResume = now < slot[.lingerUntil]
         self.cancellation = cancellation
+        self.limit = limit
         defer {
             self.cancellation = nil
+            self.limit = nil
             if hasQueued {
-                cancellation?.disarm()
-                stop?.disarm()
+                cancellation?.disarm(participant)
+                stop?.disarm(participant)
             }
         }
         let outcome = run(.acquire(mayResume: mayResume), isWriteLockFree: isWriteLockFree)
@@ -194,8 +199,8 @@ package final class TurnTaker {
     private var isCancelled: Bool { cancellation?.isCancelled == true || stop?.isCancelled == true }
 
     private func armCancellations() {
-        cancellation?.arm { [participant] in participant.slot.wakeUp() }
-        stop?.arm { [participant] in participant.slot.wakeUp() }
+        cancellation?.arm(participant) { [participant] in participant.slot.wakeUp() }
+        stop?.arm(participant) { [participant] in participant.slot.wakeUp() }
     }
 
     private func swapTurn(_ from: Turn, _ to: Turn) -> Bool {
@@ -259,8 +264,17 @@ package final class TurnTaker {
             if isCancelled || now >= deadline { return .deadlineOver }
             guard block.isIntact else { return unseat() }
             if now >= end { return event }
+            var question = Nanoseconds.max
+            if let limit {
+                if now >= limit.nextQuestion, !limit.goesOn(at: now) { return .deadlineOver }
+                question = limit.nextQuestion
+            }
             let glance = holder == nil ? Nanoseconds.max : now.addingSaturating(settings.patience / 8)
-            switch Futex.wait(on: slot.wakeWord, while: wakeWordSeen, timeout: min(end, deadline, glance) - now) {
+            switch Futex.wait(
+                on: slot.wakeWord,
+                while: wakeWordSeen,
+                timeout: min(end, deadline, glance, max(question, now)) - now
+            ) {
             case .changed: return .woken
             case .failed: return unseat()
             case .timedOut:

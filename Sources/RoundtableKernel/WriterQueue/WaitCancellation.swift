@@ -1,24 +1,36 @@
 import Synchronization
 
-/// Lets another thread end one wait for the turn, or all of a participant until `reset()`.
+/// Lets another thread end one wait for the turn, or all of a process's participants until `reset()`.
 package final class WaitCancellation: Sendable {
-    private let state = Mutex<(isCancelled: Bool, wake: (@Sendable () -> Void)?)>((false, nil))
+    private struct State {
+        var isCancelled = false
+        /// One for each participant that waits.
+        var wakes: [(waiter: ObjectIdentifier, wake: @Sendable () -> Void)] = []
+    }
+    private let state = Mutex(State())
 
     package init() {}
 
     package var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
     package func cancel() {
-        let wake = state.withLock { state in
+        let wakes = state.withLock { state in
             state.isCancelled = true
-            return state.wake
+            return state.wakes
         }
-        wake?()
+        for (_, wake) in wakes { wake() }
     }
 
     package func reset() { state.withLock { $0.isCancelled = false } }
 
-    /// Says how to end the sleep of the waiting thread.
-    func arm(wake: @escaping @Sendable () -> Void) { state.withLock { $0.wake = wake } }
-    func disarm() { state.withLock { $0.wake = nil } }
+    /// Says how to end the sleep of a waiting thread.
+    package func arm(_ waiter: AnyObject, wake: @escaping @Sendable () -> Void) {
+        state.withLock { $0.wakes.append((ObjectIdentifier(waiter), wake)) }
+    }
+
+    package func disarm(_ waiter: AnyObject) {
+        state.withLock { state in
+            state.wakes.removeAll { $0.waiter == ObjectIdentifier(waiter) }
+        }
+    }
 }

@@ -46,7 +46,7 @@ package struct CheckpointSchedule: Codable, Sendable {
     /// A call of a checkpoint, in the order in which they first come.
     package enum Point: String, Codable, Sendable, CaseIterable {
         case shmLock, shmMap, shmBarrier, unfetch, fileControl, syncWAL, readWAL, sizeMain, fetchMain, writeMain
-        case truncateMain, syncMain
+        case truncateMain, syncMain, truncateWAL
         case other
     }
 }
@@ -88,38 +88,34 @@ extension CheckpointSchedule {
 
     /// The same with TRUNCATE, which takes the write lock before it reads the header, unless somebody else has it: then SQLite goes on
     /// without, and the one who has it commits.
-    package static let walResetUnderTruncate = CheckpointSchedule(
-        seed: 1,
-        prelude: [],
-        largeRows: 8,
-        asked: .truncate,
-        interventions: [
-            Intervention(
-                point: .shmLock,
-                ordinal: 0,
-                actions: [.commit(.stranger, rows: 4), .checkpoint(.passive), .beginWrite(rows: 4)]
-            ),
-            Intervention(point: .unfetch, ordinal: 0, actions: [.endWrite]),
-        ]
-    )
+    package static let walResetUnderTruncate = underTruncate(strangerRows: 4)
 
     /// The same where everything is copied before, so that emptying the file is all that TRUNCATE is to do: a step of ours that empties it makes sure
     /// of that first.
-    package static let walResetUnderLateTruncate = CheckpointSchedule(
-        seed: 1,
-        prelude: [],
-        largeRows: 8,
-        asked: .truncate,
-        interventions: [
-            Intervention(
-                point: .shmLock,
-                ordinal: 0,
-                actions: [.commit(.stranger, rows: 40), .checkpoint(.passive), .beginWrite(rows: 4)]
-            ),
-            Intervention(point: .unfetch, ordinal: 0, actions: [.endWrite]),
-        ],
-        copiesFirst: true
-    )
+    package static let walResetUnderLateTruncate = {
+        var schedule = underTruncate(strangerRows: 40)
+        schedule.copiesFirst = true
+        return schedule
+    }()
+
+    private static func underTruncate(strangerRows: Int) -> CheckpointSchedule {
+        CheckpointSchedule(
+            seed: 1,
+            prelude: [],
+            largeRows: 8,
+            asked: .truncate,
+            interventions: [
+                Intervention(
+                    point: .shmLock,
+                    ordinal: 0,
+                    actions: [
+                        .commit(.stranger, rows: strangerRows), .checkpoint(.passive), .beginWrite(rows: 4),
+                    ]
+                ),
+                Intervention(point: .unfetch, ordinal: 0, actions: [.endWrite]),
+            ]
+        )
+    }
 
     /// A random one. Those moments are likelier at which others can do harm: while nothing is copied yet. In a third of them, somebody
     /// else has checkpointed just before.
@@ -127,7 +123,7 @@ extension CheckpointSchedule {
         let weights: [(Point, weight: Int, ordinals: Int)] = [
             (.shmLock, 8, 9), (.unfetch, 8, 1), (.shmMap, 1, 2), (.shmBarrier, 2, 4), (.fileControl, 1, 4),
             (.syncWAL, 1, 1), (.readWAL, 2, 1500), (.sizeMain, 1, 2), (.writeMain, 2, 1500), (.truncateMain, 1, 1),
-            (.syncMain, 1, 1), (.fetchMain, 1, 2), (.other, 1, 2),
+            (.syncMain, 1, 1), (.truncateWAL, 1, 1), (.fetchMain, 1, 2), (.other, 1, 2),
         ]
         func point() -> (Point, ordinal: Int) {
             var left = Int.random(in: 0..<weights.map(\.weight).reduce(0, +), using: &random)

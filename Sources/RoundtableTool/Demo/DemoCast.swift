@@ -4,15 +4,28 @@ struct DemoCast: Equatable, Sendable {
         enum Role: String, Codable, Sendable {
             case readWrite = "read_write"
             case readOnly = "read_only"
+            /// Never opens the database: submits commands to its outbox, and reads a snapshot file.
+            case outboxOnly = "outbox_only"
+
+            /// What it does again and again.
+            var noun: String {
+                switch self {
+                case .readWrite: "commits"
+                case .readOnly: "reads"
+                case .outboxOnly: "commands"
+                }
+            }
         }
         let name: String
         let role: Role
     }
 
     static let maximumSize = 100
+    /// Who applies the commands.
+    static let owner = "app"
 
     private static let writers = [
-        "app", "sync daemon", "share extension", "notifications", "keyboard", "intents", "indexer", "file provider",
+        owner, "sync daemon", "share extension", "notifications", "keyboard", "intents", "indexer", "file provider",
         "mail import", "backup agent", "spell checker", "watch bridge",
     ]
 
@@ -20,14 +33,15 @@ struct DemoCast: Equatable, Sendable {
 
     var writerCount: Int { players.count { $0.role == .readWrite } }
 
-    /// The first four are an app, a sync daemon, a share extension and a read-only widget; all others write.
+    /// The first five are an app, a sync daemon, a share extension, a read-only widget, and an interactive one; all others write.
     init(size: Int) {
         var players: [Player] = []
         for number in 0..<size {
-            if number == 3 {
-                players.append(Player(name: "widget", role: .readOnly))
-            } else {
-                let index = number > 3 ? number - 1 : number
+            switch number {
+            case 3: players.append(Player(name: "widget", role: .readOnly))
+            case 4: players.append(Player(name: "interactive widget", role: .outboxOnly))
+            default:
+                let index = number > 4 ? number - 2 : number
                 let name = index < Self.writers.count ? Self.writers[index] : "worker \(index - Self.writers.count + 1)"
                 players.append(Player(name: name, role: .readWrite))
             }

@@ -1,16 +1,19 @@
 import ArgumentParser
 import Dispatch
 import Foundation
+import Roundtable
 
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",
         abstract: "See several processes share one database.",
         discussion: """
-            Starts an app, a sync daemon, a share extension and a read-only widget, as real processes, all at once, on a \
-            database that does not exist yet. They write one-row transactions as fast as they can. Then counts: did \
-            everyone get an equal share, how long did the unluckiest wait, is every committed row there, and did the widget, \
-            which observes the database, come to show the last one.
+            Starts an app, a sync daemon, a share extension, a read-only widget and an interactive one, as real processes, \
+            all at once, on a database that does not exist yet. They write one-row transactions as fast as they can. The \
+            interactive widget never opens the database: it leaves commands in the outbox, which the app applies, and reads \
+            a snapshot file that the app publishes. Then counts: did everyone get an equal share, how long did the \
+            unluckiest wait, is every committed row there, did the widget, which observes the database, come to show the \
+            last one, and was each command applied once, in order.
 
             Exits with 1 when anything is wrong.
             """
@@ -24,7 +27,7 @@ struct DemoCommand: AsyncParsableCommand {
     var path: String?
 
     @Option(help: ArgumentHelp("How many processes, from 1 to \(DemoCast.maximumSize).", valueName: "n"))
-    var processes = 4
+    var processes = 5
 
     @Option(help: ArgumentHelp("For how long.", valueName: "seconds"))
     var seconds = 5.0
@@ -58,7 +61,7 @@ struct DemoCommand: AsyncParsableCommand {
         if json {
             Terminal.write(report.json)
         } else {
-            Terminal.write(report.text + (path == nil ? "" : "\n" + hints(stage.database.path)))
+            Terminal.write("\n" + report.text + "\n" + (path == nil ? Self.keepHint(report) : hints(stage.database)))
         }
         if !report.isGood {
             if json { report.problems.forEach(Terminal.complain) }
@@ -88,7 +91,7 @@ struct DemoCommand: AsyncParsableCommand {
         let start = clock.now
         let end = start + .seconds(seconds) + Self.grace
         func show() { if !json { screen.show(fleet.members) } }
-        _ = try await fleet.wait(until: end, { $0.player.role == .readOnly || $0.hasEnded }, show)
+        _ = try await fleet.wait(until: end, { $0.player.role == .readOnly || $0.hasRested }, show)
         // Now nobody writes: this is what readers must come to see.
         fleet.tell("end \(try DemoDatabase.lastEntry(stage.database))")
         _ = try await fleet.wait(until: end + Self.grace, \.hasEnded, show)
@@ -98,10 +101,11 @@ struct DemoCommand: AsyncParsableCommand {
             members[index].failure = "did not finish in time"
         }
         fleet.stop()
+        let run = members.compactMap(\.report?.interactive?.run).first
         return DemoReport(
             members: members,
             rowsBefore: rowsBefore,
-            findings: try DemoDatabase.inspect(stage.database),
+            findings: try DemoDatabase.inspect(stage.database, run: run),
             seconds: seconds
         )
     }
@@ -110,12 +114,32 @@ struct DemoCommand: AsyncParsableCommand {
         if !json { Terminal.write("  \(line)\n") }
     }
 
-    private func hints(_ path: String) -> String {
-        """
-          roundtable status \(path)
-          roundtable sql \(path) "SELECT author, COUNT(*) FROM entry GROUP BY author"
+    /// What to look at next: each line can be copied and run.
+    private func hints(_ database: URL) -> String {
+        let path = database.path
+        var lines = [
+            Terminal.commandLine("status", path),
+            Terminal.commandLine("snapshot", SnapshotFile<WidgetState>.path(database).path),
+            Terminal.commandLine("sql", path, "SELECT author, COUNT(*) FROM entry GROUP BY author"),
+        ]
+        let items = try? OutboxItems(OutboxPlace(path: path, folder: nil), as: "roundtable")
+        // Not those that are decided, and whose files are still there.
+        if let waiting = items?.contents.waiting.count(where: { $0.state == "waiting" }), waiting > 0 {
+            let verb = waiting == 1 ? "waits" : "wait"
+            lines =
+                [
+                    "\(waiting.of("command")) \(verb) for an app:", Terminal.commandLine("outbox", path),
+                    Terminal.commandLine("demo", "--at", path) + "   # applies them first", "and also:",
+                ] + lines
+        }
+        return lines.map { "  \($0)\n" }.joined()
+    }
 
-        """
+    /// The files are gone by then.
+    private static func keepHint(_ report: DemoReport) -> String {
+        report.isGood
+            ? "  To look at the files afterwards, keep them: \(Terminal.commandLine("demo", "--at", "demo.sqlite"))\n"
+            : "  The files are removed. To look at them, keep them: \(Terminal.commandLine("demo", "--at", "demo.sqlite"))\n"
     }
 }
 

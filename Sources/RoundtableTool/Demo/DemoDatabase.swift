@@ -4,7 +4,7 @@ import Roundtable
 
 /// The database of the demo: a journal that everyone writes to.
 enum DemoDatabase {
-    static let migration = "roundtable-demo-1"
+    static let migration = "roundtable-demo-2"
 
     static var schema: Schema {
         var migrator = DatabaseMigrator()
@@ -15,6 +15,12 @@ enum DemoDatabase {
                 table.column("number", .integer).notNull()
                 table.column("at", .datetime).notNull()
             }
+            // What the interactive widget has logged.
+            try db.create(table: "logged") { table in
+                table.autoIncrementedPrimaryKey("id")
+                table.column("run", .text).notNull()
+                table.column("number", .integer).notNull()
+            }
         }
         return Schema(migrator)
     }
@@ -24,22 +30,28 @@ enum DemoDatabase {
     struct Findings {
         var rows: Int
         var lastEntry: Int64
-        var rowsByAuthor: [String: Int]
         var integrity: String
+        /// What was logged for an interactive widget, in the order in which it was.
+        var logged: [Int] = []
     }
 
     /// What is in the database after the demo; nil when there is none.
-    static func inspect(_ url: URL) throws -> Findings? {
+    ///
+    /// - parameter run: whose logged entries are looked for.
+    static func inspect(_ url: URL, run: UUID? = nil) throws -> Findings? {
         let answer = try SharedDatabase.openReadOnly(at: url, schema: schema, as: "demo")
         guard case .available(let database) = answer else { return nil }
         defer { try? database.close() }
         return try database.read { db in
-            let counts = try Row.fetchAll(db, sql: "SELECT author, COUNT(*) AS count FROM entry GROUP BY author")
-            return Findings(
+            Findings(
                 rows: try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM entry") ?? 0,
                 lastEntry: try Int64.fetchOne(db, sql: lastEntry) ?? 0,
-                rowsByAuthor: Dictionary(uniqueKeysWithValues: counts.map { ($0["author"], $0["count"]) }),
-                integrity: try String.fetchAll(db, sql: "PRAGMA integrity_check").joined(separator: "; ")
+                integrity: try String.fetchAll(db, sql: "PRAGMA integrity_check").joined(separator: "; "),
+                logged: try Int.fetchAll(
+                    db,
+                    sql: "SELECT number FROM logged WHERE run = ? ORDER BY id",
+                    arguments: [run?.uuidString]
+                )
             )
         }
     }

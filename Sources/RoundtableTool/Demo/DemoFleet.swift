@@ -15,6 +15,8 @@ final class DemoFleet: Sendable {
 
         var isReady: Bool { report != nil || hasEnded }
         var hasOpened: Bool { report.map { $0.phase != .ready } ?? false || hasEnded }
+        /// It does nothing more, but keeps what it has open.
+        var hasRested: Bool { report.map { $0.phase == .rested || $0.phase == .done } ?? false || hasEnded }
         var isDone: Bool { report?.phase == .done }
         var errorCount: Int { (report?.errors ?? 0) + (failure == nil ? 0 : 1) }
     }

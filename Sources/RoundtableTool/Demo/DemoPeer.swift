@@ -3,13 +3,19 @@ import Dispatch
 import Foundation
 import GRDB
 import Roundtable
+import Synchronization
 
 /// What a process of the demo tells the one that started it: a line of JSON each.
 struct PeerReport: Codable, Equatable, Sendable {
-    enum Phase: String, Codable, Sendable { case ready, opened, running, done }
+    enum Phase: String, Codable, Sendable {
+        case ready, opened, running
+        /// It has done its work, and waits for the others.
+        case rested
+        case done
+    }
 
     var phase: Phase
-    /// Commits of a writer, reads of a reader.
+    /// Commits of a writer, reads of a reader, commands of an interactive widget.
     var count = 0
     var p50: UInt64 = 0
     var p99: UInt64 = 0
@@ -20,6 +26,10 @@ struct PeerReport: Codable, Equatable, Sendable {
     var firstError: String?
     /// Of a reader.
     var seen: DemoWidget.Seen?
+    /// Of an interactive widget.
+    var interactive: DemoInteractiveWidget.Told?
+    /// Of the app: how often it has written the snapshot file.
+    var snapshots: Int?
 
     var line: String {
         // A flat structure of numbers and strings always encodes.
@@ -27,9 +37,7 @@ struct PeerReport: Codable, Equatable, Sendable {
     }
 }
 
-/// One process of the demo. On `open` on its standard input it opens the database, on `go SECONDS` it works, on `end ENTRY` it
-/// knows the last entry that there is; it reports on its standard output. It ends when its input does: when whoever started it
-/// is gone.
+/// One process of the demo. It follows `PeerCues`, and reports on its standard output.
 struct DemoPeerCommand: ParsableCommand {
     static let configuration = CommandConfiguration(commandName: "demo-peer", shouldDisplay: false)
 
@@ -39,82 +47,147 @@ struct DemoPeerCommand: ParsableCommand {
 
     func run() throws {
         guard let role = DemoCast.Player.Role(rawValue: role) else { throw ValidationError("Unknown role.") }
+        let cues = PeerCues()
         Terminal.write(PeerReport(phase: .ready).line)
-        guard readLine() == "open" else { return }
-        var work = PeerWork(url: URL(fileURLWithPath: path), name: name)
-        work.run(as: role) { [widget = work.widget] in
-            guard let words = readLine()?.split(separator: " "), words.count == 2, words[0] == "go" else { return nil }
-            Thread.detachNewThread {
-                while let words = readLine()?.split(separator: " ") {
-                    if words.count == 2, words[0] == "end", let entry = Int64(words[1]) { widget.end(at: entry) }
-                }
-                Foundation.exit(1)
-            }
-            return Double(words[1])
-        }
+        guard cues.waitForOpen() else { return }
+        var work = PeerWork(url: URL(fileURLWithPath: path), name: name, cues: cues)
+        work.run(as: role)
     }
 }
 
-/// What a process of the demo does: writes without pause; or looks in again and again, and is a widget that shows the last entry.
+/// What a process of the demo does: writes without pause; or looks in again and again, and is a widget that shows the last entry; or never
+/// opens the database, and is a widget whose user logs entries.
 struct PeerWork {
     let url: URL
     let name: String
-    let widget = DemoWidget()
+    let cues: PeerCues
     private var nextReport: UInt64 = 0
     private var report = PeerReport(phase: .opened)
     private var waits = LatencyHistogram()
     private var newestEntry: Int64 = 0
     private let options: SharedDatabase.Options
+    private let snapshots = Counter()
 
     private static let reportInterval: UInt64 = 100_000_000
     private static let readInterval = 0.001
+    /// How fast the user of the interactive widget is.
+    private static let submitInterval = 0.02
+    /// The shortest time between two snapshots. A real app has a second or more: nobody looks that fast.
+    private static let publishInterval: Duration = .milliseconds(10)
     /// How long the widget waits for the database to be created.
     private static let patience: UInt64 = 20_000_000_000
-    /// How long it waits for the writers to end, and for what they wrote.
+    /// How long it waits for what the others wrote, when they have ended.
     private static let endPatience: Duration = .seconds(15)
+    /// How long the interactive one waits until its last entry is shown.
+    private static let lastPatience: Duration = .seconds(8)
 
-    init(url: URL, name: String) {
+    private final class Counter: Sendable {
+        private let value = Atomic(0)
+        var count: Int { value.load(ordering: .relaxed) }
+        func increment() { value.add(1, ordering: .relaxed) }
+    }
+
+    init(url: URL, name: String, cues: PeerCues) {
         self.url = url
         self.name = name
+        self.cues = cues
         var options = SharedDatabase.Options()
         options.waitWhileStopped()
+        if name == DemoCast.owner { options.outbox = .demo }
         self.options = options
     }
 
     private static var now: UInt64 { DispatchTime.now().uptimeNanoseconds }
 
-    /// - parameter seconds: waits for the start signal, and returns for how long to work.
-    mutating func run(as role: DemoCast.Player.Role, for seconds: () -> Double?) {
+    mutating func run(as role: DemoCast.Player.Role) {
         do {
-            let start = Self.now
-            let database = try role == .readWrite ? openForWriting() : openForReading()
-            report.opening = Self.now - start
-            tell(.opened)
-            guard let seconds = seconds() else { return }
-            let observations = try role == .readOnly ? widget.observe(database) : []
-            let end = Self.now + UInt64(seconds * 1e9)
-            while Self.now < end {
-                switch role {
-                case .readWrite: write(to: database)
-                case .readOnly: read(from: database)
-                }
-                tellIfDue()
+            switch role {
+            case .readWrite: try writeEntries()
+            case .readOnly: try showEntries()
+            case .outboxOnly: try submitEntries()
             }
-            if role == .readOnly {
-                try widget.waitForEnd(until: .now + Self.endPatience)
-                report.seen = widget.seen
-            }
-            for observation in observations { observation.cancel() }
-            try database.close()
         } catch {
             note(error)
         }
         tell(.done)
     }
 
-    private func openForWriting() throws -> SharedDatabase {
-        try SharedDatabase.open(at: url, schema: DemoDatabase.schema, as: name, options: options)
+    private mutating func writeEntries() throws {
+        let start = Self.now
+        let database = try SharedDatabase.open(at: url, schema: DemoDatabase.schema, as: name, options: options)
+        hasOpened(since: start)
+        let publisher = try name == DemoCast.owner ? publish(database) : nil
+        guard let end = begin() else { return }
+        while Self.now < end {
+            write(to: database)
+            tellIfDue()
+        }
+        tell(.rested)
+        // The app is there for the commands of the others.
+        _ = cues.waitForEnd()
+        publisher?.cancel()
+        try database.close()
     }
+
+    private func publish(_ database: SharedDatabase) throws -> SnapshotPublisher {
+        try database.publish(
+            to: .demo(url, as: name),
+            atMostEvery: Self.publishInterval,
+            onPublish: { [snapshots] _ in snapshots.increment() },
+            { db in try WidgetState(db) }
+        )
+    }
+
+    private mutating func showEntries() throws {
+        let start = Self.now
+        let database = try openForReading()
+        hasOpened(since: start)
+        guard let end = begin() else { return }
+        let widget = DemoWidget()
+        let observations = try widget.observe(database)
+        while Self.now < end {
+            read(from: database)
+            tellIfDue()
+        }
+        tell(.rested)
+        try widget.wait(for: cues.waitForEnd(), until: .now + Self.endPatience)
+        report.seen = widget.seen
+        for observation in observations { observation.cancel() }
+        try database.close()
+    }
+
+    private mutating func submitEntries() throws {
+        let start = Self.now
+        let widget = try DemoInteractiveWidget(url, as: name)
+        hasOpened(since: start)
+        guard let end = begin() else { return }
+        let following = widget.follow()
+        defer {
+            following.cancel()
+            report.interactive = widget.told
+        }
+        while Self.now < end {
+            let began = Self.now
+            try widget.submit()
+            waits.record(Self.now - began)
+            report.count += 1
+            report.interactive = widget.told
+            tellIfDue()
+            Thread.sleep(forTimeInterval: Self.submitInterval)
+        }
+        try widget.waitForLast(until: .now + Self.lastPatience)
+        report.interactive = widget.told
+        tell(.rested)
+        _ = cues.waitForEnd()
+    }
+
+    private mutating func hasOpened(since start: UInt64) {
+        report.opening = Self.now - start
+        tell(.opened)
+    }
+
+    /// - returns: until when to work; nil when there is nobody any more.
+    private func begin() -> UInt64? { cues.waitForGo().map { Self.now + UInt64($0 * 1e9) } }
 
     /// A widget may start before there is anything to show.
     private func openForReading() throws -> SharedDatabase {
@@ -188,6 +261,7 @@ struct PeerWork {
         report.p50 = waits.percentile(0.5)
         report.p99 = waits.percentile(0.99)
         report.longestWait = waits.longest
+        if name == DemoCast.owner { report.snapshots = snapshots.count }
         Terminal.write(report.line)
     }
 }

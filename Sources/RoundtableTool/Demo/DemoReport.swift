@@ -7,14 +7,13 @@ struct DemoReport: Codable, Equatable, Sendable {
         var pid: Int32
         var role: DemoCast.Player.Role
         var commits: Int
-        /// nil for writers.
+        /// Only of readers, as `seen`.
         var reads: Int?
         var p50: Double
         var p99: Double
         var longestWait: Double
         var opening: Double
         var errors: Int
-        /// nil for writers.
         var seen: DemoWidget.Seen?
 
         enum CodingKeys: String, CodingKey {
@@ -26,9 +25,31 @@ struct DemoReport: Codable, Equatable, Sendable {
         }
     }
 
+    /// What the interactive widget has submitted, and what became of it.
+    struct Commands: Codable, Equatable, Sendable {
+        var submitted: Int
+        var applied: Int
+        /// Whether those that were applied were applied once each, in the order of their submission.
+        var isInOrder: Bool
+        /// How often the app has written the snapshot file.
+        var snapshots: Int
+        /// From submitting until the snapshot file showed the entry.
+        var p50: Double
+        var p99: Double
+
+        enum CodingKeys: String, CodingKey {
+            case submitted, applied, snapshots
+            case isInOrder = "in_order"
+            case p50 = "submit_to_seen_p50_ms"
+            case p99 = "submit_to_seen_p99_ms"
+        }
+    }
+
     var jain: Double
     var longestWait: Double
     var errors: Int
+    /// Of earlier demos.
+    var rowsBefore: Int
     var rowsExpected: Int
     var rowsFound: Int
     var lastEntry: Int64
@@ -36,12 +57,15 @@ struct DemoReport: Codable, Equatable, Sendable {
     var seconds: Double
     var transactionsPerSecond: Double
     var participants: [Participant]
+    /// nil without an interactive widget.
+    var commands: Commands?
     /// In plain words, what is wrong.
     var problems: [String]
 
     enum CodingKeys: String, CodingKey {
-        case jain, errors, integrity, seconds, participants, problems
+        case jain, errors, integrity, seconds, participants, commands, problems
         case longestWait = "longest_wait_ms"
+        case rowsBefore = "rows_before"
         case rowsExpected = "rows_expected"
         case rowsFound = "rows_found"
         case lastEntry = "last_entry"
@@ -59,7 +83,7 @@ struct DemoReport: Codable, Equatable, Sendable {
                 pid: member.pid,
                 role: member.player.role,
                 commits: isWriter ? report.count : 0,
-                reads: isWriter ? nil : report.count,
+                reads: member.player.role == .readOnly ? report.count : nil,
                 p50: Double(report.p50) / 1e3,
                 p99: Double(report.p99) / 1e3,
                 longestWait: Double(report.longestWait) / 1e6,
@@ -73,6 +97,7 @@ struct DemoReport: Codable, Equatable, Sendable {
         jain = jainIndex(commits)
         longestWait = writers.map(\.longestWait).max() ?? 0
         errors = participants.reduce(0) { $0 + $1.errors }
+        self.rowsBefore = rowsBefore
         rowsExpected = rowsBefore + commits.reduce(0, +)
         rowsFound = findings?.rows ?? 0
         let lastEntry = findings?.lastEntry ?? 0
@@ -93,66 +118,31 @@ struct DemoReport: Codable, Equatable, Sendable {
             return
                 "'\(participant.name)' (pid \(participant.pid)): shows entry \(seen.lastEntry), the last one is \(lastEntry)"
         }
+        commands = Self.commands(members, findings?.logged ?? [])
+        if let commands {
+            if commands.applied < commands.submitted || commands.applied != commands.submitted && isCounted {
+                problems.append("\(commands.submitted) commands were submitted, \(commands.applied) applied")
+            }
+            if !commands.isInOrder { problems.append("commands were not applied once each, in their order") }
+        }
         if integrity != "ok" { problems.append("integrity_check: \(integrity)") }
+    }
+
+    private static func commands(_ members: [DemoFleet.Member], _ logged: [Int]) -> Commands? {
+        guard let told = members.compactMap(\.report?.interactive).first else { return nil }
+        return Commands(
+            submitted: told.submitted,
+            applied: logged.count,
+            isInOrder: logged == Array(1..<(logged.count + 1)),
+            snapshots: members.compactMap(\.report?.snapshots).reduce(0, +),
+            p50: Double(told.p50) / 1e6,
+            p99: Double(told.p99) / 1e6
+        )
     }
 
     var json: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
         return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) + "\n" } ?? ""
-    }
-}
-
-// MARK: - For people
-
-extension DemoReport {
-    var text: String {
-        var table = TextTable(
-            columns: [
-                ("process", .left), ("pid", .right), ("commits", .right), ("p50 ms", .right), ("p99 ms", .right),
-                ("longest wait ms", .right), ("errors", .right),
-            ],
-            indentation: "  "
-        )
-        table.rows = participants.map { participant in
-            let work = participant.reads.map { "\($0.grouped) reads" } ?? participant.commits.grouped
-            return [
-                participant.name, "\(participant.pid)", work, String(format: "%.3f", participant.p50 / 1e3),
-                String(format: "%.2f", participant.p99 / 1e3), String(format: "%.1f", participant.longestWait),
-                "\(participant.errors)",
-            ]
-        }
-        let sameRows = rowsExpected == rowsFound
-        let facts: [(Bool?, String, String)] =
-            [
-                (nil, "commits in all", "\(Int(transactionsPerSecond.rounded()).grouped) a second"),
-                (nil, "fairness among writers (Jain)", String(format: "%.3f", jain) + ", where 1 is even"),
-                (nil, "longest wait to write", String(format: "%.1f ms", longestWait)),
-                (errors == 0, "errors", "\(errors)"),
-                (
-                    sameRows, "rows committed, rows found",
-                    "\(rowsExpected.grouped) \(sameRows ? "=" : "≠") \(rowsFound.grouped)"
-                ),
-                (integrity == "ok", "integrity_check", integrity),
-            ] + participants.compactMap(\.seen).flatMap(widgetFacts)
-        let factLines = facts.map { (isGood: Bool?, name, value) in
-            "  \(isGood.map { $0 ? "✓" : "✗" } ?? "·") \(name.padded(to: 33)) \(value)"
-        }
-        let lines = table.lines + [""] + factLines + problems.map { "  ! \($0)" }
-        return lines.map { $0 + "\n" }.joined()
-    }
-
-    private func widgetFacts(_ seen: DemoWidget.Seen) -> [(Bool?, String, String)] {
-        let isCurrent = seen.lastEntry == lastEntry
-        return [
-            (
-                isCurrent, "last entry, what the widget shows",
-                "\(Int(lastEntry).grouped) \(isCurrent ? "=" : "≠") \(Int(seen.lastEntry).grouped)"
-            ),
-            (
-                nil, "commit → the widget is told",
-                String(format: "%.2f ms (p50), %.2f ms (p99)", seen.p50 / 1e3, seen.p99 / 1e3)
-            ),
-        ]
     }
 }

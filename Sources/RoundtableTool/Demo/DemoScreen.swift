@@ -36,8 +36,8 @@ struct DemoScreen {
             let width = isWriter && most > 0 ? count * 24 / most : 0
             let bar = String(repeating: "█", count: width) + String(repeating: "░", count: isWriter ? 24 - width : 0)
             let rate = elapsed > 0 ? Int(Double(count) / elapsed) : 0
-            let work = "\(count.grouped.padded(to: 9, .right)) \(isWriter ? "commits" : "reads  ")"
-            let columns = [member.player.name.padded(to: 16), bar.padded(to: 24), work, condition(member, rate: rate)]
+            let work = "\(count.grouped.padded(to: 9, .right)) \(member.player.role.noun.padded(to: 8))"
+            let columns = [member.player.name.padded(to: 18), bar.padded(to: 24), work, condition(member, rate: rate)]
             return "  " + columns.joined(separator: " ")
         }
     }
@@ -45,10 +45,11 @@ struct DemoScreen {
     static func plain(_ members: [DemoFleet.Member], second: Int) -> [String] {
         members.map { member in
             let report = member.report ?? PeerReport(phase: .ready)
-            let noun = member.player.role == .readWrite ? "commits" : "reads"
             let wait = String(format: "%.1f ms", Double(report.longestWait) / 1e6)
-            let count = "\(report.count.grouped.padded(to: 9, .right)) \(noun.padded(to: 7))"
-            return "  \(second) s  \(member.player.name.padded(to: 16)) \(count)  longest wait \(wait)"
+            let count = "\(report.count.grouped.padded(to: 9, .right)) \(member.player.role.noun.padded(to: 8))"
+            let time = "\(second)".padded(to: 4, .right)
+            return
+                "\(time) s  \(member.player.name.padded(to: 18)) \(count)  longest wait \(wait.padded(to: 9, .right))\(member.failure.map { "  \($0)" } ?? "")"
         }
     }
 

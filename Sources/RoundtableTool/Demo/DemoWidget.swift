@@ -30,8 +30,6 @@ final class DemoWidget: Sendable {
         var values = 0
         var delays = LatencyHistogram()
         var error: (any Error)?
-        /// The last entry that there is; nil while the writers write.
-        var target: Int64?
     }
 
     private let state = Mutex(State())
@@ -72,17 +70,15 @@ final class DemoWidget: Sendable {
         }
     }
 
-    /// Nobody writes any more.
-    func end(at lastEntry: Int64) { state.withLock { $0.target = lastEntry } }
-
     /// Waits until the last entry is shown; not for ever, and not when the observation has failed.
     ///
+    /// - parameter last: the last entry that there is.
     /// - throws: what the observation failed with.
-    func waitForEnd(until deadline: ContinuousClock.Instant) throws {
+    func wait(for last: Int64, until deadline: ContinuousClock.Instant) throws {
         while ContinuousClock.now < deadline {
             let isOver = try state.withLock { state in
                 if let error = state.error { throw error }
-                return state.target.map { state.lastEntry >= $0 } ?? false
+                return state.lastEntry >= last
             }
             if isOver { return }
             Thread.sleep(forTimeInterval: 0.001)

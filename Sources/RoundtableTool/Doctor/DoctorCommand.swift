@@ -25,6 +25,13 @@ struct DoctorCommand: ParsableCommand {
     @Argument(help: "The database file.", completion: .file())
     var path: String
 
+    @Option(
+        name: .customLong("folder"),
+        help: ArgumentHelp("The folder of the outbox, where it is not beside the database.", valueName: "folder"),
+        completion: .directory
+    )
+    var outboxFolder: String?
+
     @Flag(help: "Check the content, too (PRAGMA quick_check): reads the whole file.")
     var check = false
 
@@ -43,13 +50,16 @@ struct DoctorCommand: ParsableCommand {
         let diagnosis: Diagnosis
         do {
             defer { progress.end() }
+            try OutboxPlace.check(folder: outboxFolder)
             diagnosis = try SharedDatabase.diagnose(
                 databaseAt: URL(fileURLWithPath: path),
+                outboxAt: outboxFolder.map { URL(fileURLWithPath: $0) },
                 checking: check ? full ? .full : .quick : .none,
                 progress: progress.show
             )
         } catch {
-            Terminal.complain(ToolError.line(for: error))
+            let explained = OutboxPlace.explaining(error, path: path, folder: outboxFolder)
+            Terminal.complain(ToolError.line(for: explained ?? error))
             throw ExitCode(2)
         }
         Terminal.write(try report(diagnosis))

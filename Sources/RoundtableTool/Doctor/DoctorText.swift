@@ -24,7 +24,7 @@ struct DoctorText {
             lines += ["  Not known:"] + diagnosis.unknowns.map { "  - \($0)" } + [""]
         }
         lines.append("  \(summary)")
-        return lines.map { $0 + "\n" }.joined()
+        return lines.map { $0.visibleLine + "\n" }.joined()
     }
 
     private var summary: String {

@@ -143,7 +143,7 @@ struct HistoryCommand: ParsableCommand {
 
     private func open() throws -> SharedDatabase {
         guard FileManager.default.fileExists(atPath: path) else {
-            throw ToolError("\(fullPath): there is no such file.")
+            throw ToolError("\(fullPath): there is no such file. Look at the path.")
         }
         return try SharedDatabase.open(at: url, schema: .unmanaged, as: author, options: options)
     }
@@ -156,7 +156,7 @@ struct HistoryCommand: ParsableCommand {
         case .unavailable where FileManager.default.fileExists(atPath: path):
             throw ToolError("\(fullPath): is empty: no database was created in it yet.")
         case .unavailable:
-            throw ToolError("\(fullPath): there is no such file.")
+            throw ToolError("\(fullPath): there is no such file. Look at the path.")
         }
     }
 }

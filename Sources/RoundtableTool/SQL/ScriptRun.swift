@@ -48,17 +48,18 @@ struct ScriptRun {
     private func runStatements(_ db: Database, _ permission: Permission) throws -> Outcome {
         var outcome = Outcome()
         var parameters = parameters
-        let changesBefore = db.totalChangesCount
         for source in script.statements {
             let statement = try db.makeStatement(sql: source.text)
             let writes = !statement.isReadonly && !source.onlyAsks
             if writes, permission == .readUnlessWriting { throw NeedsWriting() }
             outcome.hasWritten = outcome.hasWritten || writes
             try parameters.bind(to: statement)
+            let before = db.totalChangesCount
             if let result = try rows(of: statement, source) { outcome.results.append(result) }
+            // Its own, and not those of triggers. A statement that changes nothing leaves the count of the one before.
+            if db.totalChangesCount != before { outcome.changeCount += db.changesCount }
         }
         try parameters.checkAllUsed()
-        outcome.changeCount = db.totalChangesCount - changesBefore
         return outcome
     }
 

@@ -5,7 +5,7 @@ import Roundtable
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "Show who shares a database, who writes, and who waits.",
+        abstract: "Show who shares a database, who writes, who waits, and what waits in the outbox.",
         discussion: """
             Looks from outside: creates and changes no file, and takes no turn. Works on any SQLite database.
 
@@ -16,6 +16,13 @@ struct StatusCommand: AsyncParsableCommand {
 
     @Argument(help: "The database file.", completion: .file())
     var path: String
+
+    @Option(
+        name: .customLong("folder"),
+        help: ArgumentHelp("The folder of the outbox, where it is not beside the database.", valueName: "folder"),
+        completion: .directory
+    )
+    var outboxFolder: String?
 
     @Flag(help: "Print JSON.")
     var json = false
@@ -32,15 +39,24 @@ struct StatusCommand: AsyncParsableCommand {
     func run() async throws {
         let url = URL(fileURLWithPath: path)
         guard let watch else {
-            Terminal.write(try report(SharedDatabase.status(ofDatabaseAt: url)))
+            Terminal.write(try report(look(url)))
             return
         }
         while true {
             // Looked at before the screen is cleared, so that it does not flicker.
-            let report = try report(SharedDatabase.status(ofDatabaseAt: url))
+            let report = try report(look(url))
             if Terminal.isInteractive, !json { Terminal.clear() }
             Terminal.write(Terminal.isInteractive || json ? report : report + "\n")
             try await Task.sleep(for: .seconds(watch))
+        }
+    }
+
+    private func look(_ url: URL) throws -> DatabaseStatus {
+        try OutboxPlace.check(folder: outboxFolder)
+        do {
+            return try SharedDatabase.status(ofDatabaseAt: url, outboxAt: outboxFolder.map { URL(fileURLWithPath: $0) })
+        } catch {
+            throw OutboxPlace.explaining(error, path: path, folder: outboxFolder) ?? error
         }
     }
 

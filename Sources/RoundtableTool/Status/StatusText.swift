@@ -3,7 +3,7 @@ import Roundtable
 
 /// A status for people, in 80 columns where names allow.
 struct StatusText {
-    private let status: DatabaseStatus
+    let status: DatabaseStatus
 
     init(_ status: DatabaseStatus) { self.status = status }
 
@@ -12,22 +12,24 @@ struct StatusText {
         let facts = [
             ("files", files), ("format", format), ("sqlite", sqlite), ("schema", schema), ("wal", wal),
             ("checkpoints", checkpoints),
-            ("control block", controlBlock), ("turn", turn), ("write lock", writeLock),
+            ("control block", controlBlock), ("turn", turn), ("write lock", writeLock), ("outbox", outbox),
+            ("extensions", extensions),
         ]
         lines += facts.compactMap { name, value in value.map { "  \(name.padded(to: 14)) \($0)" } }
         if !participants.isEmpty { lines += [""] + participants }
         let readers = frozenCheckpointer + longReads + otherPins
         if !readers.isEmpty { lines += [""] + readers }
+        if let outboxAdvice { lines += ["", outboxAdvice] }
         if !status.unknowns.isEmpty {
             lines += ["", "  Not known:"] + status.unknowns.map { "  - \($0)" }
         }
-        return lines.map { $0 + "\n" }.joined()
+        return lines.map { $0.visibleLine + "\n" }.joined()
     }
 
     private var files: String {
         [
             ("database", status.files.database), ("-wal", status.files.wal), ("-shm", status.files.walIndex),
-            ("-journal", status.files.rollbackJournal),
+            ("-journal", status.files.rollbackJournal), ("-salt", status.files.salt),
         ].compactMap { name, size in size.map { "\(name) \($0.byteSize)" } }.joined(separator: " · ")
     }
 
@@ -38,7 +40,7 @@ struct StatusText {
             case .rollback: "rollback journal"
             }
         let pages = status.pageSize.map { "pages of \($0) B" } ?? "empty file"
-        return "\(mode) · \(pages)"
+        return "\(mode) · \(pages)\(status.isEncrypted ? " · encrypted" : "")"
     }
 
     /// This program's. The bug is met in WAL mode only.

@@ -21,6 +21,7 @@ final class CheckpointWatch {
     /// Tells of the checkpoints that are made within `body`, on whichever thread.
     func during<T>(_ body: () throws -> T) rethrows -> T {
         rt_checkpoint_vfs_watch(
+            RT_VFS_CHECKPOINTS,
             { context, file, call in
                 let watch = Unmanaged<CheckpointWatch>.fromOpaque(context!).takeUnretainedValue()
                 let point = CheckpointSchedule.Point(file, call)
@@ -31,7 +32,7 @@ final class CheckpointWatch {
             },
             Unmanaged.passUnretained(self).toOpaque()
         )
-        defer { rt_checkpoint_vfs_watch(nil, nil) }
+        defer { rt_checkpoint_vfs_watch(RT_VFS_CHECKPOINTS, nil, nil) }
         return try body()
     }
 }
@@ -46,6 +47,7 @@ extension CheckpointSchedule.Point {
         case (_, RT_VFS_FILE_CONTROL): self = .fileControl
         case (RT_VFS_WAL_FILE, RT_VFS_SYNC): self = .syncWAL
         case (RT_VFS_WAL_FILE, RT_VFS_READ): self = .readWAL
+        case (RT_VFS_WAL_FILE, RT_VFS_TRUNCATE): self = .truncateWAL
         case (RT_VFS_MAIN_FILE, RT_VFS_FILE_SIZE): self = .sizeMain
         case (RT_VFS_MAIN_FILE, RT_VFS_FETCH): self = .fetchMain
         case (RT_VFS_MAIN_FILE, RT_VFS_WRITE): self = .writeMain

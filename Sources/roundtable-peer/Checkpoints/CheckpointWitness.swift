@@ -9,7 +9,7 @@ import Synchronization
     import Glibc
 #endif
 
-/// Notes the calls of all checkpoints of this process, and lets it meet its fate at one of them.
+/// Notes the calls of all checkpoints of this process, and of what else is done to the WAL beside transactions, and lets it meet its fate at one of them.
 final class CheckpointWitness: Sendable {
     private struct State {
         var calls: [CheckpointSchedule.Point] = []
@@ -19,9 +19,10 @@ final class CheckpointWitness: Sendable {
     private let state = Mutex(State())
 
     /// Watches the connections that are opened from now on, until the process ends.
-    init() throws {
+    init(beyond: Bool) throws {
         try CheckpointWatch.prepare()
         rt_checkpoint_vfs_watch(
+            beyond ? RT_VFS_STEPS : RT_VFS_CHECKPOINTS,
             { context, file, call in
                 let witness = Unmanaged<CheckpointWitness>.fromOpaque(context!).takeUnretainedValue()
                 return witness.order(.init(file, call))

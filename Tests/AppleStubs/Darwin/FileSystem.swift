@@ -37,9 +37,14 @@ public struct stat: StatusStructure {
 public var S_IFMT: mode_t { 0o170000 }
 public var S_IFREG: mode_t { 0o100000 }
 public var S_IFDIR: mode_t { 0o040000 }
+public var S_IFLNK: mode_t { 0o120000 }
+public var S_ISGID: mode_t { 0o002000 }
 
 public let O_EVTONLY: Int32 = 0x8000
 
+public let F_FULLFSYNC: Int32 = 51
+
+public func chmod(_ path: UnsafePointer<CChar>!, _ mode: mode_t) -> Int32 { notHere() }
 public func fchmod(_ descriptor: Int32, _ mode: mode_t) -> Int32 { notHere() }
 
 public let MNT_LOCAL: Int32 = 0x0000_1000

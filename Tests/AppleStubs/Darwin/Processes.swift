@@ -37,6 +37,7 @@ public let NOTE_DELETE: Int32 = 0x01
 public let NOTE_WRITE: Int32 = 0x02
 public let NOTE_EXTEND: Int32 = 0x04
 public let NOTE_RENAME: Int32 = 0x20
+public let NOTE_REVOKE: Int32 = 0x40
 
 // MARK: sysctl(3)
 

@@ -26,7 +26,20 @@ open class NSFileCoordinator: NSObject {
         public static let forReplacing = WritingOptions(rawValue: 1 << 3)
     }
 
+    public struct ReadingOptions: OptionSet, Sendable {
+        public let rawValue: UInt
+        public init(rawValue: UInt) { self.rawValue = rawValue }
+        public static let withoutChanges = ReadingOptions(rawValue: 1 << 0)
+    }
+
     public init(filePresenter: (any NSFilePresenter)?) {}
+
+    open func coordinate(
+        readingItemAt url: URL,
+        options: ReadingOptions = [],
+        error outError: AutoreleasingUnsafeMutablePointer<NSError?>?,
+        byAccessor reader: (URL) -> Void
+    ) { notHere() }
 
     open func coordinate(
         writingItemAt url: URL,

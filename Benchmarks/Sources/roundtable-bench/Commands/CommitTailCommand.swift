@@ -21,6 +21,12 @@ struct CommitTailCommand: AsyncParsableCommand {
     @Option(help: "How many random rows each update changes, 1 to 1000.")
     var rows = 1
 
+    @Option(help: "How long one of our participants may go on writing while others wait, in milliseconds.")
+    var slice: Double?
+
+    @Flag(help: "No side checkpoints. Shows what is left without; the WAL grows by the size of what is written.")
+    var noCheckpoints = false
+
     func validate() throws {
         guard (1...1000).contains(rows) else { throw ValidationError("--rows must be 1 to 1000.") }
         guard (2...64).contains(processes) else { throw ValidationError("--processes must be 2 to 64.") }
@@ -31,7 +37,13 @@ struct CommitTailCommand: AsyncParsableCommand {
         Interruption.arm()
         let load = OtherLoad()
         let seconds = options.seconds ?? 15
-        let tail = CommitTail(seconds: seconds / Double(rounds), rounds: rounds, sides: options.sides, rows: rows)
+        let tail = CommitTail(
+            seconds: seconds / Double(rounds),
+            rounds: rounds,
+            sides: options.sides,
+            rows: rows,
+            settings: ContestantSettings(hasAutomaticCheckpoints: !noCheckpoints, sliceMilliseconds: slice)
+        )
         let report = try await options.withFolder { folder in
             var comparisons: [(name: String, comparison: Comparison)] = []
             for workload in workload.map({ [$0] }) ?? [.update, .insert] {

@@ -26,7 +26,7 @@ struct HistoryCommand: AsyncParsableCommand {
             var databases: [Kind: SharedDatabase] = [:]
             defer { for database in databases.values { try? database.close() } }
             for kind in Kind.allCases { databases[kind] = try Self.open(kind, in: folder) }
-            let inserts = try await compare(benchmark) { kind, duration in
+            let inserts = try await benchmark.compare(Kind.allCases, to: .none) { kind, duration in
                 let database = databases[kind]!
                 return try LoopSlice.measuring(for: duration) {
                     try database.write { db in
@@ -34,7 +34,7 @@ struct HistoryCommand: AsyncParsableCommand {
                     }
                 }
             }
-            let updates = try await compare(benchmark) { kind, duration in
+            let updates = try await benchmark.compare(Kind.allCases, to: .none) { kind, duration in
                 let database = databases[kind]!
                 var id = 0
                 return try LoopSlice.measuring(for: duration) {
@@ -45,7 +45,7 @@ struct HistoryCommand: AsyncParsableCommand {
                     }
                 }
             }
-            let many = try await compare(benchmark) { kind, duration in
+            let many = try await benchmark.compare(Kind.allCases, to: .none) { kind, duration in
                 let database = databases[kind]!
                 return try LoopSlice.measuring(for: duration) {
                     try database.write { db in
@@ -78,26 +78,5 @@ struct HistoryCommand: AsyncParsableCommand {
         case .changedColumns: try database.enableHistory(of: "entry", recording: .changedColumns)
         }
         return database
-    }
-
-    private func compare(
-        _ benchmark: LoopBenchmark,
-        _ slice: (Kind, Nanoseconds) async throws -> LoopSlice
-    ) async throws -> Comparison {
-        for kind in Kind.allCases { _ = try await slice(kind, LoopBenchmark.sliceDuration) }
-        let slices = try await Interleaving.run(Kind.allCases, rounds: benchmark.rounds) {
-            try await slice($0, LoopBenchmark.sliceDuration)
-        }
-        let without = slices[.none] ?? []
-        var comparison = Comparison(ours: LoopBenchmark.figures(without), peers: [], ratios: [:])
-        for kind in Kind.allCases where kind != .none {
-            let with = slices[kind] ?? []
-            comparison.peers.append((kind.rawValue, LoopBenchmark.figures(with)))
-            comparison.ratios[kind.rawValue] = Comparison.ratios(
-                without.map(\.operationsPerSecond),
-                with.map(\.operationsPerSecond)
-            )
-        }
-        return comparison
     }
 }

@@ -8,6 +8,7 @@ struct CommitTail {
     let sides: [Side]
     /// Of each update.
     var rows = 1
+    var settings = ContestantSettings()
 
     func measure(_ workload: Workload, processes: Int, in folder: URL) async throws -> Comparison {
         let trials = try await Interleaving.run(sides, rounds: rounds) { side in
@@ -15,6 +16,7 @@ struct CommitTail {
                 var task = ParticipantTask(side: side, path: "", author: author)
                 task.workload = workload
                 task.rows = rows
+                task.settings = settings
                 return task
             }
             return try Trial.run(side, tasks, seconds: seconds, in: folder)

@@ -20,6 +20,27 @@ struct LoopBenchmark {
         return Comparison(sides, slices, figures: Self.figures) { $0.map(\.operationsPerSecond) }
     }
 
+    /// The same of ways of ours, beside one of them.
+    func compare<Way: RawRepresentable<String> & Hashable>(
+        _ ways: [Way],
+        to base: Way,
+        _ slice: (Way, Nanoseconds) async throws -> LoopSlice
+    ) async throws -> Comparison {
+        for way in ways { _ = try await slice(way, Self.sliceDuration) }
+        let slices = try await Interleaving.run(ways, rounds: rounds) { try await slice($0, Self.sliceDuration) }
+        let bases = slices[base] ?? []
+        var comparison = Comparison(ours: Self.figures(bases), peers: [], ratios: [:])
+        for way in ways where way != base {
+            let others = slices[way] ?? []
+            comparison.peers.append((way.rawValue, Self.figures(others)))
+            comparison.ratios[way.rawValue] = Comparison.ratios(
+                bases.map(\.operationsPerSecond),
+                others.map(\.operationsPerSecond)
+            )
+        }
+        return comparison
+    }
+
     static func figures(_ slices: [LoopSlice]) -> Figures {
         let times = slices.flatMap(\.times).sorted()
         let rate = slices.map(\.operationsPerSecond).median

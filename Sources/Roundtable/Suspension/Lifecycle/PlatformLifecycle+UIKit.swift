@@ -29,11 +29,15 @@
             for (name, event) in events {
                 // No queue: on the thread that posts, before the system goes on.
                 _ = NotificationCenter.default.addObserver(forName: name, object: nil, queue: nil) { _ in
+                    changePresence { $0.note(event) }
                     follower.handle(event)
                 }
             }
+            changePresence { $0.enterBackground() }
             DispatchQueue.main.async {
-                HostApplication.find()
+                if let application = HostApplication.find(), application.applicationState != .background {
+                    changePresence { $0.enterForeground() }
+                }
                 DispatchQueue.main.asyncAfter(deadline: .now() + launch.dispatched) {
                     if HostApplication.find()?.applicationState == .background { follower.handle(.isInBackground) }
                 }

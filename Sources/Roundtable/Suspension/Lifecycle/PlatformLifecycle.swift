@@ -7,6 +7,12 @@ enum PlatformLifecycle {
 
     private static let follows: Void = follow()
 
+    /// Whether the app is in the foreground, as far as it is told.
+    static var presence: ForegroundPresence { present.withLock { $0 } }
+    private static let present = Mutex(ForegroundPresence.unknown)
+
+    static func changePresence(_ change: (inout ForegroundPresence) -> Void) { present.withLock { change(&$0) } }
+
     #if !canImport(Darwin) || os(macOS) || targetEnvironment(macCatalyst)
         static func follow() {}
     #endif

@@ -1,11 +1,15 @@
 import GRDB
 
-/// What the triggers of a tracked table depend on, as the table is now.
+/// What triggers that follow the rows of a table depend on, as the table is now.
 struct TableShape: Equatable {
     struct Column: Equatable {
         var name: String
-        /// The default value that REPLACE puts in the place of a NULL, as SQL; nil where NULL is allowed.
-        var replacementOfNull: String?
+        /// As it was declared.
+        var type: String
+        /// What becomes of values that are put into it.
+        var affinity: Affinity
+        /// What REPLACE puts in the place of a NULL; nil where NULL is allowed.
+        var replacementOfNull: DefaultValue?
         var isGenerated = false
         /// Of the primary key's index; nil for a column that is not in one.
         var keyCollation: String?
@@ -21,15 +25,8 @@ struct TableShape: Equatable {
         /// The WHERE clause of a partial index.
         var condition: String?
 
-        /// The columns that it depends on; nil when they may be any, as with expressions, of which a generated column is one.
-        var columns: [Column]? {
-            var columns: [Column] = []
-            for term in terms {
-                guard case .column(let column, _) = term, !column.isGenerated else { return nil }
-                columns.append(column)
-            }
-            return condition == nil ? columns : nil
-        }
+        /// The columns that it depends on; nil when they may be any, as when one of these is generated.
+        var columns: [Column]?
     }
 
     let name: String
@@ -40,20 +37,33 @@ struct TableShape: Equatable {
     /// A name by which the rowid can be had; nil when there is none.
     let rowID: String?
     let uniqueIndexes: [UniqueIndex]
+    /// Columns that generated ones are made of, and in which REPLACE puts something in the place of a NULL.
+    let replacedInGenerated: [Column]
     /// Whether deleting one row may delete others by a foreign key, directly or by way of other tables.
     let cascadesToItself: Bool
 
-    static let mostColumns = 62
+    /// What all names begin with that are not the user's.
+    static let reservedPrefix = "roundtable_"
+
+    /// Whether the primary key is the rowid.
+    var hasIntegerKey: Bool { key.count == 1 && key[0].keyCollation == nil }
+
+    /// A name of the rowid where rows are known by another key, so that REPLACE may delete one of another key by it.
+    var rowIDBesideKey: String? { hasIntegerKey ? nil : rowID }
+}
+
+/// Why the rows of a table cannot be followed.
+struct UnsuitableTable: Error {
+    let table: String
+    let reason: String
 }
 
 extension TableShape {
-    /// - throws: ``HistoryError/cannotTrack(path:table:reason:)``.
+    /// - throws: ``UnsuitableTable``.
     init(_ db: Database, table: String) throws {
-        func refusal(_ reason: String) -> HistoryError {
-            .cannotTrack(path: db.filePath, table: table, reason: reason)
-        }
-        if table.lowercased().hasPrefix(HistoryTables.prefix) {
-            throw refusal("names that begin with \(HistoryTables.prefix) are the history's own. Rename the table.")
+        func refusal(_ reason: String) -> UnsuitableTable { UnsuitableTable(table: table, reason: reason) }
+        if table.lowercased().hasPrefix(Self.reservedPrefix) {
+            throw refusal("names that begin with \(Self.reservedPrefix) are Roundtable's own. Rename the table.")
         }
         if table.lowercased().hasPrefix("sqlite_") { throw refusal("it is a table of SQLite itself.") }
         let sql = """
@@ -64,12 +74,10 @@ extension TableShape {
             throw refusal("there is no such table in the main database.")
         }
         if object["type"] == "view" {
-            throw refusal("it is a view. Enable the history of the tables that it selects from.")
+            throw refusal("it is a view. Name a table that it selects from.")
         }
         if (object["sql"] as String?)?.uppercased().hasPrefix("CREATE VIRTUAL TABLE") == true {
-            throw refusal(
-                "it is a virtual table, which has no triggers. Enable that of the table that its content is from."
-            )
+            throw refusal("it is a virtual table, which has no triggers. Name the table that its content is from.")
         }
         name = object["name"]
 
@@ -79,11 +87,18 @@ extension TableShape {
         let notHidden = try Row.fetchAll(db, sql: "PRAGMA main.table_xinfo(\(name.sqlName))").filter {
             $0["hidden"] != 1
         }
+        let isStrict = try Row.fetchAll(db, sql: "PRAGMA main.table_list(\(name.sqlName))").contains {
+            $0["strict"] == 1
+        }
         for row in notHidden {
             let isNotNull: Bool = row["notnull"]
+            let affinity = Affinity(ofType: row["type"], inStrictTable: isStrict)
+            let defaultValue: String? = isNotNull ? row["dflt_value"] : nil
             var column = Column(
                 name: row["name"],
-                replacementOfNull: isNotNull ? row["dflt_value"] : nil,
+                type: row["type"],
+                affinity: affinity,
+                replacementOfNull: try defaultValue.map { try DefaultValue($0, in: affinity, db) },
                 isGenerated: row["hidden"] > 1
             )
             column.keyCollation = keyCollations[column.name]
@@ -97,6 +112,10 @@ extension TableShape {
         self.key = key.sorted { $0.position < $1.position }.map(\.column)
         rowID = try Self.rowID(db, table: name, columns: columns)
         uniqueIndexes = try Self.uniqueIndexes(db, table: name, columns: columns)
+        let generating = IndexDefinition.namesInGeneratedColumns(ofTable: object["sql"] ?? "")
+        replacedInGenerated = columns.filter {
+            $0.replacementOfNull != nil && generating.contains($0.name.lowercased())
+        }
         cascadesToItself = try Self.cascadesToItself(db, table: name)
     }
 
@@ -150,7 +169,11 @@ extension TableShape {
                 }
                 return .expression(definition?.terms[safe: row["seqno"]] ?? "NULL")
             }
-            return UniqueIndex(terms: terms, condition: definition?.condition)
+            var used = terms.compactMap { if case .column(let column, _) = $0 { column } else { nil } }
+            let names = IndexDefinition.names(in: (definition?.terms ?? []) + [definition?.condition ?? ""])
+            used += columns.filter { names.contains($0.name.lowercased()) && !used.contains($0) }
+            let mayBeAny = used.contains(where: \.isGenerated) || terms.contains(.expression("NULL"))
+            return UniqueIndex(terms: terms, condition: definition?.condition, columns: mayBeAny ? nil : used)
         }
     }
 }

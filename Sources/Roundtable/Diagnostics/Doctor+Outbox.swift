@@ -1,0 +1,142 @@
+import Foundation
+import RoundtableKernel
+
+// What waits in the outbox, and why nobody applies it.
+
+/// Who applies what waits in an outbox.
+package enum OutboxService: Equatable, Sendable {
+    case applied(by: [DatabaseStatus.Participant])
+    /// Those who apply commands are all suspended or stopped.
+    case heldUp([DatabaseStatus.Participant])
+    /// Nobody does. These run, and could write.
+    case nobody(running: [DatabaseStatus.Participant])
+    /// Perhaps one of these: the system does not tell.
+    case unknown([DatabaseStatus.Participant])
+}
+
+extension DatabaseStatus {
+    /// What `roundtable` takes to show the commands.
+    package var outboxArguments: [String] {
+        guard let folder = outbox?.path, folder != OutboxFolder(databasePath: path).path else {
+            return ["outbox", path]
+        }
+        return ["outbox", path, "--folder", folder]
+    }
+
+    /// nil without an outbox.
+    package var outboxService: OutboxService? {
+        guard let outbox else { return nil }
+        let writers = participants.filter { $0.role == .readWrite && $0.liveness != .dead }
+        func isAwake(_ participant: Participant) -> Bool {
+            participant.liveness != .stopped && participant.state != .suspended
+        }
+        guard let pids = outbox.owners.map({ Set($0.map(\.pid)) }) else {
+            return writers.isEmpty ? .nobody(running: []) : .unknown(writers)
+        }
+        let owners = writers.filter { pids.contains($0.pid) }
+        if owners.isEmpty { return .nobody(running: writers.filter(isAwake)) }
+        let awake = owners.filter(isAwake)
+        return awake.isEmpty ? .heldUp(owners) : .applied(by: awake)
+    }
+}
+
+extension Doctor {
+    /// An owner that runs has applied a command by then, unless something is wrong.
+    private static let patience: TimeInterval = 60
+    /// Nobody has opened the database for so long.
+    private static let longAbsence: TimeInterval = 24 * 3600
+
+    mutating func examineOutbox(_ status: DatabaseStatus, now: Date = Date()) {
+        guard let outbox = status.outbox, let service = status.outboxService else { return }
+        let look = "`roundtable \(status.outboxArguments.map(\.shellQuoted).joined(separator: " "))`"
+        if let wait = outbox.longestWait(at: now) { examineWaiting(outbox, service, wait, look) }
+        if let letters = outbox.deadLetters, letters > 0 {
+            let toBeRetried = outbox.deadLettersToRetry ?? 0
+            let retried =
+                toBeRetried == 0
+                ? ""
+                : " \(toBeRetried.grouped) of them \(toBeRetried == 1 ? "waits" : "wait") to be tried again by an owner."
+            find(
+                .deadLetters,
+                .warning,
+                "\(letters.of("command")) \(letters == 1 ? "was" : "were") set aside, and not applied.\(retried)",
+                next:
+                    "\(look) says why. Have one tried again (retry ID) once the cause is gone, or forget it (drop ID)."
+            )
+        }
+        if outbox.damaged > 0 {
+            find(
+                .damagedCommands,
+                .warning,
+                """
+                \(outbox.damaged.of("file")) in the outbox \(outbox.damaged == 1 ? "was no whole command, and was" : "were no whole commands, and were") \
+                moved out of the way.
+                """,
+                at: outbox.path + "/damaged",
+                next: "\(look) says what is wrong with each. `retry` takes one that is whole back, `drop` removes it."
+            )
+        }
+    }
+
+    private mutating func examineWaiting(
+        _ outbox: OutboxStatus,
+        _ service: OutboxService,
+        _ wait: TimeInterval,
+        _ look: String
+    ) {
+        let verb = outbox.waiting == 1 ? "waits" : "wait"
+        let oldest = "\(outbox.waiting == 1 ? "for" : "the oldest for") \(wait.rough)"
+        let what = "\(outbox.waiting.of("command")) (\(outbox.bytes.byteSize)) \(verb) in the outbox, \(oldest)"
+        let defaults = Outbox.Options()
+        if outbox.waiting >= defaults.maximumCount / 10 * 9 || outbox.bytes >= defaults.maximumBytes / 10 * 9 {
+            find(
+                .fullOutbox,
+                .warning,
+                """
+                \(what): senders are refused beyond \(defaults.maximumCount.grouped) commands or \(defaults.maximumBytes.byteSize), unless their \
+                options say otherwise.
+                """,
+                at: outbox.path,
+                next: "See that the process runs that applies them, and \(look) for what they wait for."
+            )
+        }
+        switch service {
+        case .nobody(let running):
+            find(
+                .commandsWait,
+                wait > (running.isEmpty ? Self.longAbsence : Self.patience) ? .warning : .note,
+                running.isEmpty
+                    ? "\(what), and nobody runs who could apply them."
+                    : "\(what), and nobody who runs applies commands.",
+                at: outbox.path,
+                by: running.map { Diagnosis.Party(pid: $0.pid, name: $0.author, isParticipant: true) },
+                next:
+                    "Start the program that opens the database with handlers (Options.outbox); \(look) shows what waits."
+            )
+        case .heldUp(let owners):
+            let stopped = owners.filter { $0.liveness == .stopped && $0.state != .suspended }
+            find(
+                .commandsWait,
+                stopped.isEmpty && wait <= Self.longAbsence ? .note : .warning,
+                "\(what), and who applies them is \(stopped.isEmpty ? "suspended" : "stopped").",
+                at: outbox.path,
+                by: owners.map { Diagnosis.Party(pid: $0.pid, name: $0.author, isParticipant: true) },
+                next: stopped.isEmpty
+                    ? "Nothing: they are applied when it is resumed."
+                    : "Continue it (kill -CONT \(stopped[0].pid)), or end it and start it anew."
+            )
+        case .applied(let owners), .unknown(let owners):
+            guard wait > Self.patience else { return }
+            var text = "\(what), though a participant that may write runs."
+            if case .applied = service { text = "\(what), though somebody runs who applies commands." }
+            find(
+                .commandsWait,
+                .warning,
+                text,
+                at: outbox.path,
+                by: owners.map { Diagnosis.Party(pid: $0.pid, name: $0.author, isParticipant: true) },
+                next: "\(look) says what each waits for."
+            )
+        }
+    }
+}

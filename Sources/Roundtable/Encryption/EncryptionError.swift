@@ -1,0 +1,86 @@
+import Foundation
+
+/// Why a database cannot be opened with the ``Encryption`` that was asked for, or not without one. The
+/// database was not touched.
+public enum EncryptionError: Error, Sendable {
+    /// The SQLite library of this program cannot encrypt. It would have ignored the key, and written plain text.
+    case noSQLCipher(path: String, sqliteVersion: String)
+    /// The library is an SQLCipher that is too old to leave the header plain.
+    case oldSQLCipher(path: String, version: String)
+    /// The key is not this database's; or the salt is not, or the file is damaged: that is all the same to SQLCipher.
+    case wrongKey(path: String)
+    /// The database is there, and its salt is not.
+    case missingSalt(path: String, store: String)
+    /// What the store has is no salt.
+    case damagedSalt(path: String, store: String, reason: String)
+    /// The store of the salt failed.
+    case saltUnavailable(path: String, store: String, underlying: any Error)
+    /// The database is not encrypted, and a key was given.
+    case databaseIsPlain(path: String)
+    /// The database is encrypted, and no key was given.
+    case databaseIsEncrypted(path: String)
+    /// The file does not begin like a SQLite database. Perhaps it is none; perhaps it was encrypted with its header, as SQLCipher does unless it
+    /// is told otherwise.
+    case unknownHeader(path: String)
+    /// The key's provider failed.
+    case keyUnavailable(path: String, underlying: any Error)
+    /// The key's provider returned what cannot be a key.
+    case invalidKey(path: String, reason: String)
+    /// SQLCipher refused to set the key.
+    case keyRefused(path: String, code: Int32)
+}
+
+extension EncryptionError: CustomStringConvertible, LocalizedError {
+    public var description: String {
+        switch self {
+        case .noSQLCipher(let path, let version):
+            """
+            \(path): to be encrypted, but the SQLite \(version) of this program is no SQLCipher, and would write plain text. Nothing was \
+            written. Link SQLCipher 4 in SQLite's place.
+            """
+        case .oldSQLCipher(let path, let version):
+            """
+            \(path): to be encrypted, but this program has SQLCipher \(version), which cannot leave the header plain. Nothing was written. \
+            Link SQLCipher 4 or later.
+            """
+        case .wrongKey(let path):
+            """
+            \(path): the key is not this database's. (Or its salt is not, if somebody has replaced that, or the file is damaged: that cannot be \
+            told apart.) Nothing was changed. Look where the key comes from.
+            """
+        case .missingSalt(let path, let store):
+            """
+            \(path): the database is there, but its salt is not (\(store)): without it, nobody can read the database, with the right key \
+            either. Nothing was changed. Restore the salt from where the database came from: backups and copies need both.
+            """
+        case .damagedSalt(let path, let store, let reason):
+            """
+            \(path): its salt is damaged (\(store)): \(reason). Without it, nobody can read the database. Nothing was changed. Restore the salt from a \
+            backup, or, if there is no database yet, remove it.
+            """
+        case .saltUnavailable(let path, let store, let underlying):
+            "\(path): its salt cannot be had (\(store)): \(underlying). Nothing was changed. Open the database again when it can."
+        case .databaseIsPlain(let path):
+            """
+            \(path): is not encrypted, and a key was given. Nothing was changed: a database is not encrypted behind its owner's back. Open it \
+            without a key, or make an encrypted copy with sqlcipher_export().
+            """
+        case .databaseIsEncrypted(let path):
+            "\(path): is encrypted, and no key was given. Open it with a key (Options.encryption)."
+        case .unknownHeader(let path):
+            """
+            \(path): does not begin like a SQLite database. If SQLCipher has encrypted it with its header, make a copy whose header is plain \
+            (cipher_plaintext_header_size = 32) with sqlcipher_export(): iOS ends processes that are suspended with a lock on another file. If not, it is \
+            no database.
+            """
+        case .keyUnavailable(let path, let underlying):
+            "\(path): its key cannot be had: \(underlying). The database was not touched. Open the database again when it can."
+        case .invalidKey(let path, let reason):
+            "\(path): what was given as its key is none: \(reason). The database was not touched."
+        case .keyRefused(let path, let code):
+            "\(path): SQLCipher does not take the key (SQLite's code \(code)). Nothing was changed."
+        }
+    }
+
+    public var errorDescription: String? { description }
+}

@@ -1,0 +1,110 @@
+import Foundation
+
+/// What can go wrong with extensions.
+public enum ExtensionError: Error, Equatable, Sendable {
+    /// The database has the same revision of the set of extensions, with other extensions. Nothing was written.
+    case setDiffers(path: String, revision: Int, ExtensionDifference)
+
+    /// The database has a later revision of the set: this program is older than the one that upgraded it. Nothing was written.
+    case setTooOld(path: String, declared: Int, stored: Int, ExtensionDifference)
+
+    /// The revision was raised, but these extensions have other definitions in the same version, or lower versions. Nothing was written.
+    case versionNotRaised(path: String, ExtensionDifference)
+
+    /// The extension cannot be what it is declared to be. Nothing was written.
+    case notUsable(name: String, reason: String)
+
+    /// The extension is not in the database.
+    case notRegistered(path: String, name: String)
+
+    /// The database has another version, or another definition.
+    case differs(path: String, name: String, ExtensionDifference.Disagreement)
+
+    /// What is derived is not complete yet: a process is at it, or the next that opens the database for writing goes on.
+    case building(path: String, name: String, done: Int, total: Int)
+
+    /// Rows from which it cannot be derived keep it from being complete: those after the first key, up to the second. Keys are in SQL; nil is
+    /// the begin or the end of the table.
+    case notDerived(path: String, name: String, table: String, after: String?, upTo: String?, reason: String)
+
+    /// A program has recreated the table that it is derived from, has renamed its key, or has dropped triggers. The next write of one that
+    /// declares the extension builds it anew.
+    case notFollowing(path: String, name: String, table: String)
+
+    /// The table that it is derived from is gone, or is not what it was.
+    case baseTableMissing(path: String, name: String, table: String)
+
+    /// Another process may write, and an extension of this process alone cannot follow what it does.
+    case temporaryNotAllowed(path: String, name: String, reason: String)
+
+    /// A newer version of Roundtable made what is there.
+    case newerFormat(path: String, format: Int)
+}
+
+extension ExtensionError: CustomStringConvertible, LocalizedError {
+    public var description: String {
+        switch self {
+        case .setDiffers(let path, let revision, let difference):
+            """
+            \(path): revision \(revision) of the set of extensions is not the same in this program and in the database: \(difference). \
+            Declare the same set in every program that writes; if it is to change, raise its revision.
+            """
+        case .setTooOld(let path, let declared, let stored, let difference):
+            """
+            \(path): has revision \(stored) of the set of extensions, and this program declares revision \(declared)\
+            \(difference.isEmpty ? "" : ": \(difference)"). Update this program, or open the database read-only.
+            """
+        case .versionNotRaised(let path, let difference):
+            "\(path): \(difference). Raise the version of an extension with each change of its definition."
+        case .notUsable(let name, let reason):
+            "the extension '\(name)' cannot be used: \(reason)"
+        case .notRegistered(let path, let name):
+            """
+            \(path): has no extension '\(name)'. Declare it in the Schema that the database is opened for writing with; a read-only process \
+            waits until one has, or declares it in Options.temporaryExtensions for itself.
+            """
+        case .differs(let path, let name, let disagreement):
+            """
+            \(path): \(ExtensionDifference(name, disagreement)). The database was upgraded by another program: use its version of the extension.
+            """
+        case .building(let path, let name, let done, let total):
+            """
+            \(path): the extension '\(name)' is being built, \(done) of about \(total) rows so far. Try again later; if no process is at it, open the \
+            database for writing.
+            """
+        case .notDerived(let path, let name, let table, let after, let upTo, let reason):
+            """
+            \(path): the extension '\(name)' cannot be derived from rows of '\(table)', \(Self.range(after, upTo)): \(reason). Change these rows, \
+            and open the database for writing; or declare an extension that takes them, with a higher version and revision of the set.
+            """
+        case .notFollowing(let path, let name, let table):
+            """
+            \(path): the extension '\(name)' does not follow the table '\(table)' any more, which was recreated or renamed, or whose triggers were \
+            dropped. The next write of a program that declares the extension builds it anew; if none runs, open the database for writing.
+            """
+        case .baseTableMissing(let path, let name, let table):
+            """
+            \(path): the table '\(table)', from which the extension '\(name)' is derived, is gone, or has lost a column that is needed. Change the \
+            extension with the schema, and raise its version and the revision of the set.
+            """
+        case .temporaryNotAllowed(let path, let name, let reason):
+            """
+            \(path): the temporary extension '\(name)' cannot be used: \(reason). Declare it in the Schema, so that all who write keep it true, or \
+            use it in a process that opens the database read-only.
+            """
+        case .newerFormat(let path, let format):
+            "\(path): the extensions have format \(format), made by a newer version of Roundtable. Update this program."
+        }
+    }
+
+    public var errorDescription: String? { description }
+
+    private static func range(_ after: String?, _ upTo: String?) -> String {
+        let end = upTo.map { "key \($0)" } ?? "the last one"
+        return after.map { "after key \($0) up to \(end)" } ?? "up to \(end)"
+    }
+}
+
+extension ExtensionDifference {
+    init(_ name: String, _ disagreement: Disagreement) { different = [name: disagreement] }
+}

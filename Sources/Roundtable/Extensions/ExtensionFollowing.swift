@@ -1,0 +1,75 @@
+import GRDB
+import GRDBSQLite
+import Synchronization
+
+/// Whether what is stored of extensions follows their tables: a program may have recreated one since, which takes the triggers away, and
+/// nobody who declares the extension has written yet (rule E8). Looked at once for each connection and version of the schema.
+enum ExtensionFollowing {
+    /// - throws: ``ExtensionError/notFollowing(path:name:table:)``, ``ExtensionError/baseTableMissing(path:name:table:)``.
+    static func check(_ stored: StoredExtension, _ db: Database) throws {
+        // Within a transaction that writes, the schema may have a version that another one will have with other contents.
+        let isWriting = sqlite3_txn_state(db.sqliteConnection, "main") == SQLITE_TXN_WRITE
+        let version =
+            isWriting ? nil : try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.schema_version"))
+        if let version, looks.withLock({ $0.contains(stored.identity, at: version, on: db) }) { return }
+        let keys = try String.fetchAll(
+            db,
+            sql: "SELECT name FROM pragma_table_info(?, 'main') WHERE pk > 0 ORDER BY pk",
+            arguments: [stored.baseTable]
+        )
+        if keys.isEmpty {
+            throw ExtensionError.baseTableMissing(path: db.filePath, name: stored.name, table: stored.baseTable)
+        }
+        guard keys == stored.keyColumns, try hasTriggers(stored, db) else {
+            throw ExtensionError.notFollowing(path: db.filePath, name: stored.name, table: stored.baseTable)
+        }
+        if let version { looks.withLock { $0.add(stored.identity, at: version, on: db) } }
+    }
+
+    /// Whether the base table has those without which changes of it are missed.
+    static func hasTriggers(_ stored: StoredExtension, _ db: Database) throws -> Bool {
+        let names = Projection.indispensableTriggers.map { ExtensionNames.part(stored.name, $0).lowercased() }
+        let marks = names.map { _ in "?" }.joined(separator: ", ")
+        let count = try Int.fetchOne(
+            db,
+            sql: """
+                SELECT count(*) FROM main.sqlite_master
+                WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE AND lower(name) IN (\(marks))
+                """,
+            arguments: [stored.baseTable] + StatementArguments(names)
+        )
+        return count == names.count
+    }
+
+    private static let looks = Mutex(Looks())
+
+    private struct Looks {
+        private struct Look {
+            let connection: Connection
+            var version: Int64
+            /// Of what follows its table.
+            var identities: Set<String>
+        }
+        private var known: [ObjectIdentifier: Look] = [:]
+
+        func contains(_ identity: String, at version: Int64, on db: Database) -> Bool {
+            guard let look = known[ObjectIdentifier(db)], look.connection.database === db else { return false }
+            return look.version == version && look.identities.contains(identity)
+        }
+
+        mutating func add(_ identity: String, at version: Int64, on db: Database) {
+            let id = ObjectIdentifier(db)
+            if known[id]?.connection.database === db, known[id]?.version == version {
+                known[id]?.identities.insert(identity)
+                return
+            }
+            known = known.filter { $0.value.connection.database != nil }
+            known[id] = Look(connection: Connection(database: db), version: version, identities: [identity])
+        }
+    }
+
+    // @unchecked: it is only asked whether it is there, and which it is.
+    private struct Connection: @unchecked Sendable {
+        weak var database: Database?
+    }
+}

@@ -1,0 +1,159 @@
+import GRDB
+
+extension MaterializedView {
+    /// Which rows the view has now.
+    ///
+    /// - parameter limit: the most rows of each group, from its beginning; nil for all.
+    /// - throws: ``ExtensionError``, `DatabaseError`.
+    public func snapshot(in db: Database, limit: Int? = nil) throws -> ViewSnapshot {
+        let stored = try stored(db)
+        var snapshot = ViewSnapshot(
+            groups: [],
+            identity: stored.identity,
+            last: try lastChange(stored, db),
+            limit: limit
+        )
+        for (group, _) in try groups(in: db) {
+            snapshot.groups.append(.init(name: group, keys: try keys(stored, db, group: group, limit: limit)))
+        }
+        return snapshot
+    }
+
+    /// What has changed since a snapshot, which becomes that of now.
+    ///
+    /// Costs what the changed groups cost to list. A snapshot that is more than some thousand changes old is compared row by row.
+    ///
+    /// - throws: ``ExtensionError``, `DatabaseError`.
+    public func changes(since snapshot: inout ViewSnapshot, in db: Database) throws -> ViewChanges {
+        let stored = try stored(db)
+        let last = try lastChange(stored, db)
+        if stored.identity == snapshot.identity, last == snapshot.last { return ViewChanges() }
+        let touched = try touched(since: snapshot, stored, last, db)
+        var new = ViewSnapshot(groups: [], identity: stored.identity, last: last, limit: snapshot.limit)
+        let known = Dictionary(snapshot.groups.map { (ExactValue($0.name), $0.keys) }) { first, _ in first }
+        for (group, _) in try groups(in: db) {
+            if let touched, !touched.groups.contains(ExactValue(group)), let keys = known[ExactValue(group)] {
+                new.groups.append(.init(name: group, keys: keys))
+            } else {
+                let keys = try keys(stored, db, group: group, limit: snapshot.limit)
+                new.groups.append(.init(name: group, keys: keys))
+            }
+        }
+        defer { snapshot = new }
+        return ViewChanges(from: snapshot.groups, to: new.groups, touched: touched?.keys)
+    }
+
+    /// nil when the log does not reach back that far, or is not the one that the snapshot was made by: what that had was rolled back, or a
+    /// backup was restored.
+    private func touched(
+        since snapshot: ViewSnapshot,
+        _ stored: StoredExtension,
+        _ last: ViewSnapshot.LastChange,
+        _ db: Database
+    ) throws -> (groups: Set<ExactValue>, keys: Set<ViewKey>)? {
+        guard stored.identity == snapshot.identity, snapshot.last.sequence < last.sequence else { return nil }
+        let log = "\(stored.schema).\(part("log"))"
+        if snapshot.last.sequence > 0 {
+            let sql = "SELECT \(Self.stamp) FROM \(log) WHERE \(Self.sequence) = ?"
+            let stamp = try Int64.fetchOne(db, sql: sql, arguments: [snapshot.last.sequence])
+            guard stamp == snapshot.last.stamp else { return nil }
+        } else {
+            guard try Int64.fetchOne(db, sql: "SELECT min(\(Self.sequence)) FROM \(log)") == 1 else { return nil }
+        }
+        var groups: Set<ExactValue> = []
+        var keys: Set<ViewKey> = []
+        let list = stored.keyColumns.map(\.sqlName).joined(separator: ", ")
+        let sql = "SELECT \(Self.group), \(list) FROM \(log) WHERE \(Self.sequence) > ?"
+        let rows = try Row.fetchCursor(db, sql: sql, arguments: [snapshot.last.sequence])
+        while let row = try rows.next() {
+            let group: DatabaseValue = row[0]
+            // Of a row that stays where it is, nobody has looked up the group.
+            if !group.isNull { groups.insert(ExactValue(group)) }
+            keys.insert(ViewKey(Array(row.databaseValues.dropFirst())))
+        }
+        return (groups, keys)
+    }
+
+    private func lastChange(_ stored: StoredExtension, _ db: Database) throws -> ViewSnapshot.LastChange {
+        let log = "\(stored.schema).\(part("log"))"
+        let sql = "SELECT \(Self.sequence), \(Self.stamp) FROM \(log) ORDER BY \(Self.sequence) DESC LIMIT 1"
+        guard let row = try Row.fetchOne(db, sql: sql) else { return ViewSnapshot.LastChange() }
+        return ViewSnapshot.LastChange(sequence: row[0], stamp: row[1])
+    }
+
+    /// What the view has, and then what becomes of it, whoever writes.
+    ///
+    /// ```swift
+    /// for try await update in inbox.updates(in: shared, limit: 200) {
+    ///     list.apply(update.changes, update.snapshot)     // the first one has no changes
+    /// }
+    /// ```
+    ///
+    /// What changes again before you ask is told at once. While the view is being built, it waits. It ends when its task is cancelled; as
+    /// GRDB's value observations, it is told nothing when the database is closed.
+    public func updates(in database: SharedDatabase, limit: Int? = nil) -> ViewUpdates {
+        ViewUpdates(view: self, database: database, limit: limit)
+    }
+}
+
+/// A view's states, one after the other: see ``MaterializedView/updates(in:limit:)``.
+public struct ViewUpdates: AsyncSequence, Sendable {
+    public struct Update: Sendable {
+        /// Against the update before; empty for the first one.
+        public let changes: ViewChanges
+        public let snapshot: ViewSnapshot
+    }
+
+    let view: MaterializedView
+    let database: SharedDatabase
+    let limit: Int?
+
+    public func makeAsyncIterator() -> Iterator {
+        let view = view
+        // What wakes, and nothing else: what has changed is read afterwards.
+        let wakes = ValueObservation.tracking { db in
+            let log = ExtensionNames.part(view.name, "log")
+            // What is of one connection is made anew when its table changes.
+            let base = try TemporaryExtension.baseTable(of: view.name, db)
+            for table in [log, base ?? "roundtable_extensions"] { try db.registerAccess(to: Table(table)) }
+        }
+        return Iterator(
+            view: view,
+            database: database,
+            limit: limit,
+            // What they are about is looked up when they are asked for.
+            wakes: wakes.values(in: database, bufferingPolicy: .bufferingNewest(1)).makeAsyncIterator()
+        )
+    }
+
+    public struct Iterator: AsyncIteratorProtocol {
+        let view: MaterializedView
+        let database: SharedDatabase
+        let limit: Int?
+        var wakes: AsyncValueObservation<Void>.Iterator
+        var snapshot: ViewSnapshot?
+
+        public mutating func next() async throws -> Update? {
+            while try await wakes.next() != nil {
+                let before = snapshot
+                do {
+                    let update = try await database.read { [view, limit] db -> Update in
+                        guard var snapshot = before else {
+                            return Update(changes: ViewChanges(), snapshot: try view.snapshot(in: db, limit: limit))
+                        }
+                        let changes = try view.changes(since: &snapshot, in: db)
+                        return Update(changes: changes, snapshot: snapshot)
+                    }
+                    snapshot = update.snapshot
+                    if before == nil || !update.changes.isEmpty { return update }
+                } catch ExtensionError.building {
+                    continue
+                } catch ExtensionError.notFollowing {
+                    // Between a migration, or a program that recreates the table, and who builds anew.
+                    continue
+                }
+            }
+            return nil
+        }
+    }
+}

@@ -1,0 +1,99 @@
+import GRDB
+
+extension Projection {
+    /// Whether the definition can be what it is to be. Inside a transaction; leaves nothing.
+    ///
+    /// - throws: ``ExtensionError/notUsable(name:reason:)``.
+    func check(_ db: Database) throws {
+        if ["new", "old"].contains(shape.name.lowercased()) {
+            throw refusal("a trigger cannot tell the table '\(shape.name)' from its row of that name.")
+        }
+        var names = Set(shape.key.map { $0.name.lowercased() } + [Self.rowID])
+        for column in definition.columns {
+            guard !column.name.isEmpty, names.insert(column.name.lowercased()).inserted else {
+                throw refusal(
+                    "the name of the column '\(column.name)' is empty, or taken: by another one, or by the primary key."
+                )
+            }
+        }
+        for index in definition.indexes {
+            for term in index.terms
+            where term != ExtensionDefinition.Index.key && !names.contains(Self.columnName(term)) {
+                throw refusal("an index is to have '\(term)', which is no column of what is derived.")
+            }
+        }
+        for column in definition.columns { try check(column.expression, isCondition: false, db) }
+        if let filter = definition.filter { try check(filter, isCondition: true, db) }
+        // By themselves, too: around them there may be a condition that no probe meets.
+        for text in definition.columns.map(\.expression) + [definition.filter ?? ""] {
+            for call in Self.callsOfDateFunctions(text) { try check(call, isCondition: false, db) }
+        }
+    }
+
+    private static let dateFunctions: Set = [
+        "date", "time", "datetime", "julianday", "unixepoch", "strftime", "timediff",
+    ]
+
+    private static func callsOfDateFunctions(_ expression: String) -> [String] {
+        let tokens = IndexDefinition.tokens(expression)
+        return tokens.indices.filter { dateFunctions.contains(tokens[$0].lowercased()) }.compactMap { start in
+            var depth = 0
+            for end in tokens.indices.dropFirst(start + 1) {
+                switch tokens[end] {
+                case "(": depth += 1
+                case ")" where depth > 0:
+                    depth -= 1
+                    if depth == 0 { return tokens[start...end].joined() }
+                default:
+                    // A column of that name.
+                    if depth == 0, !tokens[end].allSatisfy(\.isWhitespace) { return nil }
+                }
+            }
+            return nil
+        }
+    }
+
+    private static func columnName(_ term: String) -> String {
+        let lower = term.lowercased()
+        for order in [" desc", " asc"] where lower.hasSuffix(order) { return String(lower.dropLast(order.count)) }
+        return lower
+    }
+
+    private func refusal(_ reason: String) -> ExtensionError { .notUsable(name: name, reason: reason) }
+
+    /// What may be in an index is what we ask for: columns of this row, and functions that are deterministic. SQLite checks that, but of functions
+    /// of dates only when it computes an entry.
+    private func check(_ expression: String, isCondition: Bool, _ db: Database) throws {
+        let names = shape.columns.map(\.name.sqlName).joined(separator: ", ")
+        let index =
+            isCondition
+            ? "(\(shape.columns[0].name.sqlName)) WHERE (\(expression))" : "(CASE WHEN 1 THEN (\(expression)) END)"
+        do {
+            try db.inSavepoint {
+                try db.execute(sql: "CREATE TEMP TABLE roundtable_check (\(names))")
+                try db.execute(sql: "CREATE INDEX temp.roundtable_check_index ON roundtable_check \(index)")
+                try probe(db)
+                return .rollback
+            }
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+            throw refusal(
+                """
+                '\(expression)': \(error.message ?? "not an expression"). An expression may name columns of '\(shape.name)', without the \
+                table's name, and pure functions.
+                """
+            )
+        }
+    }
+
+    /// Has entries computed for some rows. That an expression fails for these is no matter: it may be sure never to meet such.
+    private func probe(_ db: Database) throws {
+        for value in ["NULL", "0", "1", "''", "'2026-01-01'"] {
+            let values = shape.columns.map { _ in value }.joined(separator: ", ")
+            do {
+                try db.execute(sql: "INSERT INTO temp.roundtable_check VALUES (\(values))")
+            } catch let error as DatabaseError where error.message?.hasPrefix("non-deterministic") != true {
+                continue
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+import Synchronization
+
+/// Extensions of one process alone (rule E9). Each connection has its own, in its temporary database: derived when it is asked for, and anew
+/// when the database has changed since.
+enum TemporaryExtension {
+    /// One row for each that was declared, and what it was derived from.
+    private static let table = "roundtable_temporary_extensions"
+    /// How many changes of this connection are derived rows.
+    private static let ownChanges = "roundtable_temporary_changes"
+    private static let refusal = "roundtable_temporary_refusal"
+
+    /// Makes a connection know them.
+    static func prepare(_ db: Database, _ extensions: [DescribedExtension], _ company: Company) throws {
+        db.add(function: DatabaseFunction(refusal, argumentCount: 0) { _ in company.refusal })
+        try db.execute(
+            sql: """
+                CREATE TEMP TABLE \(table) (
+                    name TEXT PRIMARY KEY NOT NULL COLLATE NOCASE,
+                    base TEXT NOT NULL,
+                    version INTEGER NOT NULL,
+                    fingerprint TEXT NOT NULL,
+                    configuration TEXT NOT NULL,
+                    key_columns TEXT NOT NULL DEFAULT '[]',
+                    identity TEXT NOT NULL DEFAULT '',
+                    generation INTEGER NOT NULL DEFAULT 0,
+                    state TEXT NOT NULL DEFAULT 'ready',
+                    done INTEGER NOT NULL DEFAULT 0,
+                    total INTEGER NOT NULL DEFAULT 0,
+                    stamp TEXT
+                );
+                CREATE TEMP TABLE \(ownChanges) (changes INTEGER NOT NULL);
+                INSERT INTO temp.\(ownChanges) VALUES (0);
+                """
+        )
+        for one in extensions {
+            try db.execute(
+                sql:
+                    "INSERT INTO temp.\(table) (name, base, version, fingerprint, configuration) VALUES (?, ?, ?, ?, ?)",
+                arguments: [
+                    one.name, one.definition.baseTable, one.version, one.fingerprint, one.definition.configuration,
+                ]
+            )
+        }
+    }
+
+    /// What the connection has of it, as the database is now; nil when it was not declared. Derives it where it has to.
+    ///
+    /// - throws: ``ExtensionError``.
+    static func fetch(_ db: Database, _ described: DescribedExtension) throws -> StoredExtension? {
+        guard let row = try row(described.name, db) else { return nil }
+        if let reason = try String.fetchOne(db.cachedStatement(sql: "SELECT \(refusal)()")) {
+            throw ExtensionError.temporaryNotAllowed(path: db.filePath, name: described.name, reason: reason)
+        }
+        var stored = try StoredExtension(row)
+        stored.schema = "temp"
+        // What GRDB observes is what the rows are derived from.
+        try db.registerAccess(to: Table(stored.baseTable))
+        let stamp: String? = row["stamp"]
+        // With another definition, whoever asks is told.
+        guard stored.isOf(described), try stamp != Self.stamp(db) else { return stored }
+        try db.whileWritable {
+            try db.inSavepoint {
+                stored = try derive(described, db)
+                return .commit
+            }
+        }
+        return stored
+    }
+
+    /// Of which table it is; nil when it was not declared.
+    static func baseTable(of name: String, _ db: Database) throws -> String? { try row(name, db)?["base"] }
+
+    private static func row(_ name: String, _ db: Database) throws -> Row? {
+        let sql = "SELECT EXISTS (SELECT 1 FROM temp.sqlite_master WHERE type = 'table' AND name = '\(table)')"
+        guard try Bool.fetchOne(db.cachedStatement(sql: sql)) == true else { return nil }
+        let statement = try db.cachedStatement(sql: "SELECT * FROM temp.\(table) WHERE name = ?")
+        return try Row.fetchOne(statement, arguments: [name])
+    }
+
+    private static func derive(_ described: DescribedExtension, _ db: Database) throws -> StoredExtension {
+        let before = sqlite3_total_changes64(db.sqliteConnection)
+        let projection = Projection(described, try ExtensionRegistry.shape(described, db), in: "temp")
+        do {
+            try projection.check(db)
+            try Projection.drop(described.name, in: "temp", db)
+            try projection.create(db)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+            throw ExtensionError.notUsable(name: described.name, reason: "\(error)")
+        }
+        try projection.fill(db)
+        var stored = StoredExtension(described, projection.shape, total: 0)
+        stored.schema = "temp"
+        stored.state = .ready
+        try db.execute(
+            sql: "UPDATE temp.\(table) SET key_columns = ?, identity = ? WHERE name = ?",
+            arguments: [try StoredExtension.text(stored.keyColumns), stored.identity, stored.name]
+        )
+        // This change, and that of the stamp, are among them.
+        let changes = sqlite3_total_changes64(db.sqliteConnection) - before + 2
+        try db.execute(sql: "UPDATE temp.\(ownChanges) SET changes = changes + ?", arguments: [changes])
+        try db.execute(
+            sql: "UPDATE temp.\(table) SET stamp = ? WHERE name = ?",
+            arguments: [try stamp(db, andOne: true), stored.name]
+        )
+        return stored
+    }
+
+    /// Another one after each change of the main database: by another connection, of its schema, or by this one.
+    private static func stamp(_ db: Database, andOne: Bool = false) throws -> String {
+        let version = try Int64.fetchOne(db, sql: "PRAGMA main.data_version") ?? 0
+        let schema = try Int64.fetchOne(db, sql: "PRAGMA main.schema_version") ?? 0
+        guard sqlite3_db_readonly(db.sqliteConnection, "main") == 0 else { return "\(version)/\(schema)" }
+        let own = try Int64.fetchOne(db.cachedStatement(sql: "SELECT changes FROM temp.\(ownChanges)")) ?? 0
+        let changes = sqlite3_total_changes64(db.sqliteConnection) + (andOne ? 1 : 0) - own
+        return "\(version)/\(schema)/\(changes)"
+    }
+
+    /// Who else writes.
+    final class Company: Sendable {
+        private struct Known {
+            weak var database: SharedDatabase?
+        }
+        private let known = Mutex(Known())
+
+        func take(_ database: SharedDatabase) { known.withLock { $0.database = database } }
+
+        /// Why this process cannot have extensions of its own; nil when it can.
+        var refusal: String? {
+            guard let database = known.withLock({ $0.database }), database.role == .readWrite else { return nil }
+            guard let participant = database.seat.participant else {
+                return "this process writes, and cannot know who else does: \(database.uncoordinatedReason ?? "")"
+            }
+            let others = participant.block.participants()
+                .filter { $0.role == .readWrite && $0.pid != getpid() && $0.liveness != .dead }
+            return others.first.map {
+                """
+                '\($0.author)' (pid \($0.pid)) has the database open for writing, as this process has, and all that is derived would have to be \
+                derived anew whenever one of them commits
+                """
+            }
+        }
+    }
+}
+
+extension SharedDatabase.Options {
+    /// Makes all connections know the temporary extensions.
+    ///
+    /// - parameter set: those that are declared in the schema.
+    /// - returns: what has to take the database once it is open; nil when there are none.
+    /// - throws: ``ExtensionError/notUsable(name:reason:)``.
+    mutating func prepareTemporaryExtensions(beside set: ExtensionSet?) throws -> TemporaryExtension.Company? {
+        if temporaryExtensions.isEmpty { return nil }
+        let own = try ExtensionRegistry(ExtensionSet(revision: 1, temporaryExtensions)).extensions
+        let names = Set((set?.extensions ?? []).map { $0.name.lowercased() })
+        if let both = own.first(where: { names.contains($0.name.lowercased()) }) {
+            throw ExtensionError.notUsable(name: both.name, reason: "it is declared in the Schema, too.")
+        }
+        add(own.flatMap(\.functions))
+        let company = TemporaryExtension.Company()
+        configuration.prepareDatabase { db in try TemporaryExtension.prepare(db, own, company) }
+        return company
+    }
+}
+
+extension Database {
+    /// GRDB forbids all writing on connections that only read and do not say so to SQLite: temporary tables, too.
+    fileprivate func whileWritable(_ body: () throws -> Void) throws {
+        guard try Bool.fetchOne(self, sql: "PRAGMA query_only") == true else { return try body() }
+        try execute(sql: "PRAGMA query_only = 0")
+        let result = Result(catching: body)
+        try execute(sql: "PRAGMA query_only = 1")
+        try result.get()
+    }
+}

@@ -1,0 +1,39 @@
+import GRDB
+
+/// The primary key of a row in a view. Texts are compared byte by byte, as SQLite does, and not as Swift's strings.
+public struct ViewKey: Hashable, Sendable {
+    public let values: [DatabaseValue]
+
+    public init(_ values: [DatabaseValue]) { self.values = values }
+
+    init(_ row: Row) { values = Array(row.databaseValues) }
+
+    /// Of a key of one integer.
+    public var integer: Int64? { values.count == 1 ? Int64.fromDatabaseValue(values[0]) : nil }
+
+    public static func == (one: Self, other: Self) -> Bool {
+        one.values.elementsEqual(other.values) { ExactValue($0) == ExactValue($1) }
+    }
+
+    public func hash(into hasher: inout Hasher) { for value in values { hasher.combine(ExactValue(value)) } }
+}
+
+/// A value that is equal to another one if SQLite says so: two texts that Swift takes for the same, but that are written with other
+/// characters, are not.
+struct ExactValue: Hashable {
+    let value: DatabaseValue
+
+    init(_ value: DatabaseValue) { self.value = value }
+
+    static func == (one: Self, other: Self) -> Bool {
+        if case .string(let text) = one.value.storage, case .string(let otherText) = other.value.storage {
+            return text.utf8.elementsEqual(otherText.utf8)
+        }
+        return one.value == other.value
+    }
+
+    func hash(into hasher: inout Hasher) {
+        guard case .string(let text) = value.storage else { return hasher.combine(value) }
+        for byte in text.utf8 { hasher.combine(byte) }
+    }
+}

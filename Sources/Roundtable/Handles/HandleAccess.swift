@@ -1,0 +1,337 @@
+import GRDB
+import RoundtableKernel
+import Synchronization
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// The turns of a raw handle: one after the other, through the gate, with a seat of their own (rules U1, U3–U8).
+final class HandleAccess: @unchecked Sendable {
+    // @unchecked: `seat`, `commits` and `busyHandler` are confined to who has passed `turnstile`; the rest is constant, or guarded.
+
+    /// A turn, before it is had.
+    struct Request: Sendable {
+        let write: SharedDatabase.Write
+        let tables: Set<String>?
+        let deadline: Nanoseconds?
+        let priority: SharedDatabase.TurnPriority?
+        let cancellation: WaitCancellation
+
+        init(
+            _ write: SharedDatabase.Write,
+            tables: Set<String>?,
+            timeout: Duration?,
+            priority: SharedDatabase.TurnPriority?,
+            cancellation: WaitCancellation = WaitCancellation()
+        ) {
+            self.write = write
+            self.tables = tables
+            self.deadline = timeout.map { MonotonicClock.now.addingSaturating($0.nanoseconds) }
+            self.priority = priority
+            self.cancellation = cancellation
+        }
+    }
+
+    private struct Turn {
+        let visit: UInt64
+        let site: CallSite?
+        let tables: Set<String>?
+        /// Who may end it; nil: anyone.
+        var thread: UInt?
+        var isInterrupted = false
+        /// It was to end, and a transaction was open.
+        var isKept = false
+    }
+
+    private struct State {
+        var turn: Turn?
+        /// Of who has passed the turnstile, until it has the turn.
+        var waiting: WaitCancellation?
+        var hasLeft = false
+        /// How many want to leave: of two, one may fail.
+        var detaching = 0
+
+        var isDetached: Bool { hasLeft || detaching > 0 }
+    }
+
+    private let path: String
+    private let raw: RawConnection
+    private unowned let database: SharedDatabase
+    private let gate: SuspensionGate
+    let seat: Seat
+    private let commits: HandleCommits
+    /// Of the wait for the turn alone.
+    private let busyHandler: BusyHandler
+    /// Passed from before the wait for the turn to its end; not by a thread. Nobody waits at the gate inside of it.
+    private let turnstile = Turnstile()
+    private let state = Mutex(State())
+
+    init(_ raw: RawConnection, of database: SharedDatabase) {
+        self.raw = raw
+        self.database = database
+        path = database.path
+        gate = database.gate
+        seat = Seat(
+            databasePath: database.path,
+            author: database.author,
+            role: .readWrite,
+            settings: database.seat.settings,
+            access: (try? System.status(ofFileAt: database.path)).flatMap { $0 }.map(FileAccess.init),
+            stop: database.gate.waits
+        )
+        let tables = HandleTables(
+            database.options.connectionOpening(path),
+            configuration: database.options.readerConfiguration(path: path) { [seat] in seat.participant }
+        )
+        busyHandler = BusyHandler(path: path, options: database.options, gate: nil)
+        busyHandler.take { [seat] in seat.participant }
+        commits = HandleCommits(raw, seat: seat, tables: tables)
+    }
+
+    // MARK: Beginning
+
+    /// - returns: the turn, for `end`.
+    func begin(_ request: Request) throws -> UInt64 {
+        let thread = Self.currentThread
+        while true {
+            try database.checkOpen()
+            if Access.isWriting(database) || database.handles.isInTurn(onThread: thread) {
+                throw HandleError.nestedTurn(path: path)
+            }
+            let requested = MonotonicClock.now
+            let deadline = request.deadline ?? requested.addingSaturating(database.options.busyTimeout.nanoseconds)
+            try passTurnstile(request, since: requested, until: deadline)
+            do {
+                if let visit = try passGate(request, until: deadline) {
+                    commits.begin(tables: request.tables)
+                    let turn = Turn(visit: visit, site: request.write.site, tables: request.tables, thread: thread)
+                    state.withLock { state in
+                        state.waiting = nil
+                        state.turn = turn
+                    }
+                    return visit
+                }
+            } catch {
+                leaveTurnstile()
+                throw error
+            }
+            leaveTurnstile()
+            guard request.write.waits else { throw DatabaseError.suspended(path) }
+            gate.waitUntilOpen()
+        }
+    }
+
+    private func passTurnstile(_ request: Request, since requested: Nanoseconds, until deadline: Nanoseconds) throws {
+        request.cancellation.arm(turnstile) { [turnstile] in turnstile.wakeAll() }
+        defer { request.cancellation.disarm(turnstile) }
+        let limit = request.deadline == nil ? turnstileLimit(since: requested) : nil
+        let hasPassed = try turnstile.pass(until: deadline, limit: limit) { try checkWanted(request) }
+        guard hasPassed else {
+            let site = site.map { ", since \($0.file):\($0.line)" } ?? ""
+            let waited = (Double(MonotonicClock.now &- requested) / 1e9).seconds
+            throw DatabaseError(
+                resultCode: .SQLITE_BUSY,
+                message: """
+                    \(path): no turn within \(waited): another thread of this process has the turn of this handle, or waits for it\(site)
+                    """
+            )
+        }
+        state.withLock { $0.waiting = request.cancellation }
+    }
+
+    /// What ends the wait, whatever it is for.
+    private func checkWanted(_ request: Request) throws {
+        let turn = try state.withLock { state in
+            if state.isDetached { throw HandleError.detached(path: path) }
+            return state.turn
+        }
+        if request.cancellation.isCancelled { throw CancellationError() }
+        if let turn, turn.isKept {
+            throw HandleError.turnKept(path: path, since: turn.site.map { "\($0.file):\($0.line)" })
+        }
+    }
+
+    /// Asks the callback of the busy mode; each thread that waits for itself.
+    private func turnstileLimit(since requested: Nanoseconds) -> (any WaitLimit)? {
+        guard case .callback = database.options.busyMode else { return nil }
+        let handler = BusyHandler(path: path, options: database.options, gate: nil)
+        handler.take { [seat] in seat.participant }
+        _ = handler.begin(requested: requested, deadline: nil)
+        return handler.turnLimit
+    }
+
+    private func leaveTurnstile() {
+        state.withLock { $0.waiting = nil }
+        turnstile.leave()
+    }
+
+    /// - returns: the visit of the gate, with the turn; nil when the gate is closed.
+    private func passGate(_ request: Request, until deadline: Nanoseconds) throws -> UInt64? {
+        repeat {
+            try checkWanted(request)
+            if raw.isInTransaction { throw HandleError.transactionOpen(path: path) }
+            if let visit = gate.enter(.turn, at: request.write.site, isRunning: false) {
+                do {
+                    if gate.start(visit) != nil {
+                        // Opens a connection, for which a key may be asked for: nobody is to wait for that.
+                        commits.lookUp(request.tables)
+                        if try takeTurn(request, since: MonotonicClock.now, until: deadline) { return visit }
+                    }
+                } catch {
+                    gate.leave(visit)
+                    throw error
+                }
+                gate.leave(visit)
+            }
+            // Cancelled, or turned back by the gate.
+        } while !gate.isClosed
+        return nil
+    }
+
+    /// - returns: false when the wait was ended.
+    private func takeTurn(_ request: Request, since started: Nanoseconds, until deadline: Nanoseconds) throws -> Bool {
+        seat.setPriority(request.priority?.rawValue ?? seat.settings.priority)
+        let deadline = busyHandler.begin(requested: started, deadline: deadline)
+        let outcome = seat.takeTurn(
+            at: started,
+            until: deadline,
+            callSite: request.write.site,
+            cancellation: request.cancellation,
+            limit: request.deadline == nil ? busyHandler.turnLimit : nil
+        ) { raw.isWriteLockFree }
+        switch outcome {
+        case .acquired, .uncoordinated: return true
+        case .cancelled: return false
+        case .timedOut:
+            // Rule T11.
+            if raw.isWriteLockFree { return true }
+            let holder = LockHolder.find(databasePath: path, participant: seat.participant)
+            throw DatabaseError(
+                resultCode: .SQLITE_BUSY,
+                message: "database is locked: \(holder.description(waited: MonotonicClock.now &- started))"
+            )
+        }
+    }
+
+    // MARK: Ending
+
+    /// The turn of a closure that has returned. If it is kept, any thread may end it: the closure's may be gone.
+    func end<T>(_ visit: UInt64, after result: Result<T, any Error>) throws {
+        // The closure may have ended it, and another thread have begun one since.
+        guard state.withLock({ $0.turn?.visit == visit }) else { return }
+        do {
+            try end(tables: nil)
+        } catch HandleError.transactionLeftOpen {
+            state.withLock { $0.turn?.thread = nil }
+            var error: (any Error)?
+            if case .failure(let failure) = result { error = failure }
+            throw HandleError.transactionLeftOpen(path: path, after: error.map { "\($0)" })
+        }
+    }
+
+    func end(tables: Set<String>?) throws {
+        try database.checkProcess()
+        let turn: Turn
+        do { turn = try takeTurnToEnd() } catch HandleError.transactionLeftOpen(let path, let error) {
+            // Those who wait need not go on.
+            turnstile.wakeAll()
+            throw HandleError.transactionLeftOpen(path: path, after: error)
+        }
+        commits.end(tables: turn.tables.map { $0.union(tables ?? []) } ?? tables)
+        let frames = raw.isIdle ? raw.withWalIndex(\.frames) ?? nil : nil
+        leave(turn, frames)
+    }
+
+    private func takeTurnToEnd() throws -> Turn {
+        try state.withLock { state in
+            guard let turn = state.turn else { throw HandleError.noTurn(path: path) }
+            guard turn.thread == nil || turn.thread == Self.currentThread else {
+                throw HandleError.wrongThread(path: path)
+            }
+            // Rule U7. Within the lock: of two that end it, one does.
+            if raw.isInTransaction {
+                state.turn?.isKept = true
+                throw HandleError.transactionLeftOpen(path: path, after: nil)
+            }
+            state.turn = nil
+            return turn
+        }
+    }
+
+    private func leave(_ turn: Turn, _ frames: WalIndex.Frames?) {
+        // Rule F4: no checkpoint is begun before a freeze.
+        let checkpointer = gate.isClosed ? nil : database.writer.checkpointer
+        // Rule U8.
+        if let frames { checkpointer?.helpHandle(frames) }
+        seat.giveTurnUp(goingOn: !gate.isClosed)
+        gate.leave(turn.visit, turn.isInterrupted ? .partly : nil)
+        if let frames, checkpointer?.wantsCheckpoint(frames) == true { database.checkpointSoon() }
+        turnstile.leave()
+    }
+
+    /// Nobody can end the turn any more, and the connection must not be touched: what it has committed is for others to find out.
+    func abandon() {
+        let turn = state.withLock { state in
+            defer { state.turn = nil }
+            return state.turn
+        }
+        guard database.isInOwnProcess else { return }
+        seat.leave()
+        if let turn { gate.leave(turn.visit) }
+        if turn != nil { turnstile.leave() }
+    }
+
+    func detach() throws {
+        try database.checkProcess()
+        let waiting = try state.withLock { state in
+            if state.turn != nil { throw HandleError.detachedInTurn(path: path) }
+            state.detaching += 1
+            return state.waiting
+        }
+        var hasLeft = false
+        defer {
+            state.withLock { state in
+                state.detaching -= 1
+                if hasLeft { state.hasLeft = true }
+            }
+        }
+        // Who waits for the turn, or for the turnstile, finds out that it is detached.
+        waiting?.cancel()
+        turnstile.wakeAll()
+        let timeout = database.options.backgroundBusyTimeout.nanoseconds
+        guard try turnstile.pass(until: MonotonicClock.now.addingSaturating(timeout), limit: nil, check: {}) else {
+            throw HandleError.detachedInTurn(path: path)
+        }
+        seat.leave()
+        hasLeft = true
+        turnstile.leave()
+    }
+
+    // MARK: From any thread
+
+    var isInTurn: Bool { state.withLock { $0.turn != nil } }
+
+    var site: CallSite? { state.withLock { $0.turn?.site } }
+
+    func isInTurn(onThread thread: UInt) -> Bool { state.withLock { $0.turn?.thread == thread } }
+
+    /// Ends the statement that runs, if there is a turn. While the lock is held, the turn does not end, and so the connection is open.
+    func interrupt() {
+        state.withLock { state in
+            guard state.turn != nil else { return }
+            state.turn?.isInterrupted = true
+            raw.interrupt()
+        }
+    }
+
+    private static var currentThread: UInt {
+        #if canImport(Darwin)
+            UInt(bitPattern: pthread_self())
+        #else
+            UInt(pthread_self())
+        #endif
+    }
+}

@@ -1,0 +1,108 @@
+import GRDB
+import GRDBSQLite
+
+/// Which tables a writer of some tables may write: those of their triggers and foreign keys too, which the owner of a handle need not know of
+/// (rule U6). Confined to who has the handle's turn.
+final class HandleTables {
+    private struct Key: Hashable {
+        let tables: Set<String>
+        let schemaVersion: Int64
+    }
+
+    private let opening: ConnectionOpening
+    private let configuration: Configuration
+    /// nil: anything.
+    private var known: [Key: [String]?] = [:]
+
+    private var last: (tables: Set<String>, written: [String]?)?
+
+    /// Programs that make up names must not fill the memory.
+    private static let maximumCount = 100
+
+    /// - parameter configuration: of a connection that reads.
+    init(_ opening: ConnectionOpening, configuration: Configuration) {
+        self.opening = opening
+        self.configuration = configuration
+    }
+
+    /// What the same tables came to the last time: very likely what they will.
+    func lastWritten(through tables: Set<String>) -> [String]? { last?.tables == tables ? last?.written : nil }
+
+    /// - parameter schemaVersion: that of the commit.
+    /// - returns: nil when it may be any.
+    func written(through tables: Set<String>, schemaVersion: Int64) -> [String]? {
+        let written = lookUp(tables, schemaVersion)
+        last = (tables, written)
+        return written
+    }
+
+    private func lookUp(_ tables: Set<String>, _ schemaVersion: Int64) -> [String]? {
+        if tables.isEmpty { return nil }
+        let key = Key(tables: tables, schemaVersion: schemaVersion)
+        if let known = known[key] { return known }
+        if known.count >= Self.maximumCount { known = [:] }
+        // A failure is not remembered: the next look may succeed, say once a key can be had again.
+        guard let found = try? look(key) else { return nil }
+        known[key] = .some(found)
+        return found
+    }
+
+    private struct SchemaHasChanged: Error {}
+
+    private func look(_ key: Key) throws -> [String]? {
+        // One that is closed again: nothing is to be given up while the database is suspended.
+        let queue = try opening.queue(configuration, passingGate: true)
+        defer { try? queue.close() }
+        return try queue.inDatabase { db in
+            // The owner's connection may follow them, whatever ours do.
+            try db.execute(sql: "PRAGMA foreign_keys = ON")
+            guard try Int64.fetchOne(db, sql: "PRAGMA main.schema_version") == key.schemaVersion else {
+                throw SchemaHasChanged()
+            }
+            var written: Set<String> = []
+            for table in key.tables.sorted() {
+                let sql = "SELECT sql LIKE 'CREATE VIRTUAL%' FROM main.sqlite_master WHERE name = ? COLLATE NOCASE"
+                guard let isVirtual = try Bool.fetchOne(db, sql: sql + " AND type = 'table'", arguments: [table]),
+                    !isVirtual
+                else { return nil }
+                let columns = try Row.fetchAll(db, sql: "SELECT name FROM pragma_table_info(?)", arguments: [table])
+                let assignments = columns.map { (row: Row) -> String in
+                    let column = (row[0] as String).sqlName
+                    return "\(column) = \(column)"
+                }
+                let name = "main." + table.sqlName
+                for statement in [
+                    "INSERT INTO \(name) DEFAULT VALUES", "DELETE FROM \(name)",
+                    "UPDATE \(name) SET \(assignments.joined(separator: ", "))",
+                ] {
+                    guard let tables = Self.tables(writtenBy: statement, db) else { return nil }
+                    written.formUnion(tables)
+                }
+            }
+            // Named when a virtual table is connected; triggers do not change the schema.
+            return written.subtracting(["sqlite_master", "sqlite_schema"]).sorted()
+        }
+    }
+
+    /// What SQLite's authorizer says of a statement, which is compiled and not run. Takes the place of GRDB's authorizer.
+    private static func tables(writtenBy sql: String, _ db: Database) -> Set<String>? {
+        var written: Set<String> = []
+        return withUnsafeMutablePointer(to: &written) { written in
+            sqlite3_set_authorizer(
+                db.sqliteConnection,
+                { context, action, table, _, _, _ in
+                    if [SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE].contains(action), let table, let context {
+                        context.assumingMemoryBound(to: Set<String>.self).pointee.insert(String(cString: table))
+                    }
+                    return SQLITE_OK
+                },
+                written
+            )
+            defer { sqlite3_set_authorizer(db.sqliteConnection, nil, nil) }
+            var statement: OpaquePointer?
+            let code = sqlite3_prepare_v2(db.sqliteConnection, sql, -1, &statement, nil)
+            sqlite3_finalize(statement)
+            return code == SQLITE_OK ? written.pointee : nil
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import Dispatch
+import RoundtableKernel
+import Synchronization
+
+/// Lets one through at a time, in the order of arrival. It is not held by a thread: any may leave it.
+final class Turnstile: Sendable {
+    private final class Waiter: Sendable {
+        let bell = DispatchSemaphore(value: 0)
+    }
+
+    private struct State {
+        var isTaken = false
+        var waiters: [Waiter] = []
+        /// Whom the last one has left it to.
+        var next: Waiter?
+    }
+    private let state = Mutex(State())
+
+    /// Waits until all who came before have left.
+    ///
+    /// - Parameters:
+    ///   - limit: what else ends the wait.
+    ///   - check: asked first, and each time that `wakeAll` is called. What it throws ends the wait.
+    /// - returns: false when the deadline, of the monotonic clock, has passed.
+    func pass(until deadline: Nanoseconds, limit: (any WaitLimit)?, check: () throws -> Void) throws -> Bool {
+        let waiter: Waiter? = state.withLock { state in
+            guard state.isTaken else {
+                state.isTaken = true
+                return nil
+            }
+            let waiter = Waiter()
+            state.waiters.append(waiter)
+            return waiter
+        }
+        do {
+            try check()
+            guard let waiter else { return true }
+            while !isNext(waiter) {
+                let now = MonotonicClock.now
+                guard now < deadline, limit.map({ now < $0.nextQuestion || $0.goesOn(at: now) }) ?? true else {
+                    giveUp(waiter)
+                    return false
+                }
+                let time = min(deadline, limit?.nextQuestion ?? deadline).subtractingSaturating(MonotonicClock.now)
+                _ = waiter.bell.wait(timeout: .now() + .nanoseconds(Int(min(time, 1 << 60))))
+                try check()
+            }
+            return true
+        } catch {
+            if let waiter { giveUp(waiter) } else { leave() }
+            throw error
+        }
+    }
+
+    func leave() {
+        let next = state.withLock { state in
+            state.next = state.waiters.isEmpty ? nil : state.waiters.removeFirst()
+            state.isTaken = state.next != nil
+            return state.next
+        }
+        next?.bell.signal()
+    }
+
+    /// All who wait look whether they still want to.
+    func wakeAll() { state.withLock { $0.waiters }.forEach { $0.bell.signal() } }
+
+    private func isNext(_ waiter: Waiter) -> Bool {
+        state.withLock { state in
+            guard state.next === waiter else { return false }
+            state.next = nil
+            return true
+        }
+    }
+
+    private func giveUp(_ waiter: Waiter) {
+        let mustLeave = state.withLock { state in
+            state.waiters.removeAll { $0 === waiter }
+            guard state.next === waiter else { return false }
+            state.next = nil
+            return true
+        }
+        if mustLeave { leave() }
+    }
+}

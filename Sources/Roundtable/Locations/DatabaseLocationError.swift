@@ -1,0 +1,146 @@
+import Foundation
+
+/// Why a location cannot be opened in the way that was asked for. Nothing was opened or written.
+public enum DatabaseLocationError: Error, Equatable, Sendable {
+    /// SQLite would refuse this URI, or take it for another than its author meant.
+    case invalidURI(String, reason: String)
+
+    /// The SQLite of this program takes URIs for names of files.
+    case urisAreOff(location: String)
+
+    /// ``SharedDatabase`` does not open it: processes would not share it, or not safely.
+    case notShareable(location: String, ShareHindrance)
+
+    /// No locks would be taken, or regarded, on a file that others have open.
+    case inUse(location: String, parameter: String, users: [String])
+
+    /// There is no file, and the location says `mode=rw` or read-only.
+    case noSuchFile(path: String)
+
+    /// It was asked for with `mode=ro`, and is not ready to be read.
+    case unavailable(path: String, SharedDatabase.Unavailability)
+
+    /// A `DatabasePool` needs a file that can be in WAL mode.
+    case notForPool(location: String, reason: String)
+
+    /// A read-only file in a place that cannot be written, with commits in its `-wal` file that cannot be read there.
+    case unreadableWAL(path: String, bytes: Int)
+}
+
+/// What keeps processes from sharing a database.
+public enum ShareHindrance: Error, Equatable, Sendable {
+    case inMemory
+    case temporary
+    case unlocked
+    case immutable
+    /// One whose locks those of the default VFS do not know.
+    case otherVFS(String, default: String)
+    case sharedCache
+    case powersafeOverwrite
+    case permissionsOf
+    /// With a meaning that only one VFS knows.
+    case unknownParameter(String)
+    /// A database in WAL mode without a `-shm` file, in a place where none can be created.
+    case noWalIndex
+}
+
+extension ShareHindrance: CustomStringConvertible {
+    public var description: String {
+        let unshared = "UnsharedDatabase.openQueue(at:)"
+        return switch self {
+        case .inMemory:
+            "a database in memory belongs to one process: others cannot see it. Share a file, or open it for this process alone with \(unshared)"
+        case .temporary:
+            """
+            a temporary database belongs to one connection, and its file has no name that others could open. Share a file, or open it with \
+            \(unshared)
+            """
+        case .unlocked:
+            """
+            nolock takes no locks, so two processes can write at the same time, which corrupts the file. Leave it out; for a file that nobody \
+            else has open, \(unshared)
+            """
+        case .immutable:
+            """
+            immutable says that the file cannot change: SQLite takes no locks, does not look at the -wal file, and sees no commit of any \
+            process. Leave it out; for a file that nobody writes, such as one that comes with the app, \(unshared)
+            """
+        case .otherVFS(let name, let standard):
+            """
+            the locks and the shared memory of the VFS '\(name)' are not those of the default one, '\(standard)': processes that use \
+            different ones do not exclude each other. Leave it out, or have every program make it the default; for this process alone, \
+            \(unshared)
+            """
+        case .sharedCache:
+            """
+            cache=shared makes readers and writers of this process lock each other's tables, and readers would not have a moment of their \
+            own. Leave it out: SharedDatabase has connections of its own for reads
+            """
+        case .powersafeOverwrite:
+            """
+            psow would have to be the same for all connections, and most are Roundtable's own. Leave it out; what survives a power cut is \
+            said by Options.durability
+            """
+        case .permissionsOf:
+            """
+            modeof is about one of several files, which have to be usable by the same processes: -wal, -shm and -coord take the permissions \
+            of the database file. Leave it out, and create the file with the right permissions, or change them, before others open it
+            """
+        case .unknownParameter(let name):
+            """
+            '\(name)' has no meaning that every process could be held to. Leave it out; for this process alone, \(unshared)
+            """
+        case .noWalIndex:
+            """
+            it is in WAL mode and has no -shm file, which cannot be created here, so nobody can be writing it and there is nothing to share. \
+            Open it with \(unshared) and a configuration that is readonly
+            """
+        }
+    }
+}
+
+extension DatabaseLocationError: CustomStringConvertible, LocalizedError {
+    public var description: String {
+        switch self {
+        case .invalidURI(let uri, let reason): "\(uri): \(reason)"
+        case .urisAreOff(let location):
+            """
+            \(location): not opened, since the SQLite of this program takes URIs for names of files, and Roundtable needs them to open databases \
+            read-only, to observe, and to name databases in memory. Build SQLite with SQLITE_USE_URI=1, or call \
+            sqlite3_config(SQLITE_CONFIG_URI, 1) before anything in the program uses SQLite.
+            """
+        case .notShareable(let location, let hindrance): "\(location): cannot be shared: \(hindrance)."
+        case .inUse(let location, let parameter, let users):
+            """
+            \(location): not opened with \(parameter), since \(users.joined(separator: ", ")) \(users.count == 1 ? "has" : "have") the file \
+            open: without locks, what is read can be half written, and what is written can corrupt the file. Open it without \
+            \(parameter), or when nobody else has it open.
+            """
+        case .noSuchFile(let path):
+            "\(path): there is no such file, and it was not to be created. Check the path, or open it with mode=rwc."
+        case .unavailable(let path, let reason): "\(path): cannot be read now: \(reason.advice)."
+        case .notForPool(let location, let reason):
+            "\(location): a DatabasePool needs a file in WAL mode, and \(reason). Use UnsharedDatabase.openQueue(at:)."
+        case .unreadableWAL(let path, let bytes):
+            """
+            \(path): its -wal file has \(bytes) bytes of commits, which cannot be read here: reading them needs a -shm file, and none can \
+            be created. Before the database is put here, empty the -wal file: PRAGMA wal_checkpoint(TRUNCATE), or PRAGMA journal_mode = DELETE.
+            """
+        }
+    }
+
+    public var errorDescription: String? { description }
+}
+
+extension SharedDatabase.Unavailability {
+    fileprivate var advice: String {
+        func list(_ names: [String]) -> String { names.map { "'\($0)'" }.joined(separator: ", ") }
+        return switch self {
+        case .notCreated: "no process has created it yet. Use openReadOnly(at:), which answers instead, or can wait"
+        case .schemaTooOld(let missing):
+            "these migrations are still to be applied by a process that writes: \(list(missing))"
+        case .schemaTooNew(let unknown):
+            "it has migrations that this program does not know: \(list(unknown)). Update this program"
+        }
+    }
+}

@@ -1,0 +1,97 @@
+import Foundation
+
+/// The name of a command's file: who has submitted it, and in what order (rule X1).
+///
+/// Folders may hold tens of thousands of them, and are listed often: a name is checked byte by byte, and taken apart when it is needed.
+struct CommandFileName: Hashable, Sendable {
+    /// The name itself. All parts but the sender have a fixed width: the names of one sender are in the order of their bytes.
+    private let text: String
+    /// The sender as names have it: percent-encoded.
+    let encodedSender: String
+
+    private static let ending = ".command"
+    /// Epoch, stream and number, and the ending: `0` stands for a digit, `x` for a hexadecimal one.
+    private static let form = Array(".0000000000.xxxxxxxx.000000000000.command".utf8)
+    private static let fixedLength = form.count
+    static let maximumSenderLength = 120
+
+    init?(sender: String, epoch: UInt64, stream: UInt32, number: UInt64) {
+        func padded(_ text: String, _ width: Int) -> String {
+            String(repeating: "0", count: max(0, width - text.utf8.count)) + text
+        }
+        guard let encoded = Self.encoded(sender) else { return nil }
+        let epoch = padded("\(epoch)", 10)
+        let order = "\(epoch).\(padded(String(stream, radix: 16), 8)).\(padded("\(number)", 12))"
+        self.init("\(encoded).\(order)\(Self.ending)")
+    }
+
+    /// nil when it is not of the form.
+    init?(_ name: String) {
+        var name = name
+        guard let length = name.withUTF8(Self.senderLength) else { return nil }
+        text = name
+        encodedSender = String(decoding: name.utf8.prefix(length), as: UTF8.self)
+    }
+
+    /// How much of a name is the sender; nil when it is not of the form. With loops alone: they are quick in debug builds, too.
+    private static func senderLength(_ bytes: UnsafeBufferPointer<UInt8>) -> Int? {
+        let length = bytes.count - fixedLength
+        guard length >= 1, length <= maximumSenderLength else { return nil }
+        for index in 0..<length where !isOfSender(bytes[index]) { return nil }
+        // Nobody gets to the largest epochs by counting, and after the last one streams would have no order.
+        guard bytes[length + 1] < UInt8(ascii: "9") else { return nil }
+        for index in 0..<fixedLength {
+            let byte = bytes[length + index]
+            switch form[index] {
+            case UInt8(ascii: "0"): guard isDigit(byte) else { return nil }
+            case UInt8(ascii: "x"): guard isDigit(byte) || isHexadecimalLetter(byte) else { return nil }
+            case let literal: guard byte == literal else { return nil }
+            }
+        }
+        return length
+    }
+
+    /// As it is in file names; nil when it cannot be.
+    static func encoded(_ sender: String) -> String? {
+        var text = ""
+        for byte in sender.utf8 {
+            if isOfSender(byte), byte != UInt8(ascii: "%") {
+                text.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                let digits = String(byte, radix: 16, uppercase: true)
+                text += "%" + (digits.utf8.count == 1 ? "0" : "") + digits
+            }
+        }
+        return (1...maximumSenderLength).contains(text.utf8.count) ? text : nil
+    }
+
+    /// Empty when the name has none.
+    var sender: String { encodedSender.removingPercentEncoding ?? "" }
+
+    var epoch: UInt64 {
+        let digits = text.utf8.dropFirst(encodedSender.utf8.count + 1).prefix(10)
+        return digits.reduce(0) { $0 * 10 + UInt64($1 - UInt8(ascii: "0")) }
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9") }
+
+    private static func isHexadecimalLetter(_ byte: UInt8) -> Bool {
+        byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "f")
+    }
+
+    private static func isOfSender(_ byte: UInt8) -> Bool { isOfSender[Int(byte)] }
+
+    private static let isOfSender: [Bool] = {
+        let allowed = Set("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_%".utf8)
+        return (0...UInt8.max).map(allowed.contains)
+    }()
+}
+
+extension CommandFileName: Comparable {
+    /// For the commands of one sender, the order in which they are applied.
+    static func < (one: Self, other: Self) -> Bool { one.text < other.text }
+}
+
+extension CommandFileName: CustomStringConvertible {
+    var description: String { text }
+}

@@ -1,0 +1,204 @@
+import Foundation
+import RoundtableKernel
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// What can go wrong with an outbox.
+public enum OutboxError: Error, Equatable, Sendable {
+    /// The name cannot be that of a sender.
+    case senderNameNotUsable(String, reason: String)
+
+    /// The name or the version of the command cannot be written down.
+    case commandNotUsable(name: String, reason: String)
+
+    /// The payload is larger than ``Outbox/Options/maximumCommandSize``. Nothing was submitted.
+    case commandTooLarge(path: String, name: String, size: Int, limit: Int)
+
+    /// So much waits already that this command would go beyond ``Outbox/Options/maximumCount`` or ``Outbox/Options/maximumBytes``.
+    /// Nothing was submitted.
+    case full(path: String, count: Int, bytes: Int, limit: Limit)
+
+    /// The disk, or the user's quota of it, is full. Nothing was submitted.
+    case diskFull(path: String)
+
+    /// The file system is read-only. Nothing was submitted.
+    case readOnlyFileSystem(path: String)
+
+    /// This process may not do that there. Nothing was submitted.
+    case noPermission(path: String, Permission, reason: String)
+
+    /// The file is of a protection class that keeps it closed until the device is unlocked. Nothing was submitted. (Apple's systems.)
+    case protected(path: String)
+
+    /// The folder that the outbox is in, or is to be in, is not there.
+    case folderMissing(path: String)
+
+    /// An outbox cannot be there.
+    case folderNotUsable(path: String, reason: String)
+
+    /// This process applies the commands in this folder to another database.
+    case folderInUse(path: String, database: String)
+
+    /// The system refused. Nothing was submitted.
+    case systemFailure(path: String, reason: String)
+
+    /// The command had its place already when the system refused to make that durable: an owner may have applied it, and a power failure may take it
+    /// away.
+    /// Submit it again with this id: it is applied once.
+    case perhapsSubmitted(id: UUID, path: String, reason: String)
+
+    /// A read-only participant cannot apply commands, nor change what has become of them.
+    case readOnly(path: String)
+
+    /// A newer version of Roundtable made the outbox's tables.
+    case newerFormat(path: String, format: Int)
+
+    /// The database file is another one than when it was opened: it was moved away, or replaced. What waits is left to whoever opens it now.
+    case databaseReplaced(path: String)
+
+    /// There is no dead letter with this id.
+    case noSuchDeadLetter(path: String, id: UUID)
+
+    /// A command with this id was set aside or dropped before: it is not applied anew.
+    case decidedBefore(path: String, id: UUID, outcome: OutboxOutcome)
+
+    /// What a process would have to be allowed.
+    public enum Permission: String, Sendable {
+        /// To read the file, or to list the folder.
+        case read
+        /// To create and remove files in the folder, or to write the file.
+        case write
+    }
+
+    /// What there is too much of.
+    public enum Limit: Hashable, Sendable {
+        case count(Int)
+        case bytes(Int)
+    }
+}
+
+extension OutboxError: CustomStringConvertible, LocalizedError {
+    public var description: String {
+        switch self {
+        case .senderNameNotUsable(let name, let reason):
+            "'\(name)' cannot be the name of a sender: \(reason). Take a short one, such as \"widget\"."
+        case .commandNotUsable(let name, let reason):
+            "'\(name)' cannot be submitted: \(reason)"
+        case .commandTooLarge(let path, let name, let size, let limit):
+            """
+            \(path): the command '\(name)' has a payload of \(size) bytes, and \(limit) is the limit. Nothing was submitted. Keep large data \
+            in a file of its own and submit its name, or raise maximumCommandSize.
+            """
+        case .full(let path, let count, let bytes, let limit):
+            """
+            \(path): \(count) commands with \(bytes) bytes wait to be applied, and \(limit) is the limit. Nothing was submitted. They wait for a \
+            process that opens the database with handlers (Options.outbox): see that it runs. 'roundtable outbox' shows what waits.
+            """
+        case .diskFull(let path):
+            """
+            \(path): the disk is full, or the user's share of it. What waits is kept; what was being submitted is not. Make room, and try again.
+            """
+        case .readOnlyFileSystem(let path):
+            """
+            \(path): the file system is read-only, so that nothing can be submitted, applied or asked there. Have the outbox on one that can be \
+            written (Options.outboxFolder), or have this one mounted for writing.
+            """
+        case .noPermission(let path, let permission, let reason):
+            """
+            \(path): \(reason). This process needs the permission to \(permission.rawValue) there. Beside a database, an outbox has the permissions of \
+            the database file; elsewhere, those of its folder. Change them there, and in what is in the outbox already.
+            """
+        case .protected(let path):
+            """
+            \(path): the system keeps it closed until the device is unlocked. Try again then; or choose the protection class \
+            completeUntilFirstUserAuthentication, if the outbox is used while the device is locked.
+            """
+        case .folderMissing(let path):
+            "\(path): the folder does not exist. Create it first: the outbox lies in it."
+        case .folderNotUsable(let path, let reason):
+            "\(path): no outbox can be there: \(reason). Name a folder on this machine, which need not exist, in one that does."
+        case .folderInUse(let path, let database):
+            """
+            \(path): the commands in this folder are applied to \(database), which this process has open, too. They do not say which database they \
+            are for: give each a folder of its own (Options.outboxFolder).
+            """
+        case .systemFailure(let path, let reason):
+            """
+            \(path): \(reason). What waits is kept; what was being submitted is not. Try again; if it stays like this, look at the disk, and at what \
+            is at this path.
+            """
+        case .perhapsSubmitted(let id, let path, let reason):
+            """
+            \(path): \(reason), after the command had its place. Perhaps it is applied, and perhaps it is lost with the machine: submit it \
+            again with the same id, \(id), under which it is applied once.
+            """
+        case .readOnly(let path):
+            "\(path): opened read-only. Commands are applied, and dead letters changed, by a process that may write."
+        case .newerFormat(let path, let format):
+            "\(path): the outbox's tables have format \(format), made by a newer version of Roundtable. Update this program."
+        case .databaseReplaced(let path):
+            """
+            \(path): what has this name is not the database that this process has open: it was moved away or replaced. Nothing more is applied \
+            there. Close the database and open it again.
+            """
+        case .noSuchDeadLetter(let path, let id):
+            "\(path): there is no dead letter \(id). See them: deadLetters(), 'roundtable outbox'."
+        case .decidedBefore(let path, let id, let outcome):
+            "\(path): the command \(id) is not applied: \(outcome). \(Self.advice(outcome))"
+        }
+    }
+
+    private static func advice(_ outcome: OutboxOutcome) -> String {
+        if case .setAside = outcome {
+            return "Have it tried again, retryDeadLetter(_:), or perform it under another id."
+        }
+        return "Perform it under another id."
+    }
+
+    public var errorDescription: String? { description }
+}
+
+extension OutboxError.Limit: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .count(let count): "\(count) commands"
+        case .bytes(let bytes): "\(bytes) bytes"
+        }
+    }
+}
+
+extension OutboxError {
+    /// Of a system call for an outbox.
+    ///
+    /// - parameter hasProtection: whether the system has protection classes: EPERM tells of them, then.
+    init(_ error: SystemError, folder: String, hasProtection: Bool = SnapshotFileError.systemHasProtection) {
+        let path = error.path ?? folder
+        switch (error.errno, error.call) {
+        case (ENOSPC, _), (EDQUOT, _): self = .diskFull(path: path)
+        case (EROFS, _): self = .readOnlyFileSystem(path: path)
+        case (EPERM, .open), (EPERM, .read), (EPERM, .write), (EPERM, .fsync):
+            self = hasProtection ? .protected(path: path) : .noPermission(error, path: path)
+        case (EACCES, _), (EPERM, _): self = .noPermission(error, path: path)
+        // The name may be missing, or a folder on the way to it.
+        case (ENOENT, _):
+            self = .folderMissing(path: path == folder ? path : (path as NSString).deletingLastPathComponent)
+        case (ENOTDIR, _): self = .folderNotUsable(path: path, reason: "something in its path is no folder")
+        default: self = .systemFailure(path: path, reason: error.reason)
+        }
+    }
+
+    private static func noPermission(_ error: SystemError, path: String) -> Self {
+        let permission: Permission =
+            switch error.call {
+            case .read, .opendir, .stat, .fstat: .read
+            // To read what is there, or to create what is not.
+            case .open: (try? System.status(ofFileAt: path)) == nil ? .write : .read
+            default: .write
+            }
+        return .noPermission(path: path, permission, reason: error.reason)
+    }
+}

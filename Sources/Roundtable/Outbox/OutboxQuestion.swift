@@ -1,0 +1,178 @@
+import Foundation
+import RoundtableKernel
+
+/// Asking the owner what has become of a command (rule X10).
+struct OutboxQuestion: Sendable {
+    let id: UUID
+    let folder: OutboxFolder
+
+    /// How often is looked where folders cannot be watched.
+    static let interval: Nanoseconds = 250_000_000
+
+    /// Those who wait take up no thread while nothing comes: this one looks for all of them.
+    private static let looking = DispatchQueue(label: "roundtable.outbox.questions")
+
+    func answer(within time: Duration) async throws -> OutboxOutcome {
+        let (news, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let timer = Task {
+            // Longer than a question is kept.
+            try await Task.sleep(for: min(max(time, .zero), .seconds(7 * 24 * 3600)))
+            continuation.finish()
+        }
+        defer { timer.cancel() }
+        let first = try await look(makingFolders: true)
+        if first != .waiting || time <= .zero { return first }
+        let listening = listen { continuation.yield() }
+        defer { withExtendedLifetime(listening) {} }
+        continuation.yield()
+        for await _ in news {
+            let outcome = try await look()
+            if outcome != .waiting { return outcome }
+        }
+        try Task.checkCancellation()
+        return try await look()
+    }
+
+    private func look(makingFolders: Bool = false) async throws -> OutboxOutcome {
+        try await withCheckedContinuation { continuation in
+            Self.looking.async {
+                continuation.resume(returning: Result { try self.lookOrAsk(makingFolders: makingFolders) })
+            }
+        }.get()
+    }
+
+    func answer(until deadline: Nanoseconds) throws -> OutboxOutcome {
+        let first = try lookOrAsk(makingFolders: true)
+        if first != .waiting || MonotonicClock.now >= deadline { return first }
+        let news = DispatchSemaphore(value: 0)
+        let listening = listen { news.signal() }
+        defer { withExtendedLifetime(listening) {} }
+        while true {
+            let outcome = try lookOrAsk()
+            let now = MonotonicClock.now
+            if outcome != .waiting || now >= deadline { return outcome }
+            _ = news.wait(timeout: .now() + .nanoseconds(Int(min(deadline - now, 1 << 60))))
+        }
+    }
+
+    private func listen(_ body: @escaping @Sendable () -> Void) -> FolderNews.Listening {
+        FolderNews.listen(to: folder.answers, body)
+    }
+
+    private func lookOrAsk(makingFolders: Bool = false) throws -> OutboxOutcome {
+        do {
+            let access = try folder.access()
+            if makingFolders { try folder.make(access) }
+            if let outcome = try takeAnswer() { return outcome }
+            do {
+                try ask(access)
+            } catch let error as SystemError where error.isFolderGone && !makingFolders {
+                // Somebody has removed the outbox, or parts of it.
+                try folder.make(access)
+                try ask(access)
+            }
+            return .waiting
+        } catch let error as SystemError {
+            throw OutboxError(error, folder: folder.path)
+        }
+    }
+
+    /// Puts the question, unless it is there already, or is answered.
+    func ask(_ access: FileAccess?) throws {
+        if try System.status(ofFileAt: folder.answer(id)) != nil { return }
+        do {
+            try System.makeFile(at: folder.question(id), [], access: access, isDurable: false)
+        } catch let error as SystemError where error.isAlreadyThere {
+            // Somebody asks the same.
+        }
+    }
+
+    /// For those who ask now, and who have asked.
+    func answer(_ outcome: OutboxOutcome, _ access: FileAccess?) throws {
+        let unfinished = "\(folder.new)/\(UnfinishedFile.name(OutboxFolder.unfinished))"
+        try System.makeFile(at: unfinished, OutboxAnswer.bytes(outcome), access: access, isDurable: false)
+        do {
+            try System.renameFile(at: unfinished, to: folder.answer(id))
+        } catch {
+            System.removeIfPossible(unfinished)
+            throw error
+        }
+        try System.removeFile(at: folder.question(id))
+    }
+
+    /// Tells those who have asked that the command was dropped, and others, when they ask, that what was answered before is not so any more.
+    func answerDropped() throws {
+        guard try System.status(ofFileAt: folder.question(id)) != nil else {
+            System.removeIfPossible(folder.answer(id))
+            return
+        }
+        try answer(.dropped, folder.access())
+    }
+
+    private func takeAnswer() throws -> OutboxOutcome? {
+        let path = folder.answer(id)
+        let bytes: [UInt8]
+        do {
+            guard let found = try folder.contents(ofFileAt: path, limit: OutboxAnswer.maximumSize) else { return nil }
+            bytes = found
+        } catch is LockedFileError {
+            bytes = []
+        } catch let error as SystemError where error.call == .read && error.errno == EINVAL {
+            // A link, a pipe.
+            bytes = []
+        }
+        try System.removeFile(at: path)
+        // One that is damaged is asked for again.
+        return OutboxAnswer.outcome(in: bytes)
+    }
+}
+
+/// The file that holds an answer: magic, format and outcome (4 bytes each), length and checksum of the reason (8 bytes each), the reason.
+enum OutboxAnswer {
+    private static let magic = [UInt8]("RTANSW\r\n".utf8)
+    private static let format: UInt32 = 1
+    private static let headerSize = 32
+    static let maximumSize = 1 << 20
+    private static let maximumReason = 64 << 10
+
+    static func bytes(_ outcome: OutboxOutcome) -> [UInt8] {
+        let (code, reason): (UInt32, String) =
+            switch outcome {
+            case .applied: (1, "")
+            case .setAside(.failed, let error): (2, error)
+            case .dropped: (3, "")
+            case .setAside(.unknown, let error): (4, error)
+            case .setAside(.undecodable, let error): (5, error)
+            case .setAside(.refused, let error): (6, error)
+            case .waiting: (0, "")
+            }
+        let text = [UInt8](reason.utf8.prefix(maximumReason))
+        var writer = ByteWriter()
+        writer.append(magic)
+        writer.append(format)
+        writer.append(code)
+        writer.append(UInt64(text.count))
+        writer.append(Checksum.fnv1a(writer.bytes + text))
+        return writer.bytes + text
+    }
+
+    /// nil for anything else.
+    static func outcome(in bytes: [UInt8]) -> OutboxOutcome? {
+        guard bytes.count >= headerSize else { return nil }
+        var reader = ByteReader(bytes)
+        guard reader.bytes(8) == magic, reader.integer(UInt32.self) == format else { return nil }
+        let code = reader.integer(UInt32.self)
+        guard reader.integer(UInt64.self) == UInt64(bytes.count - headerSize) else { return nil }
+        guard Checksum.fnv1a(bytes[..<24] + bytes[headerSize...]) == reader.integer(UInt64.self) else { return nil }
+        let error = String(decoding: bytes[headerSize...], as: UTF8.self)
+        switch code {
+        case 1: return .applied
+        case 2: return .setAside(.failed, error: error)
+        case 3: return .dropped
+        case 4: return .setAside(.unknown, error: error)
+        case 5: return .setAside(.undecodable, error: error)
+        case 6: return .setAside(.refused, error: error)
+        default: return nil
+        }
+    }
+}

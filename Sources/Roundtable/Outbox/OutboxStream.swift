@@ -1,0 +1,211 @@
+import CRoundtableShims
+import Foundation
+import RoundtableKernel
+import Synchronization
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// The commands of one sender of this process, one after the other (rules X1, X3, X12).
+final class OutboxStream: Sendable {
+    private struct State {
+        /// nil: nothing was submitted yet.
+        var epoch: UInt64?
+        let stream = UInt32.random(in: 0 ... .max)
+        /// A child of `fork` has no part in its parent's stream.
+        let generation = rt_fork_generation()
+        /// The names of the folders are on the disk.
+        var hasSyncedFolders = false
+        var number: UInt64 = 0
+        var access: FileAccess?
+        /// What was found in `commands`, and has come from here since.
+        var waiting = OutboxUsage()
+        var submissionsSinceCount = 0
+    }
+
+    /// After so many submissions, what waits is counted anew.
+    private static let countingInterval = 256
+
+    private let folder: OutboxFolder
+    private let sender: String
+    /// Also while files are written: one submission at a time.
+    private let state = Mutex(State())
+
+    private init(folder: OutboxFolder, sender: String) {
+        self.folder = folder
+        self.sender = sender
+    }
+
+    private struct Weak: Sendable {
+        weak let stream: OutboxStream?
+    }
+    private static let all = Mutex<[String: Weak]>([:])
+
+    /// One for all outboxes of this process with this name, so that there is an order between them.
+    static func of(_ sender: String, in folder: OutboxFolder) -> OutboxStream {
+        all.withLock { all in
+            // A path has no zeros.
+            let key = "\(folder.path)\0\(sender)"
+            if let known = all[key]?.stream { return known }
+            all = all.filter { $0.value.stream != nil }
+            let stream = OutboxStream(folder: folder, sender: sender)
+            all[key] = Weak(stream: stream)
+            return stream
+        }
+    }
+
+    /// - throws: ``OutboxError``, `SystemError`.
+    func submit(_ command: CommandFile, _ options: Outbox.Options) throws {
+        let bytes = command.bytes
+        try state.withLock { state in
+            try begin(&state, options)
+            try makeRoom(for: bytes.count, &state, options)
+            do {
+                try submit(bytes, command.id, &state, options)
+            } catch let error as SystemError where error.isFolderGone {
+                // Somebody has removed the outbox, or parts of it.
+                try makeFolders(&state, options)
+                try submit(bytes, command.id, &state, options)
+            } catch let error as SystemError where error.isAlreadyThere {
+                // Somebody has given a file the name that was next.
+                state = State()
+                try begin(&state, options)
+                try submit(bytes, command.id, &state, options)
+            }
+        }
+    }
+
+    private func begin(_ state: inout State, _ options: Outbox.Options) throws {
+        if state.generation != rt_fork_generation() { state = State() }
+        if state.epoch != nil {
+            if options.durability == .machine, !state.hasSyncedFolders { try makeFolders(&state, options) }
+            return
+        }
+        state.access = try folder.access()
+        try makeFolders(&state, options)
+        let names = try System.names(inFolder: folder.commands) ?? []
+        // The folder may hold many, of others.
+        let prefix = (CommandFileName.encoded(sender) ?? "") + "."
+        let own = names.lazy.filter { $0.utf8.starts(with: prefix.utf8) }.compactMap(CommandFileName.init)
+        state.waiting = try OutboxUsage(of: folder, names)
+        state.epoch = lastEpoch(of: Array(own)) + 1
+    }
+
+    /// Of what waits. What has taken the name of a command, and is none, may tell of any: after the largest there is no next.
+    private func lastEpoch(of names: [CommandFileName]) -> UInt64 {
+        let last = names.sorted().last { name in
+            switch Result(catching: { try CommandFile.read(name, in: folder) }) {
+            case .success(.damaged), .success(nil): false
+            // One that cannot be read may be one.
+            case .success, .failure: true
+            }
+        }
+        return last?.epoch ?? 0
+    }
+
+    /// Their names are to survive what the commands in them survive, whoever made them.
+    private func makeFolders(_ state: inout State, _ options: Outbox.Options) throws {
+        state.hasSyncedFolders = false
+        let isNew = try folder.make(state.access)
+        guard options.durability == .machine else { return }
+        try System.syncFolder(at: folder.path)
+        do {
+            try System.syncFolder(at: folder.parent)
+        } catch let error as SystemError where !isNew && [EACCES, EPERM].contains(error.errno) {
+            // A folder that this process may not read, and cannot sync. Whoever made this one had to.
+        }
+        state.hasSyncedFolders = true
+    }
+
+    private func makeRoom(for size: Int, _ state: inout State, _ options: Outbox.Options) throws {
+        func limit() -> OutboxError.Limit? {
+            if state.waiting.count >= options.maximumCount { return .count(options.maximumCount) }
+            // What others have put there may have any size.
+            let (bytes, isBeyond) = state.waiting.bytes.addingReportingOverflow(size)
+            if isBeyond || bytes > options.maximumBytes { return .bytes(options.maximumBytes) }
+            return nil
+        }
+        if state.submissionsSinceCount >= Self.countingInterval || limit() != nil {
+            state.waiting = try OutboxUsage(of: folder, try System.names(inFolder: folder.commands) ?? [])
+            state.submissionsSinceCount = 0
+        }
+        guard let limit = limit() else { return }
+        let waiting = state.waiting
+        throw OutboxError.full(path: folder.path, count: waiting.count, bytes: waiting.bytes, limit: limit)
+    }
+
+    private func submit(_ bytes: [UInt8], _ id: UUID, _ state: inout State, _ options: Outbox.Options) throws {
+        let isDurable = options.durability == .machine
+        let unfinished = "\(folder.new)/\(UnfinishedFile.name(OutboxFolder.unfinished))"
+        let name = CommandFileName(
+            sender: sender,
+            epoch: state.epoch ?? 1,
+            stream: state.stream,
+            number: state.number + 1
+        )
+        // The name was looked at when the outbox was made; the numbers do not end.
+        guard let name else {
+            throw OutboxError.senderNameNotUsable(sender, reason: "its commands have no more numbers")
+        }
+        let path = folder.command(name)
+        try System.makeFile(at: unfinished, bytes, access: state.access, isDurable: isDurable)
+        do {
+            options.protect(unfinished)
+            try System.renameFile(at: unfinished, toUnused: path)
+        } catch {
+            System.removeIfPossible(unfinished)
+            throw error
+        }
+        // Others may have seen it: the number is taken.
+        state.number += 1
+        state.submissionsSinceCount += 1
+        state.waiting.add(bytes.count)
+        guard isDurable else { return }
+        do {
+            try System.syncFolder(at: folder.commands)
+        } catch let error as SystemError {
+            // An owner may have applied it by now, whether its file is still there or not.
+            throw OutboxError.perhapsSubmitted(
+                id: id,
+                path: path,
+                reason: "its folder could not be synced: \(error.reason)"
+            )
+        }
+    }
+}
+
+/// How much waits in `commands`: what has the name of a command, whatever it is.
+struct OutboxUsage: Equatable, Sendable {
+    private(set) var count = 0
+    private(set) var bytes = 0
+
+    init() {}
+
+    init(of folder: OutboxFolder, _ names: [String]) throws {
+        for name in names where CommandFileName(name) != nil {
+            // One that has gone meanwhile does not count, nor do links that lead nowhere.
+            guard let status = try System.status(ofFileAt: "\(folder.commands)/\(name)") else { continue }
+            add(Int(clamping: status.st_size))
+        }
+    }
+
+    mutating func add(_ size: Int) {
+        count += 1
+        let (sum, isTooLarge) = bytes.addingReportingOverflow(size)
+        bytes = isTooLarge ? .max : sum
+    }
+}
+
+extension Outbox.Options {
+    /// Sets the protection class of a file, where there are any.
+    fileprivate func protect(_ path: String) {
+        #if canImport(Darwin) && !os(macOS) && !targetEnvironment(macCatalyst) && !targetEnvironment(simulator)
+            if let fileProtection, let wanted = ProtectionClass(fileProtection) {
+                try? System.setProtectionClass(wanted, ofFileAt: path)
+            }
+        #endif
+    }
+}

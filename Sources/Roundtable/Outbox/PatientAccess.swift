@@ -1,0 +1,45 @@
+import Dispatch
+import RoundtableKernel
+import Synchronization
+
+/// An access to a connection that others use, which is given up if it has not begun in time.
+final class PatientAccess<Outcome: Sendable>: Sendable {
+    private enum State {
+        case waiting
+        case running
+        case done(Result<Outcome, any Error>)
+        case abandoned
+    }
+
+    private let state = Mutex(State.waiting)
+    private let hasEnded = DispatchSemaphore(value: 0)
+
+    /// On the connection's queue. Does nothing when nobody waits any more.
+    func run(_ body: () throws -> Outcome) {
+        let isWanted = state.withLock { state in
+            guard case .waiting = state else { return false }
+            state = .running
+            return true
+        }
+        guard isWanted else { return }
+        let result = Result(catching: body)
+        state.withLock { $0 = .done(result) }
+        hasEnded.signal()
+    }
+
+    /// - returns: nil when it had not begun by the deadline, and will not.
+    func wait(until deadline: Nanoseconds) throws -> Outcome? {
+        let rest = deadline.subtractingSaturating(MonotonicClock.now)
+        if hasEnded.wait(timeout: .now() + .nanoseconds(Int(clamping: min(rest, 1 << 60)))) == .timedOut {
+            let isAbandoned = state.withLock { state in
+                guard case .waiting = state else { return false }
+                state = .abandoned
+                return true
+            }
+            if isAbandoned { return nil }
+            hasEnded.wait()
+        }
+        guard case .done(let result) = state.withLock({ $0 }) else { return nil }
+        return try result.get()
+    }
+}

@@ -1,0 +1,144 @@
+import Foundation
+import GRDB
+import RoundtableKernel
+import Synchronization
+
+extension SharedDatabase {
+    /// What has become of a command that was to be performed.
+    public enum Performance: Sendable {
+        /// It is applied: its transaction is committed.
+        case applied
+        /// It is on the disk, and an owner of the database applies it.
+        case submitted(OutboxSubmission)
+
+        public var isApplied: Bool { if case .applied = self { true } else { false } }
+    }
+
+    /// Applies a command now if a turn can be had, and else leaves it in the outbox: the third way of a write that meets a suspended or busy
+    /// database, besides waiting and failing.
+    ///
+    /// It is submitted, under the name of ``author``, when
+    /// - the database is suspended, or becomes so before the command is committed;
+    /// - there is no turn within `patience`, or another program holds the lock;
+    /// - an earlier command of this author still waits: the order is kept;
+    /// - the database is read-only here, or none of its ``Options/outbox`` handlers knows the command.
+    ///
+    /// - Parameters:
+    ///   - command: what to do.
+    ///   - id: a command is applied once under one id, performed or submitted.
+    ///   - patience: how long to wait for the turn. A handler that has begun is waited for.
+    /// - throws: what the handler throws, an ``OutboxRefusal`` too, and nothing was done; `DatabaseError`; ``OutboxError`` when it could not be submitted.
+    @_disfavoredOverload
+    @discardableResult
+    public func perform<Command: OutboxCommand>(
+        _ command: Command,
+        id: UUID = UUID(),
+        patience: Duration = .milliseconds(100),
+        file: StaticString = #fileID,
+        line: UInt = #line
+    ) throws -> Performance {
+        try checkProcess()
+        // Less than it takes to go to the connection would be never.
+        let deadline = MonotonicClock.now.addingSaturating(max(patience.nanoseconds, 1_000_000))
+        let outbox = try outboxOfAuthor()
+        let pending = try outbox.file(of: command, id: id)
+        if let handlers = handlers(of: pending.kind), role == .readWrite, !gate.isClosed, try !outbox.hasWaiting() {
+            let write = Write(site: CallSite(file, line), waits: false, deadline: deadline)
+            if try perform(pending, handlers, write) { return .applied }
+        }
+        return .submitted(try outbox.submit(pending))
+    }
+
+    /// The same, without blocking the thread.
+    @discardableResult
+    public func perform<Command: OutboxCommand>(
+        _ command: Command,
+        id: UUID = UUID(),
+        patience: Duration = .milliseconds(100),
+        file: StaticString = #fileID,
+        line: UInt = #line
+    ) async throws -> Performance {
+        try await offThread {
+            Result { try self.perform(command, id: id, patience: patience, file: file, line: line) }
+        }.get()
+    }
+
+    private func handlers(of kind: OutboxCommandKind) -> OutboxHandlers? { drains.handlers(of: kind) }
+
+    private func outboxOfAuthor() throws -> Outbox {
+        try ownOutbox.withLock { outbox in
+            if let outbox { return outbox }
+            let made = try Outbox(outboxFolder, as: author)
+            outbox = made
+            return made
+        }
+    }
+
+    /// Rule X13.
+    ///
+    /// - returns: false when it is to be submitted.
+    private func perform(_ command: CommandFile, _ handlers: OutboxHandlers, _ write: Write) throws -> Bool {
+        let outcome = Mutex<OutboxOutcome?>(nil)
+        let hasBegun = Mutex(false)
+        do {
+            let attempt = try attemptUntilDeadline(write) { db in
+                try self.writer.namingObstacles {
+                    try self.transaction(db) { db in
+                        hasBegun.withLock { $0 = true }
+                        do {
+                            let decided = try handlers.perform(command, db)
+                            outcome.withLock { $0 = decided }
+                        } catch  where self.gate.isDoomed {
+                            // Whatever the handler makes of being interrupted.
+                            throw DatabaseError.suspended(self.path)
+                        }
+                    }
+                }
+            }
+            switch attempt {
+            case nil, .turnedBack: return false
+            case .failed(let error):
+                if error.isSuspension { return false }
+                throw error
+            case .done: break
+            }
+        } catch let error as DatabaseError where error.isSuspension {
+            return false
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY && !hasBegun.withLock({ $0 }) {
+            return false
+        }
+        switch outcome.withLock({ $0 }) {
+        case .applied?: return true
+        case let other?: throw OutboxError.decidedBefore(path: path, id: command.id, outcome: other)
+        case nil: return false
+        }
+    }
+}
+
+extension Outbox {
+    /// Whether a command of this sender waits.
+    func hasWaiting() throws -> Bool {
+        do {
+            let names = try System.names(inFolder: folder.commands) ?? []
+            let prefix = (CommandFileName.encoded(sender) ?? "") + "."
+            return names.contains { $0.utf8.starts(with: prefix.utf8) && CommandFileName($0) != nil }
+        } catch let error as SystemError {
+            throw OutboxError(error, folder: folder.path)
+        }
+    }
+}
+
+extension OutboxHandlers {
+    /// Inside a transaction.
+    ///
+    /// - returns: what is decided about the command, by this call or before.
+    /// - throws: what the handler throws.
+    func perform(_ command: CommandFile, _ db: Database) throws -> OutboxOutcome {
+        try OutboxTables.createIfAbsent(db)
+        if let outcome = try OutboxTables.outcome(of: command.id, db) { return outcome }
+        guard let handler = handler(of: command.kind) else { return .waiting }
+        try handler(db, command, OutboxCommandInfo(command, attempt: 1))
+        try OutboxTables.record(command.id, .applied, at: environment.now(), db)
+        return .applied
+    }
+}

@@ -1,0 +1,46 @@
+import GRDB
+import GRDBSQLite
+
+/// SQLite's [shared-cache mode](https://www.sqlite.org/sharedcache.html). Connections in it have one file object, to which SQLite grants a lock of the
+/// wal-index that it holds already: looking whether the write lock is free would let go of it in the middle of somebody's transaction, and
+/// committed rows would vanish (rule G5).
+enum SharedCache {
+    /// Whether the main database of a connection is opened in this mode, even if no other shares it yet.
+    ///
+    /// SQLite does not tell; but only then does it compile locks of tables into statements, and `EXPLAIN` shows them.
+    static func isUsed(by connection: OpaquePointer) -> Bool {
+        var statement: OpaquePointer?
+        let sql = "EXPLAIN SELECT 1 FROM main.sqlite_master"
+        guard sqlite3_prepare_v2(connection, sql, -1, &statement, nil) == SQLITE_OK else {
+            return hasCompany(connection)
+        }
+        defer { sqlite3_finalize(statement) }
+        while sqlite3_step(statement) == SQLITE_ROW {
+            if sqlite3_column_text(statement, 1).map({ String(cString: $0) }) == "TableLock" { return true }
+        }
+        return hasCompany(connection)
+    }
+
+    /// Whether it shares its cache now. Of a connection that has read.
+    private static func hasCompany(_ connection: OpaquePointer) -> Bool {
+        func used(_ kind: CInt) -> CInt {
+            var (current, highest): (CInt, CInt) = (0, 0)
+            sqlite3_db_status(connection, kind, &current, &highest, 0)
+            return current
+        }
+        return used(SQLITE_DBSTATUS_CACHE_USED) != used(SQLITE_DBSTATUS_CACHE_USED_SHARED)
+    }
+
+    /// - throws: `SQLITE_MISUSE` when a connection of ours was opened in this mode.
+    static func refuse(_ db: Database, path: String) throws {
+        guard let connection = db.sqliteConnection, isUsed(by: connection) else { return }
+        throw DatabaseError(
+            resultCode: .SQLITE_MISUSE,
+            message: """
+                \(path): SQLite's shared-cache mode is on in this process, where connections share their locks, and commits would be lost. Do not call \
+                sqlite3_enable_shared_cache(1) before the database is opened: let those connections have it that want it, with cache=shared in \
+                the URI of another database.
+                """
+        )
+    }
+}

@@ -1,0 +1,75 @@
+import RoundtableKernel
+
+/// What was found in a snapshot file, before anybody asks what the value means (rule V5).
+package enum SnapshotContents: Sendable {
+    case absent
+    /// Not a snapshot file, or not a whole one. The header, if that is whole.
+    case damaged(SnapshotDamage, SnapshotHeader?)
+    /// Of a format that this library does not know.
+    case newerFormat(SnapshotHeader)
+    case whole(SnapshotHeader, ArraySlice<UInt8>)
+
+    /// - Parameters:
+    ///   - bytes: of the file, or so many of them that there are more than the limit.
+    ///   - limit: the most bytes that a value may have.
+    init(_ bytes: [UInt8], limit: Int) {
+        guard !bytes.isEmpty else {
+            self = .damaged(.empty, nil)
+            return
+        }
+        let magic = SnapshotHeader.magic
+        guard bytes.prefix(magic.count).elementsEqual(magic.prefix(bytes.count)) else {
+            self = .damaged(.foreign, nil)
+            return
+        }
+        guard bytes.count >= SnapshotHeader.size else {
+            self = .damaged(.truncated(byteCount: bytes.count, expected: UInt64(SnapshotHeader.size)), nil)
+            return
+        }
+        guard let header = SnapshotHeader(bytes) else {
+            self = .damaged(.header, nil)
+            return
+        }
+        guard header.format == SnapshotHeader.format else {
+            self = .newerFormat(header)
+            return
+        }
+        let value = bytes.dropFirst(SnapshotHeader.size)
+        if let damage = Self.damage(of: value, header, limit: limit) {
+            self = .damaged(damage, header)
+        } else {
+            self = .whole(header, value)
+        }
+    }
+
+    private static func damage(of value: ArraySlice<UInt8>, _ header: SnapshotHeader, limit: Int) -> SnapshotDamage? {
+        if value.count > limit { return .tooLarge(limit: limit) }
+        let count = UInt64(value.count)
+        if count < header.length {
+            let size = UInt64(SnapshotHeader.size)
+            return .truncated(
+                byteCount: value.count + SnapshotHeader.size,
+                expected: header.length.addingSaturating(size)
+            )
+        }
+        if count > header.length { return .trailingBytes(count: Int(count - header.length)) }
+        return Checksum.fnv1a(value) == header.checksum ? nil : .value
+    }
+}
+
+/// Which value a file holds: what is looked at to learn whether there is another one.
+enum SnapshotMark: Equatable, Sendable {
+    case absent
+    case whole(SnapshotHeader)
+    /// Something that has no header.
+    case other(FileIdentity, size: Int64, modified: Int64)
+    /// It cannot be read.
+    case unreadable(SnapshotFileError)
+}
+
+/// What a writer has seen before it fetched.
+struct SnapshotLook: Sendable {
+    let mark: SnapshotMark
+    /// A mark that has come back is not the same: see `SnapshotStore.settlements`.
+    let settlements: UInt64
+}

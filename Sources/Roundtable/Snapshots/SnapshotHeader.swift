@@ -1,0 +1,140 @@
+import Foundation
+import RoundtableKernel
+
+/// The first 128 bytes of a snapshot file (rule V1).
+package struct SnapshotHeader: Equatable, Sendable {
+    /// How the value is encoded.
+    package enum Encoding: Equatable, Sendable {
+        case json, propertyList
+        /// By the program's own code, or by that of a newer version of this library.
+        case other(UInt32)
+
+        var number: UInt32 {
+            switch self {
+            case .json: 1
+            case .propertyList: 2
+            case .other(let number): number
+            }
+        }
+
+        init(_ number: UInt32) {
+            switch number {
+            case 1: self = .json
+            case 2: self = .propertyList
+            default: self = .other(number)
+            }
+        }
+    }
+
+    package static let size = 128
+    package static let format: UInt32 = 1
+    static let magic = [UInt8]("RTSNAP\r\n".utf8)
+    private static let nameSize = 48
+
+    /// Whether a file that begins so is a snapshot file, though perhaps a damaged one: a bit of it has changed, or a power cut has left
+    /// zeros.
+    static func mayBegin(_ bytes: some Collection<UInt8>) -> Bool {
+        // What follows the letters is there to be damaged.
+        let expected = magic.prefix(6)
+        let differing = zip(bytes, expected).count { $0 != $1 }
+        if differing <= (bytes.count < expected.count ? 0 : 1) { return true }
+        return bytes.prefix(size).allSatisfy { $0 == 0 }
+    }
+
+    package var format = Self.format
+    package var version: UInt64
+    package var sequence: UInt64
+    /// With the sequence, it tells a value from all others.
+    package var token: UInt64
+    /// ns since 1970.
+    package var time: UInt64
+    package var length: UInt64
+    package var checksum: UInt64
+    package var encoding: Encoding
+    package var writer: String
+
+    var bytes: [UInt8] {
+        var bytes = Self.magic
+        bytes.append(format)
+        bytes.append(UInt32(Self.size))
+        for word in [version, sequence, token, time, length, checksum] { bytes.append(word) }
+        bytes.append(encoding.number)
+        let name = Self.cut(writer)
+        bytes.append(UInt32(name.count))
+        bytes += name + [UInt8](repeating: 0, count: Self.nameSize - name.count)
+        bytes.append(Checksum.fnv1a(bytes))
+        return bytes
+    }
+
+    /// As much of a name as fits.
+    static func cut(_ name: String) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for character in name {
+            let next = Array(character.utf8)
+            if bytes.count + next.count > nameSize { break }
+            bytes += next
+        }
+        return bytes
+    }
+
+    /// - returns: nil when these are no header, or not a whole one. Of a newer format, what this one knows of: later formats keep it.
+    init?(_ bytes: some RandomAccessCollection<UInt8>) {
+        let bytes = Array(bytes.prefix(Self.size))
+        guard bytes.count == Self.size, bytes.starts(with: Self.magic),
+            bytes.word(at: 120) == Checksum.fnv1a(bytes[..<120])
+        else { return nil }
+        format = bytes.halfWord(at: 8)
+        let nameLength = Int(bytes.halfWord(at: 68))
+        let headerSize = bytes.halfWord(at: 12)
+        guard format > Self.format || (format == Self.format && headerSize == Self.size && nameLength <= Self.nameSize)
+        else { return nil }
+        version = bytes.word(at: 16)
+        sequence = bytes.word(at: 24)
+        token = bytes.word(at: 32)
+        time = bytes.word(at: 40)
+        length = bytes.word(at: 48)
+        checksum = bytes.word(at: 56)
+        encoding = Encoding(bytes.halfWord(at: 64))
+        writer = String(decoding: bytes[72..<72 + min(nameLength, Self.nameSize)], as: UTF8.self)
+    }
+
+    init(
+        version: UInt64,
+        sequence: UInt64,
+        token: UInt64,
+        value: [UInt8],
+        encoding: Encoding,
+        writer: String,
+        time: UInt64 = Self.now
+    ) {
+        self.version = version
+        self.sequence = sequence
+        self.token = token
+        self.time = time
+        length = UInt64(value.count)
+        checksum = Checksum.fnv1a(value)
+        self.encoding = encoding
+        self.writer = writer
+    }
+
+    private static var now: UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return UInt64(max(0, time.tv_sec)) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
+    }
+}
+
+extension [UInt8] {
+    /// In the order of the machine, which is little-endian everywhere.
+    fileprivate mutating func append(_ number: some FixedWidthInteger) {
+        Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }
+    }
+
+    fileprivate func word(at offset: Int) -> UInt64 {
+        UInt64(littleEndian: withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: UInt64.self) })
+    }
+
+    fileprivate func halfWord(at offset: Int) -> UInt32 {
+        UInt32(littleEndian: withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: UInt32.self) })
+    }
+}

@@ -1,0 +1,278 @@
+import Foundation
+import RoundtableKernel
+import Synchronization
+
+/// A snapshot file, whatever its value: the bytes and their header (rules V1–V5). Takes no lock of the system.
+package final class SnapshotStore: Sendable {
+    package let url: URL
+    package let path: String
+    let folder: String
+    private let version: UInt64
+    private let writer: String
+    private let options: SnapshotFileOptions
+    private let token = UInt64.random(in: 1 ... .max)
+
+    /// What this process has to do one after the other: whoever writes here has seen what was written here before.
+    private struct Writing {
+        /// The last sequence that was given with the token.
+        var sequence: UInt64 = 0
+        /// When what the dead have left was looked for.
+        var sweptAt: Nanoseconds?
+        /// The last rename may not be on the disk.
+        var isFolderUnsynced = false
+    }
+    private let writing = Mutex(Writing())
+    /// How often it was settled here what the file holds: by writing it, or by finding it there. Counted while writing is locked.
+    private let settlements = Atomic<UInt64>(0)
+
+    private var limit: Int { max(1, options.maximumSize) }
+
+    package init(_ url: URL, version: UInt64, writer: String, options: SnapshotFileOptions) {
+        self.url = url
+        path = url.isFileURL ? url.standardizedFileURL.path : ""
+        folder = url.standardizedFileURL.deletingLastPathComponent().path
+        self.version = version
+        self.writer = writer
+        self.options = options
+    }
+
+    /// A checksum in place of a name that leaves no room for what tells writers apart.
+    private var unfinishedPrefix: String {
+        let name = (path as NSString).lastPathComponent
+        return name.utf8.count <= Self.longestName ? ".\(name)" : ".\(String(Checksum.fnv1a(name.utf8), radix: 16))"
+    }
+
+    private static let longestName = 100
+
+    /// - throws: ``SnapshotFileError``, whatever `body` throws.
+    private func translating<T>(_ body: () throws -> T) throws(SnapshotFileError) -> T {
+        do {
+            if !url.isFileURL { throw SnapshotFileError.notAFileURL(url) }
+            return try body()
+        } catch let error as SnapshotFileError {
+            throw error
+        } catch let error as SystemError {
+            throw SnapshotFileError(error, path: path)
+        } catch let error as LockedFileError {
+            throw .databaseFile(path: path, database: error.database)
+        } catch {
+            throw .other(path: path, reason: "\(error)")
+        }
+    }
+
+    // MARK: Reading
+
+    /// Rule V5.
+    package func contents() throws(SnapshotFileError) -> SnapshotContents {
+        try translating {
+            // `Int.max` is a limit, too.
+            let most = limit.addingReportingOverflow(SnapshotHeader.size)
+            let bytes = try coordinated(.reading) {
+                try System.contents(ofFileAt: $0, limit: most.overflow ? .max - 1 : most.partialValue)
+            }
+            return bytes.map { SnapshotContents($0, limit: limit) } ?? .absent
+        }
+    }
+
+    /// Which value the file holds now (rule V6).
+    func mark() -> SnapshotMark {
+        do {
+            return try translating { try currentMark() }
+        } catch {
+            return .unreadable(error)
+        }
+    }
+
+    /// For those who are to write only if nobody else has meanwhile.
+    func look() -> SnapshotLook {
+        // What is settled between the two is found, or taken for later than this look.
+        let settlements = settlements.load(ordering: .acquiring)
+        return SnapshotLook(mark: mark(), settlements: settlements)
+    }
+
+    private func currentMark() throws -> SnapshotMark {
+        guard let bytes = try System.contents(ofFileAt: path, limit: SnapshotHeader.size) else { return .absent }
+        if let header = SnapshotHeader(bytes) { return .whole(header) }
+        guard let status = try System.status(ofFileAt: path) else { return .absent }
+        return .other(FileIdentity(status), size: Int64(status.st_size), modified: status.modificationTime)
+    }
+
+    /// Of the file, if there is one that can be looked at.
+    var size: Int64? { (try? System.status(ofFileAt: path)).map { Int64($0.st_size) } }
+
+    /// Whether the path is a symbolic link, as far as it can be told.
+    var isLink: Bool { (try? System.statusOfLink(at: path))?.isSymbolicLink ?? false }
+
+    /// Whether a file with this header may hold these bytes, as this process would write them.
+    func describes(_ header: SnapshotHeader, _ bytes: [UInt8], _ encoding: SnapshotHeader.Encoding) -> Bool {
+        header.format == SnapshotHeader.format && header.version == version && header.encoding == encoding
+            && header.length == UInt64(bytes.count) && header.checksum == Checksum.fnv1a(bytes)
+    }
+
+    // MARK: Writing
+
+    /// Puts a value in the place of what the file holds (rule V2).
+    ///
+    /// - parameter expected: nil for whatever it holds.
+    /// - returns: nil when it was settled since that look what the file holds: it was left as it is.
+    func write(
+        _ value: [UInt8],
+        _ encoding: SnapshotHeader.Encoding,
+        replacing expected: SnapshotLook? = nil
+    ) throws(SnapshotFileError) -> SnapshotHeader? {
+        if value.count > limit { throw .tooLarge(path: path, byteCount: value.count, limit: limit) }
+        return try translating {
+            try coordinated(.writing) { path in
+                try writing.withLock { writing in
+                    try write(value, encoding, at: path, replacing: expected, &writing)
+                }
+            }
+        }
+    }
+
+    private func write(
+        _ value: [UInt8],
+        _ encoding: SnapshotHeader.Encoding,
+        at path: String,
+        replacing expected: SnapshotLook?,
+        _ writing: inout Writing
+    ) throws -> SnapshotHeader? {
+        let status = try System.status(ofFileAt: path)
+        if let status, !status.isRegularFile {
+            throw SnapshotFileError.notAFile(
+                path: path,
+                reason: status.isFolder ? "it is a folder" : "it is not an ordinary file"
+            )
+        }
+        if let status { try checkIsSnapshot(FileIdentity(status), path) }
+        removeAbandoned(&writing)
+        let found = mark()
+        if let expected, !isCurrent(expected, found) { return nil }
+        let header = SnapshotHeader(
+            version: version,
+            sequence: nextSequence(after: found, writing),
+            token: token,
+            value: value,
+            encoding: encoding,
+            writer: writer
+        )
+        let isDurable = options.durability == .full
+        let unfinished = "\(folder)/\(UnfinishedFile.name(unfinishedPrefix))"
+        try System.makeFile(
+            at: unfinished,
+            header.bytes + value,
+            access: status.map { FileAccess($0) },
+            isDurable: isDurable
+        )
+        do {
+            try protect(unfinished, as: path)
+            // Syncing takes a while. From here on, it is a moment.
+            if let expected, !isCurrent(expected, mark()) {
+                System.removeIfPossible(unfinished)
+                return nil
+            }
+            try System.renameFile(at: unfinished, to: path)
+        } catch {
+            System.removeIfPossible(unfinished)
+            throw error
+        }
+        settlements.add(1, ordering: .releasing)
+        writing.sequence = header.sequence
+        writing.isFolderUnsynced = isDurable
+        try syncFolder(&writing)
+        return header
+    }
+
+    /// Rule V10.
+    private func checkIsSnapshot(_ file: FileIdentity, _ path: String) throws {
+        if case .part(let database) = try LockedFiles.look(at: path, foundAs: file) {
+            throw SnapshotFileError.databaseFile(path: path, database: database)
+        }
+        // Looks again, where it was replaced.
+        let beginning = try System.contents(ofFileAt: path, limit: SnapshotHeader.size - 1) ?? []
+        guard SnapshotHeader.mayBegin(beginning) else { throw SnapshotFileError.foreignFile(path: path) }
+    }
+
+    /// Settles that the file is to hold what it held at that look, once whoever writes here has finished: what others began to fetch
+    /// before is not written any more. Also syncs, if a write has failed with ``SnapshotFileError/notDurable(path:errno:)``.
+    ///
+    /// - returns: false when something else was settled since.
+    func keep(_ look: SnapshotLook) throws(SnapshotFileError) -> Bool {
+        try translating {
+            try writing.withLock { writing in
+                guard isCurrent(look, mark()) else { return false }
+                try syncFolder(&writing)
+                settlements.add(1, ordering: .releasing)
+                return true
+            }
+        }
+    }
+
+    private func isCurrent(_ look: SnapshotLook, _ found: SnapshotMark) -> Bool {
+        found == look.mark && settlements.load(ordering: .acquiring) == look.settlements
+    }
+
+    private func syncFolder(_ writing: inout Writing) throws {
+        guard writing.isFolderUnsynced else { return }
+        do {
+            try System.syncFolder(at: folder)
+            writing.isFolderUnsynced = false
+        } catch let error as SystemError {
+            throw SnapshotFileError.notDurable(path: path, errno: error.errno)
+        }
+    }
+
+    /// Never one that was given with this token before (rule V4).
+    private func nextSequence(after found: SnapshotMark, _ writing: Writing) -> UInt64 {
+        var last = writing.sequence
+        if case .whole(let header) = found { last = max(last, header.sequence) }
+        return last == .max ? 1 : last + 1
+    }
+
+    /// Rule V3. Nobody waits for that, and it may fail.
+    private func removeAbandoned(_ writing: inout Writing) {
+        let now = MonotonicClock.now
+        if let swept = writing.sweptAt, now.subtractingSaturating(swept) < Self.sweepInterval { return }
+        writing.sweptAt = now
+        _ = try? UnfinishedFile.removeAbandoned(in: folder, unfinishedPrefix)
+    }
+
+    private static let sweepInterval: Nanoseconds = 60_000_000_000
+
+    // MARK: Apple's systems
+
+    private enum Access { case reading, writing }
+
+    private func protect(_ unfinished: String, as path: String) throws {
+        #if canImport(Darwin) && !os(macOS) && !targetEnvironment(macCatalyst) && !targetEnvironment(simulator)
+            let wanted = options.fileProtection.flatMap(ProtectionClass.init)
+            guard let target = wanted ?? System.protectionClass(ofFileAt: path) else { return }
+            try System.setProtectionClass(target, ofFileAt: unfinished)
+        #endif
+    }
+
+    /// - parameter body: with the path, which whoever coordinates may have changed.
+    private func coordinated<T>(_ access: Access, _ body: (String) throws -> T) throws -> T {
+        #if canImport(Darwin)
+            guard options.isCoordinated else { return try body(path) }
+            let coordinator = NSFileCoordinator(filePresenter: nil)
+            var result: Result<T, any Error>?
+            var error: NSError?
+            switch access {
+            case .reading:
+                coordinator.coordinate(readingItemAt: url, options: .withoutChanges, error: &error) { url in
+                    result = Result { try body(url.path) }
+                }
+            case .writing:
+                coordinator.coordinate(writingItemAt: url, options: .forReplacing, error: &error) { url in
+                    result = Result { try body(url.path) }
+                }
+            }
+            if let result { return try result.get() }
+            let reason = error?.localizedDescription ?? "it was called off"
+            throw SnapshotFileError.other(path: path, reason: "NSFileCoordinator: \(reason)")
+        #else
+            return try body(path)
+        #endif
+    }
+}

@@ -1,0 +1,28 @@
+/// What SQLite makes of values that are put into a column: [Type Affinity](https://www.sqlite.org/datatype3.html#type_affinity).
+enum Affinity: String {
+    case integer = "INTEGER"
+    case text = "TEXT"
+    /// Values stay what they are: 3 and 3.0 are two, though equal.
+    case blob = "BLOB"
+    case real = "REAL"
+    case numeric = "NUMERIC"
+
+    /// - parameter declared: the type, as it was declared.
+    init(ofType declared: String, inStrictTable isStrict: Bool) {
+        let type = declared.uppercased()
+        func has(_ words: String...) -> Bool { words.contains { type.contains($0) } }
+        if isStrict && type == "ANY" {
+            self = .blob
+        } else if has("INT") {
+            self = .integer
+        } else if has("CHAR", "CLOB", "TEXT") {
+            self = .text
+        } else if has("BLOB") || type.isEmpty {
+            self = .blob
+        } else if has("REAL", "FLOA", "DOUB") {
+            self = .real
+        } else {
+            self = .numeric
+        }
+    }
+}

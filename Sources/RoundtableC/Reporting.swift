@@ -1,0 +1,67 @@
+import Foundation
+import GRDB
+import Roundtable
+
+/// Where a caller wants a message.
+public typealias ErrorOutput = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
+
+/// `ROUNDTABLE_NO_CHANGE`.
+let noChange: CInt = 101
+
+struct MissingArgument: Error, CustomStringConvertible {
+    var what = "an argument is NULL that must not be"
+    var description: String { what }
+}
+
+/// `ROUNDTABLE_DETACHED`, for those who wait for changes.
+struct ClosedMeanwhile: Error, CustomStringConvertible {
+    let path: String
+    var description: String {
+        "\(path): the database was closed while a change of it was waited for: there is nothing to wait for any more."
+    }
+}
+
+/// - throws: when it is not UTF-8: repaired, it would be another name.
+func text(_ pointer: UnsafePointer<CChar>, _ what: String) throws -> String {
+    guard let text = String(validatingCString: pointer) else {
+        throw MissingArgument(what: "\(what): not UTF-8: '\(String(cString: pointer))'")
+    }
+    return text
+}
+
+/// More tables than a database has: a length that was computed wrongly.
+private let mostTables = 100_000
+
+func tableNames(_ tables: UnsafePointer<UnsafePointer<CChar>?>?, count: Int) throws -> Set<String>? {
+    guard let tables else { return nil }
+    // As `size_t`, what is beyond `Int` comes as a negative number.
+    guard 0...mostTables ~= count else {
+        throw MissingArgument(
+            what: "count: \(UInt(bitPattern: count)) tables. At most \(mostTables); NULL stands for any"
+        )
+    }
+    return try Set(
+        (0..<count).map { index in
+            guard let name = tables[index] else { throw MissingArgument(what: "tables: the name at \(index) is NULL") }
+            return try text(name, "tables")
+        }
+    )
+}
+
+/// Runs `body`, and tells of what it throws as C wants it.
+func reporting(to output: ErrorOutput, _ body: () throws -> Void) -> CInt {
+    output?.pointee = nil
+    do {
+        try body()
+        return 0
+    } catch {
+        output?.pointee = strdup("\(error)")
+        return switch error {
+        case let error as HandleError: error.code
+        case let error as DatabaseError: error.extendedResultCode.rawValue
+        case let error as ClosedMeanwhile: HandleError.detached(path: error.path).code
+        case is MissingArgument: ResultCode.SQLITE_MISUSE.rawValue
+        default: ResultCode.SQLITE_ERROR.rawValue
+        }
+    }
+}

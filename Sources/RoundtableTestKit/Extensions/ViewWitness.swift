@@ -1,0 +1,41 @@
+import GRDB
+import Roundtable
+
+/// Checks the changes that a view tells.
+package enum ViewWitness {
+    /// Whether the changes since a snapshot lead from it to what there is now.
+    package static func discrepancies(
+        _ view: MaterializedView,
+        since snapshot: inout ViewSnapshot,
+        _ db: Database
+    ) throws -> [String] {
+        let old = snapshot
+        let changes = try view.changes(since: &snapshot, in: db)
+        let now = try view.snapshot(in: db)
+        if snapshot != now { return ["\(view.name): \(snapshot.groups) instead of \(now.groups)"] }
+        let applied = changes.applied(to: old.groups, giving: now.groups)
+        return applied == now.groups ? [] : ["\(view.name): \(changes) lead to \(applied) instead of \(now.groups)"]
+    }
+}
+
+extension ViewChanges {
+    /// As a list on the screen does it: what is deleted and what moves is taken out, then what is inserted and what has moved is put in.
+    package func applied(to old: [ViewSnapshot.Group], giving new: [ViewSnapshot.Group]) -> [ViewSnapshot.Group] {
+        var rows = old.map { $0.keys.map { Optional($0) } }
+        for place in deleted + moved.map(\.from) { rows[place.group][place.row] = nil }
+        var groups: [ViewSnapshot.Group] = []
+        for (index, group) in old.enumerated() where !deletedGroups.contains(index) {
+            groups.append(.init(name: group.name, keys: rows[index].compactMap { $0 }))
+        }
+        for index in insertedGroups.sorted() {
+            groups.insert(.init(name: new[index].name, keys: new[index].keys), at: index)
+        }
+        let arrivals =
+            (inserted.map { ($0, new[$0.group].keys[$0.row]) } + moved.map { ($0.to, $0.key) })
+            .filter { !insertedGroups.contains($0.0.group) }.sorted { $0.0 < $1.0 }
+        for (place, key) in arrivals where place.row <= groups[place.group].keys.count {
+            groups[place.group].keys.insert(key, at: place.row)
+        }
+        return groups
+    }
+}

@@ -1,0 +1,108 @@
+import Foundation
+import Roundtable
+
+/// The report for people.
+extension DemoReport {
+    private struct Fact {
+        /// nil: nothing to judge.
+        var isGood: Bool?
+        var name: String
+        var value: String
+    }
+
+    var text: String {
+        let facts = fleetFacts + participants.compactMap(\.seen).flatMap(widgetFacts) + commandFacts
+        let width = facts.map(\.name.displayWidth).max() ?? 0
+        let factLines = facts.map { fact in
+            "  \(fact.isGood.map { $0 ? "✓" : "✗" } ?? "·") \(fact.name.padded(to: width))  \(fact.value)"
+        }
+        let lines = table.lines + [""] + factLines + problems.map { "  ! \($0)" }
+        return lines.map { $0 + "\n" }.joined()
+    }
+
+    private var table: TextTable {
+        var table = TextTable(
+            columns: [
+                ("process", .left), ("pid", .right), ("has made", .right), ("p50 ms", .right),
+                ("p99 ms", .right),
+                ("longest wait ms", .right), ("errors", .right),
+            ],
+            indentation: "  "
+        )
+        // So that the digits stand below each other.
+        let nouns = participants.map(\.role.noun.count).max() ?? 0
+        table.rows = participants.map { participant in
+            let count =
+                switch participant.role {
+                case .readWrite: participant.commits
+                case .readOnly: participant.reads ?? 0
+                case .outboxOnly: commands?.submitted ?? 0
+                }
+            return [
+                participant.name, "\(participant.pid)", "\(count.grouped) \(participant.role.noun.padded(to: nouns))",
+                String(format: "%.3f", participant.p50 / 1e3), String(format: "%.2f", participant.p99 / 1e3),
+                String(format: "%.1f", participant.longestWait), "\(participant.errors)",
+            ]
+        }
+        return table
+    }
+
+    private var fleetFacts: [Fact] {
+        [
+            Fact(name: "commits in all", value: "\(Int(transactionsPerSecond.rounded()).grouped) a second"),
+            Fact(name: "fairness among writers (Jain)", value: String(format: "%.3f", jain) + ", where 1 is even"),
+            Fact(name: "longest wait to write", value: String(format: "%.1f ms", longestWait)),
+            Fact(isGood: errors == 0, name: "errors", value: "\(errors)"),
+            Fact(isGood: rowsFound >= rowsExpected, name: "committed rows that are there", value: rows),
+            Fact(isGood: integrity == "ok", name: "integrity_check", value: integrity),
+        ]
+    }
+
+    private var rows: String {
+        let committed = rowsExpected - rowsBefore
+        let before = rowsBefore == 0 ? "" : ", and the \(rowsBefore.grouped) of earlier demos"
+        if rowsFound < rowsExpected {
+            return "\((rowsExpected - rowsFound).grouped) of \(committed.grouped)\(before) are missing"
+        }
+        let more = rowsFound - rowsExpected
+        let extra = more == 0 ? "" : "; \(more.grouped) more, of who died before it could count them"
+        return "all \(committed.grouped)\(before)\(extra)"
+    }
+
+    private var commandFacts: [Fact] {
+        guard let commands else { return [] }
+        let isAll = commands.submitted == commands.applied
+        let counts =
+            isAll
+            ? "all \(commands.submitted.grouped)" : "\(commands.applied.grouped) of \(commands.submitted.grouped)"
+        let order = commands.isInOrder ? "once each, in order" : "not once each, or not in order"
+        return [
+            Fact(
+                isGood: isAll && commands.isInOrder,
+                name: "submitted commands that are applied",
+                value: "\(counts), \(order)"
+            ),
+            Fact(
+                name: "submitted → seen in the snapshot",
+                value: String(format: "%.1f ms (p50), %.1f ms (p99)", commands.p50, commands.p99)
+            ),
+            Fact(name: "snapshots published", value: commands.snapshots.grouped),
+        ]
+    }
+
+    private func widgetFacts(_ seen: DemoWidget.Seen) -> [Fact] {
+        let isCurrent = seen.lastEntry == lastEntry
+        let shown = Int(seen.lastEntry).grouped
+        return [
+            Fact(
+                isGood: isCurrent,
+                name: "the widget shows the last entry",
+                value: isCurrent ? shown : "\(shown), and the last one is \(Int(lastEntry).grouped)"
+            ),
+            Fact(
+                name: "commit → the widget is told",
+                value: String(format: "%.2f ms (p50), %.2f ms (p99)", seen.p50 / 1e3, seen.p99 / 1e3)
+            ),
+        ]
+    }
+}

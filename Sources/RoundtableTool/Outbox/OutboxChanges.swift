@@ -1,0 +1,183 @@
+import ArgumentParser
+import Foundation
+import Roundtable
+
+/// What `retry` and `drop` do.
+struct OutboxChanges {
+    let place: OutboxPlace
+    let author: String
+    let isAsking: Bool
+
+    private func confirm(_ question: String) throws {
+        guard isAsking else { return }
+        guard Terminal.canAsk else {
+            throw ToolError("nobody can be asked here: say --yes, and it is done.")
+        }
+        guard Terminal.ask(question) else { throw ToolError("nothing was changed.") }
+    }
+
+    private func open() throws -> SharedDatabase {
+        guard let database = place.existingDatabase else {
+            throw ToolError(
+                "\(place.name): there is no database, in which it could be recorded. Name the database, with --folder."
+            )
+        }
+        return try SharedDatabase.open(at: database, schema: .unmanaged, as: author, options: place.options())
+    }
+
+    // MARK: Trying again
+
+    func retry(_ item: OutboxItems.Item, waiting time: Double) throws {
+        switch item {
+        case .waiting(let command):
+            throw ToolError(
+                """
+                \(place.name): \(command.id) waits to be applied: only what was set aside is tried again. Why it waits: \(place.look)
+                """
+            )
+        case .deadLetter(let letter):
+            if let missing = place.missing {
+                throw ToolError("\(place.name): nobody can be told to try \(letter.id) again. \(missing)")
+            }
+            guard place.files.exists else {
+                throw ToolError(
+                    """
+                    \(place.files.path): no outbox yet: nobody has submitted or applied anything there. Start the program that opens the database \
+                    with handlers, or look at the path.
+                    """
+                )
+            }
+            try place.checkIsWritable()
+            try confirm("Try \(OutboxText.name(letter)) from '\(letter.sender)' again?")
+            let database = try open()
+            defer { try? database.close() }
+            try database.retryDeadLetter(letter.id)
+            try tell(letter.id, OutboxText.name(letter), database, upTo: time)
+        case .file(let file):
+            guard case .whole(let command) = file.kind else {
+                throw ToolError("\(file.path): \(file.state): \(file.reason). It cannot be applied: \(file.next).")
+            }
+            try place.checkIsWritable()
+            try confirm("Take \(OutboxText.name(command)) from '\(command.sender)' back into the queue?")
+            try place.files.takeBack(file)
+            Terminal.complain("taken back: \(command.id)")
+            guard place.existingDatabase != nil else { return }
+            let database = try open()
+            defer { try? database.close() }
+            try tell(command.id, OutboxText.name(command), database, upTo: time)
+        }
+    }
+
+    /// Waits for what comes of a command.
+    private func tell(_ id: UUID, _ name: String, _ database: SharedDatabase, upTo seconds: Double) throws {
+        let outbox = try place.outbox(as: author)
+        let end = ContinuousClock.now + .seconds(seconds)
+        repeat {
+            let rest = max(.zero, end - .now)
+            switch try outbox.outcome(of: id, within: min(rest, .milliseconds(200))) {
+            case .applied: return Terminal.complain("applied")
+            case .dropped: return Terminal.complain("dropped by somebody else")
+            case .setAside(let reason, let error):
+                Terminal.complain("set aside again (\(reason.rawValue)): \(error.visibleLine). See: \(look(id))")
+                throw ExitCode(2)
+            case .waiting:
+                guard let retry = try database.outboxRetry(of: id) else { continue }
+                let times = retry.attempts == 1 ? "" : " (\(retry.attempts) tries)"
+                Terminal.complain(
+                    """
+                    failed again\(times), and is tried again at \(retry.next.formatted(.iso8601)): \(retry.error.visibleLine). See: \(look(id))
+                    """
+                )
+                throw ExitCode(2)
+            }
+        } while ContinuousClock.now < end
+        let time = seconds.formatted()
+        switch place.service() {
+        case .applied(let owners):
+            let names = owners.map { "'\($0.author)' (pid \($0.pid))" }.joined(separator: ", ")
+            Terminal.complain(
+                "not tried within \(time) s, though \(names) applies commands: perhaps it does not know \(name), or is busy"
+            )
+        case .heldUp: Terminal.complain("not tried yet: who applies commands is suspended or stopped")
+        case .nobody:
+            Terminal.complain(
+                "not tried yet: nobody runs who applies commands. \(Self.promise(name))"
+            )
+        case .unknown, nil: Terminal.complain("not tried within \(time) s. \(Self.promise(name))")
+        }
+    }
+
+    private static func promise(_ name: String) -> String {
+        "It will be, as soon as a program runs that has a handler for \(name)."
+    }
+
+    private func look(_ id: UUID) -> String {
+        Terminal.commandLine(place.arguments + ["show", "\(id.uuidString.prefix(8))"])
+    }
+
+    // MARK: Dropping
+
+    func drop(_ item: OutboxItems.Item) throws {
+        switch item {
+        case .deadLetter(let letter):
+            try place.checkIsWritable()
+            try confirm("Drop \(OutboxText.name(letter)) from '\(letter.sender)', which is lost then?")
+            let database = try open()
+            defer { try? database.close() }
+            try database.dropDeadLetter(letter.id)
+            Terminal.complain("dropped \(letter.id)")
+        case .waiting(let command):
+            try drop(command)
+        case .file(let file):
+            try place.checkIsWritable()
+            try confirm("Remove \(file.path) (\(file.state): \(file.reason)), which is lost then?")
+            guard try place.files.remove(file) else {
+                throw ToolError("\(file.path): it has gone. Nothing was removed.")
+            }
+            Terminal.complain("removed \(file.path)")
+        }
+    }
+
+    private func drop(_ command: WaitingCommand) throws {
+        // One that was dropped, and whose file could not be removed then, is dropped again.
+        if case .removal(let outcome) = command.waitsFor, outcome != .dropped {
+            throw ToolError("\(place.name): \(command.id): too late: \(outcome). An owner removes its file.")
+        }
+        // Without it, nobody knows whether the command was applied already.
+        guard let url = place.database else {
+            throw ToolError(
+                """
+                \(place.name): \(command.id): which database it is for is not known here, and that alone tells whether it was applied. Nothing was \
+                dropped. Name the database: roundtable outbox DATABASE --folder \(place.files.path.shellQuoted) drop \(command.id)
+                """
+            )
+        }
+        try place.checkIsWritable()
+        guard place.existingDatabase != nil else { return try drop(command, forAbsentDatabaseAt: url) }
+        try confirm("Drop \(OutboxText.name(command)) from '\(command.sender)', which waits, and is lost then?")
+        let database = try open()
+        defer { try? database.close() }
+        let outcome = try database.dropWaiting(command)
+        guard outcome == .dropped else {
+            throw ToolError("\(place.name): \(command.id): too late: \(outcome).")
+        }
+        Terminal.complain("dropped \(command.id)")
+    }
+
+    private func drop(_ command: WaitingCommand, forAbsentDatabaseAt url: URL) throws {
+        try confirm(
+            """
+            Drop \(OutboxText.name(command)) from '\(command.sender)', which waits, and is lost then? (There is no database yet to record it: who \
+            makes it in this moment may apply it all the same.)
+            """
+        )
+        switch try place.outbox(as: author).drop(command, forAbsentDatabaseAt: url) {
+        case .dropped: Terminal.complain("dropped \(command.id)")
+        case .gone: throw ToolError("\(command.path): it has gone: it was applied, or dropped by somebody else.")
+        case .databaseExists:
+            throw ToolError(
+                "\(place.name): \(command.id): the database was made just now. Nothing was dropped: try again."
+            )
+        }
+    }
+}

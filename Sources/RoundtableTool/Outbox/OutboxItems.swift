@@ -1,0 +1,151 @@
+import Foundation
+import Roundtable
+
+/// What an outbox holds, in the order in which it is shown.
+struct OutboxItems {
+    enum Item {
+        case waiting(WaitingCommand)
+        case deadLetter(DeadLetter)
+        /// What is no command which waits.
+        case file(OutboxFile)
+
+        /// What tells it from others: a file that is no command has none.
+        var id: UUID? {
+            switch self {
+            case .waiting(let command): command.id
+            case .deadLetter(let letter): letter.id
+            case .file: nil
+            }
+        }
+
+        var path: String? {
+            switch self {
+            case .waiting(let command): command.path
+            case .deadLetter: nil
+            case .file(let file): file.path
+            }
+        }
+    }
+
+    let place: OutboxPlace
+    let contents: OutboxContents
+    let deadLetters: [DeadLetter]
+    let files: [OutboxFile]
+    /// Who applies what waits; nil when that cannot be told.
+    let service: OutboxService?
+    /// Why the database could not be asked.
+    let problem: String?
+
+    /// - throws: when there is neither a database nor an outbox.
+    init(_ place: OutboxPlace, as author: String) throws {
+        var (contents, letters, problem): (OutboxContents?, [DeadLetter], String?) = (nil, [], nil)
+        if let database = place.existingDatabase {
+            do {
+                let state = try SharedDatabase.openReadOnly(
+                    at: database,
+                    schema: .unmanaged,
+                    as: author,
+                    options: place.options()
+                )
+                if case .available(let database) = state {
+                    defer { try? database.close() }
+                    contents = try database.outboxContents()
+                    letters = try database.deadLetters()
+                }
+            } catch {
+                problem = ToolError.line(for: error)
+            }
+        } else if !place.files.hasFolder {
+            throw ToolError(
+                "\(place.name): there is no such database, and no outbox for one (\(place.files.path)). Look at the path."
+            )
+        }
+        self.place = place
+        self.contents = try contents ?? place.contents()
+        deadLetters = letters
+        files = place.files.strange(in: self.contents)
+        service = place.service()
+        self.problem = problem
+    }
+
+    var commands: [Item] { deadLetters.map(Item.deadLetter) + contents.waiting.map(Item.waiting) }
+    var all: [Item] { commands + files.map(Item.file) }
+
+    /// What somebody means by the beginning of an id, the beginning of a file's name, or a path.
+    ///
+    /// - throws: when that is nothing, or several.
+    func find(_ text: String) throws -> Item {
+        let path = URL(fileURLWithPath: text).resolvingSymlinksInPath().path
+        let found = all.filter { item in
+            if let id = item.id, id.uuidString.hasPrefix(text.uppercased()) { return true }
+            guard let file = item.path else { return false }
+            return (file as NSString).lastPathComponent.hasPrefix(text) || file == path
+        }
+        guard let first = found.first else { throw try notFound(text, path) }
+        guard Set(found.map { $0.id?.uuidString ?? $0.path ?? "" }).count == 1 else {
+            throw ToolError("\(place.name): \(found.count) commands or files begin with '\(text)'. Say more of it.")
+        }
+        // A dead letter, if its file is still there.
+        return first
+    }
+
+    private func notFound(_ text: String, _ path: String) throws -> ToolError {
+        let foreign = try place.files.foreignNames()
+        let name = (path as NSString).lastPathComponent
+        let isThere = FileManager.default.fileExists(atPath: path)
+        let isInside = (path as NSString).deletingLastPathComponent == place.files.commandsPath
+        if foreign.contains(name), isInside || !isThere {
+            return ToolError(
+                """
+                \(place.files.commandsPath)/\(name): not a command file: commands have names such as \
+                widget.0000000001.5f0c2a91.000000000012.command. Owners leave it alone; remove it, if nobody needs it.
+                """
+            )
+        }
+        if isThere {
+            return ToolError(
+                "\(path): not a file of this outbox, which is \(place.files.path). See what is there: \(place.look)"
+            )
+        }
+        let unasked = problem == nil ? "" : " What was set aside could not be looked at: \(problem ?? "")"
+        return ToolError(
+            """
+            \(place.name): no such command: no id, and no file of the outbox, begins with '\(text)'. Perhaps it is applied by now. See what is \
+            there: \(place.look)\(unasked)
+            """
+        )
+    }
+}
+
+extension OutboxFile {
+    var state: String {
+        switch kind {
+        case .damaged: "damaged"
+        case .newer: "newer"
+        case .unreadable: "unreadable"
+        case .whole: "moved away"
+        }
+    }
+
+    var reason: String {
+        switch kind {
+        case .damaged(let reason): reason
+        case .newer(let format): "of format \(format), which is newer than this program"
+        case .unreadable(let reason): reason
+        case .whole: "a whole command by now"
+        }
+    }
+
+    var next: String {
+        switch kind {
+        case .damaged where isSetAside: "nothing of it is applied: 'drop' removes it"
+        case .damaged: "an owner that runs moves it out of the way; 'drop' removes it"
+        case .newer:
+            isSetAside
+                ? "update this program, to see what it is; 'drop' removes it"
+                : "it waits, with its sender's later ones, for an owner with a newer Roundtable: update the program; or 'drop' it"
+        case .unreadable: "its sender's later ones wait: give the owner and this user the permission; or 'drop' it"
+        case .whole: "'retry' takes it back into the queue"
+        }
+    }
+}

@@ -1,0 +1,103 @@
+import Foundation
+import Roundtable
+
+/// Commands, for programs: an object a line.
+enum OutboxJSON {
+    static func lines(_ items: OutboxItems) -> String { items.all.map(line).joined() }
+
+    static func line(_ item: OutboxItems.Item) -> String {
+        switch item {
+        case .waiting(let command): json(Command(command))
+        case .deadLetter(let letter): json(Command(letter))
+        case .file(let file): json(File(file))
+        }
+    }
+
+    private static func json(_ value: some Encodable) -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        guard let data = try? encoder.encode(value) else { preconditionFailure("it is always JSON") }
+        return String(decoding: data, as: UTF8.self) + "\n"
+    }
+
+    private struct File: Encodable {
+        let state: String
+        let path: String
+        let error: String
+        let bytes: Int?
+        let changed: Double?
+        let next: String
+        /// Of one that is whole.
+        var id: UUID?
+
+        init(_ file: OutboxFile) {
+            state = file.state
+            path = file.path
+            error = file.reason
+            bytes = file.size
+            changed = file.changed?.timeIntervalSince1970
+            next = file.next
+            if case .whole(let command) = file.kind { id = command.id }
+        }
+    }
+
+    private struct Command: Encodable {
+        let id: UUID
+        let state: String
+        let sender: String
+        let command: String
+        let version: Int
+        let submitted: Double
+        let payload: String?
+        let payloadBase64: String?
+        var file: String?
+        var waitsFor: String?
+        var behind: String?
+        var nextTry: Double?
+        var setAside: Double?
+        var reason: String?
+        var attempts: Int?
+        var error: String?
+
+        init(_ waiting: WaitingCommand) {
+            id = waiting.id
+            state = waiting.state
+            sender = waiting.sender
+            command = waiting.name
+            version = waiting.version
+            submitted = waiting.submitted.timeIntervalSince1970
+            (payload, payloadBase64) = Self.texts(waiting.payload)
+            file = waiting.path
+            attempts = waiting.attempts
+            error = waiting.lastError
+            nextTry = waiting.nextTry?.timeIntervalSince1970
+            switch waiting.waitsFor {
+            case .owner: waitsFor = "owner"
+            case .nextTry: waitsFor = "next_try"
+            case .earlierCommand(let id): (waitsFor, behind) = ("earlier_command", id.uuidString)
+            case .earlierFile(let path): (waitsFor, behind) = ("earlier_file", path)
+            case .removal: waitsFor = "removal"
+            }
+        }
+
+        init(_ letter: DeadLetter) {
+            id = letter.id
+            state = letter.state
+            sender = letter.sender
+            command = letter.name
+            version = letter.version
+            submitted = letter.submitted.timeIntervalSince1970
+            (payload, payloadBase64) = Self.texts(letter.payload)
+            setAside = letter.setAside.timeIntervalSince1970
+            reason = letter.reason.rawValue
+            attempts = letter.attempts
+            error = letter.error
+        }
+
+        private static func texts(_ payload: Data) -> (String?, String?) {
+            if let text = String(validating: payload, as: UTF8.self) { return (text, nil) }
+            return (nil, payload.base64EncodedString())
+        }
+    }
+}

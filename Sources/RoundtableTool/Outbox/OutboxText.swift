@@ -1,0 +1,146 @@
+import Foundation
+import Roundtable
+
+/// Commands, for people.
+struct OutboxText {
+    private let items: OutboxItems
+
+    init(_ items: OutboxItems) { self.items = items }
+
+    static func name(_ command: WaitingCommand) -> String { "'\(command.name.visibleLine)' version \(command.version)" }
+    static func name(_ letter: DeadLetter) -> String { "'\(letter.name.visibleLine)' version \(letter.version)" }
+
+    // MARK: All
+
+    var table: String {
+        var table = TextTable(columns: [
+            ("id", .left), ("state", .left), ("sender", .left), ("command", .left), ("version", .right),
+            ("submitted", .left), ("bytes", .right), ("tries", .right), ("why", .left),
+        ])
+        table.rows = items.commands.map { item in
+            switch item {
+            case .waiting(let command):
+                [
+                    command.id.uuidString, command.state, command.sender.visibleLine, command.name.visibleLine,
+                    "\(command.version)", command.submitted.formatted(.iso8601), "\(command.payload.count)",
+                    command.attempts.map(String.init) ?? "", why(command),
+                ]
+            case .deadLetter(let letter):
+                [
+                    letter.id.uuidString, letter.state, letter.sender.visibleLine, letter.name.visibleLine,
+                    "\(letter.version)", letter.submitted.formatted(.iso8601), "\(letter.payload.count)",
+                    "\(letter.attempts)", why(letter),
+                ]
+            case .file: []
+            }
+        }
+        if items.commands.isEmpty, let missing = items.place.missing { return missing.visibleLine + "\n" }
+        var lines = table.lines + (items.commands.isEmpty ? ["(no commands)"] : [])
+        for file in items.files {
+            lines.append("! \(file.state): \(file.path): \(file.reason.visibleLine): \(file.next)")
+        }
+        if let missing = items.place.missing { lines += ["", missing] }
+        if items.place.existingDatabase == nil, items.place.folder != nil {
+            lines += [
+                "",
+                "What was set aside, and what has failed, is in the database: name it, with --folder \(items.place.files.path.shellQuoted).",
+            ]
+        }
+        return lines.map { $0.visibleLine + "\n" }.joined()
+    }
+
+    /// What a command waits for.
+    private func why(_ command: WaitingCommand) -> String {
+        switch command.waitsFor {
+        case .owner: owner(command)
+        case .nextTry:
+            "tried again at \(command.nextTry?.formatted(.iso8601) ?? "a time that is not known"): \((command.lastError ?? "").visibleLine)"
+        case .earlierCommand(let id): "behind \(id.uuidString.prefix(8)) of its sender, which is tried again"
+        case .earlierFile(let path): "behind \((path as NSString).lastPathComponent) of its sender"
+        case .removal: "decided: an owner removes the file"
+        }
+    }
+
+    private func owner(_ command: WaitingCommand) -> String {
+        switch items.service {
+        case .applied(let owners) where command.submitted.timeIntervalSinceNow < -1:
+            owners.count == 1
+                ? "\(Self.names(owners)) applies commands, and has not come to it, or does not know it"
+                : "\(Self.names(owners)) apply commands, and have not come to it, or do not know it"
+        case .applied(let owners): "waits for \(Self.names(owners, " or "))"
+        case .heldUp(let owners): "waits for \(Self.names(owners, " or ")), suspended or stopped"
+        case .nobody: "nobody runs who applies commands"
+        case .unknown, nil: "nobody has applied it yet"
+        }
+    }
+
+    private func why(_ letter: DeadLetter) -> String {
+        "\(letter.isToBeRetried ? "tried again when an owner knows it; " : "")\(letter.reason.rawValue): \(letter.error.visibleLine)"
+    }
+
+    private static func names(_ participants: [DatabaseStatus.Participant], _ separator: String = " and ") -> String {
+        participants.map { "'\($0.author)' (pid \($0.pid))" }.joined(separator: separator)
+    }
+
+    // MARK: One
+
+    func details(_ item: OutboxItems.Item) -> String {
+        switch item {
+        case .waiting(let command):
+            var fields = [
+                ("id", command.id.uuidString), ("state", command.state), ("why", why(command)),
+                ("sender", command.sender.visibleLine), ("command", command.name.visibleLine),
+                ("version", "\(command.version)"), ("submitted", command.submitted.formatted(.iso8601)),
+            ]
+            if let attempts = command.attempts { fields.append(("tries", "\(attempts)")) }
+            if let next = command.nextTry { fields.append(("next try", next.formatted(.iso8601))) }
+            if let error = command.lastError { fields.append(("error", error.visibleLine)) }
+            return Self.lines(fields + [("file", command.path), ("payload", Self.text(command.payload))])
+        case .deadLetter(let letter):
+            return Self.lines([
+                ("id", letter.id.uuidString), ("state", letter.state), ("sender", letter.sender.visibleLine),
+                ("command", letter.name.visibleLine), ("version", "\(letter.version)"),
+                ("submitted", letter.submitted.formatted(.iso8601)),
+                ("set aside", letter.setAside.formatted(.iso8601)), ("reason", letter.reason.rawValue),
+                ("tries", "\(letter.attempts)"), ("error", letter.error.visibleLine),
+                ("payload", Self.text(letter.payload)),
+            ])
+        case .file(let file):
+            var fields = [("file", file.path), ("state", file.state), ("why", file.reason.visibleLine)]
+            if let size = file.size { fields.append(("bytes", "\(size)")) }
+            if let changed = file.changed { fields.append(("changed", changed.formatted(.iso8601))) }
+            if case .whole(let command) = file.kind {
+                fields += [
+                    ("id", command.id.uuidString), ("sender", command.sender.visibleLine),
+                    ("command", command.name.visibleLine), ("version", "\(command.version)"),
+                    ("submitted", command.submitted.formatted(.iso8601)), ("payload", Self.text(command.payload)),
+                ]
+            }
+            return Self.lines(fields + [("next", file.next)])
+        }
+    }
+
+    private static func lines(_ fields: [(String, String)]) -> String {
+        let width = fields.map(\.0.count).max() ?? 0
+        return fields.map { "\($0.0.padded(to: width))  \($0.1.visibleLine)\n" }.joined()
+    }
+
+    private static func text(_ payload: Data) -> String {
+        String(validating: payload, as: UTF8.self)?.visibleLine ?? payload.base64EncodedString()
+    }
+}
+
+extension WaitingCommand {
+    var state: String {
+        switch waitsFor {
+        case .owner, .nextTry, .earlierCommand, .earlierFile: "waiting"
+        case .removal(.applied), .removal(.waiting): "applied"
+        case .removal(.dropped): "dropped"
+        case .removal(.setAside): "set aside"
+        }
+    }
+}
+
+extension DeadLetter {
+    var state: String { isToBeRetried ? "to be retried" : "set aside" }
+}

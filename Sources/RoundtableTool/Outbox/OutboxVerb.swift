@@ -1,0 +1,121 @@
+import ArgumentParser
+import Foundation
+import Roundtable
+
+struct OutboxVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "outbox",
+        abstract: "Show the commands that wait for a database, and those that were set aside.",
+        discussion: """
+            Commands are submitted by processes that do not open the database (Outbox in Swift), and applied by those that do. 'list', which \
+            is also what happens without an action, and 'show' only read, and need no database for what waits. 'retry' has a command that was \
+            set aside (a dead letter) tried again, by a running owner at once, and waits for what comes of it; a file that an owner has moved \
+            away as damaged, and that is whole, it takes back. 'drop' decides that a command is not applied, or removes a file that is none. \
+            Both ask first, unless there is --yes.
+
+            With --json, prints one JSON object a command or file.
+
+            Exit code: 0 when all is well; 1 when something is wrong: no such command, no such outbox, too late to drop it, a database that cannot be \
+            opened; 2 when 'show' finds a file that is damaged, unreadable or newer than this program, and when a command fails again after \
+            'retry'. A 'retry' that nobody has answered in time is 0: the command is tried as soon as a program runs that has a handler for it.
+
+            Examples:
+              roundtable outbox app.db
+              roundtable outbox app.db show 5AC1
+              roundtable outbox app.db retry 5AC1 --wait 10
+              roundtable outbox app.db drop widget.0000000001.5f0c2a91 --yes
+              roundtable outbox app.db --folder ~/Group/outbox
+              roundtable outbox ~/Group/outbox
+            """
+    )
+
+    enum Action: String, ExpressibleByArgument, CaseIterable { case list, show, retry, drop }
+
+    @Argument(help: "The database file; or the folder of an outbox that does not lie beside one.", completion: .file())
+    var path: String
+
+    @Argument(help: "list, show, retry or drop.")
+    var action: Action = .list
+
+    @Argument(help: "The id of a command, the name of a file, or as much of its beginning as tells it from others.")
+    var id: String?
+
+    @Option(
+        help: ArgumentHelp("The folder of the outbox, where it is not beside the database.", valueName: "folder"),
+        completion: .directory
+    )
+    var folder: String?
+
+    @Flag(help: "Print one JSON object a line.")
+    var json = false
+
+    @Flag(help: "Do not ask.")
+    var yes = false
+
+    @Option(
+        help: ArgumentHelp(
+            "With retry: how long to wait for what comes of it (default: \(defaultWait.formatted())).",
+            valueName: "seconds"
+        )
+    )
+    var wait: Double?
+
+    @Option(name: .customLong("as"), help: ArgumentHelp("Who other processes see at the table.", valueName: "name"))
+    var author = "roundtable"
+
+    static let defaultWait = 5.0
+
+    func validate() throws {
+        guard (action == .list) == (id == nil) else {
+            throw ValidationError(
+                action == .list
+                    ? "'list' takes no id." : "'\(action.rawValue)' takes the id of a command, or the name of a file."
+            )
+        }
+        if let id, id.isEmpty {
+            throw ValidationError("'' is no id; one looks like 5AC1F0C7-96F4-4F6E-A2D5-6B1D7B0C9A10.")
+        }
+        if let wait, action != .retry || !(wait >= 0 && wait <= 1e6) {
+            throw ValidationError("--wait goes with retry, and takes a number of seconds.")
+        }
+    }
+
+    func run() throws {
+        do {
+            try perform()
+        } catch let error as OutboxError {
+            throw ToolError(error.description)
+        }
+    }
+
+    private func perform() throws {
+        let items = try OutboxItems(OutboxPlace(path: path, folder: folder), as: author)
+        guard let id else {
+            Terminal.write(json ? OutboxJSON.lines(items) : OutboxText(items).table)
+            if json, let missing = items.place.missing { Terminal.complain("\(items.place.name): \(missing)") }
+            if let problem = items.problem {
+                throw ToolError(
+                    "\(problem) Only the files are shown: what was set aside, and what failed, is in the database."
+                )
+            }
+            return
+        }
+        let item = try items.find(id)
+        switch action {
+        case .list: break
+        case .show:
+            Terminal.write(json ? OutboxJSON.line(item) : OutboxText(items).details(item))
+            if case .file(let file) = item, file.isProblem { throw ExitCode(2) }
+        case .retry, .drop:
+            let changes = OutboxChanges(place: items.place, author: author, isAsking: !yes)
+            if action == .drop { return try changes.drop(item) }
+            try changes.retry(item, waiting: wait ?? Self.defaultWait)
+        }
+    }
+}
+
+extension OutboxFile {
+    fileprivate var isProblem: Bool {
+        if case .whole = kind { false } else { true }
+    }
+}

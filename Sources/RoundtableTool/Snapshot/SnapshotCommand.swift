@@ -1,0 +1,100 @@
+import ArgumentParser
+import Dispatch
+import Foundation
+import Roundtable
+
+struct SnapshotCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "snapshot",
+        abstract: "Show what a snapshot file holds.",
+        discussion: """
+            Reads any file that SnapshotFile or a publisher has written, of whatever version: who wrote it, when, and the value, if it is JSON \
+            or a property list. Opens no database, writes nothing, and makes nobody wait.
+
+            With --watch, shows it again whenever it is replaced or removed, by any process, until Ctrl-C.
+
+            Exit code: 0 when there is a value; 1 when there is no file, or it cannot be read; 2 when it is damaged, or of a newer format. With \
+            --watch, 0.
+
+            Examples:
+              roundtable snapshot widget.snapshot
+              roundtable snapshot widget.snapshot --value | jq .openTasks
+              roundtable snapshot widget.snapshot --watch --json
+            """
+    )
+
+    @Argument(help: "The snapshot file.", completion: .file())
+    var path: String
+
+    @Flag(help: "Print JSON; with --watch, one object a line.")
+    var json = false
+
+    @Flag(help: "Print the value alone, as it is when it is neither JSON nor a property list.")
+    var value = false
+
+    @Flag(help: "Show it again whenever it is replaced.")
+    var watch = false
+
+    @Option(help: ArgumentHelp("With --watch: end after showing it so often.", valueName: "n"))
+    var count: Int?
+
+    func validate() throws {
+        if json, value { throw ValidationError("--json has the value in it: leave --value out.") }
+        if let count, !watch || count < 1 {
+            throw ValidationError("--count goes with --watch, and takes a number that is at least 1.")
+        }
+    }
+
+    func run() throws {
+        let store = SnapshotReport.store(path)
+        if watch { return try follow(store) }
+        let report = try SnapshotReport(of: store, store.contents)
+        if value, report.outcome != .value {
+            Terminal.complain(report.complaint)
+        } else {
+            Terminal.write(try text(report))
+        }
+        switch report.outcome {
+        case .value: break
+        case .none:
+            if !json, !value { Terminal.complain(report.complaint) }
+            throw ExitCode(1)
+        case .damaged, .tooNew: throw ExitCode(2)
+        }
+    }
+
+    private func text(_ report: SnapshotReport) throws -> String {
+        if json { return try report.json(onOneLine: watch) }
+        if value { return report.valueText.map { $0 + "\n" } ?? "" }
+        return report.outcome == .none && !watch ? "" : report.text
+    }
+
+    private func follow(_ store: SnapshotStore) throws {
+        let end = WatchEnd()
+        let signals = EndingSignals { end.reach(.signal($0)) }
+        defer { signals.ignore() }
+        end.reachWhenUnread()
+        let following = Task { [self] in
+            let changes = SnapshotChanges(of: store)
+            var shown = 0
+            while await changes.next() {
+                do {
+                    if try !Terminal.writeIfRead(text(SnapshotReport(of: store, changes.contents))) {
+                        return end.reach(.unread)
+                    }
+                } catch {
+                    return end.reach(.unwritable(error))
+                }
+                shown += 1
+                if shown == count { return end.reach(.enough) }
+            }
+        }
+        let reason = end.wait(until: .distantFuture)
+        following.cancel()
+        switch reason {
+        case .signal(let number): throw ExitCode(128 + number)
+        case .unwritable(let error): throw error
+        case .enough, .unread, nil: return
+        }
+    }
+}

@@ -1,0 +1,209 @@
+import Foundation
+import Roundtable
+
+/// What is said of a snapshot file.
+struct SnapshotReport {
+    enum Outcome: String, Encodable {
+        case none, damaged, value
+        case tooNew = "too_new"
+    }
+
+    let path: String
+    let outcome: Outcome
+    /// Why there is no value.
+    let problem: String?
+    /// What to do about it.
+    let next: String?
+    /// What is damaged may have one all the same.
+    let header: SnapshotHeader?
+    private let bytes: Data?
+
+    /// Larger values are not read.
+    private static let limit = 1 << 28
+
+    static func store(_ path: String) -> SnapshotStore {
+        var options = SnapshotFileOptions()
+        options.maximumSize = limit
+        return SnapshotStore(URL(fileURLWithPath: path), version: 0, writer: "roundtable", options: options)
+    }
+
+    /// - parameter contents: of the file.
+    init(of store: SnapshotStore, _ contents: () throws -> SnapshotContents) throws {
+        path = store.path
+        switch try Self.read(contents) {
+        case .absent:
+            (outcome, problem, header, bytes) = (.none, "there is no such file", nil, nil)
+            next = "Start the program that publishes it, or look at the path"
+        case .damaged(let damage, let found):
+            (outcome, problem, header, bytes) = (.damaged, "\(damage)", found, nil)
+            next = Self.next(after: damage)
+        case .newerFormat(let found):
+            let problem = "it is of format \(found.format), which this program does not know"
+            (outcome, self.problem, header, bytes) = (.tooNew, problem, found, nil)
+            next = "Update this program"
+        case .whole(let found, let value):
+            (outcome, problem, header, bytes) = (.value, nil, found, Data(value))
+            next = nil
+        }
+    }
+
+    /// - throws: `ToolError` for what is no file: whoever only reads is not told to remove it.
+    private static func read(_ contents: () throws -> SnapshotContents) throws -> SnapshotContents {
+        do {
+            return try contents()
+        } catch SnapshotFileError.notAFile(let path, let reason) {
+            throw ToolError("\(path): \(reason). Choose another path.")
+        }
+    }
+
+    private static func next(after damage: SnapshotDamage) -> String {
+        switch damage {
+        case .foreign: "Look at the path: what was never a snapshot file is not replaced either"
+        case .tooLarge: "Publish less: a value of this size is hardly what a snapshot is for"
+        case .empty, .truncated, .trailingBytes, .header, .value, .undecodable, .unreadable:
+            "The next write puts it right: start the program that publishes it"
+        }
+    }
+
+    /// Why there is no value, and what to do, in one line.
+    var complaint: String {
+        [path, problem].compactMap(\.self).joined(separator: ": ") + (next.map { ". \($0)." } ?? "")
+    }
+
+    // MARK: For people
+
+    var text: String {
+        var lines = [path.visibleLine, ""]
+        var facts: [(String, String)] = [("outcome", problem.map { "\(outcome.words): \($0)" } ?? outcome.words)]
+        if let next { facts.append(("next", next)) }
+        if let header {
+            facts += [
+                ("version", "\(header.version)"), ("sequence", Int(clamping: header.sequence).grouped),
+                ("written", "\(date(header).formatted(Self.dateStyle)), \(age(header))"),
+                ("writer", header.writer.printable),
+                ("size", "\(Int(clamping: header.length).grouped) bytes, \(encoding(header))"),
+            ]
+        }
+        lines += facts.map { "  \($0.padded(to: 9)) \($1)" }
+        if let valueText { lines += ["", valueText.printable] }
+        return lines.map { $0 + "\n" }.joined()
+    }
+
+    private func date(_ header: SnapshotHeader) -> Date { Date(timeIntervalSince1970: Double(header.time) / 1e9) }
+
+    private static let dateStyle = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
+
+    private func age(_ header: SnapshotHeader) -> String {
+        let age = -date(header).timeIntervalSinceNow
+        if age < 0 { return "which is to come" }
+        switch age {
+        case ..<120: return "\(Int(age)) s ago"
+        case ..<7200: return "\(Int(age / 60)) min ago"
+        case ..<172_800: return "\(Int(age / 3600)) h ago"
+        default: return "\(Int(min(age / 86_400, 1e9))) days ago"
+        }
+    }
+
+    private func encoding(_ header: SnapshotHeader) -> String {
+        switch header.encoding {
+        case .json: "JSON"
+        case .propertyList: "property list"
+        case .other: "the program's own encoding"
+        }
+    }
+
+    // MARK: The value
+
+    /// The value, for people, as far as it can be told.
+    var valueText: String? {
+        guard let header, let bytes else { return nil }
+        if let pretty = pretty(bytes, header) { return pretty }
+        return String(data: bytes, encoding: .utf8)
+            ?? "(\(Int(clamping: header.length).grouped) bytes that are no text)"
+    }
+
+    private func pretty(_ bytes: Data, _ header: SnapshotHeader) -> String? {
+        let data: Data?
+        switch header.encoding {
+        case .json:
+            data = object(bytes, header).flatMap {
+                let options: JSONSerialization.WritingOptions = [
+                    .prettyPrinted, .sortedKeys, .withoutEscapingSlashes, .fragmentsAllowed,
+                ]
+                return try? JSONSerialization.data(withJSONObject: $0, options: options)
+            }
+        case .propertyList:
+            data = object(bytes, header).flatMap {
+                try? PropertyListSerialization.data(fromPropertyList: $0, format: .xml, options: 0)
+            }
+        case .other: data = nil
+        }
+        return data.map { String(decoding: $0, as: UTF8.self).trimmingCharacters(in: .newlines) }
+    }
+
+    private func object(_ bytes: Data, _ header: SnapshotHeader) -> Any? {
+        switch header.encoding {
+        case .json: try? JSONSerialization.jsonObject(with: bytes, options: .fragmentsAllowed)
+        case .propertyList: try? PropertyListSerialization.propertyList(from: bytes, format: nil)
+        case .other: nil
+        }
+    }
+
+    // MARK: For programs
+
+    func json(onOneLine: Bool) throws -> String {
+        // All have the same keys.
+        var fields: [String: Any] = [
+            "path": path, "outcome": outcome.rawValue, "problem": problem ?? NSNull(), "next": next ?? NSNull(),
+            "format": NSNull(), "version": NSNull(), "sequence": NSNull(), "time": NSNull(), "writer": NSNull(),
+            "bytes": NSNull(), "encoding": NSNull(), "value": NSNull(),
+        ]
+        if let header {
+            fields["format"] = header.format
+            fields["version"] = header.version
+            fields["sequence"] = header.sequence
+            fields["time"] = date(header).formatted(Self.dateStyle)
+            fields["writer"] = header.writer
+            fields["bytes"] = header.length
+            switch header.encoding {
+            case .json: fields["encoding"] = "json"
+            case .propertyList: fields["encoding"] = "property_list"
+            case .other: fields["encoding"] = "other"
+            }
+            if let bytes { fields["value"] = jsonValue(bytes, header) }
+        }
+        var options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes]
+        if !onOneLine { options.insert(.prettyPrinted) }
+        let data = try JSONSerialization.data(withJSONObject: fields, options: options)
+        return String(decoding: data, as: UTF8.self) + "\n"
+    }
+
+    /// What JSON cannot express is in base 64.
+    private func jsonValue(_ bytes: Data, _ header: SnapshotHeader) -> Any {
+        if let object = object(bytes, header), JSONSerialization.isValidJSONObject([object]) { return object }
+        return ["base64": bytes.base64EncodedString()]
+    }
+}
+
+extension SnapshotReport.Outcome {
+    fileprivate var words: String {
+        switch self {
+        case .none: "none"
+        case .damaged: "damaged"
+        case .tooNew: "too new"
+        case .value: "a whole value"
+        }
+    }
+}
+
+extension String {
+    /// What others have written shall not move the cursor.
+    fileprivate var printable: String {
+        String(
+            map { character in
+                let isControl = character.unicodeScalars.contains { $0.properties.generalCategory == .control }
+                return isControl && character != "\n" && character != "\t" ? "?" : character
+            }
+        )
+    }
+}

@@ -1,0 +1,46 @@
+import Foundation
+import Roundtable
+
+extension StatusText {
+    /// What waits, and for whom; nil when there was never an outbox.
+    var outbox: String? {
+        guard let outbox = status.outbox else { return nil }
+        var parts: [String] = []
+        if let wait = outbox.longestWait() {
+            let verb = outbox.waiting == 1 ? "waits, for" : "wait, the oldest for"
+            parts.append("\(outbox.waiting.of("command")) (\(outbox.bytes.byteSize)) \(verb) \(wait.rough)")
+        } else {
+            parts.append("nothing waits")
+        }
+        if let letters = outbox.deadLetters, letters > 0 {
+            let retried = outbox.deadLettersToRetry ?? 0
+            parts.append("\(letters.grouped) set aside" + (retried > 0 ? ", \(retried.grouped) to be retried" : ""))
+        }
+        if outbox.damaged > 0 { parts.append(outbox.damaged.of("damaged file")) }
+        switch status.outboxService {
+        case .applied(let owners): parts.append("applied by \(Self.names(owners))")
+        case .heldUp(let owners): parts.append("applied by \(Self.names(owners)), suspended or stopped")
+        case .nobody where outbox.waiting > 0: parts.append("nobody runs who applies commands")
+        case .nobody, .unknown, nil: break
+        }
+        return parts.joined(separator: " · ")
+    }
+
+    /// What to do next, if anything.
+    var outboxAdvice: String? {
+        guard let outbox = status.outbox, !outbox.isEmpty else { return nil }
+        let isServed =
+            switch status.outboxService {
+            case .applied, .unknown: true
+            case .heldUp, .nobody, nil: false
+            }
+        // What waits for a moment is nothing to look at.
+        let isUnderWay = isServed && (outbox.longestWait() ?? 0) < 60
+        if isUnderWay, outbox.damaged == 0, outbox.deadLetters ?? 0 == 0 { return nil }
+        return "  ! look at the commands: \(Terminal.commandLine(status.outboxArguments))"
+    }
+
+    private static func names(_ participants: [DatabaseStatus.Participant]) -> String {
+        participants.map { "'\($0.author)' (pid \($0.pid))" }.joined(separator: ", ")
+    }
+}

@@ -1,0 +1,43 @@
+import Foundation
+import GRDB
+import Roundtable
+import RoundtableTestKit
+
+extension PeerSession {
+    /// - returns: nil when a database is to be opened.
+    func perform(_ command: ExtensionCommand, _ database: SharedDatabase) throws -> PeerReply {
+        switch command {
+        case .open: return PeerReply()
+        case .write(let seed, let count):
+            var statements = RandomStatements(SeededGenerator(seed: seed))
+            for _ in 0..<count { try database.write { try statements.transaction($0) } }
+            return PeerReply(number: count)
+        case .follow: return try follow(database)
+        }
+    }
+
+    func openExtended(path: String, revision: Int) throws -> SharedDatabase {
+        let schema =
+            revision == 0
+            ? Schema.unmanaged : Schema(ExtensionWorld.migrator(), extensions: ExtensionWorld.set(revision))
+        return try SharedDatabase.open(at: URL(fileURLWithPath: path), schema: schema, as: "revision \(revision)")
+    }
+
+    private func follow(_ database: SharedDatabase) throws -> PeerReply {
+        let views = [ExtensionWorld.boxes, ExtensionWorld.tags]
+        var snapshots = try database.read { db in try views.map { try $0.snapshot(in: db) } }
+        var count = 0
+        var problems: [String] = []
+        repeat {
+            try database.read { db in
+                for (index, view) in views.enumerated() {
+                    let before = snapshots[index]
+                    problems += try ViewWitness.discrepancies(view, since: &snapshots[index], db)
+                    if snapshots[index] != before { count += 1 }
+                }
+                problems += try ExtensionWorld.discrepancies(of: views, db)
+            }
+        } while problems.isEmpty && !channel.hasInput
+        return PeerReply(.done, message: problems.first, number: count)
+    }
+}

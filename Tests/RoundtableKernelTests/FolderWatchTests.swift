@@ -1,0 +1,116 @@
+import Foundation
+import Testing
+
+@testable import RoundtableKernel
+
+@Suite struct FolderWatchTests {
+    @Test func whatComesAndGoesIsSeen() throws {
+        let (folder, other) = (try TemporaryFolder(), try TemporaryFolder())
+        let watch = try FolderWatch([folder.path, other.path], includingRemovals: true)
+        #expect(try watch.wait(upTo: 1_000_000) == .timedOut)
+        try System.makeFile(at: folder.file("a"), [], isDurable: false)
+        #expect(try watch.wait(upTo: 10_000_000_000) == .changed)
+        try System.renameFile(at: folder.file("a"), to: other.file("b"))
+        #expect(try watch.wait(upTo: 10_000_000_000) == .changed)
+        try System.removeFile(at: other.file("b"))
+        #expect(try watch.wait(upTo: 10_000_000_000) == .changed)
+        #expect(try watch.wait(upTo: 1_000_000) == .timedOut)
+    }
+
+    #if os(Linux)
+        @Test func removalsAreNotSeenWhereNobodyAsks() throws {
+            let folder = try TemporaryFolder()
+            try System.makeFile(at: folder.file("a"), [], isDurable: false)
+            let watch = try FolderWatch([folder.path], includingRemovals: false)
+            try System.removeFile(at: folder.file("a"))
+            #expect(try watch.wait(upTo: 1_000_000) == .timedOut)
+        }
+    #endif
+
+    /// Its successor may have the same number, so only the watch can tell.
+    @Test(arguments: [false, true]) func aFolderThatGoesIsTold(isMoved: Bool) throws {
+        let folder = try TemporaryFolder()
+        let (kept, watched) = (folder.file("kept"), folder.file("watched"))
+        for path in [kept, watched] { try System.makeFolder(at: path) }
+        let watch = try FolderWatch([kept, watched], includingRemovals: false)
+        try System.makeFile(at: watched + "/a", [], isDurable: false)
+        #expect(try watch.wait(upTo: 10_000_000_000) == .changed)
+        if isMoved {
+            try System.renameFile(at: watched, to: folder.file("moved"))
+        } else {
+            try FileManager.default.removeItem(atPath: watched)
+        }
+        try System.makeFolder(at: watched)
+        #expect(try watch.wait(upTo: 10_000_000_000) == .gone)
+    }
+
+    /// … and what else happens there is nobody's news.
+    @Test func aFolderAboveThatIsMovedIsTold() throws {
+        let folder = try TemporaryFolder()
+        let (outer, watched) = (folder.file("outer"), folder.file("outer/inner/watched"))
+        for path in [outer, outer + "/inner", watched] { try System.makeFolder(at: path) }
+        // Both what is watched and above what is watched.
+        let watch = try FolderWatch([watched, outer + "/inner"], includingRemovals: false)
+        try System.makeFile(at: outer + "/a", [], isDurable: false)
+        #expect(try watch.wait(upTo: 1_000_000) == .timedOut)
+        try System.makeFile(at: outer + "/inner/a", [], isDurable: false)
+        #expect(try watch.wait(upTo: 10_000_000_000) == .changed)
+        try System.renameFile(at: outer, to: folder.file("moved"))
+        #expect(try watch.wait(upTo: 10_000_000_000) == .gone)
+    }
+
+    @Test func pathsFromTheTopDown() {
+        #expect(System.foldersAbove(["/a/b/c", "/a/d/"]) == ["/a", "/a/b"])
+        #expect(System.foldersAbove(["/", "/a", "a/b"]) == [])
+    }
+
+    #if os(Linux)
+        @Test func aFileThatIsWrittenInPlaceIsSeen() throws {
+            let folder = try TemporaryFolder()
+            try System.makeFile(at: folder.file("a"), [1], isDurable: false)
+            let watch = try FolderWatch([folder.path], includingRemovals: false)
+            #expect(try System.contents(ofFileAt: folder.file("a"), limit: 1) == [1])
+            #expect(try watch.wait(upTo: 1_000_000) == .timedOut)
+            try Data([2]).write(to: URL(fileURLWithPath: folder.file("a")))
+            #expect(try watch.wait(upTo: 10_000_000_000) == .changed)
+        }
+    #endif
+
+    #if os(Linux)
+        @Test func whoWatchesAFolderIsSeenFromOutside() throws {
+            let (folder, other) = (try TemporaryFolder(), try TemporaryFolder())
+            let identity = try #require(try System.identity(ofFileAt: folder.path))
+            #expect(ProcessTable.watches(getpid(), folder: identity) == false)
+            let watch = try FolderWatch([other.path, folder.path], includingRemovals: false)
+            #expect(ProcessTable.watches(getpid(), folder: identity) == true)
+            watch.interrupt()
+            // No such process.
+            #expect(ProcessTable.watches(0, folder: identity) == nil)
+        }
+
+        @Test func whatTheSystemSaysOfAWatch() {
+            let text = """
+                pos:\t0
+                inotify wd:2 ino:f90044 sdev:fe00000 mask:100 ignored_mask:0 fhandle-bytes:8 fhandle-type:1 f_handle:4400
+                inotify wd:1 ino:zz sdev:fe00000 mask:100
+                inotify
+                ino:1038
+                """
+            #expect(ProcessTable.watchedInodes(text) == [0xF90044])
+        }
+    #endif
+
+    @Test func aMissingFolderIsAnError() throws {
+        let folder = try TemporaryFolder()
+        #expect(throws: SystemError.self) { try FolderWatch([folder.file("none")], includingRemovals: false) }
+    }
+
+    @Test func anInterruptEndsTheWaitForGood() throws {
+        let folder = try TemporaryFolder()
+        let watch = try FolderWatch([folder.path], includingRemovals: false)
+        let thread = Thread { watch.interrupt() }
+        thread.start()
+        #expect(try watch.wait() == .interrupted)
+        #expect(try watch.wait() == .interrupted)
+    }
+}

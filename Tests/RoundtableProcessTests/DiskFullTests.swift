@@ -1,0 +1,246 @@
+#if os(Linux)
+    import Foundation
+    import Glibc
+    import GRDB
+    import Roundtable
+    import RoundtableTestKit
+    import Synchronization
+    import Testing
+
+    extension ProcessTests {
+        /// A file system that is really full: errors of the right type, what was there is intact, nothing is left behind, and what was refused works
+        /// as soon as there is space.
+        @Suite(.serialized, .enabled(if: SmallVolume.isSupported, "mounting a tmpfs needs the superuser"))
+        struct DiskFull {
+            /// Larger than what is left of a full volume.
+            private struct Entry: OutboxCommand {
+                static let name = "large entry"
+                static let version = 1
+                var n: Int
+                var text: String
+
+                init(_ n: Int, size: Int = 20_000) {
+                    self.n = n
+                    text = String(repeating: "x", count: size)
+                }
+            }
+
+            private static let handlers: OutboxHandlers = {
+                var handlers = OutboxHandlers()
+                handlers.handle(Entry.self) { db, entry in
+                    try db.execute(sql: "INSERT INTO applied (sender, n) VALUES (1, ?)", arguments: [entry.n])
+                    try db.execute(sql: "INSERT INTO ballast VALUES (?)", arguments: [entry.text])
+                }
+                return handlers
+            }()
+
+            private static let schema: Schema = {
+                var migrator = DatabaseMigrator()
+                migrator.registerMigration("applied") { db in
+                    try db.execute(
+                        sql: """
+                            CREATE TABLE applied (id INTEGER PRIMARY KEY, sender INTEGER NOT NULL, n INTEGER NOT NULL);
+                            CREATE TABLE ballast (text TEXT NOT NULL);
+                            """
+                    )
+                }
+                return Schema(migrator)
+            }()
+
+            private func open(_ url: URL) throws -> SharedDatabase {
+                try SharedDatabase.open(at: url, schema: Self.schema, as: "owner")
+            }
+
+            private func names(_ folder: URL) throws -> [String] {
+                try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+            }
+
+            /// - parameter left: how much is free when it is submitted and written: nothing, or enough for a part of it.
+            @Test(.timeLimit(.minutes(1)), arguments: [0, 4096, 16384], [true, false])
+            func submittingAndPublishing(left: Int, isDurable: Bool) throws {
+                try Fleet.run { fleet in
+                    let volume = try SmallVolume(fleet)
+                    defer { volume.unmount() }
+                    let url = volume.folder.appendingPathComponent("shared.sqlite")
+                    var options = Outbox.Options()
+                    options.durability = isDurable ? .machine : .process
+                    let outbox = try Outbox(forDatabaseAt: url, as: "widget", options: options)
+                    var snapshotOptions = SnapshotFileOptions()
+                    snapshotOptions.durability = isDurable ? .full : .process
+                    let folder = volume.folder.appendingPathComponent("snapshots")
+                    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+                    let state = folder.appendingPathComponent("state")
+                    let file = SnapshotFile<PeerSnapshotValue>(at: state, as: "app", options: snapshotOptions)
+                    let old = PeerSnapshotValue(number: 1, size: 20_000)
+                    let new = PeerSnapshotValue(number: 2, size: 30_000)
+                    try outbox.submit(Entry(1))
+                    try file.write(old)
+
+                    try volume.fill(butFor: left)
+                    for _ in 0..<3 {
+                        #expect {
+                            try outbox.submit(Entry(2))
+                        } throws: { error in
+                            if case OutboxError.diskFull = error { "\(error)".contains("Make room") } else { false }
+                        }
+                        #expect(throws: SnapshotFileError.diskFull(path: state.path)) { try file.write(new) }
+                        #expect(try file.read().value == old)
+                    }
+                    let beside = URL(fileURLWithPath: url.path + "-outbox")
+                    #expect(try names(beside.appendingPathComponent("new")).isEmpty)
+                    #expect(try names(beside.appendingPathComponent("commands")).count == 1)
+                    #expect(try names(folder) == ["state"])
+                    // Asking takes a file, too.
+                    if left == 0 {
+                        let id = try #require(try Outbox.contents(forDatabaseAt: url).waiting.first).id
+                        #expect(throws: Never.self) { try outbox.outcome(of: id, within: .zero) }
+                    }
+
+                    try volume.empty()
+                    try outbox.submit(Entry(2))
+                    try file.write(new)
+                    #expect(try file.read().value == new)
+                    let db = try open(url)
+                    defer { try? db.close() }
+                    try db.drainOutbox(with: Self.handlers).drainNow()
+                    let numbers = try db.read { try Int.fetchAll($0, sql: "SELECT n FROM applied ORDER BY id") }
+                    #expect(numbers == [1, 2])
+                }
+            }
+
+            /// A publisher tells, keeps the old value, and publishes the last state by itself once there is space.
+            @Test(.timeLimit(.minutes(1))) func publisher() throws {
+                try Fleet.run { fleet in
+                    let volume = try SmallVolume(fleet)
+                    defer { volume.unmount() }
+                    let db = try open(fleet.database)
+                    defer { try? db.close() }
+                    let url = volume.folder.appendingPathComponent("state")
+                    let file = SnapshotFile<PeerSnapshotValue>(at: url, as: "app")
+                    let errors = Mutex<[any Error]>([])
+                    let publisher = try db.publish(
+                        to: file,
+                        atMostEvery: .zero,
+                        onError: { error in errors.withLock { $0.append(error) } }
+                    ) { db in
+                        let count = try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM applied") ?? 0
+                        return PeerSnapshotValue(number: count, size: 20_000)
+                    }
+                    defer { publisher.cancel() }
+                    try eventually("the first value is published") { try file.read().value?.number == 0 }
+                    try volume.fill()
+                    for n in 1...3 {
+                        try db.write { try $0.execute(sql: "INSERT INTO applied (sender, n) VALUES (1, \(n))") }
+                    }
+                    try eventually("the publisher tells") { errors.withLock { $0.count >= 2 } }
+                    for error in errors.withLock({ $0 }) {
+                        #expect(error as? SnapshotFileError == .diskFull(path: url.path))
+                    }
+                    #expect(throws: SnapshotFileError.diskFull(path: url.path)) { try publisher.publishNow() }
+                    let reading = try file.read().value
+                    #expect(reading?.number == 0 && reading?.isWhole == true)
+                    try volume.empty()
+                    try eventually("the last value is published", within: .seconds(30)) {
+                        try file.read().value?.number == 3
+                    }
+                    #expect(try names(volume.folder) == ["state"])
+                }
+            }
+
+            /// The owner's database has no room: what was acknowledged waits, no try is counted, and it is applied once when there is.
+            @Test(.timeLimit(.minutes(1))) func draining() throws {
+                try Fleet.run { fleet in
+                    let volume = try SmallVolume(fleet)
+                    defer { volume.unmount() }
+                    let url = volume.folder.appendingPathComponent("shared.sqlite")
+                    let db = try open(url)
+                    defer { try? db.close() }
+                    let outbox = try Outbox(forDatabaseAt: url, as: "widget")
+                    for n in 1...30 { try outbox.submit(Entry(n)) }
+                    try volume.fill()
+                    let failures = Mutex<[any Error]>([])
+                    var handlers = Self.handlers
+                    handlers.onEvent = { event in
+                        if case .failed(let error) = event { failures.withLock { $0.append(error) } }
+                    }
+                    let drain = try db.drainOutbox(with: handlers)
+                    try eventually("the drain tells") { failures.withLock { !$0.isEmpty } }
+                    let error = try #require(failures.withLock { $0.first } as? DatabaseError)
+                    #expect(error.resultCode == .SQLITE_FULL || error.resultCode == .SQLITE_IOERR, "\(error)")
+                    #expect(throws: (any Error).self) { try drain.drainNow() }
+                    let count = "SELECT COUNT(*) FROM applied"
+                    let applied = try db.read { try Int.fetchOne($0, sql: count) ?? 0 }
+                    let waiting = try Outbox.contents(forDatabaseAt: url).waiting
+                    #expect(applied < 30 && waiting.count >= 30 - applied)
+                    try volume.empty()
+                    // Without anybody who asks for it.
+                    try eventually("all are applied", within: .seconds(30)) {
+                        try db.read { try Int.fetchOne($0, sql: count) } == 30
+                    }
+                    try eventually("the files have gone") {
+                        try Outbox.contents(forDatabaseAt: url).waiting.isEmpty
+                    }
+                    let numbers = try db.read { try Int.fetchAll($0, sql: "SELECT n FROM applied ORDER BY id") }
+                    #expect(numbers == Array(1...30))
+                    for table in ["roundtable_outbox_dead", "roundtable_outbox_retries"] {
+                        let rows = try db.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM \(table)") }
+                        #expect(rows == 0, "\(table)")
+                    }
+                    let integrity = try db.read { try String.fetchOne($0, sql: "PRAGMA integrity_check") }
+                    #expect(integrity == "ok")
+                    #expect(try names(URL(fileURLWithPath: url.path + "-outbox/new")).isEmpty)
+                }
+            }
+        }
+    }
+
+    /// A file system of 4 MB, in memory.
+    struct SmallVolume {
+        let folder: URL
+        private var filler: URL { folder.appendingPathComponent("filler") }
+
+        /// Whether this process may mount: it is tried.
+        static let isSupported: Bool = {
+            guard isSuperuser, let folder = try? TemporaryFolder(), (try? mount(folder.url)) != nil else {
+                return false
+            }
+            umount2(folder.url.path, Int32(MNT_DETACH))
+            return true
+        }()
+
+        /// It is unmounted by `unmount`, before the fleet removes its folder.
+        init(_ fleet: Fleet) throws {
+            folder = fleet.folder.appendingPathComponent("volume")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+            try Self.mount(folder)
+        }
+
+        private static func mount(_ folder: URL) throws {
+            guard Glibc.mount("tmpfs", folder.path, "tmpfs", 0, "size=4m") == 0 else {
+                throw TestKitError("mount \(folder.path): \(String(cString: strerror(errno)))")
+            }
+        }
+
+        /// Whoever has files of it open keeps them.
+        func unmount() { umount2(folder.path, Int32(MNT_DETACH)) }
+
+        /// Leaves so many bytes, which are to be whole pages.
+        func fill(butFor left: Int = 0) throws {
+            let descriptor = Glibc.open(filler.path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+            guard descriptor >= 0 else { throw TestKitError("open \(filler.path)") }
+            defer { close(descriptor) }
+            let page = [UInt8](repeating: 7, count: 4096)
+            var size = 0
+            while true {
+                let written = write(descriptor, page, page.count)
+                guard written > 0 else { break }
+                size += written
+            }
+            guard errno == ENOSPC, ftruncate(descriptor, size - left) == 0 else {
+                throw TestKitError("filling \(folder.path): errno \(errno)")
+            }
+        }
+
+        func empty() throws { try FileManager.default.removeItem(at: filler) }
+    }
+#endif

@@ -1,0 +1,62 @@
+import Foundation
+import RoundtableTestKit
+import Testing
+
+/// The program in C, `roundtable-c-peer`, which writes by a raw handle.
+final class CPeer {
+    let name: String
+    let process: ChildProcess
+    private let session: ProgramSession
+    private let progressPath: String
+
+    fileprivate init(name: String, process: ChildProcess, progressPath: String) throws {
+        self.name = name
+        self.process = process
+        self.progressPath = progressPath
+        session = ProgramSession(process)
+        #expect(try session.receive() == "open")
+    }
+
+    /// How many transactions it told to be committed. Also after its death.
+    var acknowledged: Int { ProgressFile.count(at: progressPath) }
+
+    func send(_ command: String) throws { try session.send(command) }
+
+    func receive(within timeout: Duration = .seconds(30)) throws -> String { try session.receive(within: timeout) }
+
+    func call(_ command: String) throws -> String {
+        try send(command)
+        return try receive()
+    }
+
+    /// What a loop has done: its commits, and its three longest waits in ms, the longest first.
+    func loopReport(within timeout: Duration = .seconds(60)) throws -> (commits: Int, longestWaits: [Double]) {
+        let numbers = try receive(within: timeout).split(separator: " ").compactMap { Double($0) }
+        guard numbers.count == 4 else { throw TestKitError("\(name): not a report: \(numbers)") }
+        return (Int(numbers[0]), Array(numbers[1...]))
+    }
+
+    /// Rows expected = rows found.
+    func expectEverything(in ledger: Ledger, isDead: Bool = false, sourceLocation: SourceLocation = #_sourceLocation) {
+        let found = ledger.entries[name] ?? 0
+        let acknowledged = acknowledged
+        #expect(
+            found == acknowledged || isDead && found == acknowledged + 1,
+            "\(name): acknowledged \(acknowledged), found \(found)",
+            sourceLocation: sourceLocation
+        )
+        #expect(ledger.highest[name] ?? 0 == found, "\(name): a hole", sourceLocation: sourceLocation)
+    }
+}
+
+extension Fleet {
+    /// Starts the program in C. The database must be there, with the peers' schema.
+    func spawnC(_ name: String) throws -> CPeer {
+        let progress = folder.appendingPathComponent("\(name).progress").path
+        let process = try spawn(
+            program: Self.program(named: "roundtable-c-peer"),
+            arguments: [database.path, name, progress]
+        )
+        return try CPeer(name: name, process: process, progressPath: progress)
+    }
+}

@@ -1,0 +1,82 @@
+import Foundation
+import GRDB
+import Roundtable
+import RoundtableTestKit
+import Testing
+
+extension ProcessTests {
+    /// What is opened, and waited for, while other processes have the database.
+    @Suite struct Locations {
+        /// A file that another process has open is not opened without locks, whether that process shares or not.
+        @Test(.timeLimit(.minutes(1)), arguments: [true, false])
+        func noLocksBesideOthers(isParticipant: Bool) throws {
+            try Fleet.run { fleet in
+                let peer = try fleet.spawn("app")
+                try peer.call(isParticipant ? .open(fleet.opening(peer)) : .openPool(fleet.opening(peer)))
+                try peer.call(.write(rows: 1))
+                for uri in [
+                    DatabaseURI(path: fleet.database.path, isUnlocked: true),
+                    DatabaseURI(path: fleet.database.path, isImmutable: true),
+                ] {
+                    let error = #expect(throws: DatabaseLocationError.self) {
+                        try UnsharedDatabase.openQueue(at: .uri(uri))
+                    }
+                    let name = isParticipant ? "app" : "roundtable-peer"
+                    #expect(error?.description.contains("'\(name)' (pid \(peer.pid)) has the file open") == true)
+                }
+                // With SQLite's locks it is one of several.
+                let queue = try UnsharedDatabase.openQueue(at: .file(fleet.database))
+                #expect(try queue.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM entry") } == 1)
+                try queue.close()
+                try peer.call(.close)
+                let alone = try UnsharedDatabase.openQueue(
+                    at: .uri(DatabaseURI(path: fleet.database.path, mode: .readOnly, isImmutable: true))
+                )
+                try alone.close()
+            }
+        }
+
+        /// The callback of a busy mode names the holder in another process, and that it is stopped.
+        @Test(.timeLimit(.minutes(1)), arguments: [true, false])
+        func busyCallbackNamesTheHolder(isParticipant: Bool) throws {
+            try Fleet.run { fleet in
+                let first = try fleet.spawnOpen("first")
+                let holder = try fleet.spawn("holder")
+                try holder.call(isParticipant ? .open(fleet.opening(holder)) : .openPool(fleet.opening(holder)))
+                try first.call(.close)
+                let waits = Waits()
+                var options = SharedDatabase.Options()
+                options.busyMode = .callback { wait in
+                    waits.append(wait)
+                    return wait.holder?.isStopped != true
+                }
+                let db: SharedDatabase = try SharedDatabase.open(
+                    at: fleet.database,
+                    schema: .unmanaged,
+                    as: "asked",
+                    options: options
+                )
+                try holder.call(.holdTransaction)
+                try holder.process.stop()
+                #expect(throws: DatabaseError.self) { try db.write { try $0.execute(sql: "DELETE FROM entry") } }
+                let seen = try #require(waits.all.last?.holder)
+                #expect(seen.pid == holder.pid && seen.isParticipant == isParticipant && seen.isStopped)
+                #expect(seen.name == (isParticipant ? "holder" : "roundtable-peer"))
+                #expect((seen.since != nil) == isParticipant)
+                holder.process.resume()
+                try holder.call(.release(commit: false))
+                try db.write { try $0.execute(sql: "DELETE FROM entry") }
+                try db.close()
+            }
+        }
+    }
+}
+
+// @unchecked: guarded by `lock`.
+private final class Waits: @unchecked Sendable {
+    private let lock = NSLock()
+    private var waits: [SharedDatabase.BusyWait] = []
+
+    func append(_ wait: SharedDatabase.BusyWait) { lock.withLock { waits.append(wait) } }
+    var all: [SharedDatabase.BusyWait] { lock.withLock { waits } }
+}

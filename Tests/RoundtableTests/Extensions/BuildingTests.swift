@@ -1,0 +1,216 @@
+import Foundation
+import GRDB
+import RoundtableKernel
+import Testing
+
+@testable import Roundtable
+
+/// How what is derived becomes complete, and what keeps it from that (rule E6).
+@Suite struct BuildingTests {
+    private let fixture: ExtensionFixture
+    init() throws { fixture = try ExtensionFixture() }
+
+    private static let item = "CREATE TABLE item (id INTEGER PRIMARY KEY, size INTEGER, note TEXT)"
+    private static let sizes = SecondaryIndex("sizes", version: 1, of: "item", fields: [.init("size")])
+    private static let notes = SecondaryIndex(
+        "notes",
+        version: 1,
+        of: "item",
+        fields: [.init("city", "json_extract(note, '$.city')")]
+    )
+
+    private static func migrator(_ sql: String) -> DatabaseMigrator {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("v1") { try $0.execute(sql: sql) }
+        return migrator
+    }
+
+    private func open(
+        _ extensions: [any SharedExtension],
+        revision: Int = 1,
+        _ sql: String = item,
+        _ change: (inout SharedDatabase.Options) -> Void = { _ in }
+    ) throws -> SharedDatabase {
+        try fixture.open(extensions, revision: revision, migrator: Self.migrator(sql), change)
+    }
+
+    /// Before anything is derived from them.
+    private func fill(_ count: Int, _ sql: String = item) throws {
+        let plain = try open([], sql)
+        try plain.write { db in
+            let statement = try db.makeStatement(sql: "INSERT INTO item (id, size, note) VALUES (?, ?, '{}')")
+            for id in 1...count { try statement.execute(arguments: [id, id]) }
+        }
+        try plain.close()
+    }
+
+    /// Of the events of a participant.
+    private final class Events: Sendable {
+        let steps = Shared<[ExtensionProgress]>([])
+        let failures = Shared<[any Error]>([])
+        let madeAnew = Shared<[String]>([])
+
+        func note(_ event: ExtensionEvent) {
+            switch event {
+            case .progress(let step): steps.change { $0.append(step) }
+            case .failed(let error): failures.change { $0.append(error) }
+            case .madeAnew(let names): madeAnew.change { $0 += names }
+            }
+        }
+    }
+
+    // MARK: What does not make opening fail
+
+    /// Whether the row is derived from while upgrading or after that, and whatever else is declared.
+    @Test(arguments: [1, 1500])
+    func aRowThatCannotBeDerivedFrom(id: Int) throws {
+        try fill(2000)
+        try fixture.stranger().write { try $0.execute(sql: "UPDATE item SET note = 'no JSON' WHERE id = \(id)") }
+        for round in 1...2 {
+            let events = Events()
+            let db = try open([Self.notes, Self.sizes]) { $0.onExtensionEvent = events.note }
+            defer { try? db.close() }
+            #expect(events.failures.value.count == 1)
+            let error = try #require(events.failures.value.first as? ExtensionError)
+            guard case .notDerived(_, "notes", "item", let after, let upTo, let reason) = error else {
+                return #expect(Bool(false), "\(error)")
+            }
+            #expect(after == (id == 1 ? nil : "\(id - 1)") && upTo == "\(id)" && reason.contains("JSON"), "\(round)")
+            #expect(try db.read { try Self.sizes.count(in: $0) } == 2000)
+            #expect(throws: ExtensionError.self) { try db.read { try Self.notes.count(in: $0) } }
+            try db.write {
+                try $0.execute(sql: "INSERT INTO item (note) VALUES ('{}'); DELETE FROM item WHERE id > 2000")
+            }
+        }
+        try fixture.stranger().write { try $0.execute(sql: "UPDATE item SET note = '{}' WHERE id = \(id)") }
+        let db = try open([Self.notes, Self.sizes])
+        #expect(try db.read { try Self.notes.count(in: $0) } == 2000)
+    }
+
+    @Test func aLockThatIsHeldForLong() async throws {
+        try fill(30_000)
+        var configuration = Configuration()
+        configuration.allowsUnsafeTransactions = true
+        let stranger = try DatabaseQueue(path: fixture.url.path, configuration: configuration)
+        let events = Events()
+        let db = try open([Self.sizes]) { options in
+            options.busyTimeout = .milliseconds(50)
+            options.onExtensionEvent = { event in
+                if events.steps.value.isEmpty, case .progress = event {
+                    try? stranger.inDatabase { try $0.beginTransaction(.immediate) }
+                }
+                events.note(event)
+            }
+        }
+        #expect((events.failures.value.first as? DatabaseError)?.resultCode == .SQLITE_BUSY)
+        #expect(throws: ExtensionError.self) { try db.read { try Self.sizes.count(in: $0) } }
+        try await stranger.writeWithoutTransaction { try $0.rollback() }
+        try await eventually("it is built in the background") {
+            (try? await db.read { try Self.sizes.count(in: $0) }) == 30_000
+        }
+        #expect(events.failures.value.count == 1)
+    }
+
+    @Test func aSuspension() async throws {
+        try fill(30_000)
+        let process = ProcessSuspension()
+        let events = Events()
+        let db = try open([Self.sizes]) { options in
+            options.process = process
+            options.whileSuspended = .wait
+            options.onExtensionEvent = { event in
+                if events.steps.value.isEmpty, case .progress = event {
+                    _ = process.suspend(until: MonotonicClock.now.addingSaturating(1_000_000_000))
+                }
+                events.note(event)
+            }
+        }
+        #expect((events.failures.value.first as? DatabaseError)?.isSuspension == true)
+        process.resume()
+        try await eventually("it is built after resuming") {
+            (try? await db.read { try Self.sizes.count(in: $0) }) == 30_000
+        }
+    }
+
+    // MARK: Steps
+
+    /// Others wait for their turn as long as a step takes, also when a row takes long.
+    @Test func rowsThatTakeLong() throws {
+        try fill(100)
+        let slow = DatabaseFunction("slow", argumentCount: 1, pure: true) { values in
+            let end = MonotonicClock.now + 2_000_000
+            while MonotonicClock.now < end {}
+            return values[0]
+        }
+        let index = SecondaryIndex(
+            "slow",
+            version: 1,
+            of: "item",
+            fields: [.init("x", "slow(size)")],
+            functions: [slow]
+        )
+        let events = Events()
+        let db = try open([index]) { $0.onExtensionEvent = events.note }
+        let steps = events.steps.value.map(\.done)
+        let sizes = zip(steps.dropFirst(), steps).map { $0 - $1 }
+        #expect(sizes.allSatisfy { $0 < 12 } && (steps.first ?? 100) < 24, "\(steps)")
+        #expect(try db.read { try index.count(in: $0) } == 100)
+    }
+
+    @Test func pace() {
+        var pace = BuildingPace()
+        var rows: [Int] = []
+        for _ in 1...6 {
+            rows.append(pace.next(within: 10_000_000))
+            pace.took(Nanoseconds(rows.last!) * 100_000, for: rows.last!)
+        }
+        #expect(rows == [4, 8, 16, 32, 64, 100])
+        #expect(pace.next(within: 0) == 1)
+        pace.took(50_000_000, for: 1)
+        #expect(pace.next(within: 10_000_000) == 1)
+        pace.narrow(64)
+        for _ in 1...10 { pace.took(1, for: pace.next(within: 10_000_000)) }
+        #expect(pace.next(within: 10_000_000) == 32)
+    }
+
+    /// The key up to which building has come is what the database has, not what Swift makes of it.
+    @Test func keysWithNUL() throws {
+        let sql = "CREATE TABLE t (k TEXT PRIMARY KEY, v INTEGER)"
+        try open([], sql).write { db in
+            try db.execute(
+                sql: """
+                    WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+                    INSERT INTO t SELECT 'k' || char(0) || i, i FROM n
+                    """
+            )
+        }
+        let index = SecondaryIndex("ix", version: 1, of: "t", fields: [.init("v")])
+        let registry = try ExtensionRegistry(ExtensionSet(revision: 1, [index]))
+        let one = try #require(registry.extensions.first)
+        try fixture.stranger().write { db in
+            try registry.upgrade(db)
+            let projection = Projection(one, try ExtensionRegistry.shape(one, db))
+            try Projection.drop("ix", in: "main", db)
+            try projection.create(db)
+            var steps = 0
+            while try projection.build(db, count: 100), steps < 100 { steps += 1 }
+            #expect(steps == 30 || steps == 29)
+            #expect(try Int.fetchOne(db, sql: "SELECT count(*) FROM roundtable_ext_ix") == 3000)
+        }
+    }
+
+    /// What is derived comes from the main database.
+    @Test func aTemporaryTableOfTheSameName() throws {
+        try fill(3000)
+        let db = try open([Self.sizes]) { options in
+            options.configuration.prepareDatabase { db in
+                try db.execute(
+                    sql:
+                        "CREATE TEMP TABLE item (id INTEGER PRIMARY KEY, size INTEGER); INSERT INTO temp.item VALUES (1, 777)"
+                )
+            }
+        }
+        let found = try db.read { try Row.fetchOne($0, sql: "SELECT count(*), max(size) FROM roundtable_ext_sizes") }
+        #expect(found?[0] == 3000 && found?[1] == 3000)
+    }
+}

@@ -1,0 +1,181 @@
+import Foundation
+import GRDB
+import RoundtableKernel
+import Testing
+
+@testable import Roundtable
+
+/// An outbox that does not lie beside its database.
+@Suite struct OutboxFolderTests {
+    /// The database where senders may not look, and the folder where they may.
+    private func place() throws -> (world: OutboxWorld, folder: URL) {
+        let world = try OutboxWorld()
+        return (world, world.folder.file("group/outbox"))
+    }
+
+    private func makeGroup(_ folder: URL) throws {
+        try FileManager.default.createDirectory(
+            at: folder.deletingLastPathComponent(),
+            withIntermediateDirectories: true
+        )
+    }
+
+    @Test func senderAndOwnerMeetInAFolder() async throws {
+        let (world, folder) = try place()
+        try makeGroup(folder)
+        let outbox = try Outbox(at: folder, as: "widget")
+        let submission = try await outbox.submit(AddEntry(text: "a"))
+        #expect(try Outbox.contents(at: folder).waiting.map(\.id) == [submission.id])
+        let db = try world.open {
+            $0.outbox = .entries()
+            $0.outboxFolder = folder
+        }
+        #expect(try await submission.outcome(within: .seconds(20)) == .applied)
+        let second = try await outbox.submit(AddEntry(text: "b"))
+        #expect(try await second.outcome(within: .seconds(20)) == .applied)
+        #expect(try await db.read { try String.fetchAll($0, sql: "SELECT text FROM entry") } == ["a", "b"])
+        try await eventually("their files are removed") { try Outbox.contents(at: folder).waiting.isEmpty }
+        #expect(try System.status(ofFileAt: db.path + "-outbox") == nil)
+        try db.close()
+    }
+
+    @Test func whatIsPerformedGoesToTheFolder() async throws {
+        let (world, folder) = try place()
+        try makeGroup(folder)
+        let db = try world.open {
+            $0.outboxFolder = folder
+            $0.process = ProcessSuspension()
+        }
+        _ = await db.suspend(deadline: .now + .seconds(1))
+        let performance = try await db.perform(AddEntry(text: "a"))
+        #expect(!performance.isApplied)
+        #expect(try Outbox.contents(at: folder).waiting.count == 1)
+        db.resume()
+        #expect(try await db.outboxContents().waiting.count == 1)
+        let texts = try await onThread {
+            Result { () -> [String] in
+                try world.rounds(db, .entries())()
+                return try db.texts()
+            }
+        }.get()
+        #expect(texts == ["a"])
+        #expect(try System.status(ofFileAt: db.path + "-outbox") == nil)
+    }
+
+    /// By whatever name: links lead to one folder, and so does that of the database.
+    @Test func oneFolderIsOneOutbox() throws {
+        let (world, folder) = try place()
+        try makeGroup(folder)
+        let other = world.folder.file("link")
+        #expect(symlink(folder.deletingLastPathComponent().path, other.path) == 0)
+        let one = try Outbox(at: folder, as: "a")
+        #expect(try Outbox(at: other.appendingPathComponent("outbox", isDirectory: true), as: "a").path == one.path)
+        let db = try world.open()
+        let beside = try Outbox(at: URL(fileURLWithPath: db.path + "-outbox"), as: "a")
+        #expect(beside.path == (try world.outbox()).path && beside.folder.databasePath == db.path)
+        #expect(one.folder.databasePath == nil)
+    }
+
+    /// Permissions: of the folder, if there is one; its group, too, where files get that of their folder.
+    @Test(arguments: [0o700, 0o755, 0o770, 0o2770] as [mode_t])
+    func theFolderSaysWhoMayUseIt(mode: mode_t) throws {
+        let (world, folder) = try place()
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        #expect(chmod(folder.path, mode) == 0)
+        // That of the database is nobody's business.
+        let db = try world.open { $0.outboxFolder = folder }
+        #expect(chmod(db.path, 0o604) == 0)
+        try Outbox(at: folder, as: "widget").submit(AddEntry(text: "a"))
+        let commands = try #require(try System.status(ofFileAt: folder.path + "/commands"))
+        #expect(commands.st_mode & 0o7777 == mode)
+        let waiting = try #require(try db.outboxContents().waiting.first)
+        let file = try #require(try System.status(ofFileAt: waiting.path))
+        #expect(file.st_mode & 0o777 == mode & 0o666)
+    }
+
+    @Test func whereNoOutboxCanBe() throws {
+        let (world, folder) = try place()
+        let parent = folder.deletingLastPathComponent().path
+        #expect(throws: OutboxError.folderMissing(path: parent)) { try Outbox(at: folder, as: "a") }
+        #expect(throws: OutboxError.folderMissing(path: parent)) { try world.open { $0.outboxFolder = folder } }
+        let file = world.folder.file("file")
+        try Data().write(to: file)
+        let noFolder = OutboxError.folderNotUsable(path: file.path, reason: "it is no folder")
+        #expect(throws: noFolder) { try Outbox(at: file, as: "a") }
+        #expect(throws: noFolder) { try Outbox.contents(at: file) }
+        let circle = world.folder.file("circle")
+        #expect(symlink(circle.path, circle.path) == 0)
+        #expect(throws: OutboxError.self) { try Outbox(at: circle, as: "a") }
+        let web = try #require(URL(string: "https://example.com/outbox"))
+        #expect(throws: OutboxError.self) { try Outbox(at: web, as: "a") }
+        let name = try Outbox(at: world.folder.file("outbox"), as: "a").path
+        #expect(try System.status(ofFileAt: name) == nil)
+    }
+
+    /// Commands do not say which database they are for.
+    @Test func twoDatabasesDoNotShareAFolder() throws {
+        let (one, folder) = try place()
+        let two = try OutboxWorld()
+        try makeGroup(folder)
+        let open = { (world: OutboxWorld) in
+            try world.open {
+                $0.outbox = .entries()
+                $0.outboxFolder = folder
+            }
+        }
+        let db = try open(one)
+        let again = try open(one)
+        #expect(throws: OutboxError.folderInUse(path: try Outbox(at: folder, as: "a").path, database: db.path)) {
+            try open(two)
+        }
+        let other = try two.open { $0.outboxFolder = folder }
+        #expect(throws: OutboxError.self) { try other.drainOutbox(with: .entries()) }
+        try other.close()
+        try db.close()
+        #expect(throws: OutboxError.self) { try open(two) }
+        try again.close()
+        try open(two).close()
+    }
+
+    @Test func aCancelledDrainGivesTheFolderBack() async throws {
+        let (one, folder) = try place()
+        let two = try OutboxWorld()
+        try makeGroup(folder)
+        let db = try one.open { $0.outboxFolder = folder }
+        let other = try two.open { $0.outboxFolder = folder }
+        let drains = try (0..<2).map { _ in try db.drainOutbox(with: .entries()) }
+        drains[0].cancel()
+        // There is another one.
+        #expect(throws: OutboxError.self) { try other.drainOutbox(with: .entries()) }
+        let outbox = try Outbox(at: folder, as: "widget")
+        _ = try await outbox.submit(AddEntry(text: "one"))
+        try await eventually("applied") { try db.texts() == ["one"] }
+        drains[1].cancel()
+        // Its last round may run yet.
+        try await eventually("the folder is free") { (try? other.drainOutbox(with: .entries())) != nil }
+        _ = try await outbox.submit(AddEntry(text: "two"))
+        try await eventually("applied") { try other.texts() == ["two"] }
+        #expect(try db.texts() == ["one"])
+        try db.close()
+        try other.close()
+    }
+
+    #if os(Linux)
+        /// Rule G5: a link to the database in the folder of its outbox, wherever that is.
+        @Test(arguments: [true, false])
+        func linksToTheDatabaseAreNotOpened(isSymbolic: Bool) throws {
+            let (world, folder) = try place()
+            try makeGroup(folder)
+            let db = try world.open { $0.outboxFolder = folder }
+            try Outbox(at: folder, as: "widget").submit(AddEntry(text: "x"))
+            let name = try #require(CommandFileName(sender: "evil", epoch: 1, stream: 1, number: 1))
+            let path = folder.appendingPathComponent("commands/\(name)").path
+            let target = db.path + "-shm"
+            #expect((isSymbolic ? symlink(target, path) : link(target, path)) == 0)
+            let contents = try db.outboxContents()
+            #expect(contents.damaged.count == 1 && contents.waiting.count == 1)
+            try world.rounds(db, .entries())()
+            #expect(try db.texts() == ["x"])
+        }
+    #endif
+}

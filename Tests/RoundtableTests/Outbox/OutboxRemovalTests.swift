@@ -1,0 +1,107 @@
+import Foundation
+import GRDB
+import RoundtableKernel
+import Testing
+
+@testable import Roundtable
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// When the files of what is applied are removed, and that nobody who asks waits for it (rules X5, X10).
+@Suite struct OutboxRemovalTests {
+    private func wait(until time: Nanoseconds) { while MonotonicClock.now < time { sched_yield() } }
+
+    /// As the drain's thread does, on a disk that cannot sync.
+    @Test func whoAsksDoesNotWaitForTheDisk() throws {
+        let world = try OutboxWorld()
+        let db = try world.open()
+        let rounds = OutboxRounds(of: db, handlers: .entries())
+        let submission = try world.outbox().submit(AddEntry(text: "a"))
+        try System.withFaults([Fault(.fsync, errno: EIO)]) {
+            #expect(try rounds.run(db, keepingFiles: true).applied == 1)
+            #expect(world.files().count == 1)
+            #expect(try submission.outcome(within: .zero) == .waiting)
+            wait(until: try #require(rounds.removalIsDue))
+            // It is asked about before, and applied once.
+            #expect(throws: SystemError.self) { try rounds.run(db, keepingFiles: true) }
+            #expect(try submission.outcome(within: .zero) == .applied)
+            #expect(world.files().count == 1)
+            // What comes meanwhile is applied.
+            try world.outbox("other").submit(AddEntry(text: "b"))
+            #expect(throws: SystemError.self) { try rounds.run(db, keepingFiles: true) }
+        }
+        #expect(try db.texts() == ["a", "b"])
+        #expect(try rounds.run(db) == OutboxReport())
+        #expect(world.files().isEmpty && rounds.removalIsDue == nil)
+    }
+
+    /// What was performed here would have the next one submitted as long as its file is there.
+    @Test func whatIsOwnIsRemovedAtOnce() throws {
+        let world = try OutboxWorld()
+        let db = try world.open(as: "app")
+        let rounds = OutboxRounds(of: db, handlers: .entries())
+        try world.outbox("app").submit(AddEntry(text: "a"))
+        #expect(try rounds.run(db, keepingFiles: true).applied == 1)
+        #expect(world.files().isEmpty && rounds.removalIsDue == nil)
+    }
+
+    /// What is kept counts against the limits of senders.
+    @Test func notMuchIsKept() throws {
+        let world = try OutboxWorld()
+        let db = try world.open()
+        let rounds = OutboxRounds(of: db, handlers: .entries())
+        let large = AddEntry(text: String(repeating: "x", count: 900_000))
+        for _ in 0..<6 { try world.outbox().submit(large) }
+        #expect(try rounds.run(db, keepingFiles: true).applied == 6)
+        #expect(world.files().count < 5)
+    }
+
+    /// The others go.
+    @Test func aFileThatCannotBeRemoved() throws {
+        let world = try OutboxWorld()
+        let db = try world.open()
+        let rounds = OutboxRounds(of: db, handlers: .entries())
+        for number in 1...10 { try world.outbox().submit(AddEntry(text: "\(number)")) }
+        #expect(try rounds.run(db, keepingFiles: true).applied == 10)
+        let stuck = world.commands.appendingPathComponent(try #require(world.files().first))
+        try FileManager.default.removeItem(at: stuck)
+        try FileManager.default.createDirectory(at: stuck, withIntermediateDirectories: false)
+        #expect(throws: SystemError.self) { try rounds.removeDecided() }
+        #expect(world.files() == [stuck.lastPathComponent])
+        try FileManager.default.removeItem(at: stuck)
+        try rounds.removeDecided()
+        #expect(rounds.removalIsDue == nil)
+    }
+
+    @Test func aDrainThatEndsLeavesNoFiles() async throws {
+        let world = try OutboxWorld()
+        let db = try world.open()
+        let drain = try db.drainOutbox(with: .entries())
+        for number in 0..<20 {
+            let submission = try await world.outbox().submit(AddEntry(text: "\(number)"))
+            #expect(try await submission.outcome(within: .seconds(20)) == .applied)
+        }
+        drain.cancel()
+        try await eventually("the files are removed") { world.files().isEmpty }
+        try db.close()
+    }
+
+    /// Its file is kept for a moment; the suspension is not.
+    @Test func aSuspendedDrainLeavesNoFiles() async throws {
+        let world = try OutboxWorld()
+        let db = try world.open { $0.process = ProcessSuspension() }
+        try db.drainOutbox(with: .entries())
+        for number in 0..<20 {
+            let submission = try await world.outbox().submit(AddEntry(text: "\(number)"))
+            #expect(try await submission.outcome(within: .seconds(20)) == .applied)
+            _ = await db.suspend(deadline: .now + .seconds(1))
+            try await eventually("the file is removed") { world.files().isEmpty }
+            db.resume()
+        }
+        try db.close()
+    }
+}

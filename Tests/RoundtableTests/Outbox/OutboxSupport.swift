@@ -1,0 +1,116 @@
+import Foundation
+import GRDB
+import Roundtable
+import RoundtableKernel
+import Testing
+
+/// What the tests of the outbox submit: a row of the table `entry`.
+struct AddEntry: OutboxCommand, Equatable {
+    static let name = "add-entry"
+    static let version = 1
+    var text: String
+}
+
+/// The same, in a later version of the program.
+struct AddEntry2: OutboxCommand {
+    static let name = "add-entry"
+    static let version = 2
+    var text: String
+    var stars: Int
+}
+
+struct Refused: Error, Equatable {}
+
+extension OutboxHandlers {
+    /// Inserts entries. `before` may throw.
+    static func entries(before: @escaping @Sendable (AddEntry) throws -> Void = { _ in }) -> OutboxHandlers {
+        var handlers = OutboxHandlers()
+        handlers.gracePeriod = .zero
+        handlers.handle(AddEntry.self) { db, command, info in
+            try db.execute(
+                sql: "INSERT INTO entry (text, sender) VALUES (?, ?)",
+                arguments: [command.text, info.sender]
+            )
+            try before(command)
+        }
+        return handlers
+    }
+
+    /// With a clock that a test moves, and the events that it tells.
+    func played(_ clock: Shared<Date> = Shared(Date()), events: Shared<[String]> = Shared([])) -> OutboxHandlers {
+        var handlers = self
+        handlers.environment.now = { clock.value }
+        handlers.onEvent = { event in
+            let text =
+                switch event {
+                case .attemptFailed(let info, let error, _): "attempt \(info.attempt) failed: \(error)"
+                case .setAside(let letter): "set aside \(letter.reason)"
+                case .damagedFile(_, let reason): "damaged: \(reason)"
+                case .waitsForNewerVersion: "newer"
+                case .failed(let error): "failed: \(error)"
+                }
+            events.change { $0.append(text) }
+        }
+        return handlers
+    }
+}
+
+/// A database with a table for entries, and its outbox.
+final class OutboxWorld: Sendable {
+    let folder: TemporaryFolder
+    var url: URL { folder.file("db.sqlite") }
+    var commands: URL { folder.file("db.sqlite-outbox/commands") }
+
+    init() throws { folder = try TemporaryFolder() }
+
+    private static var schema: Schema {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("v1") { db in
+            try db.execute(sql: "CREATE TABLE entry (id INTEGER PRIMARY KEY, text TEXT NOT NULL, sender TEXT)")
+        }
+        return Schema(migrator)
+    }
+
+    func open(as author: String = "app", _ change: (inout SharedDatabase.Options) -> Void = { _ in }) throws
+        -> SharedDatabase
+    {
+        var options = SharedDatabase.Options()
+        change(&options)
+        return try SharedDatabase.open(at: url, schema: Self.schema, as: author, options: options)
+    }
+
+    func outbox(_ sender: String = "widget", _ change: (inout Outbox.Options) -> Void = { _ in }) throws -> Outbox {
+        var options = Outbox.Options()
+        options.durability = .process
+        change(&options)
+        return try Outbox(forDatabaseAt: url, as: sender, options: options)
+    }
+
+    /// The names of what lies in a folder of the outbox.
+    func files(_ name: String = "commands") -> [String] {
+        let path = folder.file("db.sqlite-outbox/\(name)").path
+        return ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted()
+    }
+
+    /// Drained by hand: the drain's thread would be in the way.
+    func rounds(_ db: SharedDatabase, _ handlers: OutboxHandlers) -> HandDrain { HandDrain(db, handlers) }
+}
+
+/// A drain without a thread.
+final class HandDrain: @unchecked Sendable {
+    // @unchecked: for one thread at a time.
+    private let db: SharedDatabase
+    private let drain: OutboxDrain
+
+    init(_ db: SharedDatabase, _ handlers: OutboxHandlers) {
+        self.db = db
+        drain = OutboxDrain(unattended: db, handlers: handlers)
+    }
+
+    @discardableResult
+    func callAsFunction() throws -> OutboxReport { try drain.drainNow() }
+}
+
+extension SharedDatabase {
+    func texts() throws -> [String] { try read { try String.fetchAll($0, sql: "SELECT text FROM entry ORDER BY id") } }
+}
