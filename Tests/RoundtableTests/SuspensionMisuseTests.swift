@@ -192,6 +192,32 @@ import Testing
         cancellable.cancel()
     }
 
+    /// A write that has to open its connection meets a lock, and then the gate is closed: it waits for the gate, as one that meets it before its
+    /// turn does (rule F2).
+    @Test func suspendedWhileReopening() async throws {
+        let isWaiting = Shared(false)
+        let db = try open { options in
+            options.suspensionPolicy = .everything
+            options.busyMode = .callback { _ in
+                isWaiting.change { $0 = true }
+                return true
+            }
+        }
+        #expect(await onThread { suspend(milliseconds: 5000) }.map(\.outcome) == [.released])
+        var stranger: DatabaseQueue? = try DatabaseQueue(path: url.path)
+        try await stranger?.writeWithoutTransaction { db in
+            try db.execute(sql: "PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT")
+        }
+        process.resume()
+        let write = Task { try await db.write(add) }
+        try await eventually("waits") { isWaiting.value }
+        #expect(await onThread { suspend(milliseconds: 5000) }.map(\.outcome) == [.released])
+        stranger = nil
+        process.resume()
+        try await write.value
+        #expect(try count(db) == 1)
+    }
+
     // MARK: Protection
 
     @Test func protectionThatNothingBacksEndsWithASuspension() throws {

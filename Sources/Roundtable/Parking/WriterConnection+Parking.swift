@@ -41,13 +41,16 @@ extension WriterConnection {
 
     private func reopened() throws(DatabaseError) -> DatabaseQueue {
         do {
+            busyHandler.forgetWaits()
             // SQLite would create another database where this one has gone.
             guard try System.status(ofFileAt: path).map({ $0.st_size > 0 }) == true else {
                 throw DatabaseError.gone(path)
             }
-            let queue = try openConnection()
-            try queue.inDatabase(adopt)
-            return queue
+            return try namingObstacles {
+                let queue = try openConnection()
+                try queue.inDatabase(adopt)
+                return queue
+            }
         } catch let error as DatabaseError {
             throw error.naming(path)
         } catch {

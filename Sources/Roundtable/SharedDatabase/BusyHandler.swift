@@ -52,6 +52,13 @@ final class BusyHandler: @unchecked Sendable {
 
     // MARK: The turn
 
+    /// What became of earlier waits. Also before the connection is opened again, which waits for locks outside of any turn.
+    func forgetWaits() {
+        hasBeenCancelled = false
+        gate?.hasGivenUp.store(false, ordering: .releasing)
+        obstacle = nil
+    }
+
     /// Before a turn is waited for.
     ///
     /// - parameter deadline: nil: by the busy mode.
@@ -63,7 +70,7 @@ final class BusyHandler: @unchecked Sendable {
         cancellation: WaitCancellation? = nil
     ) -> Nanoseconds {
         self.cancellation = cancellation
-        hasBeenCancelled = false
+        forgetWaits()
         let deadline = deadline ?? requested.addingSaturating(timeout)
         self.requested = requested
         self.deadline = deadline
@@ -71,8 +78,6 @@ final class BusyHandler: @unchecked Sendable {
         isInTurn = true
         hasWaited = false
         question?.begin(at: requested)
-        gate?.hasGivenUp.store(false, ordering: .releasing)
-        obstacle = nil
         return deadline
     }
 

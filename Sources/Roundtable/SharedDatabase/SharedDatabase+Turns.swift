@@ -149,12 +149,7 @@ extension SharedDatabase {
     private func attempt(_ write: Write, _ body: (Database) throws -> Void) rethrows -> Attempt {
         guard let visit = gate.enter(.write, at: write.site, isRunning: false) else { return .turnedBack }
         let queue: DatabaseQueue
-        do {
-            queue = try writer.openedQueue()
-        } catch {
-            gate.leave(visit)
-            return .failed(error)
-        }
+        do { queue = try writer.openedQueue() } catch { return leaveWithoutConnection(visit, error) }
         return try queue.inDatabase { db in try writing(db, write, visit) { try body(db) } }
     }
 
@@ -168,8 +163,10 @@ extension SharedDatabase {
         let hasBegun = Atomic(false)
         // Cancelled before it ran, it has not left.
         defer { if !hasBegun.load(ordering: .relaxed) { gate.leave(visit) } }
+        let queue: DatabaseQueue
+        do { queue = try writer.openedQueue() } catch { return (leaveWithoutConnection(visit, error), nil) }
         return try await withTaskCancellationHandler {
-            try await writer.openedQueue().writeWithoutTransaction { db in
+            try await queue.writeWithoutTransaction { db in
                 hasBegun.store(true, ordering: .relaxed)
                 var result: T?
                 let outcome = try self.writing(db, write, visit, cancellation: cancellation) {
@@ -194,8 +191,8 @@ extension SharedDatabase {
         do {
             queue = try writer.openedQueue()
         } catch {
-            gate.leave(visit)
-            return turnedBack(error)
+            if case .failed(let error) = leaveWithoutConnection(visit, error) { return turnedBack(error) }
+            return turnedBack(nil)
         }
         queue.asyncWriteWithoutTransaction { db in
             let attempt = try? self.writing(db, write, visit) { try body(db) }
@@ -213,12 +210,7 @@ extension SharedDatabase {
     ) throws -> Attempt? {
         guard let visit = gate.enter(.write, at: write.site, isRunning: false) else { return .turnedBack }
         let queue: DatabaseQueue
-        do {
-            queue = try writer.openedQueue()
-        } catch {
-            gate.leave(visit)
-            return .failed(error)
-        }
+        do { queue = try writer.openedQueue() } catch { return leaveWithoutConnection(visit, error) }
         let patience = PatientAccess<Attempt>()
         queue.asyncWriteWithoutTransaction { db in
             patience.run { try self.writing(db, write, visit) { try body(db) } }
@@ -226,6 +218,13 @@ extension SharedDatabase {
         if let outcome = try patience.wait(until: write.deadline ?? .max) { return outcome }
         gate.leave(visit)
         return nil
+    }
+
+    /// The connection could not be opened again: perhaps because the gate was closed while somebody held a lock that it needs.
+    private func leaveWithoutConnection(_ visit: UInt64, _ error: DatabaseError) -> Attempt {
+        gate.leave(visit)
+        return error.resultCode == .SQLITE_BUSY && gate.hasGivenUp.load(ordering: .acquiring)
+            ? .turnedBack : .failed(error)
     }
 
     private func writing(

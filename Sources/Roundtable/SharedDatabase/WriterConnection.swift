@@ -16,7 +16,7 @@ final class WriterConnection: @unchecked Sendable {
     /// Before any connection is opened.
     private let lockedFiles: LockedFiles
     private(set) var seat: Seat?
-    private let busyHandler: BusyHandler
+    let busyHandler: BusyHandler
     /// nil on a connection that does not write.
     let checkpointer: Checkpointer?
     private let walHook = WalHook()
@@ -240,7 +240,7 @@ final class WriterConnection: @unchecked Sendable {
         return true
     }
 
-    /// Adds to `SQLITE_BUSY` who is in the way. Within a turn, on `queue`.
+    /// Adds to `SQLITE_BUSY` who is in the way. Within a turn, on `queue`; or while the connection is opened again.
     func namingObstacles<T>(_ body: () throws -> T) rethrows -> T {
         do {
             return try body()
