@@ -191,6 +191,58 @@
                     #expect(try names(URL(fileURLWithPath: url.path + "-outbox/new")).isEmpty)
                 }
             }
+
+            /// The WAL has room, and the database file has none: commits go on, checkpoints fail, and everybody can see why, until there is room (rule
+            /// K12).
+            @Test(.timeLimit(.minutes(1))) func checkpointing() throws {
+                try Fleet.run { fleet in
+                    let volume = try SmallVolume(fleet)
+                    defer { volume.unmount() }
+                    let url = volume.folder.appendingPathComponent("shared.sqlite")
+                    func open(_ author: String, _ policy: SharedDatabase.CheckpointPolicy) throws -> SharedDatabase {
+                        var options = SharedDatabase.Options()
+                        options.checkpointing = policy
+                        options.onCheckpointHeldUp = { health in warnings.withLock { $0.append(health) } }
+                        return try SharedDatabase.open(at: url, schema: Self.schema, as: author, options: options)
+                    }
+                    let warnings = Mutex<[WALHealth]>([])
+                    func write(_ rows: Int, to db: SharedDatabase) throws {
+                        let text = String(repeating: "x", count: 4000)
+                        for _ in 0..<rows {
+                            try db.write { try $0.execute(sql: "INSERT INTO ballast VALUES (?)", arguments: [text]) }
+                        }
+                    }
+                    // A file of the WAL that is long enough for what follows.
+                    let other = try open("other", .manual)
+                    defer { try? other.close() }
+                    try write(130, to: other)
+                    #expect(try other.checkpoint(.restart).isComplete)
+                    try volume.fill()
+                    let db = try open("app", .automatic(threshold: 50))
+                    defer { try? db.close() }
+                    try write(100, to: db)
+                    try eventually("the program is told") { warnings.withLock { $0.contains { $0.failure != nil } } }
+                    let health = try #require(warnings.withLock { $0.first { $0.failure != nil } })
+                    #expect(health.failure?.code == ResultCode.SQLITE_FULL.rawValue)
+                    #expect(health.failure?.by?.name == "app")
+                    #expect(
+                        health.description.contains("the last checkpoint failed of 'app' (pid \(getpid())), "),
+                        "\(health)"
+                    )
+                    let seen = try #require(try SharedDatabase.status(ofDatabaseAt: url).wal?.failure)
+                    #expect(seen.code == ResultCode.SQLITE_FULL.rawValue && seen.by?.pid == getpid())
+                    #expect(seen.reason == "database or disk is full")
+                    let findings = try SharedDatabase.diagnose(databaseAt: url).findings
+                    #expect(findings.contains { $0.topic == .checkpointFails }, "\(findings)")
+                    #expect(throws: DatabaseError.self) { try other.checkpoint(.passive) }
+                    try volume.empty()
+                    try eventually("checkpoints go on", within: .seconds(30)) {
+                        try write(1, to: db)
+                        return try db.walHealth().failure == nil
+                    }
+                    #expect(try db.read { try String.fetchOne($0, sql: "PRAGMA integrity_check") } == "ok")
+                }
+            }
         }
     }
 

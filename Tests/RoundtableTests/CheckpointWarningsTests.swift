@@ -27,6 +27,22 @@ import Testing
         #expect(!warnings.isNews(health(3030, pin(2, since: nil))))
     }
 
+    /// Each way of failing is told of once, as long as it lasts.
+    @Test func failures() {
+        let warnings = CheckpointWarnings { _ in }
+        func health(_ code: Int32?) -> WALHealth {
+            var health = self.health(3000)
+            health.failure = code.map { .init(code: $0, reason: "", age: 0) }
+            return health
+        }
+        #expect(warnings.isNews(health(nil)))
+        #expect(warnings.isNews(health(13)))
+        #expect(!warnings.isNews(health(13)))
+        #expect(warnings.isNews(health(10)))
+        #expect(!warnings.isNews(health(nil)))
+        #expect(warnings.isNews(health(10)))
+    }
+
     /// Short reads behind the one that is most in the way are no news; once it has gone, the next one is.
     @Test func theOneThatHoldsMost() {
         let warnings = CheckpointWarnings { _ in }

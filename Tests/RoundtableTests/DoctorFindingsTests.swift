@@ -81,6 +81,29 @@ import Testing
         #expect(findings(status).isEmpty)
     }
 
+    @Test func checkpointsThatFail() {
+        var status = status
+        status.wal?.committedFrames = 1500
+        status.wal?.backfilledFrames = 0
+        let app = status.participants[0]
+        status.wal?.failure = .init(
+            code: 13,
+            reason: "database or disk is full",
+            age: 2,
+            by: .init(pid: app.pid, name: app.author, isParticipant: true, liveness: .alive)
+        )
+        let found = findings(status)
+        #expect(found.map(\.topic) == [.checkpointFails])
+        #expect(
+            found.first?.what.hasPrefix("Checkpoints fail: database or disk is full (SQLite error 13), 2.0 s ago.")
+                == true
+        )
+        #expect(found.first?.who.map(\.pid) == [app.pid])
+        #expect(found.first?.next.hasPrefix("Make room") == true)
+        status.wal?.failure?.code = 2570
+        #expect(findings(status).first?.next.hasPrefix("The disk may be failing") == true)
+    }
+
     private func outbox(_ change: (inout OutboxStatus) -> Void = { _ in }) -> OutboxStatus {
         var outbox = OutboxStatus(path: status.path + "-outbox", waiting: 0, bytes: 0, damaged: 0, owners: [])
         change(&outbox)

@@ -7,13 +7,15 @@ struct CheckpointPauses {
         case readers
         /// Another checkpoint, or a write that takes no turns.
         case others
-        /// It cannot be opened, or SQLite fails on it.
+        /// SQLite fails: the disk is full, say.
+        case failure
+        /// It cannot be opened.
         case connection
 
         /// So many attempts in vain do not count. Who is at it, is done soon, and meanwhile no one should make the WAL longer; unless it is frozen.
         fileprivate var grace: Int {
             switch self {
-            case .readers: 2
+            case .readers, .failure: 2
             case .others: 8
             case .connection: 0
             }

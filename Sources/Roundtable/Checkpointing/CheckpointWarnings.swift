@@ -21,6 +21,8 @@ final class CheckpointWarnings: Sendable {
         var told: Set<PinIdentity> = []
         /// How long the WAL was when it was last told of; nil: never.
         var frames: Int?
+        /// The failure that was last told of, while it lasts: SQLite's result code.
+        var failure: Int32?
     }
 
     /// In seconds.
@@ -46,7 +48,7 @@ final class CheckpointWarnings: Sendable {
         queue.async { onHeldUp(health) }
     }
 
-    /// Whether another one holds back most than was told of, or the WAL is twice as long as it was then.
+    /// Whether another one holds back most than was told of, or checkpoints fail in another way, or the WAL is twice as long as it was then.
     func isNews(_ health: WALHealth) -> Bool {
         let pins = health.pins.map(PinIdentity.init)
         return state.withLock { state in
@@ -57,7 +59,9 @@ final class CheckpointWarnings: Sendable {
             // A read that is young will end soon.
             let isLong = health.pins.first.map { $0.age ?? .infinity >= Self.youth } ?? false
             let isAnother = isLong && pins.first.map { !state.told.contains($0) } ?? false
-            guard hasDoubled || isAnother else { return false }
+            let failsAnew = health.failure.map { $0.code != state.failure } ?? false
+            state.failure = health.failure?.code
+            guard hasDoubled || isAnother || failsAnew else { return false }
             state.told.formUnion(pins.prefix(1))
             state.frames = health.committedFrames
             return true
@@ -66,12 +70,12 @@ final class CheckpointWarnings: Sendable {
 }
 
 extension SharedDatabase {
-    /// An attempt at a checkpoint was held up by readers: they are asked to advance (rule K8), and where the WAL is longer than it
+    /// An attempt at a checkpoint was held up, or failed: readers in the way are asked to advance (rule K8), and where the WAL is longer than it
     /// should be, the program is told.
-    func lookWhoHoldsCheckpointsUp() {
+    func lookWhatHoldsCheckpointsUp(_ obstacle: CheckpointPauses.Obstacle) {
         // What keeps the WAL from being looked at, the next attempt meets again.
         guard let state = try? readers.walState(insideWrite: false) else { return }
-        seat.participant?.block.askToAdvance(end: state.end)
+        if obstacle == .readers { seat.participant?.block.askToAdvance(end: state.end) }
         let limits = writer.checkpointer?.limits ?? .default
         guard checkpointWarnings.isWanted, state.frames.committed >= limits.need else { return }
         if let health = try? walHealth() { checkpointWarnings.heldUp(health) }

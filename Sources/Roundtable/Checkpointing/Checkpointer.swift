@@ -26,6 +26,8 @@ final class Checkpointer: @unchecked Sendable {
         /// The gate was closed when there was something to do.
         var wasTurnedAway = false
         var seat: Seat?
+        /// Of the last attempt.
+        var failure: ControlBlock.CheckpointFailure?
         /// When a raw handle last found something to do.
         var lastHandleRequest: Nanoseconds = 0
     }
@@ -35,8 +37,8 @@ final class Checkpointer: @unchecked Sendable {
         /// Has its argument called, on the writer's queue with the turn; else, that it was not to be had. False when there is no database
         /// any more.
         var withinTurn: @Sendable (@escaping @Sendable (_ hasTurn: Bool) -> Void) -> Bool = { _ in false }
-        /// An attempt was held up by readers.
-        var heldUp: @Sendable () -> Void = {}
+        /// An attempt was held up by readers, or failed.
+        var heldUp: @Sendable (CheckpointPauses.Obstacle) -> Void = { _ in }
     }
 
     /// nil: nothing is done without being asked for.
@@ -207,27 +209,36 @@ final class Checkpointer: @unchecked Sendable {
             state.withLock { $0.wasTurnedAway = true }
             return .nothing
         }
-        var isRefused = false
-        let looks = try? link.use(until: .max) { connection in
-            let before = connection.frames
-            guard let before, limits.wantsCheckpoint(before) else {
-                return (before, before, connection.isFileLong(limits))
+        defer { gate.leave(visit) }
+        var outcome = CheckpointStep.Outcome.complete
+        let looks: (WalIndex.Frames?, WalIndex.Frames?, Bool)
+        do throws(CheckpointLink.Failure) {
+            looks = try link.use(until: .max) { connection in
+                let before = connection.frames
+                guard let before, limits.wantsCheckpoint(before) else {
+                    return (before, before, connection.isFileLong(limits))
+                }
+                sample(connection)
+                if state.withLock({ $0.pauses.isHeldUp }) { connection.syncWAL() }
+                if before.uncopied > limits.few {
+                    outcome = connection.passive()
+                    participant?.block.count(.checkpoints)
+                }
+                return (before, connection.frames, connection.isFileLong(limits))
             }
-            sample(connection)
-            if state.withLock({ $0.pauses.isHeldUp }) { connection.syncWAL() }
-            if before.uncopied > limits.few {
-                if case .refused = connection.passive() { isRefused = true }
-                participant?.block.count(.checkpoints)
-            }
-            return (before, connection.frames, connection.isFileLong(limits))
-        }
-        gate.leave(visit)
-        guard let (before, after, isFileLong) = looks, let before, let after else {
-            // It cannot be opened, or somebody has just died. A writer in need does what it can (rule K6).
+        } catch {
+            // A writer in need does what it can (rule K6).
+            if case .cannotOpen(let error) = error { noteFailure(error) }
             return heldUp(.connection)
         }
+        // Somebody has just died, who was writing the wal-index's header.
+        guard case (let before?, let after?, let isFileLong) = looks else { return heldUp(.connection) }
+        if case .failed(let error) = outcome {
+            noteFailure(error)
+            return heldUp(.failure)
+        }
         // Somebody else is at it. (Or W7's lock was not to be had, for a moment.)
-        if isRefused { return heldUp(.others) }
+        if case .refused = outcome { return heldUp(.others) }
         let isMuchLeft = after.uncopied >= limits.threshold
         let wantsRestart = limits.wantsRestart(after) || isFileLong
         // Some was added while more was copied. Nobody is to be stopped for what can be copied now.
@@ -277,6 +288,7 @@ final class Checkpointer: @unchecked Sendable {
             // A step of this participant: so it is being done.
             case .isBusy: return .refused
             case .cannotOpen(let error):
+                noteFailure(error)
                 _ = heldUp(.connection)
                 return .failed(error)
             }
@@ -285,7 +297,9 @@ final class Checkpointer: @unchecked Sendable {
         case .complete: progressed()
         case .heldUp: _ = heldUp(.readers)
         case .refused: _ = heldUp(.others)
-        case .failed: _ = heldUp(.connection)
+        case .failed(let error):
+            noteFailure(error)
+            _ = heldUp(.failure)
         }
         return outcome
     }
@@ -299,7 +313,40 @@ final class Checkpointer: @unchecked Sendable {
 
     private func progressed() {
         let block = participant?.block
-        state.withLock { $0.pauses.end(block) }
+        state.withLock { state in
+            state.pauses.end(block)
+            state.failure = nil
+        }
+        block?.setCheckpointFailure(nil)
+    }
+
+    /// Rule K12.
+    private func noteFailure(_ error: DatabaseError) {
+        // One that is to wait for the gate has not failed.
+        if error.isSuspension { return }
+        let participant = participant
+        let failure = ControlBlock.CheckpointFailure(
+            time: MonotonicClock.now,
+            code: error.extendedResultCode.rawValue,
+            owner: participant?.owner
+        )
+        state.withLock { $0.failure = failure }
+        participant?.block.setCheckpointFailure(failure)
+    }
+
+    /// What has come of a step that the program has asked for.
+    func note(_ outcome: CheckpointStep.Outcome) {
+        switch outcome {
+        case .complete: progressed()
+        case .failed(let error): noteFailure(error)
+        case .heldUp, .refused: break
+        }
+    }
+
+    /// Of the last attempt; of this participant's, where there is no control block.
+    var failure: ControlBlock.CheckpointFailure? {
+        guard let block = participant?.block else { return state.withLock { $0.failure } }
+        return block.checkpointFailure
     }
 
     private var isWorthWaiting: Bool {
@@ -315,7 +362,9 @@ final class Checkpointer: @unchecked Sendable {
         }
         block?.count(.checkpointsHeldUp)
         // Not while everybody waits for the turn.
-        if obstacle == .readers { queue.async(execute: hooks.withLock { $0 }.heldUp) }
+        guard obstacle != .others else { return .pause }
+        let heldUp = hooks.withLock { $0 }.heldUp
+        queue.async { heldUp(obstacle) }
         return .pause
     }
 

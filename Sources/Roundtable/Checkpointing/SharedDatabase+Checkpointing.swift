@@ -85,9 +85,9 @@ extension SharedDatabase {
                     onWriterLater(waitingWrite(), failed: { _, _ in body(false) }) { body(!$0.isInsideTransaction) }
                     return true
                 },
-                heldUp: { [weak self, checkpointWarnings] in
+                heldUp: { [weak self, checkpointWarnings] obstacle in
                     // The turn may be had now: not on this thread.
-                    checkpointWarnings.later { [weak self] in self?.lookWhoHoldsCheckpointsUp() }
+                    checkpointWarnings.later { [weak self] in self?.lookWhatHoldsCheckpointsUp(obstacle) }
                 }
             )
         )
@@ -118,6 +118,7 @@ extension SharedDatabase {
             case .cannotOpen(let error): throw error
             }
         }
+        checkpointer.note(outcome)
         switch outcome {
         case .failed(let error): throw error
         case .refused where gate.isClosed: throw DatabaseError.suspended(path)

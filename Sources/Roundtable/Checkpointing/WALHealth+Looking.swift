@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import GRDBSQLite
 import RoundtableKernel
 
 extension SharedDatabase {
@@ -16,7 +17,13 @@ extension SharedDatabase {
         // Before the wal-index: what is held longer than that is held by a mark that does not move.
         let locks = SystemLocks.walLocks(databasePath: path)
         let state = try readers.walState(insideWrite: Access.isWriting(self))
-        return WALHealth(state, locks: locks, databasePath: path, block: longReads.controlBlock)
+        return WALHealth(
+            state,
+            locks: locks,
+            databasePath: path,
+            block: longReads.controlBlock,
+            ownFailure: writer.checkpointer?.failure
+        )
     }
 }
 
@@ -44,12 +51,15 @@ extension ReaderPool {
 }
 
 extension WALHealth {
-    /// - parameter locks: nil when the system does not list them.
+    /// - Parameters:
+    ///   - locks: nil when the system does not list them.
+    ///   - ownFailure: what is known without the control block.
     init(
         _ state: WalIndexView.State,
         locks: SystemLocks.WalLocks?,
         databasePath: String,
         block: ControlBlock?,
+        ownFailure: ControlBlock.CheckpointFailure? = nil,
         participants: [ParticipantSnapshot]? = nil
     ) {
         let now = MonotonicClock.now
@@ -65,6 +75,12 @@ extension WALHealth {
             },
             checkpointLock: locks?.checkpointing.map { Party(pid: $0, among: participants) },
             pins: Self.pins(state, locks: locks, participants: participants, at: now),
+            // Of what is copied by now, it says nothing.
+            failure: state.frames.uncopied == 0
+                ? nil
+                : (block == nil ? ownFailure : block?.checkpointFailure).flatMap { failure in
+                    Failure(failure, by: participants.first { $0.owner == failure.owner }.map(Party.init), at: now)
+                },
             counters: block.map(Counters.init)
         )
     }
@@ -130,6 +146,19 @@ extension ParticipantSnapshot {
     /// When its oldest read began, or its write, which is a read as well.
     fileprivate func pinSince(at now: Nanoseconds) -> Nanoseconds? {
         oldestRead?.since ?? writing.map { now.subtractingSaturating($0) }
+    }
+}
+
+extension WALHealth.Failure {
+    /// nil: of a time that has not come, as after a restart of the machine.
+    fileprivate init?(_ failure: ControlBlock.CheckpointFailure, by party: WALHealth.Party?, at now: Nanoseconds) {
+        guard failure.time <= now else { return nil }
+        self.init(
+            code: failure.code,
+            reason: String(cString: sqlite3_errstr(failure.code)),
+            age: TimeInterval(now - failure.time) / 1e9,
+            by: party
+        )
     }
 }
 

@@ -21,6 +21,8 @@ public struct WALHealth: Codable, Sendable, Equatable {
     public var checkpointLock: Party?
     /// Who keeps frames from being copied, who holds back most first.
     public var pins: [Pin]
+    /// Why SQLite failed on the last attempt at a checkpoint; nil when it did not. Until one gets through, the WAL grows.
+    public var failure: Failure?
     /// nil without a control block.
     public var counters: Counters?
 
@@ -32,6 +34,7 @@ public struct WALHealth: Codable, Sendable, Equatable {
         checkpointer: Party? = nil,
         checkpointLock: Party? = nil,
         pins: [Pin] = [],
+        failure: Failure? = nil,
         counters: Counters? = nil
     ) {
         self.committedFrames = committedFrames
@@ -41,11 +44,12 @@ public struct WALHealth: Codable, Sendable, Equatable {
         self.checkpointer = checkpointer
         self.checkpointLock = checkpointLock
         self.pins = pins
+        self.failure = failure
         self.counters = counters
     }
 
     enum CodingKeys: String, CodingKey {
-        case size, checkpointer, pins, counters
+        case size, checkpointer, pins, failure, counters
         case committedFrames = "committed_frames"
         case backfilledFrames = "backfilled_frames"
         case growth = "growth_frames_per_s"
@@ -112,6 +116,30 @@ extension WALHealth {
         }
     }
 
+    /// A checkpoint that failed: the disk was full, say, or the file was not to be written.
+    public struct Failure: Codable, Sendable, Equatable {
+        /// SQLite's extended result code (<https://www.sqlite.org/rescode.html>).
+        public var code: Int32
+        /// SQLite's words for it.
+        public var reason: String
+        /// How long ago that was.
+        public var age: TimeInterval
+        /// Whose attempt it was; nil when it has left.
+        public var by: Party?
+
+        public init(code: Int32, reason: String, age: TimeInterval, by: Party? = nil) {
+            self.code = code
+            self.reason = reason
+            self.age = age
+            self.by = by
+        }
+
+        enum CodingKeys: String, CodingKey {
+            case code, reason, by
+            case age = "age_s"
+        }
+    }
+
     /// Of all participants, since the control block was made.
     public struct Counters: Codable, Sendable, Equatable {
         /// Checkpoints that copied frames.
@@ -153,6 +181,7 @@ extension WALHealth: CustomStringConvertible {
         } else if let checkpointLock, !checkpointLock.isParticipant {
             text += "; \(checkpointLock) checkpoints now"
         }
+        if let failure { text += "; \(failure)" }
         if let pin = pins.first { text += "; \(pin)" }
         if pins.count > 1 { text += ", and \((pins.count - 1).grouped) more hold some back" }
         return text
@@ -165,6 +194,12 @@ extension WALHealth.Party: CustomStringConvertible {
         let quoted = name.map { "'\($0)' " } ?? ""
         let condition = liveness == .alive ? "" : ", \(liveness)"
         return "\(quoted)(pid \(pid)\(condition))"
+    }
+}
+
+extension WALHealth.Failure: CustomStringConvertible {
+    public var description: String {
+        "the last checkpoint failed\(by.map { " of \($0)" } ?? ""), \(age.seconds) ago: \(reason) (SQLite error \(code))"
     }
 }
 

@@ -33,6 +33,8 @@ public struct Diagnosis: Codable, Sendable, Equatable {
         case longWAL = "long_wal"
         /// Much of the WAL is not in the database file, and nobody is in the way.
         case notCheckpointed = "not_checkpointed"
+        /// SQLite failed on the last checkpoint.
+        case checkpointFails = "checkpoint_fails"
         /// Somebody reads one moment for long, and holds the WAL back.
         case longRead = "long_read"
         /// The WAL has frames, and there is no `-shm` file.

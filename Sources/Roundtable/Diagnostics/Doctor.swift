@@ -230,6 +230,18 @@ struct Doctor {
 
     // MARK: The WAL
 
+    private static func next(afterCheckpointError code: Int32) -> String {
+        switch ResultCode(rawValue: code & 0xFF) {
+        case .SQLITE_FULL: "Make room on the disk that the database file is on: then it goes on by itself."
+        case .SQLITE_IOERR: SystemErrorAdvice.next(EIO) + "."
+        case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_CANTOPEN: SystemErrorAdvice.next(EACCES) + "."
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB:
+            "Check the content (roundtable doctor --check), and have a backup at hand."
+        default:
+            "See what the program logs at this time; https://www.sqlite.org/rescode.html says what the number means."
+        }
+    }
+
     /// Whether a checkpoint should have been made.
     static func isDue(_ status: DatabaseStatus) -> Bool {
         guard let wal = status.wal else { return false }
@@ -273,6 +285,16 @@ struct Doctor {
                 "The -wal file has \(fileSize.byteSize), for \(wal.committedFrames.of("frame")).",
                 at: location,
                 next: "Nothing: the next checkpoint that may, makes it shorter."
+            )
+        }
+        if let failure = wal.failure {
+            return find(
+                .checkpointFails,
+                .warning,
+                "Checkpoints fail: \(failure.reason) (SQLite error \(failure.code)), \(failure.age.seconds) ago. Until one gets through, the WAL grows.",
+                at: status.path,
+                by: failure.by.map { [.init(pid: $0.pid, name: $0.name, isParticipant: $0.isParticipant)] } ?? [],
+                next: Self.next(afterCheckpointError: failure.code)
             )
         }
         guard Self.isDue(status), facts.checkpointer == nil else { return }

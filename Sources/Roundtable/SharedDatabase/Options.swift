@@ -56,9 +56,9 @@ extension SharedDatabase {
         /// times what your longest export takes.
         public var maximumSnapshotAge: Duration?
 
-        /// Called when a checkpoint of this participant was held up and the WAL is longer than it should be, on a thread of the
-        /// system: once for each read that is most in the way, and again whenever the WAL has become twice as long. The health says
-        /// who it is: a process of yours that is stuck, a program that knows nothing of Roundtable.
+        /// Called when a checkpoint of this participant was held up, or failed, and the WAL is longer than it should be, on a thread of the
+        /// system: once for each read that is most in the way, once for each way of failing, and again whenever the WAL has become twice as
+        /// long. The health says who it is, a process of yours that is stuck, a program that knows nothing of Roundtable, or why SQLite failed.
         public var onCheckpointHeldUp: (@Sendable (WALHealth) -> Void)?
 
         /// What a suspended database lets go of.

@@ -87,4 +87,42 @@ extension ControlBlock {
         word(at: Layout.Header.walSampleMark).pointee.store(sample.mark.word, ordering: .releasing)
         word(at: Layout.Header.walSampleTime).pointee.store(max(1, sample.time), ordering: .releasing)
     }
+
+    /// That SQLite failed on the last attempt (rule K12).
+    package struct CheckpointFailure: Equatable, Sendable {
+        /// ns of the monotonic clock.
+        package var time: Nanoseconds
+        /// SQLite's extended result code.
+        package var code: Int32
+        /// nil: nobody with a seat.
+        package var owner: OwnerWord?
+
+        package init(time: Nanoseconds, code: Int32, owner: OwnerWord?) {
+            self.time = time
+            self.code = code
+            self.owner = owner
+        }
+    }
+
+    /// nil: it did not, or this is changing at this moment.
+    package var checkpointFailure: CheckpointFailure? {
+        let time = word(at: Layout.Header.checkpointFailureTime).pointee.load(ordering: .acquiring)
+        guard time != 0 else { return nil }
+        let code = word(at: Layout.Header.checkpointFailureCode).pointee.load(ordering: .acquiring)
+        let owner = word(at: Layout.Header.checkpointFailureOwner).pointee.load(ordering: .acquiring)
+        guard word(at: Layout.Header.checkpointFailureTime).pointee.load(ordering: .relaxed) == time else { return nil }
+        return CheckpointFailure(time: time, code: Int32(truncatingIfNeeded: code), owner: OwnerWord(rawValue: owner))
+    }
+
+    /// By whoever checkpoints.
+    package func setCheckpointFailure(_ failure: CheckpointFailure?) {
+        let time = word(at: Layout.Header.checkpointFailureTime)
+        if failure == nil, time.pointee.load(ordering: .relaxed) == 0 { return }
+        time.pointee.store(0, ordering: .releasing)
+        guard let failure else { return }
+        let code = UInt64(UInt32(bitPattern: failure.code))
+        word(at: Layout.Header.checkpointFailureCode).pointee.store(code, ordering: .releasing)
+        word(at: Layout.Header.checkpointFailureOwner).pointee.store(failure.owner?.rawValue ?? 0, ordering: .releasing)
+        time.pointee.store(max(1, failure.time), ordering: .releasing)
+    }
 }

@@ -46,6 +46,9 @@ package enum Layout {
         static let checkpointPause = 1296
         static let walSampleTime = 1408
         static let walSampleMark = 1416
+        static let checkpointFailureTime = 1424
+        static let checkpointFailureCode = 1432
+        static let checkpointFailureOwner = 1440
         static let checkpoints = 1536
     }
 

@@ -82,6 +82,7 @@ struct StatusText {
         }
         if let checkpointer = wal.checkpointer { parts.append("by \(checkpointer)") }
         if let holder = wal.checkpointLock { parts.append("\(holder) is at it") }
+        if let failure = wal.failure { parts.append("\(failure)") }
         return parts.isEmpty ? nil : parts.joined(separator: " · ")
     }
 
