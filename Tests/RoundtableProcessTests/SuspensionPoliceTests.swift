@@ -190,6 +190,20 @@
                 }
             }
 
+            /// While it begins a thread, the C library blocks all signals. Whoever does that does not handle SIGTSTP: it would be stopped before its time.
+            @Test(.timeLimit(.minutes(1))) func noSignalToWhoBeginsThreads() throws {
+                var terms = SuspensionTerms()
+                terms.notice = .milliseconds(500)
+                try withProgram(terms) { police, program in
+                    try program.run("import threading, time; end = time.time() + 0.5")
+                    let begin = "t = threading.Thread(target=int); t.start(); t.join()"
+                    try program.start("exec(\(Self.quoted("while time.time() < end:\n    \(begin)")), globals())")
+                    let verdict = try police.freeze(program.pid)
+                    #expect(verdict.notified == 0 && verdict.frozen >= 0.5, "\(verdict)")
+                    #expect(try program.answer() == "ok")
+                }
+            }
+
             /// A message to who connects during the notice: here, because of the signal. Told in two ways, it counts once.
             @Test(.timeLimit(.minutes(1))) func noticeToWhoConnectsMeanwhile() throws {
                 var terms = SuspensionTerms()

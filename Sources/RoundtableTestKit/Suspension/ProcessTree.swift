@@ -27,14 +27,24 @@
             /// Whether `number` does something else to it than what the system does by default, such as ending it.
             func handles(_ number: Int32) -> Bool {
                 guard let bytes = try? ProcessTable.contents(of: "/proc/\(pid)/status") else { return false }
+                return Self.handles(number, status: String(decoding: bytes, as: UTF8.self))
+            }
+
+            /// - parameter status: the text of `/proc/PID/status`.
+            static func handles(_ number: Int32, status: String) -> Bool {
                 let bit = UInt64(1) << UInt64(number - 1)
-                return String(decoding: bytes, as: UTF8.self).split(separator: "\n").contains { line in
-                    // Blocked: taken by `signalfd` or `sigwait`, or for a moment.
+                return status.split(separator: "\n").contains { line in
                     guard ["SigCgt:", "SigIgn:", "SigBlk:"].contains(where: line.hasPrefix) else { return false }
-                    let mask = line.split(whereSeparator: \.isWhitespace).last.flatMap { UInt64($0, radix: 16) }
-                    return (mask ?? 0) & bit != 0
+                    let mask = line.split(whereSeparator: \.isWhitespace).last.flatMap { UInt64($0, radix: 16) } ?? 0
+                    // Blocked: taken by `signalfd` or `sigwait`. But for a moment, while it begins a thread or a program, the C library blocks
+                    // all, with its own too, which nobody else can.
+                    if line.hasPrefix("SigBlk:"), mask & ownOfCLibrary != 0 { return false }
+                    return mask & bit != 0
                 }
             }
+
+            /// SIGCANCEL and SIGSETXID of glibc (nptl(7)); the same numbers are musl's own.
+            private static let ownOfCLibrary: UInt64 = 0b11 << 31
         }
 
         let members: [Member]
