@@ -61,5 +61,29 @@ extension ProcessTests {
                 try Ledger(of: fleet.database).expectEverything(acknowledgedBy: fleet.peers)
             }
         }
+
+        /// One that has the database to itself (`PRAGMA locking_mode = EXCLUSIVE`) keeps everybody from opening it, and is named.
+        @Test(.timeLimit(.minutes(1)), .enabled(if: hasShell, "/usr/bin/sqlite3 is not installed"))
+        func exclusiveStrangerIsNamed() throws {
+            try Fleet.run { fleet in
+                let peer = try fleet.spawnOpen("app", options: PeerOptions(busyTimeout: 300, setupTimeout: 300))
+                try peer.call(.write(rows: 1))
+                try peer.call(.close)
+                let shell = ProgramSession(try fleet.spawn(program: Self.shell, arguments: [fleet.database.path]))
+                try shell.send("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT; SELECT 'ready';")
+                while try shell.receive() != "ready" {}
+                let opening = fleet.opening(peer, options: PeerOptions(busyTimeout: 300, setupTimeout: 300))
+                for command in [PeerCommand.open(opening), .openReadOnly(opening, waiting: 0)] {
+                    let reply = try peer.attempt(command)
+                    #expect((reply.code ?? 0) & 0xFF == 5)
+                    let expected = "is locked: 'sqlite3' (pid \(shell.process.pid)) holds the write lock"
+                    #expect(reply.message?.contains(expected) == true, "\(reply.message ?? "")")
+                }
+                try shell.send(".exit")
+                _ = try shell.process.waitForExit(within: .seconds(10))
+                try peer.call(.open(opening))
+                try peer.call(.write(rows: 1))
+            }
+        }
     }
 }

@@ -29,8 +29,9 @@ struct LockHolder {
         return LockHolder(party: .unknown)
     }
 
-    func description(waited: Nanoseconds) -> String {
-        let waiting = "waited \(Self.seconds(waited))"
+    /// - parameter waited: nil: that is not known.
+    func description(waited: Nanoseconds? = nil) -> String {
+        let waiting = waited.map { "; waited \(Self.seconds($0))" } ?? ""
         switch party {
         case .participant(let holder):
             var text = "'\(holder.author)' (pid \(holder.pid)) "
@@ -41,14 +42,14 @@ struct LockHolder {
                 text += "holds the write lock"
             }
             if holder.liveness == .stopped { text += "; it is stopped (SIGSTOP)" }
-            return "\(text); \(waiting)"
+            return text + waiting
         case .stranger(let pid, let name):
             return """
                 \(name.map { "'\($0)' " } ?? "")(pid \(pid)) holds the write lock, and does not take turns: it does not use Roundtable, or \
-                opened the database before its -coord file was removed; \(waiting)
+                opened the database before its -coord file was removed\(waiting)
                 """
         case .unknown:
-            return "another connection holds the write lock; \(waiting)"
+            return "another connection holds the write lock\(waiting)"
         }
     }
 

@@ -1,8 +1,9 @@
 import Foundation
 import GRDB
+import GRDBSQLite
 
 extension DatabaseError {
-    /// The same error of opening, with the path, and what to do: SQLite's messages tell neither.
+    /// The same error of opening, with the path, and what to do, or who is in the way: SQLite's messages tell none of it.
     func naming(_ path: String) -> DatabaseError {
         let folder = (path as NSString).deletingLastPathComponent
         let text =
@@ -20,6 +21,11 @@ extension DatabaseError {
                 "cannot be written: \(message ?? "read-only")"
             case _ where resultCode == .SQLITE_CANTOPEN:
                 "cannot be opened: is there the permission to read it, and to create files in \(folder)?"
+            // Not one that has been named.
+            case _
+            where resultCode == .SQLITE_BUSY
+                && message == String(cString: sqlite3_errstr(ResultCode.SQLITE_BUSY.rawValue)):
+                "database is locked: \(LockHolder.find(databasePath: path, participant: nil).description())"
             default:
                 message ?? "cannot be opened"
             }
