@@ -33,7 +33,13 @@ extension DeadLetter: CustomStringConvertible {
     public var description: String {
         let tries = attempts == 0 ? "" : " after \(attempts) \(attempts == 1 ? "try" : "tries")"
         return "\(label(name, version, sender, id)), \(reason)\(tries): \(error)"
-            + (isToBeRetried ? "; to be tried again" : "")
+            + retries
+    }
+
+    private var retries: String {
+        guard newAttempts > 0 else { return isToBeRetried ? "; to be tried again" : "" }
+        return "; has failed \(newAttempts) times more, at last with: \(newError ?? "?")"
+            + (nextTry.map { "; tried again \(text($0))" } ?? "")
     }
 }
 

@@ -75,6 +75,11 @@ import Testing
         letter.isToBeRetried = true
         #expect("\(OutboxHandlers.Event.setAside(letter))" == "set aside: \(letter)")
         #expect("\(letter)".hasSuffix("to be tried again"))
+        (letter.newAttempts, letter.nextTry, letter.newError) = (2, date, "why")
+        #expect(
+            "\(letter)".hasSuffix(": no; has failed 2 times more, at last with: why; tried again 2027-01-15T08:00:00Z")
+        )
+        (letter.newAttempts, letter.nextTry, letter.newError) = (0, nil, nil)
         let failed = OutboxHandlers.Event.attemptFailed(info, error: Refused(), next: date)
         #expect("\(failed)" == "try 3 of \(command) has failed, and is made again 2027-01-15T08:00:00Z: Refused()")
         #expect("\(OutboxHandlers.Event.damagedFile(path: "/x/1", reason: "cut off"))".contains("/x/1: cut off"))
