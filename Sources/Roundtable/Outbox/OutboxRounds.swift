@@ -249,6 +249,7 @@ final class OutboxRounds {
             lost[ids[0]] = reason
         case .command(let pending, let reason, let isInterrupted):
             let id = pending.command.id
+            let reason = explained(reason, pending.command)
             // The others come first next time.
             lastSender = pending.file?.encodedSender ?? lastSender
             var suspect = suspects[id] ?? Suspect()
@@ -322,11 +323,18 @@ final class OutboxRounds {
                 let isInterrupted = isInterrupted || culprit.isDoomed
                 throw BatchFailure.command(culprit.command, reason: error, isInterrupted: isInterrupted)
             }
-            guard hasDecided, !error.isOfDatabase, !isInterrupted else { throw error }
+            guard hasDecided, !error.isOfDatabase, !isInterrupted else { throw explained(error) }
             throw BatchFailure.commit(commands.prefix(decisions.count).map(\.command.id), reason: error)
         }
         if decisions.contains(where: \.isNew) { commits += 1 }
         return decisions
+    }
+
+    /// A full disk is the owner's to mend.
+    private func explained(_ error: any Error, _ command: CommandFile? = nil) -> any Error {
+        let what = command.map { "\($0.kind) from '\($0.sender)' (\($0.id)) is not applied. " } ?? ""
+        let consequence = "\(what)What waits in \(folder.path) is kept, and applied as soon as there is some."
+        return error.explainingNoRoom(in: databasePath, consequence)
     }
 
     /// - returns: the first of them, and whether they are all.
@@ -461,7 +469,11 @@ final class OutboxRounds {
         }
         if isNeeded {
             try System.syncFolder(at: folder.commands)
-            try database.write(whileSuspended: .fail) { try OutboxTables.forget(decidedBefore: limit, $0) }
+            do {
+                try database.write(whileSuspended: .fail) { try OutboxTables.forget(decidedBefore: limit, $0) }
+            } catch {
+                throw explained(error)
+            }
         }
         forgot = now
     }
