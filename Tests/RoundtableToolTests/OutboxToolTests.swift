@@ -205,6 +205,18 @@ import Testing
         result = try Tool.run("outbox", "a.db", "--folder", "box", "drop", two.id.uuidString, "--yes", in: folder)
         #expect(result.code == 0, "\(result.errors)")
         #expect(try Tool.run("outbox", "a.db", "--folder", "box", "--json", in: folder).output.isEmpty)
+        // Another database of the same folder.
+        let other = URL(fileURLWithPath: folder.path("b.db"))
+        try SharedDatabase.open(at: other, schema: .unmanaged, as: "app", options: options).close()
+        result = try Tool.run("doctor", "b.db", "--folder", "box", "--json", in: folder)
+        #expect(
+            result.output.contains(#""shared_outbox""#) && result.output.contains("a.db, too, by 'app'"),
+            "\(result)"
+        )
+        result = try Tool.run("status", "b.db", "--folder", "box", in: folder)
+        #expect(result.output.contains("shared with ") && result.output.contains("/a.db\n"), "\(result)")
+        result = try Tool.run("status", "a.db", "--folder", "box", "--json", in: folder)
+        #expect(result.output.contains(#""other_databases""#) && result.output.contains("/b.db"), "\(result)")
         result = try Tool.run("outbox", ".", in: folder)
         #expect(
             result.code == 1

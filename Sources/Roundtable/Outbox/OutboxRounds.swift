@@ -27,6 +27,7 @@ final class OutboxRounds {
     /// What was told already.
     private var told: Set<CommandFileName> = []
     private var answers: OutboxAnswers
+    private let neighbours: OutboxNeighbours
     private var lastSender: String?
     /// Errors of commands that have taken their transaction with them.
     private var lost: [UUID: any Error] = [:]
@@ -67,6 +68,7 @@ final class OutboxRounds {
         author = database.author
         self.handlers = handlers
         answers = OutboxAnswers(folder: folder)
+        neighbours = OutboxNeighbours(folder, author: author)
     }
 
     /// Decides what waits now, as far as it can be decided. What comes meanwhile is for the next run.
@@ -86,6 +88,7 @@ final class OutboxRounds {
         cleanIfNeeded()
         removalFailure = nil
         try removeIfDue(database)
+        events += try neighbours.look(database)
         while true {
             let listing = try OutboxListing(folder, names: handlers.environment.names)
             var queues = OutboxQueues(listing, after: lastSender)
@@ -286,6 +289,7 @@ final class OutboxRounds {
                 let end = MonotonicClock.now + Self.batchTime
                 identity = try db.identityOfUnmovedFile()
                 try OutboxTables.createIfAbsent(db)
+                try neighbours.record(db)
                 var blocked: Set<String> = []
                 for pending in commands {
                     if let file = pending.file {
@@ -326,6 +330,7 @@ final class OutboxRounds {
             guard hasDecided, !error.isOfDatabase, !isInterrupted else { throw explained(error) }
             throw BatchFailure.commit(commands.prefix(decisions.count).map(\.command.id), reason: error)
         }
+        neighbours.hasCommitted()
         if decisions.contains(where: \.isNew) { commits += 1 }
         return decisions
     }
