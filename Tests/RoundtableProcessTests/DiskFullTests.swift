@@ -167,6 +167,12 @@
                     try eventually("the drain tells") { failures.withLock { !$0.isEmpty } }
                     let error = try #require(failures.withLock { $0.first } as? DatabaseError)
                     #expect(error.resultCode == .SQLITE_FULL || error.resultCode == .SQLITE_IOERR, "\(error)")
+                    if error.resultCode == .SQLITE_FULL {
+                        #expect(
+                            "\(error)".contains("\(db.path): no room") && "\(error)".contains("Make room"),
+                            "\(error)"
+                        )
+                    }
                     #expect(throws: (any Error).self) { try drain.drainNow() }
                     let count = "SELECT COUNT(*) FROM applied"
                     let applied = try db.read { try Int.fetchOne($0, sql: count) ?? 0 }

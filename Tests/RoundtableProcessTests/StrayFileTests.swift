@@ -111,7 +111,7 @@ extension ProcessTests {
 /// Puts things where they do not belong.
 private struct StrayFileThrower {
     private enum Place: String, CaseIterable {
-        case commands, new, questions, answers, damaged, outbox, beside, snapshot
+        case commands, new, questions, answers, damaged, owners, outbox, beside, snapshot
     }
 
     private enum Kind: String, CaseIterable {
@@ -198,6 +198,7 @@ private struct StrayFileThrower {
             return "\(outbox)/\(place.rawValue)/\(command.id.uuidString)"
         case .new: return "\(outbox)/new/outbox.\(Int.random(in: 1...99999, using: &random))-1-1-\(noise)-1.new"
         case .damaged: return "\(outbox)/damaged/\(noise)"
+        case .owners: return "\(outbox)/owners/\(noise).owner"
         case .outbox: return "\(outbox)/\(noise)"
         case .beside: return state.replacing("/state", with: "/.state.1-1-1-\(noise)-1.new")
         case .snapshot: return state

@@ -156,11 +156,19 @@ import Testing
         result = try Tool.run("outbox", "a.db", "retry", id, "--yes", "--wait", "20", in: folder)
         #expect(result.code == 2 && result.errors.contains("failed again, and is tried again at "), "\(result.errors)")
         try owner.close()
+        // The new try is told beside the old one.
+        var list = try objects(Tool.run("outbox", "a.db", "--json", in: folder).output)
+        #expect(list[0]["attempts"] as? Int == 1 && list[0]["new_attempts"] as? Int == 1, "\(list)")
+        #expect(list[0]["next_try"] as? Double ?? 0 > Date().timeIntervalSince1970 + 3000)
+        let text = try Tool.run("outbox", "a.db", in: folder).output
+        #expect(text.contains(" 1+1  tried again at ") && text.contains("NoTea"), "\(text)")
+        let shown = try Tool.run("outbox", "a.db", "show", id, in: folder).output
+        #expect(shown.contains("new tries  1\n") && shown.contains("next try   ") && shown.contains("new error  NoTea"))
         result = try Tool.run("outbox", "a.db", "retry", id, "--yes", "--wait", "0.1", in: folder)
         #expect(result.code == 0 && result.errors.contains("nobody runs who applies commands"), "\(result.errors)")
         #expect(result.errors.contains("a program runs that has a handler for 'note' version 1."), "\(result.errors)")
-        let list = try objects(Tool.run("outbox", "a.db", "--json", in: folder).output)
-        #expect(list.map { $0["state"] as? String } == ["to be retried"])
+        list = try objects(Tool.run("outbox", "a.db", "--json", in: folder).output)
+        #expect(list.map { $0["state"] as? String } == ["to be retried"] && list[0]["new_attempts"] == nil)
         var kind = OutboxHandlers()
         kind.handle(Note.self) { _, _ in }
         try open(folder, kind).close()
@@ -197,6 +205,18 @@ import Testing
         result = try Tool.run("outbox", "a.db", "--folder", "box", "drop", two.id.uuidString, "--yes", in: folder)
         #expect(result.code == 0, "\(result.errors)")
         #expect(try Tool.run("outbox", "a.db", "--folder", "box", "--json", in: folder).output.isEmpty)
+        // Another database of the same folder.
+        let other = URL(fileURLWithPath: folder.path("b.db"))
+        try SharedDatabase.open(at: other, schema: .unmanaged, as: "app", options: options).close()
+        result = try Tool.run("doctor", "b.db", "--folder", "box", "--json", in: folder)
+        #expect(
+            result.output.contains(#""shared_outbox""#) && result.output.contains("a.db, too, by 'app'"),
+            "\(result)"
+        )
+        result = try Tool.run("status", "b.db", "--folder", "box", in: folder)
+        #expect(result.output.contains("shared with ") && result.output.contains("/a.db\n"), "\(result)")
+        result = try Tool.run("status", "a.db", "--folder", "box", "--json", in: folder)
+        #expect(result.output.contains(#""other_databases""#) && result.output.contains("/b.db"), "\(result)")
         result = try Tool.run("outbox", ".", in: folder)
         #expect(
             result.code == 1

@@ -142,7 +142,7 @@ extension DatabaseStatus {
             let queue = try onlooker.connection(configuration)
             schema = try queue.read { db in
                 state = onlooker.walState(db)
-                do { letters = try OutboxStatus.DeadLetters(db) } catch { problem = error }
+                do { letters = try OutboxStatus.DeadLetters(db, path: onlooker.path) } catch { problem = error }
                 do { extensions = try ExtensionsStatus(db) } catch { extensionProblem = error }
                 return try SchemaVersion(db)
             }

@@ -63,6 +63,10 @@ public struct Diagnosis: Codable, Sendable, Equatable {
         case deadLetters = "dead_letters"
         /// Files in the outbox were no whole commands.
         case damagedCommands = "damaged_commands"
+        /// Commands of the outbox are applied to another database, too.
+        case sharedOutbox = "shared_outbox"
+        /// Commands from another folder are applied to the database, too.
+        case secondOutbox = "second_outbox"
         /// An extension is half built.
         case unfinishedExtension = "unfinished_extension"
         /// An extension does not follow its table.

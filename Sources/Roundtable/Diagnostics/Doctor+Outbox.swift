@@ -64,6 +64,7 @@ extension Doctor {
                     "\(look) says why. Have one tried again (retry ID) once the cause is gone, or forget it (drop ID)."
             )
         }
+        examineOthers(outbox, path: status.path)
         if outbox.damaged > 0 {
             find(
                 .damagedCommands,
@@ -74,6 +75,45 @@ extension Doctor {
                 """,
                 at: outbox.path + "/damaged",
                 next: "\(look) says what is wrong with each. `retry` takes one that is whole back, `drop` removes it."
+            )
+        }
+    }
+
+    private mutating func examineOthers(_ outbox: OutboxStatus, path: String) {
+        for other in outbox.otherDatabases {
+            find(
+                .sharedOutbox,
+                .warning,
+                """
+                Commands in this outbox were applied to \(other.path), too, by '\(other.owner)'. They do not say which database they are for: each gets \
+                what its owner comes to first.
+                """,
+                at: outbox.path,
+                next: """
+                    Give each database a folder of its own (Options.outboxFolder), and say so to the senders; or, if it is a copy that nobody opens any more, \
+                    remove \(other.path).
+                    """
+            )
+        }
+        for other in outbox.otherFolders {
+            let isEmpty = other.waiting == 0
+            let waiting = other.waiting.map {
+                $0 == 0 ? "nothing waits" : "\($0.of("command")) \($0 == 1 ? "waits" : "wait")"
+            }
+            find(
+                .secondOutbox,
+                isEmpty ? .note : .warning,
+                """
+                Commands in \(other.path) were applied to this database, too, by '\(other.owner)', and an owner looks into one folder alone. \
+                \(waiting.map { "There, \($0)." } ?? "What waits there cannot be seen.")
+                """,
+                at: other.path,
+                next: isEmpty
+                    ? "If nobody submits there any more, remove it; else have all who open the database say the same Options.outboxFolder."
+                    : """
+                    Have all who open the database, and all senders, say the same Options.outboxFolder. See what waits: \
+                    `roundtable outbox \(path.shellQuoted) --folder \(other.path.shellQuoted)`.
+                    """
             )
         }
     }

@@ -22,8 +22,25 @@ public struct OutboxStatus: Codable, Sendable, Equatable {
     /// alone, of processes of the same user.
     public var owners: [DatabaseStatus.Writer]?
 
+    /// Databases that commands of this folder were applied to, too, and that are still there.
+    public var otherDatabases: [Other] = []
+    /// Folders of which commands were applied to this database, too, and that are still there; if there were any of this one.
+    public var otherFolders: [Other] = []
+
+    /// What shares a folder with the database, or the database with the folder.
+    public struct Other: Codable, Sendable, Equatable {
+        /// Where it is.
+        public var path: String
+        /// Who has left word of it, in applying commands.
+        public var owner: String
+        /// Of a folder: how many commands wait there; nil when it cannot be listed.
+        public var waiting: Int?
+    }
+
     enum CodingKeys: String, CodingKey {
         case path, waiting, bytes, oldest, damaged, owners
+        case otherDatabases = "other_databases"
+        case otherFolders = "other_folders"
         case deadLetters = "dead_letters"
         case deadLettersToRetry = "to_be_retried"
     }
@@ -44,10 +61,15 @@ extension OutboxStatus {
         var toBeRetried = 0
         /// Whether an owner has ever applied commands.
         var isOwned = false
+        /// Where commands were applied from.
+        var ownerships: [OutboxOwnership] = []
 
-        init(_ db: Database) throws {
+        init(_ db: Database, path: String) throws {
             guard try OutboxTables.exist(db) else { return }
             isOwned = true
+            if let identity = try System.identity(ofFileAt: path) {
+                ownerships = try OutboxTables.ownerships(.init(path: path, identity: identity), db)
+            }
             let sql = "SELECT count(*), total(is_to_be_retried) FROM main.roundtable_outbox_dead"
             guard let row = try Row.fetchOne(db, sql: sql) else { return }
             count = row[0]
@@ -81,6 +103,34 @@ extension OutboxStatus {
         owners = try Self.owners(folder, participants)
     }
 
+    /// Rule X15.
+    fileprivate mutating func lookForOthers(
+        _ folder: OutboxFolder,
+        _ database: String,
+        _ recorded: [OutboxOwnership]
+    ) throws {
+        guard let databaseIdentity = try System.identity(ofFileAt: database),
+            let folderIdentity = try System.identity(ofFileAt: folder.path)
+        else { return }
+        let own = OutboxOwnership(
+            database: .init(path: database, identity: databaseIdentity),
+            folder: .init(path: folder.path, identity: folderIdentity),
+            owner: ""
+        )
+        let here = try folder.ownerships()
+        otherDatabases = own.others(of: here).map { Other(path: $0.database.path, owner: $0.owner) }
+        // Who looks at a folder that nobody owns has but named the wrong one.
+        let isOwned =
+            here.contains { $0.database.identity == databaseIdentity }
+            || recorded.contains { $0.folder.identity == folderIdentity }
+        guard isOwned else { return }
+        otherFolders = own.others(of: recorded).map { other in
+            let names = (try? System.names(inFolder: other.folder.path + "/commands")) ?? nil
+            let waiting = names?.count { CommandFileName($0) != nil }
+            return Other(path: other.folder.path, owner: other.owner, waiting: waiting)
+        }
+    }
+
     /// Owners watch the folder that commands come into.
     private static func owners(
         _ folder: OutboxFolder,
@@ -104,9 +154,13 @@ extension DatabaseStatus {
     mutating func lookAtOutbox(_ folder: OutboxFolder, _ letters: OutboxStatus.DeadLetters?) {
         do {
             outbox = try OutboxStatus(folder, letters, participants)
+            let ownerships = letters?.ownerships ?? []
             if letters?.isOwned == true, try System.status(ofFileAt: folder.path) == nil {
-                unknowns.append("What waits: commands were applied here. \(OutboxFiles.noneBeside(folder.path))")
+                let known = ownerships.filter { $0.folder.isThere == true }.map(\.folder.path)
+                let hint = known.isEmpty ? "" : " It was in \(known.joined(separator: ", "))."
+                unknowns.append("What waits: commands were applied here. \(OutboxFiles.noneBeside(folder.path))\(hint)")
             }
+            try outbox?.lookForOthers(folder, path, ownerships)
         } catch {
             unknowns.append("The outbox: \(SystemErrorAdvice.line(error) ?? "\(error).")")
         }

@@ -24,12 +24,19 @@ public struct DeadLetter: Sendable, Hashable, Identifiable {
     public var submitted: Date
     public var setAside: Date
     public var reason: Reason
-    /// The last error, as text.
+    /// Why it was set aside last, as text.
     public var error: String
     /// How often it was tried, before it was set aside last.
     public var attempts: Int
     /// Whether it is to be tried again, as soon as an owner runs.
     public var isToBeRetried: Bool
+
+    /// How often it was tried since it was set aside last, and has failed.
+    public var newAttempts = 0
+    /// When it is tried again, if one of those has failed.
+    public var nextTry: Date?
+    /// Why the last of those has failed, as text.
+    public var newError: String?
 }
 
 extension DeadLetter {
@@ -79,5 +86,9 @@ extension DeadLetter: FetchableRecord {
         error = row["error"]
         attempts = row["attempts"]
         isToBeRetried = row["is_to_be_retried"]
+        // Of rows that were asked for them.
+        newAttempts = row["new_attempts"] ?? 0
+        nextTry = (row["next"] as Double?).map(Date.init(timeIntervalSince1970:))
+        newError = row["new_error"]
     }
 }

@@ -33,7 +33,13 @@ extension DeadLetter: CustomStringConvertible {
     public var description: String {
         let tries = attempts == 0 ? "" : " after \(attempts) \(attempts == 1 ? "try" : "tries")"
         return "\(label(name, version, sender, id)), \(reason)\(tries): \(error)"
-            + (isToBeRetried ? "; to be tried again" : "")
+            + retries
+    }
+
+    private var retries: String {
+        guard newAttempts > 0 else { return isToBeRetried ? "; to be tried again" : "" }
+        return "; has failed \(newAttempts) times more, at last with: \(newError ?? "?")"
+            + (nextTry.map { "; tried again \(text($0))" } ?? "")
     }
 }
 
@@ -46,6 +52,16 @@ extension OutboxHandlers.Event: CustomStringConvertible {
         case .damagedFile(let path, let reason): "no command, and left for somebody to look at: \(path): \(reason)"
         case .waitsForNewerVersion(let path):
             "submitted by a newer version of Roundtable, and waits for an owner that knows it, as its sender's later ones do: \(path)"
+        case .otherDatabase(let folder, let database, let owner):
+            """
+            the commands in \(folder) were applied to \(database), too, by '\(owner)', and do not say which database they are for. Give each a folder \
+            of its own (Options.outboxFolder); or, if it is a copy that nobody opens any more, remove \(database)
+            """
+        case .otherFolder(let database, let folder, let owner):
+            """
+            commands in \(folder) were applied to \(database), too, by '\(owner)', and this owner does not look there. Have all who open the database say \
+            the same (Options.outboxFolder); or, if nobody submits there any more and nothing waits, remove \(folder)
+            """
         case .failed(let error): "could not go on, and tries again: \(error)"
         }
     }

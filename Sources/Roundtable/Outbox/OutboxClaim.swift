@@ -3,7 +3,7 @@ import Synchronization
 /// That a process applies the commands of a folder to one database, while this object lives: those who opened two databases with one folder would
 /// have commands for one applied to the other, whichever is first.
 ///
-/// It knows nothing of other processes.
+/// It knows nothing of other processes, which ``OutboxOwnership`` tells of.
 final class OutboxClaim: Sendable {
     private struct Owner {
         let database: String

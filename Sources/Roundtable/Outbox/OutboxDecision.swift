@@ -76,7 +76,8 @@ extension OutboxHandlers {
         let now = environment.now()
         let retry = try OutboxTables.retry(of: command.id, db)
         if let retry, !isDue(retry, now) { return .waits(until: retry.next) }
-        let attempts = (retry?.attempts ?? 0) + 1
+        // Whatever the table says.
+        let attempts = min(max(retry?.attempts ?? 0, 0), .max - 1) + 1
         guard let handler = handler(of: command.kind) else {
             // One that has failed is known to somebody, who is to have the next try.
             let met = context.firstMet(command.id, now)

@@ -63,6 +63,7 @@ struct OutboxFolder: Sendable {
     var questions: String { path + "/questions" }
     var answers: String { path + "/answers" }
     var damaged: String { path + "/damaged" }
+    var owners: String { path + "/owners" }
 
     func command(_ name: CommandFileName) -> String { "\(commands)/\(name)" }
     func question(_ id: UUID) -> String { "\(questions)/\(id.uuidString)" }
@@ -93,7 +94,7 @@ struct OutboxFolder: Sendable {
     func make(_ access: FileAccess?) throws -> Bool {
         do {
             var isNew = false
-            for folder in [path, commands, new, questions, answers, damaged] {
+            for folder in [path, commands, new, questions, answers, damaged, owners] {
                 guard try System.makeFolder(at: folder, access: access) else { continue }
                 if folder == path { isNew = true }
                 if access == nil { try giveToOwnerOfParent(folder) }

@@ -38,6 +38,13 @@ public struct OutboxHandlers: Sendable {
         case damagedFile(path: String, reason: String)
         /// A command was submitted by a newer version of Roundtable. It waits for an owner that knows it, and so do later ones of its sender.
         case waitsForNewerVersion(path: String)
+        /// Commands in this folder were applied to another database, too, which is still there: they do not say which one they are for, so that
+        /// each of the two gets what its owner comes to first. Told when the drain begins, and no more than a hint: a copy that nobody opens any more
+        /// does no harm.
+        case otherDatabase(folder: String, database: String, owner: String)
+        /// Commands of another folder, which is still there, were applied to this database: what waits there is none of this owner's business.
+        /// Told when the drain begins, and no more than a hint: a folder that nobody submits to any more does no harm.
+        case otherFolder(database: String, folder: String, owner: String)
         /// The drain could not go on, or not with one file. It tries again.
         case failed(any Error)
     }

@@ -27,6 +27,7 @@ final class OutboxRounds {
     /// What was told already.
     private var told: Set<CommandFileName> = []
     private var answers: OutboxAnswers
+    private let neighbours: OutboxNeighbours
     private var lastSender: String?
     /// Errors of commands that have taken their transaction with them.
     private var lost: [UUID: any Error] = [:]
@@ -67,6 +68,7 @@ final class OutboxRounds {
         author = database.author
         self.handlers = handlers
         answers = OutboxAnswers(folder: folder)
+        neighbours = OutboxNeighbours(folder, author: author)
     }
 
     /// Decides what waits now, as far as it can be decided. What comes meanwhile is for the next run.
@@ -86,6 +88,7 @@ final class OutboxRounds {
         cleanIfNeeded()
         removalFailure = nil
         try removeIfDue(database)
+        events += try neighbours.look(database)
         while true {
             let listing = try OutboxListing(folder, names: handlers.environment.names)
             var queues = OutboxQueues(listing, after: lastSender)
@@ -249,6 +252,7 @@ final class OutboxRounds {
             lost[ids[0]] = reason
         case .command(let pending, let reason, let isInterrupted):
             let id = pending.command.id
+            let reason = explained(reason, pending.command)
             // The others come first next time.
             lastSender = pending.file?.encodedSender ?? lastSender
             var suspect = suspects[id] ?? Suspect()
@@ -285,6 +289,7 @@ final class OutboxRounds {
                 let end = MonotonicClock.now + Self.batchTime
                 identity = try db.identityOfUnmovedFile()
                 try OutboxTables.createIfAbsent(db)
+                try neighbours.record(db)
                 var blocked: Set<String> = []
                 for pending in commands {
                     if let file = pending.file {
@@ -322,11 +327,19 @@ final class OutboxRounds {
                 let isInterrupted = isInterrupted || culprit.isDoomed
                 throw BatchFailure.command(culprit.command, reason: error, isInterrupted: isInterrupted)
             }
-            guard hasDecided, !error.isOfDatabase, !isInterrupted else { throw error }
+            guard hasDecided, !error.isOfDatabase, !isInterrupted else { throw explained(error) }
             throw BatchFailure.commit(commands.prefix(decisions.count).map(\.command.id), reason: error)
         }
+        neighbours.hasCommitted()
         if decisions.contains(where: \.isNew) { commits += 1 }
         return decisions
+    }
+
+    /// A full disk is the owner's to mend.
+    private func explained(_ error: any Error, _ command: CommandFile? = nil) -> any Error {
+        let what = command.map { "\($0.kind) from '\($0.sender)' (\($0.id)) is not applied. " } ?? ""
+        let consequence = "\(what)What waits in \(folder.path) is kept, and applied as soon as there is some."
+        return error.explainingNoRoom(in: databasePath, consequence)
     }
 
     /// - returns: the first of them, and whether they are all.
@@ -461,7 +474,11 @@ final class OutboxRounds {
         }
         if isNeeded {
             try System.syncFolder(at: folder.commands)
-            try database.write(whileSuspended: .fail) { try OutboxTables.forget(decidedBefore: limit, $0) }
+            do {
+                try database.write(whileSuspended: .fail) { try OutboxTables.forget(decidedBefore: limit, $0) }
+            } catch {
+                throw explained(error)
+            }
         }
         forgot = now
     }

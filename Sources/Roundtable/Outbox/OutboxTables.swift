@@ -147,9 +147,15 @@ enum OutboxTables {
 
     // MARK: What is set aside
 
-    /// In the order in which they were set aside.
+    /// In the order in which they were set aside, with what is known of their new tries.
     static func deadLetters(_ db: Database) throws -> [DeadLetter] {
-        try DeadLetter.fetchAll(db, sql: "SELECT * FROM main.roundtable_outbox_dead ORDER BY sequence")
+        let sql = """
+            SELECT dead.*, retry.attempts AS new_attempts, retry.next, retry.error AS new_error
+            FROM main.roundtable_outbox_dead AS dead
+            LEFT JOIN main.roundtable_outbox_retries AS retry ON retry.id = dead.id
+            ORDER BY dead.sequence
+            """
+        return try DeadLetter.fetchAll(db, sql: sql)
     }
 
     static func deadLetter(_ id: UUID, _ db: Database) throws -> DeadLetter? {

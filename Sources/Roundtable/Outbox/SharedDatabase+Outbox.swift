@@ -61,14 +61,14 @@ extension SharedDatabase {
     @_disfavoredOverload
     public func retryDeadLetter(_ id: UUID) throws {
         try checkDeadLettersCanChange()
-        try write { try Self.retryDeadLetter(id, $0) }
+        try explainingNoRoom { try write { try Self.retryDeadLetter(id, $0) } }
         wakeOwner(id)
     }
 
     /// The same, without blocking the thread.
     public func retryDeadLetter(_ id: UUID) async throws {
         try checkDeadLettersCanChange()
-        try await write { try Self.retryDeadLetter(id, $0) }
+        try await explainingNoRoom { try await write { try Self.retryDeadLetter(id, $0) } }
         wakeOwner(id)
     }
 
@@ -78,14 +78,14 @@ extension SharedDatabase {
     @_disfavoredOverload
     public func dropDeadLetter(_ id: UUID) throws {
         try checkDeadLettersCanChange()
-        try write { try Self.dropDeadLetter(id, $0) }
+        try explainingNoRoom { try write { try Self.dropDeadLetter(id, $0) } }
         tellDropped(id)
     }
 
     /// The same, without blocking the thread.
     public func dropDeadLetter(_ id: UUID) async throws {
         try checkDeadLettersCanChange()
-        try await write { try Self.dropDeadLetter(id, $0) }
+        try await explainingNoRoom { try await write { try Self.dropDeadLetter(id, $0) } }
         tellDropped(id)
     }
 
@@ -127,12 +127,14 @@ extension SharedDatabase {
     /// - throws: ``OutboxError``; `DatabaseError`.
     package func dropWaiting(_ command: WaitingCommand) throws -> OutboxOutcome {
         try checkDeadLettersCanChange()
-        let outcome = try write { db in
-            _ = try db.identityOfUnmovedFile()
-            try OutboxTables.createIfAbsent(db)
-            if let decided = try OutboxTables.outcome(of: command.id, db) { return decided }
-            try OutboxTables.record(command.id, .dropped, at: Date(), db)
-            return OutboxOutcome.dropped
+        let outcome = try explainingNoRoom {
+            try write { db in
+                _ = try db.identityOfUnmovedFile()
+                try OutboxTables.createIfAbsent(db)
+                if let decided = try OutboxTables.outcome(of: command.id, db) { return decided }
+                try OutboxTables.record(command.id, .dropped, at: Date(), db)
+                return OutboxOutcome.dropped
+            }
         }
         do {
             try System.syncFile(at: path + "-wal")

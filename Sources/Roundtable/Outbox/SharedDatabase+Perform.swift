@@ -44,7 +44,13 @@ extension SharedDatabase {
         let pending = try outbox.file(of: command, id: id)
         if let handlers = handlers(of: pending.kind), role == .readWrite, !gate.isClosed, try !outbox.hasWaiting() {
             let write = Write(site: CallSite(file, line), waits: false, deadline: deadline)
-            if try perform(pending, handlers, write) { return .applied }
+            do {
+                if try perform(pending, handlers, write) { return .applied }
+            } catch {
+                let consequence =
+                    "\(pending.kind) (\(id)) was neither applied nor submitted: perform it again when there is some."
+                throw error.explainingNoRoom(in: path, consequence)
+            }
         }
         return .submitted(try outbox.submit(pending))
     }

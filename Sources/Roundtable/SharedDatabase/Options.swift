@@ -80,7 +80,8 @@ extension SharedDatabase {
         ///
         /// For a database that lies where senders may not look, such as in the app's own container: have the folder in the App Group's, and let
         /// senders use ``Outbox/init(at:as:options:)``. All who open the database should say the same, since an owner applies what is in its own
-        /// folder. One folder belongs to one database: commands do not say which they are for.
+        /// folder. One folder belongs to one database: commands do not say which they are for. Owners tell when it is not so, to
+        /// ``OutboxHandlers/onEvent``.
         public var outboxFolder: URL?
 
         /// Whether what waits in the outbox is applied before opening returns, so that the first read sees it. What fails does not make

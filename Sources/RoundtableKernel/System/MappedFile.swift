@@ -15,6 +15,11 @@ package struct FileIdentity: Hashable, Sendable {
         device = UInt64(status.st_dev)
         inode = UInt64(status.st_ino)
     }
+
+    /// Of a file that was looked at before.
+    package init(device: UInt64, inode: UInt64) {
+        (self.device, self.inode) = (device, inode)
+    }
 }
 
 /// A whole file, mapped shared. Survives the file's truncation: see `isLost`.

@@ -58,6 +58,7 @@ enum OutboxJSON {
         var setAside: Double?
         var reason: String?
         var attempts: Int?
+        var newAttempts: Int?
         var error: String?
 
         init(_ waiting: WaitingCommand) {
@@ -92,7 +93,9 @@ enum OutboxJSON {
             setAside = letter.setAside.timeIntervalSince1970
             reason = letter.reason.rawValue
             attempts = letter.attempts
-            error = letter.error
+            error = letter.newError ?? letter.error
+            if letter.newAttempts > 0 { newAttempts = letter.newAttempts }
+            nextTry = letter.nextTry?.timeIntervalSince1970
         }
 
         private static func texts(_ payload: Data) -> (String?, String?) {

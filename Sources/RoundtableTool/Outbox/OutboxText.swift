@@ -29,7 +29,7 @@ struct OutboxText {
                 [
                     letter.id.uuidString, letter.state, letter.sender.visibleLine, letter.name.visibleLine,
                     "\(letter.version)", letter.submitted.formatted(.iso8601), "\(letter.payload.count)",
-                    "\(letter.attempts)", why(letter),
+                    "\(letter.attempts)" + (letter.newAttempts > 0 ? "+\(letter.newAttempts)" : ""), why(letter),
                 ]
             case .file: []
             }
@@ -75,7 +75,11 @@ struct OutboxText {
     }
 
     private func why(_ letter: DeadLetter) -> String {
-        "\(letter.isToBeRetried ? "tried again when an owner knows it; " : "")\(letter.reason.rawValue): \(letter.error.visibleLine)"
+        if let next = letter.nextTry {
+            return "tried again at \(next.formatted(.iso8601)): \((letter.newError ?? "").visibleLine)"
+        }
+        return
+            "\(letter.isToBeRetried ? "tried again when an owner knows it; " : "")\(letter.reason.rawValue): \(letter.error.visibleLine)"
     }
 
     private static func names(_ participants: [DatabaseStatus.Participant], _ separator: String = " and ") -> String {
@@ -97,14 +101,17 @@ struct OutboxText {
             if let error = command.lastError { fields.append(("error", error.visibleLine)) }
             return Self.lines(fields + [("file", command.path), ("payload", Self.text(command.payload))])
         case .deadLetter(let letter):
-            return Self.lines([
+            var fields = [
                 ("id", letter.id.uuidString), ("state", letter.state), ("sender", letter.sender.visibleLine),
                 ("command", letter.name.visibleLine), ("version", "\(letter.version)"),
                 ("submitted", letter.submitted.formatted(.iso8601)),
                 ("set aside", letter.setAside.formatted(.iso8601)), ("reason", letter.reason.rawValue),
                 ("tries", "\(letter.attempts)"), ("error", letter.error.visibleLine),
-                ("payload", Self.text(letter.payload)),
-            ])
+            ]
+            if letter.newAttempts > 0 { fields.append(("new tries", "\(letter.newAttempts)")) }
+            if let next = letter.nextTry { fields.append(("next try", next.formatted(.iso8601))) }
+            if let error = letter.newError { fields.append(("new error", error.visibleLine)) }
+            return Self.lines(fields + [("payload", Self.text(letter.payload))])
         case .file(let file):
             var fields = [("file", file.path), ("state", file.state), ("why", file.reason.visibleLine)]
             if let size = file.size { fields.append(("bytes", "\(size)")) }

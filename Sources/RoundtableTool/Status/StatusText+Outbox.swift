@@ -16,6 +16,8 @@ extension StatusText {
             let retried = outbox.deadLettersToRetry ?? 0
             parts.append("\(letters.grouped) set aside" + (retried > 0 ? ", \(retried.grouped) to be retried" : ""))
         }
+        for other in outbox.otherDatabases { parts.append("shared with \(other.path)") }
+        for other in outbox.otherFolders { parts.append("another one in \(other.path)") }
         if outbox.damaged > 0 { parts.append(outbox.damaged.of("damaged file")) }
         switch status.outboxService {
         case .applied(let owners): parts.append("applied by \(Self.names(owners))")

@@ -124,6 +124,37 @@ import Testing
         #expect(contents.waiting.map(\.waitsFor) == [.earlierFile(path: path), .owner])
     }
 
+    /// Rule X7: the new tries of a dead letter are counted anew, and told beside the old ones.
+    @Test func theNewTriesOfADeadLetter() throws {
+        let world = try OutboxWorld()
+        let db = try world.open()
+        let clock = Shared(Date(timeIntervalSince1970: 2_000_000_000))
+        let reason = Shared("first")
+        var handlers = OutboxHandlers.entries { _ in throw OutboxRefusal(reason.value) }
+        let id = try world.outbox().submit(AddEntry(text: "a")).id
+        try world.rounds(db, handlers.played(clock))()
+        var letter = try #require(try db.deadLetters().first)
+        #expect(letter.attempts == 1 && letter.newAttempts == 0 && letter.nextTry == nil && letter.newError == nil)
+
+        handlers = .entries { _ in throw Refused() }
+        let drain = world.rounds(db, handlers.played(clock))
+        try db.retryDeadLetter(id)
+        try drain()
+        clock.change { $0 += 1 }
+        try drain()
+        letter = try #require(try db.deadLetters().first)
+        #expect(letter.isToBeRetried && letter.attempts == 1 && letter.error == "first")
+        #expect(letter.newAttempts == 2 && letter.newError == "Refused()")
+        #expect(abs(try #require(letter.nextTry).timeIntervalSince(clock.value) - 0.2) < 0.001)
+        // Set aside again, they are the old ones.
+        reason.change { $0 = "second" }
+        clock.change { $0 += 1 }
+        try world.rounds(db, OutboxHandlers.entries { _ in throw OutboxRefusal(reason.value) }.played(clock))()
+        letter = try #require(try db.deadLetters().first)
+        #expect(!letter.isToBeRetried && letter.attempts == 3 && letter.error == "second")
+        #expect(letter.newAttempts == 0 && letter.nextTry == nil && letter.newError == nil)
+    }
+
     // MARK: Dropping
 
     /// Nobody drains: who drops, tells.

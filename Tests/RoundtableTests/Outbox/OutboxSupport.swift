@@ -47,6 +47,8 @@ extension OutboxHandlers {
                 case .setAside(let letter): "set aside \(letter.reason)"
                 case .damagedFile(_, let reason): "damaged: \(reason)"
                 case .waitsForNewerVersion: "newer"
+                case .otherDatabase(_, let database, let owner): "other database: \(database), of \(owner)"
+                case .otherFolder(_, let folder, let owner): "other folder: \(folder), of \(owner)"
                 case .failed(let error): "failed: \(error)"
                 }
             events.change { $0.append(text) }

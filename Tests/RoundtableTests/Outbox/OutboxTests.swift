@@ -334,6 +334,61 @@ import Testing
         #expect(try drain().applied == 1)
     }
 
+    /// Errors of a full disk stay those of SQLite, and say what, where, who and what next.
+    @Test func anErrorOfAFullDiskSaysWhatNext() throws {
+        let world = try OutboxWorld()
+        let db = try world.open()
+        var handlers = OutboxHandlers.entries()
+        handlers.gracePeriod = .zero
+        try world.outbox().submit(AddEntry2(text: "unknown", stars: 1))
+        let drain = world.rounds(db, handlers)
+        #expect(try drain().setAside == 1)
+        try db.drainOutbox(with: handlers).cancel()
+        // Whatever is changed takes room.
+        try db.write { db in
+            for change in ["UPDATE", "DELETE"] {
+                try db.execute(
+                    sql: """
+                        CREATE TRIGGER on_\(change) AFTER \(change) ON roundtable_outbox_dead BEGIN
+                            INSERT INTO entry (text) VALUES (hex(zeroblob(50000)));
+                        END
+                        """
+                )
+            }
+        }
+        func fill(_ isFull: Bool) throws {
+            try db.write { db in
+                let pages = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
+                try db.execute(sql: "PRAGMA max_page_count = \(isFull ? pages : 1 << 30)")
+            }
+        }
+        func expectFull(_ consequence: String, _ body: () throws -> Void) {
+            #expect {
+                try body()
+            } throws: { error in
+                let text = "\(error)"
+                return (error as? DatabaseError)?.resultCode == .SQLITE_FULL && text.contains(consequence)
+                    && text.contains("\(db.path): no room to write (database or disk is full)")
+                    && text.contains("Make room")
+            }
+        }
+        let large = AddEntry(text: String(repeating: "x", count: 100_000))
+        let submission = try world.outbox().submit(large)
+        try fill(true)
+        let name =
+            "'add-entry' version 1 from 'widget' (\(submission.id)) is not applied. What waits in \(db.path)-outbox is kept"
+        for _ in 0..<3 { expectFull(name) { _ = try drain() } }
+        #expect(try db.outboxContents().waiting.map(\.attempts) == [0])
+        expectFull(") was neither applied nor submitted: perform it again") { _ = try db.perform(large) }
+        let letter = try #require(try db.deadLetters().first).id
+        expectFull("Nothing was changed: try again") { try db.retryDeadLetter(letter) }
+        expectFull("Nothing was changed: try again") { try db.dropDeadLetter(letter) }
+        try fill(false)
+        #expect(try drain().applied == 1)
+        try db.dropDeadLetter(letter)
+        #expect(try db.deadLetters().isEmpty)
+    }
+
     // MARK: The drain
 
     @Test func whatWaitedIsAppliedBeforeOpeningReturns() throws {

@@ -75,9 +75,19 @@ import Testing
         letter.isToBeRetried = true
         #expect("\(OutboxHandlers.Event.setAside(letter))" == "set aside: \(letter)")
         #expect("\(letter)".hasSuffix("to be tried again"))
+        (letter.newAttempts, letter.nextTry, letter.newError) = (2, date, "why")
+        #expect(
+            "\(letter)".hasSuffix(": no; has failed 2 times more, at last with: why; tried again 2027-01-15T08:00:00Z")
+        )
+        (letter.newAttempts, letter.nextTry, letter.newError) = (0, nil, nil)
         let failed = OutboxHandlers.Event.attemptFailed(info, error: Refused(), next: date)
         #expect("\(failed)" == "try 3 of \(command) has failed, and is made again 2027-01-15T08:00:00Z: Refused()")
         #expect("\(OutboxHandlers.Event.damagedFile(path: "/x/1", reason: "cut off"))".contains("/x/1: cut off"))
+        let database = OutboxHandlers.Event.otherDatabase(folder: "/x/o", database: "/x/2", owner: "app")
+        #expect("\(database)".hasPrefix("the commands in /x/o were applied to /x/2, too, by 'app'"))
+        let folder = OutboxHandlers.Event.otherFolder(database: "/x/1", folder: "/x/o", owner: "app")
+        #expect("\(folder)".hasPrefix("commands in /x/o were applied to /x/1, too, by 'app'"))
+        for event in [database, folder] { #expect("\(event)".contains("Options.outboxFolder")) }
         var report = OutboxReport()
         #expect("\(report)" == "nothing to do")
         report.applied = 3

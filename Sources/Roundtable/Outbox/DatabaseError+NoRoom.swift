@@ -1,0 +1,42 @@
+import GRDB
+
+extension Error {
+    /// The same error; where it is that of a full disk, with what SQLite's message does not tell: where, and what next.
+    ///
+    /// - parameter consequence: what has become of what was to be written.
+    func explainingNoRoom(in path: String, _ consequence: String) -> any Error {
+        guard let error = self as? DatabaseError, error.isNoRoom else { return self }
+        let reason = error.message ?? "database or disk is full"
+        return DatabaseError(
+            resultCode: error.extendedResultCode,
+            message: """
+                \(path): no room to write (\(reason)): the disk is full, or the user's share of it. \(consequence) Make room there, and where \
+                temporary files are; or the database has reached its limit (PRAGMA max_page_count).
+                """
+        )
+    }
+}
+
+extension DatabaseError {
+    /// The `-shm` file, too, needs some: <https://www.sqlite.org/rescode.html#ioerr_shmsize>.
+    fileprivate var isNoRoom: Bool { resultCode == .SQLITE_FULL || extendedResultCode == .SQLITE_IOERR_SHMSIZE }
+}
+
+extension SharedDatabase {
+    /// A change of what has become of commands.
+    func explainingNoRoom<Value>(_ body: () throws -> Value) throws -> Value {
+        do {
+            return try body()
+        } catch {
+            throw error.explainingNoRoom(in: path, "Nothing was changed: try again when there is some.")
+        }
+    }
+
+    func explainingNoRoom<Value>(_ body: () async throws -> Value) async throws -> Value {
+        do {
+            return try await body()
+        } catch {
+            throw error.explainingNoRoom(in: path, "Nothing was changed: try again when there is some.")
+        }
+    }
+}

@@ -1,0 +1,251 @@
+import Foundation
+import GRDB
+import RoundtableKernel
+
+/// That the commands of a folder are applied to a database, and by whom (rule X15). It is recorded in both: in a file of the folder, for owners of
+/// other databases, and in a row of the database, for owners with another folder.
+struct OutboxOwnership: Equatable, Sendable {
+    /// Which file it is, and where. A copy is another one, and so is what was restored from a backup.
+    struct Place: Equatable, Sendable {
+        let path: String
+        let identity: FileIdentity
+
+        /// Whether it is there now; nil when that cannot be told.
+        var isThere: Bool? { try? System.identity(ofFileAt: path) == identity }
+    }
+
+    let database: Place
+    let folder: Place
+    let owner: String
+
+    // MARK: The file
+
+    private static let magic = [UInt8]("RTOWNR\r\n".utf8)
+    private static let format: UInt32 = 1
+    private static let headerSize = 64
+    static let maximumSize = 64 << 10
+
+    var bytes: [UInt8] {
+        let texts = [[UInt8](database.path.utf8), [UInt8](folder.path.utf8), [UInt8](owner.utf8)]
+        var writer = ByteWriter()
+        writer.append(Self.magic)
+        writer.append(Self.format)
+        for text in texts { writer.append(UInt32(text.count)) }
+        for identity in [database.identity, folder.identity] {
+            writer.append(identity.device)
+            writer.append(identity.inode)
+        }
+        writer.append(Checksum.fnv1a(writer.bytes + texts.joined()))
+        return writer.bytes + texts.joined()
+    }
+
+    /// nil for anything else.
+    init?(_ bytes: [UInt8]) {
+        guard bytes.count >= Self.headerSize else { return nil }
+        var reader = ByteReader(bytes)
+        guard reader.bytes(8) == Self.magic, reader.integer(UInt32.self) == Self.format else { return nil }
+        let lengths = (0..<3).map { _ in Int(reader.integer(UInt32.self)) }
+        let identities = (0..<2).map { _ in
+            FileIdentity(device: reader.integer(UInt64.self), inode: reader.integer(UInt64.self))
+        }
+        guard Self.headerSize + lengths.reduce(0, +) == bytes.count,
+            reader.integer(UInt64.self) == Checksum.fnv1a(bytes[..<56] + bytes[Self.headerSize...])
+        else { return nil }
+        let texts = lengths.map { String(decoding: reader.bytes($0), as: UTF8.self) }
+        database = Place(path: texts[0], identity: identities[0])
+        folder = Place(path: texts[1], identity: identities[1])
+        owner = texts[2]
+    }
+
+    init(database: Place, folder: Place, owner: String) {
+        (self.database, self.folder, self.owner) = (database, folder, owner)
+    }
+}
+
+// MARK: - In the folder
+
+extension OutboxFolder {
+    /// A database has one there.
+    private func ownership(ofDatabase identity: FileIdentity) -> String {
+        "\(owners)/\(String(identity.device, radix: 16))-\(String(identity.inode, radix: 16)).owner"
+    }
+
+    /// Of the folder that is here now: of one that it is a copy of, they say nothing.
+    func ownerships() throws -> [OutboxOwnership] {
+        guard let identity = try System.identity(ofFileAt: path) else { return [] }
+        return try ownershipFiles().compactMap { $0.ownership?.folder.identity == identity ? $0.ownership : nil }
+    }
+
+    private func ownershipFiles() throws -> [(path: String, ownership: OutboxOwnership?)] {
+        let names = (try System.names(inFolder: owners) ?? []).filter { $0.hasSuffix(".owner") }.sorted()
+        // Whatever lies there must not take much time.
+        return names.prefix(100).map { name in
+            let path = "\(owners)/\(name)"
+            // A link, a folder, one that this process may not read: none.
+            let bytes = (try? contents(ofFileAt: path, limit: OutboxOwnership.maximumSize)) ?? nil
+            return (path, bytes.flatMap(OutboxOwnership.init))
+        }
+    }
+
+    /// In place of what was recorded of the same database; and removes what tells of databases, or of a folder, that are not there any more.
+    func record(_ own: OutboxOwnership) throws {
+        let files = try ownershipFiles()
+        let path = ownership(ofDatabase: own.database.identity)
+        if !files.contains(where: { $0.path == path && $0.ownership?.isSame(as: own) == true }) {
+            let unfinished = "\(new)/\(UnfinishedFile.name(Self.unfinished))"
+            try System.makeFile(at: unfinished, own.bytes, access: try access(), isDurable: false)
+            do {
+                try System.renameFile(at: unfinished, to: path)
+            } catch {
+                System.removeIfPossible(unfinished)
+                throw error
+            }
+        }
+        for file in files where file.path != path {
+            guard let other = file.ownership else { continue }
+            if other.folder.identity == own.folder.identity, other.database.isThere != false { continue }
+            System.removeIfPossible(file.path)
+        }
+    }
+}
+
+// MARK: - In the database
+
+extension OutboxTables {
+    /// Of the database that is here now: of one that it is a copy of, they say nothing.
+    static func ownerships(_ database: OutboxOwnership.Place, _ db: Database) throws -> [OutboxOwnership] {
+        try allOwnerships(database.path, db).filter { $0.database.identity == database.identity }
+    }
+
+    private static func allOwnerships(_ path: String, _ db: Database) throws -> [OutboxOwnership] {
+        let sql = "SELECT EXISTS (SELECT * FROM main.sqlite_master WHERE name = 'roundtable_outbox_folders')"
+        guard try Bool.fetchOne(db, sql: sql) ?? false else { return [] }
+        return try Row.fetchAll(db, sql: "SELECT * FROM main.roundtable_outbox_folders").map { row in
+            OutboxOwnership(
+                database: .init(
+                    path: path,
+                    identity: FileIdentity(row["database_device"], row["database_inode"])
+                ),
+                folder: .init(path: row["path"], identity: FileIdentity(row["device"], row["inode"])),
+                owner: row["owner"]
+            )
+        }
+    }
+
+    /// In place of what was recorded of the same folder; and removes what tells of folders, or of a database, that are not there any more.
+    static func record(_ own: OutboxOwnership, _ db: Database) throws {
+        let all = try allOwnerships(own.database.path, db)
+        if all.isEmpty { try db.execute(sql: foldersSchema) }
+        if !all.contains(where: own.isSame) {
+            try db.execute(
+                sql: "INSERT OR REPLACE INTO main.roundtable_outbox_folders VALUES (?, ?, ?, ?, ?, ?)",
+                arguments: [
+                    own.folder.identity.columns.device, own.folder.identity.columns.inode, own.folder.path,
+                    own.database.identity.columns.device, own.database.identity.columns.inode, own.owner,
+                ]
+            )
+        }
+        for other in all where other.folder.identity != own.folder.identity {
+            if other.database.identity == own.database.identity, other.folder.isThere != false { continue }
+            try db.execute(
+                sql: "DELETE FROM main.roundtable_outbox_folders WHERE device = ? AND inode = ?",
+                arguments: [other.folder.identity.columns.device, other.folder.identity.columns.inode]
+            )
+        }
+    }
+
+    private static let foldersSchema = """
+        CREATE TABLE IF NOT EXISTS main.roundtable_outbox_folders (
+            device INTEGER NOT NULL,
+            inode INTEGER NOT NULL,
+            path TEXT NOT NULL,
+            database_device INTEGER NOT NULL,
+            database_inode INTEGER NOT NULL,
+            owner TEXT NOT NULL,
+            PRIMARY KEY (device, inode)
+        );
+        """
+}
+
+extension FileIdentity {
+    fileprivate init(_ device: Int64, _ inode: Int64) {
+        self.init(device: UInt64(bitPattern: device), inode: UInt64(bitPattern: inode))
+    }
+
+    fileprivate var columns: (device: Int64, inode: Int64) { (Int64(bitPattern: device), Int64(bitPattern: inode)) }
+}
+
+// MARK: - The owner
+
+/// Leaves word of what an owner applies where, and looks who else does. For one thread at a time.
+final class OutboxNeighbours {
+    private let folder: OutboxFolder
+    private let author: String
+    private var hasLooked = false
+    private var hasTold = false
+    private var own: OutboxOwnership?
+    private var hasRecorded = false
+
+    init(_ folder: OutboxFolder, author: String) {
+        self.folder = folder
+        self.author = author
+    }
+
+    /// Once. What keeps it from leaving word keeps nobody from applying: it is tried again in the next run.
+    ///
+    /// - returns: what is to be told, once.
+    /// - throws: `DatabaseError`, ``OutboxError``, `SystemError` of looking at the database.
+    func look(_ database: SharedDatabase) throws -> [OutboxHandlers.Event] {
+        if hasLooked { return [] }
+        let (identity, folders) = try database.read { db -> (FileIdentity?, [OutboxOwnership]) in
+            let identity = try db.identityOfUnmovedFile()
+            guard let identity, try OutboxTables.exist(db) else { return (identity, []) }
+            return (identity, try OutboxTables.ownerships(.init(path: database.path, identity: identity), db))
+        }
+        do {
+            guard let identity, let folderIdentity = try System.identity(ofFileAt: folder.path) else { return [] }
+            let own = OutboxOwnership(
+                database: .init(path: database.path, identity: identity),
+                folder: .init(path: folder.path, identity: folderIdentity),
+                owner: author
+            )
+            let databases = try folder.ownerships()
+            self.own = own
+            do {
+                try folder.record(own)
+                hasLooked = true
+            } catch is SystemError {}
+            defer { hasTold = true }
+            if hasTold { return [] }
+            return own.others(of: databases).map {
+                .otherDatabase(folder: folder.path, database: $0.database.path, owner: $0.owner)
+            }
+                + own.others(of: folders).map {
+                    .otherFolder(database: database.path, folder: $0.folder.path, owner: $0.owner)
+                }
+        } catch is SystemError {
+            return []
+        }
+    }
+
+    /// Inside of a transaction that decides commands.
+    func record(_ db: Database) throws {
+        if hasRecorded { return }
+        if let own { try OutboxTables.record(own, db) }
+    }
+
+    func hasCommitted() { hasRecorded = own != nil }
+}
+
+extension OutboxOwnership {
+    /// Whichever of the owners of a database has recorded it.
+    fileprivate func isSame(as other: OutboxOwnership) -> Bool { database == other.database && folder == other.folder }
+
+    /// Those that share the folder, or the database, with this one, and are still there.
+    func others(of all: [OutboxOwnership]) -> [OutboxOwnership] {
+        all.filter { other in
+            if other.database.identity != database.identity { return other.database.isThere == true }
+            return other.folder.identity != folder.identity && other.folder.isThere == true
+        }
+    }
+}

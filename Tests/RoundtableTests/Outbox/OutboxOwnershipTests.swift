@@ -1,0 +1,207 @@
+import Foundation
+import GRDB
+import RoundtableKernel
+import Testing
+
+@testable import Roundtable
+
+/// Rule X15: who owns which folder. Two databases of one folder, and two folders of one database, are told; what was moved, copied, or restored is
+/// neither.
+@Suite struct OutboxOwnershipTests {
+    private func open(_ url: URL, as author: String = "app", _ folder: URL? = nil) throws -> SharedDatabase {
+        var options = SharedDatabase.Options()
+        options.outboxFolder = folder
+        return try SharedDatabase.open(at: url, schema: .unmanaged, as: author, options: options)
+    }
+
+    /// By an owner that starts, and has applied one command.
+    private func told(_ db: SharedDatabase) throws -> [String] {
+        let events = Shared<[String]>([])
+        try Outbox(db.outboxFolder, as: "widget").submit(AddEntry(text: "x"))
+        let report = try HandDrain(db, OutboxHandlers.entries().played(events: events))()
+        #expect(report.applied == 1)
+        return events.value
+    }
+
+    private func findings(_ db: SharedDatabase) throws -> [Diagnosis.Finding] {
+        let folder = URL(fileURLWithPath: db.outboxFolder.path)
+        let url = URL(fileURLWithPath: db.path)
+        return try SharedDatabase.diagnose(databaseAt: url, outboxAt: folder, checking: .none) {}.findings.filter {
+            $0.topic == .sharedOutbox || $0.topic == .secondOutbox
+        }
+    }
+
+    private func rows(_ db: SharedDatabase) throws -> [String] {
+        try db.read { try String.fetchAll($0, sql: "SELECT path FROM roundtable_outbox_folders ORDER BY path") }
+    }
+
+    private func records(_ db: SharedDatabase) throws -> Int {
+        try System.names(inFolder: db.outboxFolder.owners)?.count ?? 0
+    }
+
+    // MARK: Told
+
+    @Test func twoDatabasesOfOneFolder() throws {
+        let (one, two) = (try OutboxWorld(), try OutboxWorld())
+        let folder = one.folder.file("group")
+        let first = try one.open(as: "first") { $0.outboxFolder = folder }
+        let second = try two.open(as: "second") { $0.outboxFolder = folder }
+        #expect(try told(first).isEmpty && findings(first).isEmpty)
+        #expect(try told(first).isEmpty)
+        #expect(try told(second) == ["other database: \(first.path), of first"])
+        #expect(try told(first) == ["other database: \(second.path), of second"])
+        let found = try #require(try findings(first).first)
+        #expect(found.topic == .sharedOutbox && found.severity == .warning && found.location == first.outboxFolder.path)
+        #expect(found.what.contains("applied to \(second.path), too, by 'second'"), "\(found.what)")
+        #expect(found.next.contains("outboxFolder") && found.next.contains("remove \(second.path)"))
+        #expect(try findings(second).map(\.topic) == [.sharedOutbox])
+        let status = try SharedDatabase.status(ofDatabaseAt: one.url, outboxAt: folder)
+        #expect(status.outbox?.otherDatabases == [.init(path: second.path, owner: "second", waiting: nil)])
+        // One that is given up.
+        try second.close()
+        try FileManager.default.removeItem(at: two.url)
+        #expect(try findings(first).isEmpty)
+        #expect(try told(first).isEmpty && records(first) == 1)
+    }
+
+    @Test func twoFoldersOfOneDatabase() throws {
+        let world = try OutboxWorld()
+        let group = world.folder.file("group")
+        let first = try world.open(as: "first")
+        let second = try world.open(as: "second") { $0.outboxFolder = group }
+        #expect(try told(first).isEmpty && findings(first).isEmpty)
+        // Looked at only: nobody owns it yet.
+        try FileManager.default.createDirectory(
+            at: group.appendingPathComponent("commands"),
+            withIntermediateDirectories: true
+        )
+        #expect(try findings(second).isEmpty)
+        #expect(try told(second) == ["other folder: \(first.outboxFolder.path), of first"])
+        #expect(try told(first) == ["other folder: \(second.outboxFolder.path), of second"])
+        var found = try #require(try findings(first).first)
+        #expect(found.topic == .secondOutbox && found.severity == .note && found.location == second.outboxFolder.path)
+        #expect(found.what.contains("by 'second'") && found.what.contains("There, nothing waits."), "\(found.what)")
+        try Outbox(at: group, as: "widget").submit(AddEntry(text: "y"))
+        found = try #require(try findings(first).first)
+        #expect(found.severity == .warning && found.what.contains("There, 1 command waits."), "\(found.what)")
+        #expect(found.next.contains("--folder \(second.outboxFolder.path.shellQuoted)"), "\(found.next)")
+        // One that is given up.
+        try FileManager.default.removeItem(at: group)
+        #expect(try findings(first).isEmpty)
+        #expect(try told(first).isEmpty && rows(first) == [first.outboxFolder.path])
+    }
+
+    /// Of a copy of the database that has the same folder, the table says nothing; the folder does.
+    @Test func aCopyWithTheSameFolder() throws {
+        let world = try OutboxWorld()
+        let group = world.folder.file("group")
+        let db = try world.open { $0.outboxFolder = group }
+        #expect(try told(db).isEmpty)
+        try db.close()
+        let url = world.folder.file("copy.sqlite")
+        try FileManager.default.copyItem(at: world.url, to: url)
+        let copy = try open(url, as: "copy", group)
+        #expect(try told(copy) == ["other database: \(db.path), of app"])
+        #expect(try rows(copy) == [copy.outboxFolder.path])
+    }
+
+    // MARK: Not told
+
+    /// Both of them, as containers of apps are, or the database alone, or the folder alone.
+    /// (A copy of one of them alone leaves two that share the other, which is told.)
+    @Test(
+        arguments: [
+            ("db.sqlite db.sqlite-outbox", true), ("db.sqlite db.sqlite-outbox", false), ("db.sqlite", true),
+            ("group", true),
+        ]
+    )
+    func movedOrCopied(files: String, isMoved: Bool) throws {
+        let world = try OutboxWorld()
+        let hasOwnFolder = !files.contains("-outbox")
+        let group = world.folder.file("group")
+        let db = try world.open { $0.outboxFolder = hasOwnFolder ? group : nil }
+        #expect(try told(db).isEmpty)
+        try db.close()
+        let place = world.folder.file("moved")
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: false)
+        for name in files.split(separator: " ").map(String.init) {
+            let (old, new) = (world.folder.file(name), place.appendingPathComponent(name))
+            if isMoved {
+                try FileManager.default.moveItem(at: old, to: new)
+            } else {
+                try FileManager.default.copyItem(at: old, to: new)
+            }
+        }
+        let url = files.contains("db.sqlite") ? place.appendingPathComponent("db.sqlite") : world.url
+        let folder = files == "group" ? place.appendingPathComponent("group") : hasOwnFolder ? group : nil
+        let moved = try open(url, folder)
+        #expect(try findings(moved).isEmpty)
+        #expect(try told(moved).isEmpty && findings(moved).isEmpty)
+        #expect(try rows(moved) == [moved.outboxFolder.path] && records(moved) == 1)
+    }
+
+    /// From a backup, or made anew, in its place.
+    @Test(arguments: [true, false])
+    func restored(isMadeAnew: Bool) throws {
+        let world = try OutboxWorld()
+        let db = try world.open()
+        #expect(try told(db).isEmpty)
+        try db.close()
+        let backup = world.folder.file("backup")
+        try FileManager.default.copyItem(at: world.url, to: backup)
+        try FileManager.default.removeItem(at: world.url)
+        if !isMadeAnew { try FileManager.default.moveItem(at: backup, to: world.url) }
+        let restored = try world.open()
+        #expect(try told(restored).isEmpty && findings(restored).isEmpty)
+        #expect(try records(restored) == 1)
+    }
+
+    // MARK: Records
+
+    /// What keeps an owner from leaving word keeps nobody from applying.
+    @Test func whereNoWordCanBeLeft() throws {
+        let world = try OutboxWorld()
+        let db = try world.open()
+        #expect(try told(db).isEmpty)
+        let folder = try #require(try System.names(inFolder: db.outboxFolder.owners)).first
+        let path = "\(db.outboxFolder.owners)/\(try #require(folder))"
+        try System.removeFile(at: path)
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        #expect(try told(db).isEmpty && findings(db).isEmpty)
+        #expect(world.files("new").isEmpty)
+        // It looks all the same, and tells once.
+        let other = try OutboxWorld()
+        let second = try other.open(as: "second") { $0.outboxFolder = URL(fileURLWithPath: db.outboxFolder.path) }
+        defer { try? second.close() }
+        #expect(try told(second).isEmpty)
+        let events = Shared<[String]>([])
+        let drain = HandDrain(db, OutboxHandlers.entries().played(events: events))
+        for text in ["a", "b"] {
+            try world.outbox().submit(AddEntry(text: text))
+            #expect(try drain().applied == 1)
+        }
+        #expect(events.value == ["other database: \(second.path), of second"])
+        #expect(other.files().isEmpty)
+    }
+
+    @Test func damagedRecords() throws {
+        let world = try OutboxWorld()
+        let db = try world.open()
+        let folder = world.folder.file("x").path
+        let identity = try #require(try System.identity(ofFileAt: db.path))
+        let place = OutboxOwnership.Place(path: db.path, identity: identity)
+        let whole = OutboxOwnership(
+            database: place,
+            folder: .init(path: folder, identity: FileIdentity(device: .max, inode: .max)),
+            owner: "größe"
+        )
+        let bytes = whole.bytes
+        #expect(OutboxOwnership(bytes) == whole)
+        for count in 0..<bytes.count { #expect(OutboxOwnership(Array(bytes[..<count])) == nil) }
+        for bit in 0..<bytes.count * 8 {
+            var damaged = bytes
+            damaged[bit / 8] ^= 1 << (bit % 8)
+            #expect(OutboxOwnership(damaged) == nil, "bit \(bit)")
+        }
+    }
+}
