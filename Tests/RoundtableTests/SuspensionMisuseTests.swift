@@ -203,15 +203,22 @@ import Testing
                 return true
             }
         }
-        #expect(await onThread { suspend(milliseconds: 5000) }.map(\.outcome) == [.released])
+        let reader = try open { options in
+            options.suspensionPolicy = .everything
+            options.busyMode = .immediateError
+        }
+        #expect(await onThread { suspend(milliseconds: 5000) }.map(\.outcome) == [.released, .released])
         var stranger: DatabaseQueue? = try DatabaseQueue(path: url.path)
         try await stranger?.writeWithoutTransaction { db in
             try db.execute(sql: "PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT")
         }
         process.resume()
+        // A read waits no longer than its busy mode says, and tells what for.
+        let error = await #expect(throws: DatabaseError.self) { try await reader.read(Player.fetchCount) }
+        #expect(error?.message?.hasPrefix("\(url.path): database is locked: ") == true, "\(String(describing: error))")
         let write = Task { try await db.write(add) }
         try await eventually("waits") { isWaiting.value }
-        #expect(await onThread { suspend(milliseconds: 5000) }.map(\.outcome) == [.released])
+        #expect(await onThread { suspend(milliseconds: 5000) }.map(\.outcome) == [.released, .released])
         stranger = nil
         process.resume()
         try await write.value

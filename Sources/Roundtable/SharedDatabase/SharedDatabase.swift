@@ -92,7 +92,11 @@ public final class SharedDatabase: Sendable {
         let opening = options.connectionOpening(path)
         self.readers = ReaderPool(path: path, maximumCount: options.maximumReaderCount, seat: seat) {
             let configuration = options.readerConfiguration(path: path) { seat.participant }
-            return try ReaderConnection(opening, configuration)
+            do {
+                return try ReaderConnection(opening, configuration)
+            } catch let error as DatabaseError {
+                throw error.naming(path)
+            }
         }
         self.longReads = LongReads(path: path, options: options, seat: seat, readers: readers)
         let observatory = Observatory(path: path, author: author, options: options, writer: writer, seat: seat)
