@@ -59,7 +59,7 @@ public final class SharedDatabase: Sendable {
     let handles = Handles()
     /// Of ``perform(_:id:patience:file:line:)``.
     let ownOutbox = Mutex<Outbox?>(nil)
-    private let isClosed = Mutex(false)
+    let isClosed = Mutex(false)
 
     init(
         path: String,
