@@ -278,6 +278,36 @@ import enum RoundtableTestKit.ExtensionWorld
         #expect(try queue.read { try $0.tableExists("roundtable_extensions") } == false)
     }
 
+    @Test(arguments: ["city", "", ".city", "$city", "$.", "$[", "$.a..b"]) func noPath(path: String) throws {
+        let plain = try fixture.open([])
+        try plain.write { db in
+            try db.execute(sql: "INSERT INTO item (id, box, name, size) VALUES (1, 'a', 'n', 1)")
+        }
+        try plain.close()
+        let index = SecondaryIndex("places", version: 1, of: "item", fields: [.json("place", in: "name", at: path)])
+        let error = #expect(throws: ExtensionError.self) { try fixture.open([index]) }
+        guard case .notUsable("places", let reason) = error else {
+            return #expect(Bool(false), "\(String(describing: error))")
+        }
+        #expect(reason.contains("'\(path)'") && reason.contains("'place'") && reason.contains("'$.address.city'"))
+        let queue = try fixture.stranger()
+        #expect(try queue.read { try $0.tableExists("roundtable_extensions") } == false)
+    }
+
+    /// Whatever the row has there, or has not.
+    @Test(arguments: ["$", "$.a", "$.a[0].b", "$[0]", "$[#]", "$[#-1]", "$.a[#-1]", "$.\"a.b\"", "$.é"])
+    func paths(path: String) throws {
+        let index = SecondaryIndex("places", version: 1, of: "item", fields: [.json("place", in: "name", at: path)])
+        let db = try fixture.open([index])
+        try db.write { db in
+            for (id, text) in ["no JSON", "{}", "[[]]", #"{"a": [{"b": 1}]}"#, #""text""#, "null"].enumerated() {
+                let sql = "INSERT INTO item (id, box, name, size) VALUES (?, 'a', ?, 1)"
+                try db.execute(sql: sql, arguments: [id, text])
+            }
+            #expect(try index.count(in: db) == 6)
+        }
+    }
+
     @Test func oneNameTwice() throws {
         #expect(throws: ExtensionError.self) { try fixture.open([Self.sums(), Self.sums(version: 2)]) }
     }
