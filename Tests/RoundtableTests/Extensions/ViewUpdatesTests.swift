@@ -75,4 +75,34 @@ import Testing
         try await following.value
         #expect(db.observatory.followerCount == 0)
     }
+
+    // MARK: Waiting
+
+    /// For whoever does not read, the newest wake-up is kept, and no others: that reads all there is, and what is kept does not grow.
+    @Test(.timeLimit(.minutes(1))) func onlyTheNewestWakeIsKept() async throws {
+        let wakes = Shared(0)
+        let reader = try Self.open(fixture) { options in
+            options.configuration.prepareDatabase { db in
+                db.trace { event in
+                    if "\(event)".contains("roundtable_temporary_extensions") { wakes.change { $0 += 1 } }
+                }
+            }
+        }
+        var updates = Self.view.updates(in: reader).makeAsyncIterator()
+        _ = try #require(try await updates.next())
+        func commit(_ ids: ClosedRange<Int>) async throws {
+            for id in ids {
+                let before = wakes.value
+                try await db.write { try $0.execute(sql: "INSERT INTO letter VALUES (?, ?)", arguments: [id, id]) }
+                try await eventually("it was woken") { wakes.value > before }
+            }
+        }
+        try await commit(2...20)
+        #expect(try await updates.next()?.snapshot.groups.map(\.keys.count) == [20])
+        try await commit(21...40)
+        try reader.close()
+        var kept = 0
+        while try await updates.wakes.next() != nil { kept += 1 }
+        #expect(kept <= 1)
+    }
 }
