@@ -147,6 +147,8 @@ public struct ViewUpdates: AsyncSequence, Sendable {
                     continue
                 } catch DatabaseError.SQLITE_MISUSE where database.isClosed.withLock({ $0 }) {
                     return nil
+                } catch is CancellationError where Task.isCancelled {
+                    return nil
                 }
             }
             return nil

@@ -76,6 +76,28 @@ import Testing
         #expect(db.observatory.followerCount == 0)
     }
 
+    /// That is no error of the loop's, whatever it is at.
+    @Test(.timeLimit(.minutes(1))) func cancellingWithinARead() async throws {
+        let following = Shared<Task<Void, any Error>?>(nil)
+        let isCancelled = Shared(false)
+        let reader = try Self.open(fixture) { options in
+            options.configuration.prepareDatabase { db in
+                db.trace { event in
+                    guard "\(event)".hasSuffix("ORDER BY roundtable_sequence DESC LIMIT 1") else { return }
+                    following.value?.cancel()
+                    isCancelled.change { $0 = true }
+                }
+            }
+        }
+        let task = Task {
+            try await eventually("the task is known") { following.value != nil }
+            for try await _ in Self.view.updates(in: reader) {}
+        }
+        following.change { $0 = task }
+        try await task.value
+        #expect(isCancelled.value)
+    }
+
     // MARK: Waiting
 
     /// For whoever does not read, the newest wake-up is kept, and no others: that reads all there is, and what is kept does not grow.
