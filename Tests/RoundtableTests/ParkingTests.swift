@@ -15,7 +15,7 @@ import Testing
         url = folder.file("players.sqlite")
     }
 
-    private func open(
+    func open(
         _ author: String = "a",
         _ change: (inout SharedDatabase.Options) -> Void = { _ in }
     ) throws -> SharedDatabase {
@@ -24,29 +24,29 @@ import Testing
         return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
     }
 
-    private func openReadOnly() throws -> SharedDatabase {
+    func openReadOnly() throws -> SharedDatabase {
         let answer = try SharedDatabase.openReadOnly(at: url, schema: Schema(migrator()), as: "reader")
         guard case .available(let db) = answer else { throw CancellationError() }
         return db
     }
 
-    private func add(_ name: String, to db: SharedDatabase) throws {
+    func add(_ name: String, to db: SharedDatabase) throws {
         try db.write { db in _ = try Player(name: name).inserted(db) }
     }
 
-    private func names(_ db: SharedDatabase) throws -> [String] {
+    func names(_ db: SharedDatabase) throws -> [String] {
         try db.read { try String.fetchAll($0, sql: "SELECT name FROM player ORDER BY id") }
     }
 
-    private func soon(_ milliseconds: UInt64 = 60_000) -> Nanoseconds { MonotonicClock.now + milliseconds * 1_000_000 }
+    func soon(_ milliseconds: UInt64 = 60_000) -> Nanoseconds { MonotonicClock.now + milliseconds * 1_000_000 }
 
-    private func park(_ db: SharedDatabase, milliseconds: UInt64 = 60_000) async -> [HeldConnection] {
+    func park(_ db: SharedDatabase, milliseconds: UInt64 = 60_000) async -> [HeldConnection] {
         let deadline = soon(milliseconds)
         return await onThread { db.park(until: deadline) }
     }
 
     /// What this process has open of the database: descriptors of it, its WAL and its wal-index.
-    private var openFiles: [String] {
+    var openFiles: [String] {
         get throws {
             let path = url.resolvingSymlinksInPath().path
             return try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { name in
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    private func expectSuspended(
+    func expectSuspended(
         sourceLocation: SourceLocation = #_sourceLocation,
         _ body: () throws -> Void
     ) {
@@ -204,208 +204,6 @@ import Testing
         #expect(try openFiles == [])
         db.unpark()
         #expect(try names(db) == ["A", "B"])
-    }
-
-    // MARK: Reads
-
-    @Test func readsThatComeMeanwhile() async throws {
-        let db = try open()
-        try add("A", to: db)
-        #expect(await park(db) == [])
-        expectSuspended { _ = try db.read(Player.fetchCount) }
-        expectSuspended { _ = try db.unsafeRead(Player.fetchCount) }
-        expectSuspended { try db.barrierWriteWithoutTransaction { _ in } }
-        let count = Task { try await db.read(Player.fetchCount) }
-        let cancelled = Task { try await db.read(Player.fetchCount) }
-        let later = Shared<Int?>(nil)
-        db.asyncRead { result in
-            let count = try? result.get().makeStatement(sql: "SELECT count(*) FROM player")
-            let value = count.flatMap { try? Int.fetchOne($0) }
-            later.change { $0 = value }
-        }
-        cancelled.cancel()
-        await #expect(throws: CancellationError.self) { try await cancelled.value }
-        #expect(later.value == nil)
-        db.unpark()
-        #expect(try await count.value == 1)
-        try await eventually("the read that was scheduled") { later.value == 1 }
-    }
-
-    /// More reads than connections: those that wait in a blocked thread fail, the others go on waiting.
-    @Test func readsThatWaitForOthers() async throws {
-        let db = try open { $0.maximumReaderCount = 1 }
-        try add("A", to: db)
-        let isReading = DispatchSemaphore(value: 0)
-        let mayEnd = DispatchSemaphore(value: 0)
-        let first = Task.detached {
-            try await db.read { db in
-                isReading.signal()
-                mayEnd.wait()
-                return try Player.fetchCount(db)
-            }
-        }
-        await wait(isReading)
-        let blocked = Shared<(any Error)?>(nil)
-        let hasFailed = DispatchSemaphore(value: 0)
-        Thread.detachNewThread {
-            do { _ = try db.read(Player.fetchCount) } catch { blocked.change { $0 = error } }
-            hasFailed.signal()
-        }
-        let waiting = Task.detached { try await db.read(Player.fetchCount) }
-        let parked = Task.detached { await park(db) }
-        await wait(hasFailed)
-        #expect((blocked.value as? DatabaseError)?.isSuspension == true, "\(String(describing: blocked.value))")
-        mayEnd.signal()
-        #expect(try await first.value == 1)
-        #expect(await parked.value == [])
-        #expect(try openFiles == [])
-        db.unpark()
-        #expect(try await waiting.value == 1)
-    }
-
-    private func wait(_ semaphore: DispatchSemaphore) async {
-        await onThread { semaphore.wait() }
-    }
-
-    private static let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
-
-    @Test func aLongReadIsInterrupted() async throws {
-        let db = try open()
-        let isReading = DispatchSemaphore(value: 0)
-        let read = Task.detached {
-            try await db.read { db in
-                isReading.signal()
-                // The first interruption ends only the first.
-                _ = try? Int.fetchOne(db, sql: Self.endless)
-                return try Int.fetchOne(db, sql: Self.endless)
-            }
-        }
-        await wait(isReading)
-        let began = ContinuousClock.now
-        #expect(await park(db, milliseconds: 1000) == [])
-        #expect(ContinuousClock.now - began < .seconds(10))
-        #expect(try openFiles == [])
-        await #expect { try await read.value } throws: { ($0 as? DatabaseError)?.resultCode == .SQLITE_INTERRUPT }
-        db.unpark()
-    }
-
-    @Test func aReadThatComputesIsTold() async throws {
-        let db = try open()
-        let isReading = DispatchSemaphore(value: 0)
-        let mayEnd = DispatchSemaphore(value: 0)
-        let read = Task.detached {
-            try await db.read { db in
-                isReading.signal()
-                mayEnd.wait()
-                return try Player.fetchCount(db)
-            }
-        }
-        await wait(isReading)
-        #expect(await park(db, milliseconds: 500) == [HeldConnection(use: .reading)])
-        #expect(try !openFiles.isEmpty)
-        mayEnd.signal()
-        #expect(try await read.value == 0)
-        // By itself, without anybody who waits.
-        try await eventually("closed") { try openFiles.isEmpty }
-        db.unpark()
-        #expect(try await db.read(Player.fetchCount) == 0)
-    }
-
-    /// What runs when the database is resumed goes on with its connection.
-    @Test func resumedBeforeAReadHasEnded() async throws {
-        let db = try open { $0.maximumReaderCount = 1 }
-        let isReading = DispatchSemaphore(value: 0)
-        let mayEnd = DispatchSemaphore(value: 0)
-        let read = Task.detached {
-            try await db.read { db in
-                isReading.signal()
-                mayEnd.wait()
-                return try Player.fetchCount(db)
-            }
-        }
-        await wait(isReading)
-        let parked = Task.detached { await park(db) }
-        try await eventually("parking") { db.parking.isParking }
-        let began = ContinuousClock.now
-        db.unpark()
-        #expect(await !parked.value.isEmpty)
-        #expect(ContinuousClock.now - began < .seconds(10))
-        mayEnd.signal()
-        #expect(try await read.value == 0)
-        #expect(try await db.read(Player.fetchCount) == 0)
-        try add("A", to: db)
-    }
-
-    // MARK: Snapshots
-
-    @Test func aSnapshotLosesItsMoment() async throws {
-        let a = try open("a")
-        let b = try open("b")
-        try add("A", to: a)
-        let snapshot = try await a.makeSnapshot()
-        #expect(await park(a) == [])
-        #expect { try snapshot.read(Player.fetchCount) } throws: { "\($0)".contains("suspended") }
-        expectSuspended { try snapshot.advance() }
-        expectSuspended { _ = try a.makeSnapshot() }
-        let made = Task { try await a.makeSnapshot() }
-        let advanced = Task { try await snapshot.advance() }
-        try add("B", to: b)
-        try await b.write { try $0.execute(sql: "CREATE TABLE team (id INTEGER)") }
-        a.unpark()
-        let changes = try await advanced.value
-        #expect(changes.count == 2 && changes.allSatisfy { $0.author == "b" && $0.detail == .commit }, "\(changes)")
-        #expect(changes.first?.tableNames == ["player"])
-        #expect(try await snapshot.read(Player.fetchCount) == 2)
-        #expect(try await made.value.read(Player.fetchCount) == 2)
-        #expect(try await snapshot.advance() == [])
-    }
-
-    /// Nobody else has the database open, so the wal-index is made anew, and the commit counter with it.
-    @Test func aSnapshotThatMissedNothing() async throws {
-        let db = try open()
-        for index in 0..<5 { try add("\(index)", to: db) }
-        let snapshot = try await db.makeSnapshot()
-        #expect(await park(db) == [])
-        #expect(try openFiles == [])
-        db.unpark()
-        #expect(try await snapshot.advance() == [])
-        #expect(try await snapshot.read(Player.fetchCount) == 5)
-        try add("5", to: db)
-        #expect(try await snapshot.advance().map(\.tableNames) == [["player"]])
-    }
-
-    @Test func aSnapshotThatMissedAStranger() async throws {
-        let db = try open()
-        for index in 0..<3 { try add("\(index)", to: db) }
-        let counter = try await db.read { WalIndex($0)?.header?.commitCounter }
-        let snapshot = try await db.makeSnapshot()
-        #expect(await park(db) == [])
-        let stranger = try DatabaseQueue(path: url.path)
-        // As often as the counter was, which begins anew.
-        for _ in 0..<(counter ?? 0) {
-            try await stranger.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('S')") }
-        }
-        db.unpark()
-        let changes = try await snapshot.advance()
-        #expect(changes.contains { $0.tables == .fullDatabase }, "\(changes), counter \(counter ?? 0)")
-        try stranger.close()
-    }
-
-    @Test func closingAParkedSnapshot() async throws {
-        let db = try open()
-        let snapshot = try await db.makeSnapshot()
-        let other = try await db.makeSnapshot()
-        #expect(await park(db) == [])
-        try snapshot.close()
-        db.unpark()
-        await #expect { try await snapshot.advance() } throws: { ($0 as? DatabaseError)?.resultCode == .SQLITE_MISUSE }
-        await #expect { try await snapshot.read { _ in } } throws: {
-            ($0 as? DatabaseError)?.resultCode == .SQLITE_MISUSE
-        }
-        #expect(await park(db) == [])
-        try db.close()
-        await #expect { try await other.advance() } throws: { ($0 as? DatabaseError)?.resultCode == .SQLITE_MISUSE }
-        #expect(try openFiles == [])
     }
 
     // MARK: Closing, and at once

@@ -155,6 +155,30 @@ import Testing
         _ = filtered.text(Self.change(1, .commit, .some(["t"])))
         #expect(filtered.text(Self.change(9, .several, .some(["t"]))).hasSuffix("(several commits told as one)"))
     }
+
+    @Test func `Tables of extensions are not listed, and a commit to nothing else is told`() throws {
+        func tables(_ names: Set<String>) throws -> (text: String, json: [String: Any]) {
+            var format = WatchFormat(isFiltered: false)
+            let change = Self.change(1, .commit, .some(names))
+            let line = try #require(format.json(change).json)
+            return (String(format.text(change).dropFirst("00:00:00.250  app?[2J (pid 7)       ".count)), line)
+        }
+        let inner: Set = [
+            "roundtable_ext_in_box", "roundtable_ext_in_box__log", "roundtable_ext_words__words_data",
+            "roundtable_extensions",
+        ]
+        let both = try tables(inner.union(["message", "box"]))
+        #expect(both.text == "box, message, and extensions")
+        #expect(both.json["tables"] as? [String] == ["box", "message"] + inner.sorted())
+        #expect(both.json["extension_tables"] as? [String] == inner.sorted())
+        #expect(try tables(inner).text == "extensions (in_box, words)")
+        #expect(try tables(["roundtable_extensions"]).text == "extensions")
+        let own = try tables(["roundtable_else"])
+        #expect(own.text == "roundtable_else" && own.json["extension_tables"] as? [String] == [])
+        var format = WatchFormat(isFiltered: false)
+        let any = try #require(format.json(Self.change(1, .unrecorded, .fullDatabase)).json)
+        #expect(any["tables"] as? String == "*" && any["extension_tables"] as? [String] == [])
+    }
 }
 
 /// A `roundtable watch` that runs.

@@ -75,6 +75,12 @@ public struct ExtensionDefinition: Sendable, Equatable {
         public let expression: String
         /// Of the derived column; nil for SQLite's default, `BINARY`.
         public let collation: String?
+        /// Of a value within JSON, for checks. It is in the expression, and so no part of the declaration.
+        private(set) var path: String?
+
+        private enum CodingKeys: CodingKey {
+            case name, expression, collation
+        }
 
         public init(_ name: String, _ expression: String, collation: String? = nil) {
             self.name = name
@@ -87,13 +93,15 @@ public struct ExtensionDefinition: Sendable, Equatable {
 
         /// A value within a column that holds JSON, as those do in which GRDB stores `Codable` properties.
         ///
-        /// - parameter path: as [SQLite's functions](https://www.sqlite.org/json1.html#path_arguments) have it: `$.address.city`. Of what is no
-        ///   JSON, it is NULL.
+        /// - parameter path: as [SQLite's functions](https://www.sqlite.org/json1.html#path_arguments) have it: `$.address.city`. What is no path is
+        ///   refused when the extension is made. Of what is no JSON, the value is NULL.
         public static func json(_ name: String, in column: String, at path: String, collation: String? = nil) -> Column
         {
-            let (column, path) = (column.sqlName, path.sqlText)
-            let expression = "CASE WHEN json_valid(\(column)) THEN json_extract(\(column), \(path)) END"
-            return Column(name, expression, collation: collation)
+            let text = column.sqlName
+            let expression = "CASE WHEN json_valid(\(text)) THEN json_extract(\(text), \(path.sqlText)) END"
+            var column = Column(name, expression, collation: collation)
+            column.path = path
+            return column
         }
     }
 

@@ -5,6 +5,15 @@ enum ExtensionNames {
     static func projection(_ name: String) -> String { "\(prefix)_\(name)" }
     static func part(_ name: String, _ part: String) -> String { "\(projection(name))__\(part)" }
 
+    /// The extension that a table is of; nil when it is of all, or of none.
+    static func name(ofTable table: String) -> String? {
+        let start = "\(prefix)_"
+        guard table.hasPrefix(start) else { return nil }
+        let rest = table.dropFirst(start.count)
+        // Names of extensions do not have two underscores.
+        return String(rest.firstRange(of: "__").map { rest[..<$0.lowerBound] } ?? rest)
+    }
+
     /// What keeps a text from being an extension's name; nil when nothing does.
     static func problem(_ name: String) -> String? {
         let isWord = name.utf8.allSatisfy { byte in

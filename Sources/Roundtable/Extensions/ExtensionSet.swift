@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 
 /// The extensions that every program which writes a database declares (rule E4).
@@ -56,8 +57,17 @@ public struct ExtensionDifference: Sendable, Equatable {
 
     public enum Disagreement: Sendable, Equatable {
         case version(declared: Int, stored: Int)
-        /// Of the same version. Fingerprints of the definitions.
-        case definition(declared: String, stored: String)
+        /// Of the same version. Fingerprints of the definitions, and what differs; nothing, when that cannot be told.
+        case definition(declared: String, stored: String, parts: [DefinitionPart])
+    }
+
+    /// An argument of an extension's declaration that is not the same in a program and in a database.
+    public struct DefinitionPart: Sendable, Equatable {
+        /// The argument's name: `of`, `where`, `fields` …; `kind` where it is another kind of extension.
+        public let name: String
+        /// A text as it is, anything else as JSON; nil when there is none.
+        public let declared: String?
+        public let stored: String?
     }
 
     public var isEmpty: Bool { missing.isEmpty && extra.isEmpty && different.isEmpty }
@@ -75,7 +85,7 @@ public struct ExtensionDifference: Sendable, Equatable {
             if one.version != other.version {
                 different[one.name] = .version(declared: one.version, stored: other.version)
             } else if one.fingerprint != other.fingerprint {
-                different[one.name] = .definition(declared: one.fingerprint, stored: other.fingerprint)
+                different[one.name] = .definition(one.definition, other)
             }
         }
         extra.sort()
@@ -103,14 +113,57 @@ extension ExtensionDifference: CustomStringConvertible {
             switch disagreement {
             case .version(let declared, let stored):
                 parts.append("'\(name)' has version \(stored) in the database, and \(declared) in this program")
-            case .definition(let declared, let stored):
-                parts.append(
-                    "'\(name)' is defined differently (\(stored) in the database, \(declared) in this program)"
-                )
+            case .definition(let declared, let stored, let differing):
+                let what =
+                    differing.isEmpty
+                    ? "\(stored) in the database, \(declared) in this program"
+                    : differing.map(\.description).joined(separator: "; ")
+                parts.append("'\(name)' is defined differently (\(what))")
             }
         }
         return parts.joined(separator: "; ")
     }
 
     private static func list(_ names: [String]) -> String { names.map { "'\($0)'" }.joined(separator: ", ") }
+}
+
+extension ExtensionDifference.Disagreement {
+    static func definition(_ declared: ExtensionDefinition, _ stored: StoredExtension) -> Self {
+        .definition(
+            declared: declared.fingerprint,
+            stored: stored.fingerprint,
+            parts: ExtensionDifference.DefinitionPart.differing(declared.configuration, stored.configuration)
+        )
+    }
+}
+
+extension ExtensionDifference.DefinitionPart: CustomStringConvertible {
+    public var description: String {
+        let texts = [stored, declared].map { $0.map { "'\($0)'" } ?? "none" }
+        // Of long ones, one would have to look for the difference.
+        if texts.contains(where: { $0.count > Self.longest }) { return name }
+        return "\(name): \(texts[0]) in the database, \(texts[1]) in this program"
+    }
+
+    private static let longest = 120
+
+    /// Of two configurations. What is in the file may be anything.
+    static func differing(_ declared: String, _ stored: String) -> [Self] {
+        guard let declared = values(declared), let stored = values(stored) else { return [] }
+        return Set(declared.keys).union(stored.keys).sorted().compactMap { name in
+            let part = Self(name: name, declared: declared[name], stored: stored[name])
+            return part.declared == part.stored ? nil : part
+        }
+    }
+
+    private static func values(_ configuration: String) -> [String: String]? {
+        guard let object = try? JSONSerialization.jsonObject(with: Data(configuration.utf8)) as? [String: Any]
+        else { return nil }
+        return object.mapValues { value in
+            if let text = value as? String { return text }
+            let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes, .fragmentsAllowed]
+            let bytes = try? JSONSerialization.data(withJSONObject: value, options: options)
+            return bytes.map { String(decoding: $0, as: UTF8.self) } ?? "\(value)"
+        }
+    }
 }

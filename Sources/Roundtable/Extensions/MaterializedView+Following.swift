@@ -89,8 +89,8 @@ extension MaterializedView {
     /// }
     /// ```
     ///
-    /// What changes again before you ask is told at once. While the view is being built, it waits. It ends when its task is cancelled; as
-    /// GRDB's value observations, it is told nothing when the database is closed.
+    /// What changes again before you ask is told at once. While the view is being built, it waits. It ends when its task is cancelled, and when
+    /// the database is closed; of a closed database, it throws `SQLITE_MISUSE`. It keeps the database open.
     public func updates(in database: SharedDatabase, limit: Int? = nil) -> ViewUpdates {
         ViewUpdates(view: self, database: database, limit: limit)
     }
@@ -117,20 +117,14 @@ public struct ViewUpdates: AsyncSequence, Sendable {
             let base = try TemporaryExtension.baseTable(of: view.name, db)
             for table in [log, base ?? "roundtable_extensions"] { try db.registerAccess(to: Table(table)) }
         }
-        return Iterator(
-            view: view,
-            database: database,
-            limit: limit,
-            // What they are about is looked up when they are asked for.
-            wakes: wakes.values(in: database, bufferingPolicy: .bufferingNewest(1)).makeAsyncIterator()
-        )
+        return Iterator(view: view, database: database, limit: limit, wakes: Wakes(wakes, in: database))
     }
 
     public struct Iterator: AsyncIteratorProtocol {
         let view: MaterializedView
         let database: SharedDatabase
         let limit: Int?
-        var wakes: AsyncValueObservation<Void>.Iterator
+        var wakes: Wakes
         var snapshot: ViewSnapshot?
 
         public mutating func next() async throws -> Update? {
@@ -151,9 +145,48 @@ public struct ViewUpdates: AsyncSequence, Sendable {
                 } catch ExtensionError.notFollowing {
                     // Between a migration, or a program that recreates the table, and who builds anew.
                     continue
+                } catch DatabaseError.SQLITE_MISUSE where database.isClosed.withLock({ $0 }) {
+                    return nil
+                } catch is CancellationError where Task.isCancelled {
+                    return nil
                 }
             }
             return nil
         }
+    }
+
+    /// What an observation tells, until the database is closed: GRDB's are not told that.
+    struct Wakes {
+        private var stream: AsyncThrowingStream<Void, any Error>.AsyncIterator
+        /// End when nobody can ask any more.
+        private let sources: [AnyDatabaseCancellable]
+
+        init(_ observation: ValueObservation<ValueReducers.Fetch<Void>>, in database: SharedDatabase) {
+            // What they are about is looked up when they are asked for.
+            let (stream, continuation) = AsyncThrowingStream<Void, any Error>.makeStream(
+                bufferingPolicy: .bufferingNewest(1)
+            )
+            self.stream = stream.makeAsyncIterator()
+            do {
+                try database.checkOpen()
+                let closing = try database.observatory.onClose { continuation.finish() }
+                let observing = observation.start(
+                    in: database,
+                    scheduling: .task,
+                    onError: { continuation.finish(throwing: $0) },
+                    onChange: { continuation.yield() }
+                )
+                sources = [observing, closing]
+                continuation.onTermination = { [weak observing, weak closing] _ in
+                    observing?.cancel()
+                    closing?.cancel()
+                }
+            } catch {
+                sources = []
+                continuation.finish(throwing: error)
+            }
+        }
+
+        mutating func next() async throws -> Void? { try await stream.next() }
     }
 }

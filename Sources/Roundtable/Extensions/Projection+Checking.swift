@@ -24,6 +24,7 @@ extension Projection {
         }
         for column in definition.columns { try check(column.expression, isCondition: false, db) }
         if let filter = definition.filter { try check(filter, isCondition: true, db) }
+        for column in definition.columns { try check(path: column, db) }
         // By themselves, too: around them there may be a condition that no probe meets.
         for text in definition.columns.map(\.expression) + [definition.filter ?? ""] {
             for call in Self.callsOfDateFunctions(text) { try check(call, isCondition: false, db) }
@@ -80,6 +81,23 @@ extension Projection {
                 """
                 '\(expression)': \(error.message ?? "not an expression"). An expression may name columns of '\(shape.name)', without the \
                 table's name, and pure functions.
+                """
+            )
+        }
+    }
+
+    /// A path that is none fails for each row that is JSON, and only there.
+    private func check(path column: ExtensionDefinition.Column, _ db: Database) throws {
+        guard let path = column.path else { return }
+        do {
+            // What is set is looked for to the end of the path.
+            let sql = "SELECT json_extract('{}', :path), json_extract('[]', :path), json_set('{}', :path, 1)"
+            _ = try Row.fetchOne(db, sql: sql, arguments: ["path": path])
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+            throw refusal(
+                """
+                '\(path)', the path of the column '\(column.name)', is none: \(error.message ?? "an error"). A path begins with $, which is the \
+                whole value: '$.city', '$.address.city', '$.tags[0]'.
                 """
             )
         }

@@ -63,11 +63,7 @@ extension SharedExtension {
             throw ExtensionError.differs(path: db.filePath, name: name, disagreement)
         }
         if stored.fingerprint != definition.fingerprint {
-            let disagreement = ExtensionDifference.Disagreement.definition(
-                declared: definition.fingerprint,
-                stored: stored.fingerprint
-            )
-            throw ExtensionError.differs(path: db.filePath, name: name, disagreement)
+            throw ExtensionError.differs(path: db.filePath, name: name, .definition(definition, stored))
         }
         switch stored.state {
         case .ready:

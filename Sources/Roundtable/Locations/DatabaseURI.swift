@@ -94,7 +94,7 @@ extension DatabaseURI: CustomStringConvertible {
     /// What SQLite is given.
     public var description: String {
         // An absolute path follows an empty authority: one that begins with two slashes would be taken for an authority itself.
-        let uri = (path.hasPrefix("/") ? "file://" : "file:") + Self.escaped(path)
+        let uri = (path.utf8.first == UInt8(ascii: "/") ? "file://" : "file:") + Self.escaped(path)
         let query = parameters.map { "\(Self.escaped($0.name))=\(Self.escaped($0.value))" }.joined(separator: "&")
         return query.isEmpty ? uri : "\(uri)?\(query)"
     }
@@ -138,31 +138,38 @@ extension DatabaseURI {
     ///   parameter that is named twice, a path that an escaped NUL cuts short.
     public init(_ uri: String) throws {
         func invalid(_ reason: String) -> DatabaseLocationError { .invalidURI(uri, reason: reason) }
-        guard uri.hasPrefix("file:") else { throw invalid("it does not begin with file:") }
-        var rest = uri.dropFirst("file:".count)
-        if let fragment = rest.firstIndex(of: "#") { rest = rest[..<fragment] }
-        let mark = rest.firstIndex(of: "?")
-        let query = mark.map { rest[rest.index(after: $0)...] } ?? ""
-        rest = rest[..<(mark ?? rest.endIndex)]
-        if rest.hasPrefix("//") {
+        // Bytes, as SQLite: a character is also a delimiter with a mark that combines with it.
+        var rest = uri.utf8[...]
+        guard rest.starts(with: "file:".utf8) else { throw invalid("it does not begin with file:") }
+        rest = rest.dropFirst("file:".utf8.count)
+        if rest.starts(with: "//".utf8) {
             rest = rest.dropFirst(2)
-            let authority = rest.prefix { $0 != "/" }
-            guard authority.isEmpty || authority == "localhost" else {
-                throw invalid("the host '\(authority)' is not this one: write file:/// and the path")
+            let authority = rest.prefix { $0 != UInt8(ascii: "/") }
+            guard authority.isEmpty || authority.elementsEqual("localhost".utf8) else {
+                throw invalid("the host '\(Substring(authority))' is not this one: write file:/// and the path")
             }
             rest = rest.dropFirst(authority.count)
         }
-        func text(_ part: Substring) throws -> String {
-            guard let text = Self.unescaped(part) else { throw invalid("what is escaped in '\(part)' is no text") }
-            guard !text.utf8.contains(0) else { throw invalid("'\(part)' contains a NUL, where SQLite would cut it") }
+        rest = rest.prefix { $0 != UInt8(ascii: "#") }
+        let path = rest.prefix { $0 != UInt8(ascii: "?") }
+        let query = rest.dropFirst(path.count + 1)
+        func text(_ part: Substring.UTF8View) throws -> String {
+            guard let text = Self.unescaped(part) else {
+                throw invalid("what is escaped in '\(Substring(part))' is no text")
+            }
+            guard !text.utf8.contains(0) else {
+                throw invalid("'\(Substring(part))' contains a NUL, where SQLite would cut it")
+            }
             return text
         }
-        self.init(path: try text(rest))
-        var names: Set<String> = []
-        for part in query.split(separator: "&") {
-            let sides = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        self.init(path: try text(path))
+        var names: Set<[UInt8]> = []
+        for part in query.split(separator: UInt8(ascii: "&")) {
+            let sides = part.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
             let parameter = Parameter(try text(sides[0]), sides.count > 1 ? try text(sides[1]) : "")
-            guard names.insert(parameter.name).inserted else { throw invalid("'\(parameter.name)' is there twice") }
+            guard names.insert(Array(parameter.name.utf8)).inserted else {
+                throw invalid("'\(parameter.name)' is there twice")
+            }
             do {
                 try read(parameter)
             } catch let error as BadValue {
@@ -180,13 +187,13 @@ extension DatabaseURI {
         if let text = texts.first(where: { $0.utf8.contains(0) }) {
             throw invalid("\(text.debugDescription) contains a NUL, where SQLite would cut it")
         }
-        var names: Set<String> = []
+        var names: Set<[UInt8]> = []
         for name in otherParameters.map(\.name) {
             if name.isEmpty { throw invalid("a parameter without a name is none") }
             if Self.knownNames.contains(name) {
                 throw invalid("'\(name)' has a property of its own: it is not one of the other parameters")
             }
-            guard names.insert(name).inserted else { throw invalid("'\(name)' is there twice") }
+            guard names.insert(Array(name.utf8)).inserted else { throw invalid("'\(name)' is there twice") }
         }
         return self
     }
@@ -223,9 +230,9 @@ extension DatabaseURI {
     }
 
     /// nil for what is not UTF-8. A `%` without two digits stays, as SQLite has it.
-    private static func unescaped(_ text: Substring) -> String? {
+    private static func unescaped(_ text: Substring.UTF8View) -> String? {
         var bytes: [UInt8] = []
-        var rest = text.utf8[...]
+        var rest = text
         while let byte = rest.popFirst() {
             let digits = rest.prefix(2)
             guard byte == UInt8(ascii: "%"), digits.count == 2,

@@ -14,6 +14,6 @@ enum URINames {
 
     /// - throws: ``DatabaseLocationError/urisAreOff(location:)``
     static func check(_ name: String, areRead: Bool = areRead) throws(DatabaseLocationError) {
-        if name.hasPrefix("file:"), !areRead { throw .urisAreOff(location: name) }
+        if name.utf8.starts(with: "file:".utf8), !areRead { throw .urisAreOff(location: name) }
     }
 }

@@ -31,6 +31,7 @@ public struct Change: Sendable, Hashable {
     /// Where something may have been written.
     public enum Tables: Sendable, Hashable {
         /// In these tables only. Tables of attached databases are named like those of the main one; those of the history and of the outbox are left out.
+        /// Names that begin with `roundtable_ext` are those of extensions: of tables that are written with the one that they are derived from.
         case some(Set<String>)
         /// Anywhere, the schema included.
         case fullDatabase
@@ -66,11 +67,24 @@ extension Change: CustomStringConvertible {
 }
 
 extension Change.Tables: CustomStringConvertible {
-    public var description: String {
-        switch self {
-        case .some(let names): names.sorted().joined(separator: ", ")
-        case .fullDatabase: "any table"
-        }
+    /// For reading: tables of extensions are not listed one by one.
+    public var description: String { listed ?? "any table" }
+
+    /// nil: any.
+    package var listed: String? {
+        guard case .some(let names) = self else { return nil }
+        let derived = extensionTables
+        if derived.isEmpty { return names.sorted().joined(separator: ", ") }
+        let extensions = Set(derived.compactMap(ExtensionNames.name(ofTable:))).sorted().joined(separator: ", ")
+        let others = names.subtracting(derived)
+        if others.isEmpty { return extensions.isEmpty ? "extensions" : "extensions (\(extensions))" }
+        return others.sorted().joined(separator: ", ") + ", and extensions"
+    }
+
+    /// Those that extensions keep, and that tell which there are.
+    package var extensionTables: Set<String> {
+        guard case .some(let names) = self else { return [] }
+        return names.filter { $0.hasPrefix(ExtensionNames.prefix) }
     }
 }
 

@@ -34,6 +34,7 @@ final class Observatory: Sendable {
     let isWriterWaiting = Atomic(false)
     let borrowers = Mutex(0)
     private let consumers = Mutex<[ObjectIdentifier: ChangeBuffer]>([:])
+    private let followers = Mutex<[ObjectIdentifier: Follower]>([:])
     let observations = Mutex<[ObjectIdentifier: PersistentObservation]>([:])
     let leaving = Mutex(Leaving())
     let isPaused = Atomic(false)
@@ -181,6 +182,28 @@ final class Observatory: Sendable {
 
     // MARK: Opening and closing
 
+    /// Who wants to know that this is closed.
+    private final class Follower: Sendable {
+        let end: @Sendable () -> Void
+        init(_ end: @escaping @Sendable () -> Void) { self.end = end }
+    }
+
+    /// Calls a closure when this is closed, once, unless what is returned is cancelled or released before.
+    ///
+    /// - throws: `SQLITE_MISUSE` when it is closed already.
+    func onClose(_ end: @escaping @Sendable () -> Void) throws -> AnyDatabaseCancellable {
+        let follower = Follower(end)
+        let key = ObjectIdentifier(follower)
+        followers.withLock { $0[key] = follower }
+        let cancellable = AnyDatabaseCancellable { [weak self] in self?.followers.withLock { $0[key] = nil } }
+        // Closed since: nobody else would say so.
+        if isClosed { throw DatabaseError.closed(path) }
+        return cancellable
+    }
+
+    /// How many of these wait. For tests.
+    var followerCount: Int { followers.withLock { $0.count } }
+
     private var isClosed: Bool {
         state.withLock { state in
             if case .closed = state { return true }
@@ -198,6 +221,7 @@ final class Observatory: Sendable {
         }
         isRunning.store(false, ordering: .sequentiallyConsistent)
         connection.withLock { $0 = nil }
+        for follower in followers.withLock({ Array($0.values) }) { follower.end() }
         defer { for buffer in consumers.withLock({ Array($0.values) }) { buffer.finish() } }
         if waiting { _ = stepParking() }
         guard case .running(let connection, let feed) = last else { return }

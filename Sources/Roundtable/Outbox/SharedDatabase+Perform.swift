@@ -103,9 +103,7 @@ extension SharedDatabase {
             }
             switch attempt {
             case nil, .turnedBack: return false
-            case .failed(let error):
-                if error.isSuspension { return false }
-                throw error
+            case .failed(let error): throw error
             case .done: break
             }
         } catch let error as DatabaseError where error.isSuspension {

@@ -25,9 +25,9 @@ extension WriterConnection {
 
     /// The queue to begin an access on. Opens the connection, where it was parked.
     ///
-    /// - throws: that the database is suspended; what opening throws: the next access tries again.
-    func openedQueue() throws(DatabaseError) -> DatabaseQueue {
-        try link.withLock { link throws(DatabaseError) in
+    /// - throws: that the database is suspended; what opening throws, ``EncryptionError`` included: the next access tries again.
+    func openedQueue() throws -> DatabaseQueue {
+        try link.withLock { link in
             switch link.phase {
             case .open, .closed: break
             case .parked: throw DatabaseError.suspended(path)
@@ -39,7 +39,7 @@ extension WriterConnection {
         }
     }
 
-    private func reopened() throws(DatabaseError) -> DatabaseQueue {
+    private func reopened() throws -> DatabaseQueue {
         do {
             busyHandler.forgetWaits()
             // SQLite would create another database where this one has gone.
@@ -53,6 +53,8 @@ extension WriterConnection {
             }
         } catch let error as DatabaseError {
             throw error.naming(path)
+        } catch let error as EncryptionError {
+            throw error
         } catch {
             throw DatabaseError(resultCode: .SQLITE_CANTOPEN, message: "\(path): cannot be opened again: \(error)")
         }

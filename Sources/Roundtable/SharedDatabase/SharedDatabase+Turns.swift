@@ -11,7 +11,7 @@ extension SharedDatabase {
     /// - parameter refuse: called instead of `body` when it cannot be run.
     func onWriter<T>(
         _ write: Write,
-        refuse: (DatabaseError) throws -> T,
+        refuse: (any Error) throws -> T,
         _ body: (Database) throws -> T
     ) rethrows -> T {
         guard isInOwnProcess else { return try refuse(forkedError) }
@@ -22,7 +22,7 @@ extension SharedDatabase {
             case .failed(let error): return try refuse(error)
             case .turnedBack: break
             }
-            guard write.waits else { return try refuse(.suspended(path)) }
+            guard write.waits else { return try refuse(DatabaseError.suspended(path)) }
             gate.waitUntilOpen()
         }
     }
@@ -76,7 +76,7 @@ extension SharedDatabase {
     ///   - body: throws ``NotBegun`` and nothing else.
     func onWriterLater(
         _ write: Write,
-        failed: @escaping @Sendable (Database, DatabaseError) -> Void = { _, _ in },
+        failed: @escaping @Sendable (Database, any Error) -> Void = { _, _ in },
         _ body: @escaping @Sendable (Database) throws -> Void
     ) {
         guard isInOwnProcess else { return failingAccess(forkedError) { failed($0, forkedError) } }
@@ -132,7 +132,7 @@ extension SharedDatabase {
         /// The gate was closed before anything was done.
         case turnedBack
         /// The connection could not be opened again.
-        case failed(DatabaseError)
+        case failed(any Error)
 
         /// false when it was turned back.
         var isDone: Bool {
@@ -184,7 +184,7 @@ extension SharedDatabase {
     func attemptLater(
         _ write: Write,
         _ body: @escaping @Sendable (Database) throws -> Void,
-        turnedBack: @escaping @Sendable (DatabaseError?) -> Void
+        turnedBack: @escaping @Sendable ((any Error)?) -> Void
     ) {
         guard let visit = gate.enter(.write, at: write.site, isRunning: false) else { return turnedBack(nil) }
         let queue: DatabaseQueue
@@ -221,9 +221,9 @@ extension SharedDatabase {
     }
 
     /// The connection could not be opened again: perhaps because the gate was closed while somebody held a lock that it needs.
-    private func leaveWithoutConnection(_ visit: UInt64, _ error: DatabaseError) -> Attempt {
+    private func leaveWithoutConnection(_ visit: UInt64, _ error: any Error) -> Attempt {
         gate.leave(visit)
-        return error.resultCode == .SQLITE_BUSY && gate.hasGivenUp.load(ordering: .acquiring)
+        return (error as? DatabaseError)?.resultCode == .SQLITE_BUSY && gate.hasGivenUp.load(ordering: .acquiring)
             ? .turnedBack : .failed(error)
     }
 

@@ -59,7 +59,7 @@ public final class SharedDatabase: Sendable {
     let handles = Handles()
     /// Of ``perform(_:id:patience:file:line:)``.
     let ownOutbox = Mutex<Outbox?>(nil)
-    private let isClosed = Mutex(false)
+    let isClosed = Mutex(false)
 
     init(
         path: String,
@@ -202,9 +202,9 @@ extension SharedDatabase {
 
     /// For functions that cannot throw an error of their own: runs `body` on a connection whose every statement fails. It is to an
     /// empty database, so that calls that are no statements do no harm.
-    func failingAccess<T>(_ error: DatabaseError, _ body: (Database) throws -> T) rethrows -> T {
+    func failingAccess<T>(_ error: any Error, _ body: (Database) throws -> T) rethrows -> T {
         do {
-            guard let queue = try? DatabaseQueue() else { preconditionFailure(error.description) }
+            guard let queue = try? DatabaseQueue() else { preconditionFailure("\(error)") }
             return try queue.inDatabase { db in
                 let interruption = InterruptionHold()
                 interruption.take(db)

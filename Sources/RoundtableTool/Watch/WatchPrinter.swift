@@ -53,11 +53,7 @@ struct WatchFormat {
             case (let author?, nil): author
             case (nil, nil): change.detail == .several ? "several programs" : "unknown program"
             }
-        var what =
-            switch change.tables {
-            case .some(let names): names.sorted().joined(separator: ", ")
-            case .fullDatabase: "anything may have changed"
-            }
+        var what = change.tables.listed ?? "anything may have changed"
         switch (change.detail, commits) {
         case (.several, nil): what += " (several commits told as one)"
         case (_, let commits?) where commits > 1: what += " (\(Int(clamping: commits).grouped) commits told as one)"
@@ -74,6 +70,7 @@ struct WatchFormat {
             author: change.author,
             pid: change.pid,
             tables: change.tableNames?.sorted(),
+            extensionTables: change.tables.extensionTables.sorted(),
             foreign: !change.isOwn,
             time: change.time,
             detail: change.detail,
@@ -100,12 +97,18 @@ struct WatchFormat {
         let pid: Int32?
         /// nil: any.
         let tables: [String]?
+        /// Those of `tables` that extensions keep.
+        let extensionTables: [String]
         let foreign: Bool
         let time: Date
         let detail: Change.Detail
         let commits: UInt64?
 
-        enum CodingKeys: CodingKey { case sequence, author, pid, tables, foreign, time, detail, commits }
+        enum CodingKeys: String, CodingKey {
+            case sequence, author, pid, tables
+            case extensionTables = "extension_tables"
+            case foreign, time, detail, commits
+        }
 
         func encode(to encoder: any Encoder) throws {
             var container = encoder.container(keyedBy: CodingKeys.self)
@@ -118,6 +121,7 @@ struct WatchFormat {
             } else {
                 try container.encode("*", forKey: .tables)
             }
+            try container.encode(extensionTables, forKey: .extensionTables)
             try container.encode(foreign, forKey: .foreign)
             let format = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
             try container.encode(time.formatted(format), forKey: .time)

@@ -116,6 +116,48 @@ struct EncryptedDatabaseTests {
         try db.close()
     }
 
+    /// The same, when the connections are opened again after a suspension, however one writes.
+    @Test func aKeyThatCannotBeHadAfterASuspension() async throws {
+        let witness = KeyWitness()
+        func expectFailure(_ access: () async throws -> Void) async {
+            await #expect {
+                try await access()
+            } throws: { error in
+                if case EncryptionError.keyUnavailable = error { true } else { false }
+            }
+        }
+        let db = try world.open(witness.encryption) { $0.process = ProcessSuspension() }
+        try await db.write { db in _ = try Player(name: "A").inserted(db) }
+        let outcome = await onThread { db.park(until: MonotonicClock.now + 60_000_000_000) }
+        #expect(outcome.isEmpty, "\(outcome)")
+        db.unpark()
+        witness.lock(true)
+        let sql = "DELETE FROM player"
+        await expectFailure { try db.add("B") }
+        await expectFailure { try await db.write { try $0.execute(sql: sql) } }
+        await expectFailure { try db.writeWithoutTransaction { try $0.execute(sql: sql) } }
+        await expectFailure { try db.unsafeReentrantWrite { try $0.execute(sql: sql) } }
+        await expectFailure { try db.barrierWriteWithoutTransaction { try $0.execute(sql: sql) } }
+        await expectFailure { try await db.barrierWriteWithoutTransaction { try $0.execute(sql: sql) } }
+        await expectFailure {
+            try await withCheckedThrowingContinuation { continuation in
+                db.asyncWrite({ try $0.execute(sql: sql) }, completion: { continuation.resume(with: $1) })
+            }
+        }
+        await expectFailure {
+            try await withCheckedThrowingContinuation { continuation in
+                db.asyncBarrierWriteWithoutTransaction { result in
+                    continuation.resume(with: Result { try result.get().execute(sql: sql) })
+                }
+            }
+        }
+        await expectFailure { _ = try db.players() }
+        witness.lock(false)
+        try db.add("B")
+        #expect(try db.players() == ["A", "B"])
+        try db.close()
+    }
+
     /// An observation that is begun meanwhile ends, and tells why.
     @Test func anObservationWithoutKey() async throws {
         let witness = KeyWitness()

@@ -62,7 +62,10 @@ import enum RoundtableTestKit.ExtensionWorld
         let version = try #require(difference { _ = try fixture.open([Self.sums(version: 2), Self.fields]) })
         #expect(version.1.different == ["sums": .version(declared: 2, stored: 1)])
         let definition = try #require(difference { _ = try fixture.open([Self.sums(where: "size > 0"), Self.fields]) })
-        guard case .definition = definition.1.different["sums"] else { return #expect(Bool(false)) }
+        guard case .definition(_, _, let parts) = definition.1.different["sums"] else { return #expect(Bool(false)) }
+        #expect(parts.map(\.name) == ["where"] && parts[0].declared == "size > 0" && parts[0].stored == nil)
+        let text = "'sums' is defined differently (where: none in the database, 'size > 0' in this program)"
+        #expect(definition.1.description == text)
         let none = try #require(difference { _ = try fixture.open([]) })
         #expect(none.kind == "too old" && none.1.missing == ["fields", "sums"])
 
@@ -83,6 +86,54 @@ import enum RoundtableTestKit.ExtensionWorld
             try reader.read { try Self.fields.count(in: $0) }
         }
         #expect(try reader.read { try Self.sums(version: 2, where: "size > 0").totals(in: $0) } == [])
+    }
+
+    /// Also where the file has been written by something else, and where a list would be too long to read.
+    @Test func whatDiffersInADefinition() throws {
+        func parts(_ one: any SharedExtension, _ other: any SharedExtension) -> [String] {
+            ExtensionDifference.DefinitionPart.differing(one.definition.configuration, other.definition.configuration)
+                .map(\.description)
+        }
+        func view(_ table: String, _ group: String?, _ order: [MaterializedView.SortTerm]) -> MaterializedView {
+            MaterializedView("a", version: 1, of: table, groupedBy: group, sortedBy: order)
+        }
+        func search(_ columns: Int, _ prefixes: [Int]) -> FullTextSearch {
+            let columns = (1...columns).map { ExtensionDefinition.Column("column\($0)") }
+            return FullTextSearch("a", version: 1, of: "item", columns: columns, prefixes: prefixes)
+        }
+        #expect(parts(view("a", nil, []), view("a", nil, [])) == [])
+        #expect(
+            parts(view("a", "box", []), view("b", nil, [.descending("size")])) == [
+                "groupedBy: none in the database, 'box' in this program",
+                "of: 'b' in the database, 'a' in this program",
+                #"sortedBy: '[{"expression":"size","isDescending":true}]' in the database, '[]' in this program"#,
+            ]
+        )
+        #expect(
+            parts(search(1, []), search(9, [2])) == [
+                "columns", "prefixes: '[2]' in the database, '[]' in this program",
+            ]
+        )
+        let kinds = parts(Self.sums(), Self.fields)
+        #expect(kinds.contains("kind: 'index' in the database, 'aggregate' in this program"), "\(kinds)")
+        for garbage in ["", "[1]", "no JSON", "{"] {
+            #expect(ExtensionDifference.DefinitionPart.differing("{}", garbage) == [])
+        }
+    }
+
+    /// A program that only reads is told as well.
+    @Test func anotherDefinitionInUse() throws {
+        let db = try fixture.open([Self.sums()])
+        let error = #expect(throws: ExtensionError.self) {
+            try db.read { try Self.sums(where: "size > 0").totals(in: $0) }
+        }
+        #expect(error?.description.contains("(where: none in the database, 'size > 0' in this program)") == true)
+        try db.write { try $0.execute(sql: "UPDATE roundtable_extensions SET configuration = '?'") }
+        let other = #expect(throws: ExtensionError.self) {
+            try db.read { try Self.sums(where: "size > 0").totals(in: $0) }
+        }
+        let stored = Self.sums().definition.fingerprint
+        #expect(other?.description.contains("(\(stored) in the database, ") == true)
     }
 
     /// **Rule E4**: a program that may not write leaves nothing behind.
@@ -276,6 +327,36 @@ import enum RoundtableTestKit.ExtensionWorld
         guard case .notUsable = error else { return #expect(Bool(false), "\(String(describing: error))") }
         let queue = try fixture.stranger()
         #expect(try queue.read { try $0.tableExists("roundtable_extensions") } == false)
+    }
+
+    @Test(arguments: ["city", "", ".city", "$city", "$.", "$[", "$.a..b"]) func noPath(path: String) throws {
+        let plain = try fixture.open([])
+        try plain.write { db in
+            try db.execute(sql: "INSERT INTO item (id, box, name, size) VALUES (1, 'a', 'n', 1)")
+        }
+        try plain.close()
+        let index = SecondaryIndex("places", version: 1, of: "item", fields: [.json("place", in: "name", at: path)])
+        let error = #expect(throws: ExtensionError.self) { try fixture.open([index]) }
+        guard case .notUsable("places", let reason) = error else {
+            return #expect(Bool(false), "\(String(describing: error))")
+        }
+        #expect(reason.contains("'\(path)'") && reason.contains("'place'") && reason.contains("'$.address.city'"))
+        let queue = try fixture.stranger()
+        #expect(try queue.read { try $0.tableExists("roundtable_extensions") } == false)
+    }
+
+    /// Whatever the row has there, or has not.
+    @Test(arguments: ["$", "$.a", "$.a[0].b", "$[0]", "$[#]", "$[#-1]", "$.a[#-1]", "$.\"a.b\"", "$.é"])
+    func paths(path: String) throws {
+        let index = SecondaryIndex("places", version: 1, of: "item", fields: [.json("place", in: "name", at: path)])
+        let db = try fixture.open([index])
+        try db.write { db in
+            for (id, text) in ["no JSON", "{}", "[[]]", #"{"a": [{"b": 1}]}"#, #""text""#, "null"].enumerated() {
+                let sql = "INSERT INTO item (id, box, name, size) VALUES (?, 'a', ?, 1)"
+                try db.execute(sql: sql, arguments: [id, text])
+            }
+            #expect(try index.count(in: db) == 6)
+        }
     }
 
     @Test func oneNameTwice() throws {

@@ -125,7 +125,28 @@ import Testing
             }
             let change = try #require(try await changes.next())
             #expect(change.tableNames?.contains("message") == true, "\(change)")
+            #expect(change.tables.extensionTables.contains(Self.inbox.tableName), "\(change)")
+            #expect(
+                change.tables.description == "message, and extensions" && "\(change)".hasSuffix(": \(change.tables)")
+            )
         }
+    }
+
+    /// The steps of building write no table of the user's.
+    @Test(.timeLimit(.minutes(1))) func buildingIsTold() async throws {
+        let fixture = try ExtensionFixture()
+        let first = try fixture.open([], migrator: migrator)
+        try await first.write { db in
+            let statement = try db.makeStatement(sql: "INSERT INTO message (id, box, date) VALUES (?, 'odd', 0)")
+            for id in 1...30_000 { try statement.execute(arguments: [id]) }
+        }
+        var changes = first.changes().makeAsyncIterator()
+        let second = try fixture.open([Self.dates], migrator: migrator, as: "second")
+        var change = try #require(try await changes.next())
+        // The tables are made, which is a change of the schema.
+        while change.tables == .fullDatabase { change = try #require(try await changes.next()) }
+        #expect(change.author == "second" && change.tables.description == "extensions (dates)", "\(change)")
+        try second.close()
     }
 
     @Test func countsAndSums() throws {

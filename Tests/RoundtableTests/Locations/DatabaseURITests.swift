@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import GRDBSQLite
 import Roundtable
 import Testing
 
@@ -40,6 +41,8 @@ import Testing
         #expect(try DatabaseURI("file:a?x").otherParameters == [.init("x", "")])
         for (text, reason) in [
             ("/a", "begin with file:"), ("file://host/a", "'host' is not this one"),
+            ("file://host\u{301}/a", "'host\u{301}' is not this one"),
+            ("file://?mode=ro", "'?mode=ro' is not this one"),
             ("file:a?mode=x", "ro, rw, rwc, memory"),
             ("file:a?cache=x", "private, shared"), ("file:a?psow=2", "1 or 0"), ("file:a%00b", "NUL"),
             ("file:a?mode=ro&mode=rw", "'mode' is there twice"), ("file:%FF", "no text"),
@@ -47,6 +50,38 @@ import Testing
             let error = #expect(throws: DatabaseLocationError.self) { try DatabaseURI(text) }
             #expect(error?.description.contains(reason) == true, "\(text): \(String(describing: error))")
         }
+    }
+
+    /// A mark that combines makes one character of itself and the delimiter before it. SQLite does not know characters.
+    @Test func delimitersWithAMark() throws {
+        let mark = "\u{301}"
+        #expect(
+            try DatabaseURI("file:\(mark)a/\(mark)b?\(mark)x=\(mark)y&\(mark)z=1&mode=ro&k=v#\(mark)")
+                == DatabaseURI(
+                    path: "\(mark)a/\(mark)b",
+                    mode: .readOnly,
+                    otherParameters: [.init("\(mark)x", "\(mark)y"), .init("\(mark)z", "1"), .init("k", "v")]
+                )
+        )
+        #expect(try DatabaseURI("file:///\(mark)a").path == "/\(mark)a")
+        #expect(try DatabaseURI("file://localhost/\(mark)a%2\(mark)").path == "/\(mark)a%2\(mark)")
+        // One name to Swift, and two to SQLite.
+        #expect(try DatabaseURI("file:a?\u{E9}=1&e\(mark)=2").otherParameters.count == 2)
+        #expect(throws: DatabaseLocationError.self) { try DatabaseURI("file:a?k\(mark)=1&k\(mark)=2") }
+    }
+
+    /// SQLite opens by the URI what we read in it.
+    @Test(arguments: [
+        "?\u{301}mode=ro", "?\u{301}=1&mode=ro", "?x=1&mode=ro&\u{301}y", "?mode=ro#\u{301}", "?mode=ro&=\u{301}",
+        "?x=\u{301}&mode=ro",
+    ])
+    func sqliteReadsAMarkTheSame(query: String) throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("a").path
+        try DatabaseQueue(path: path).write { try $0.execute(sql: "CREATE TABLE t (a)") }
+        let uri = "file://\(path)\(query)"
+        let isReadOnly = try DatabaseQueue(path: uri).read { sqlite3_db_readonly($0.sqliteConnection, "main") == 1 }
+        #expect(try (DatabaseURI(uri).mode == .readOnly) == isReadOnly, "\(uri)")
     }
 
     /// SQLite finds the same file by the URI as by its path.
