@@ -21,7 +21,7 @@ extension SharedDatabaseSnapshot: DatabaseReader {
         let connection = try connection()
         return try connection.queue.inDatabase { db in
             try enter(db, connection)
-            return try naming { try value(db) }
+            return try naming(on: connection) { try value(db) }
         }
     }
 
@@ -33,7 +33,7 @@ extension SharedDatabaseSnapshot: DatabaseReader {
         let connection = try connection()
         return try await connection.queue.unsafeRead { db in
             try enter(db, connection)
-            return try naming { try value(db) }
+            return try naming(on: connection) { try value(db) }
         }
     }
 
@@ -74,7 +74,7 @@ extension SharedDatabaseSnapshot: DatabaseReader {
         let connection = try connection()
         return try connection.queue.unsafeReentrantRead { db in
             try enter(db, connection)
-            return try naming { try value(db) }
+            return try naming(on: connection) { try value(db) }
         }
     }
 
@@ -128,7 +128,9 @@ extension SharedDatabaseSnapshot {
     public func advance() throws -> [Change] {
         try database.checkProcess()
         let connection = try connectionToAdvance()
-        return try connection.queue.inDatabase { db in try advance(db, connection) }
+        return try connection.queue.inDatabase { db in
+            try naming(on: connection) { try advance(db, connection) }
+        }
     }
 
     /// Goes to the latest commit, without blocking the calling thread. Cancelling the task has no effect on it, but while it waits for a
@@ -140,7 +142,11 @@ extension SharedDatabaseSnapshot {
             let connection = try self.connectionToAdvance()
             return try await withCheckedThrowingContinuation { continuation in
                 connection.queue.asyncUnsafeRead { result in
-                    continuation.resume(with: result.flatMap { db in Result { try self.advance(db, connection) } })
+                    continuation.resume(
+                        with: result.flatMap { db in
+                            Result { try self.naming(on: connection) { try self.advance(db, connection) } }
+                        }
+                    )
                 }
             }
         }

@@ -192,13 +192,13 @@ public final class SharedDatabaseSnapshot: Sendable {
     }
 
     /// Runs what reads, and says why it was interrupted.
-    func naming<T>(_ body: () throws -> T) throws -> T {
+    func naming<T>(on connection: ReaderConnection, _ body: () throws -> T) throws -> T {
         do {
             return try body()
         } catch let error as DatabaseError where error.resultCode == .SQLITE_INTERRUPT {
-            let phase = state.withLock { $0.phase }
-            if case .expired = phase { throw lostConnection(phase, else: error) }
-            throw error
+            let (phase, isGivenUp) = state.withLock { ($0.phase, $0.connection !== connection) }
+            guard isGivenUp, !error.isSuspension else { throw error }
+            throw lostConnection(phase, else: .readInterrupted(path, sql: error.sql))
         }
     }
 

@@ -18,6 +18,7 @@ final class ReaderConnection: @unchecked Sendable {
     let walIndex: WalIndexView?
     /// Whether what runs was interrupted because the pool is parked.
     let isInterrupted = Atomic(false)
+    var wasInterrupted: Bool { isInterrupted.load(ordering: .acquiring) }
 
     /// - Parameters:
     ///   - name: what SQLite is to open; nil: the path.

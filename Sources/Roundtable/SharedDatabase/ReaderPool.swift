@@ -83,7 +83,7 @@ final class ReaderPool: Sendable {
     ) throws -> T {
         let reader = try takeAtOnce(at: site) ?? take(insideWrite ? enterBesideBarriers() : wait(.read), at: site)
         defer { give(reader) }
-        do { return try body(reader) } catch { throw named(error, on: reader) }
+        do { return try body(reader) } catch { throw named(error, reader.wasInterrupted) }
     }
 
     /// - parameter body: calls its second argument when it does not need the connection any more. That matters where it goes on on
@@ -94,28 +94,44 @@ final class ReaderPool: Sendable {
     ) async throws -> T {
         let reader: ReaderConnection
         if let idle = takeAtOnce(at: site) { reader = idle } else { reader = try take(await wait(.read), at: site) }
-        let loan = Loan { self.give(reader) }
+        let loan = Loan(of: reader) { self.give(reader) }
         defer { loan.end() }
-        do { return try await body(reader, loan.end) } catch { throw named(error, on: reader) }
+        do {
+            return try await body(reader, loan.end)
+        } catch {
+            loan.end()
+            throw named(error, loan.wasInterrupted)
+        }
     }
 
     /// Ends once.
     private final class Loan: Sendable {
         private let hasEnded = Atomic(false)
+        private let interrupted = Atomic(false)
+        private let reader: ReaderConnection
         private let body: @Sendable () -> Void
 
-        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+        init(of reader: ReaderConnection, _ body: @escaping @Sendable () -> Void) {
+            self.reader = reader
+            self.body = body
+        }
 
         @Sendable func end() {
-            if !hasEnded.exchange(true, ordering: .acquiringAndReleasing) { body() }
+            if hasEnded.exchange(true, ordering: .acquiringAndReleasing) { return }
+            // Given back, it is somebody else's.
+            interrupted.store(reader.wasInterrupted, ordering: .releasing)
+            body()
         }
+
+        /// After the end.
+        var wasInterrupted: Bool { interrupted.load(ordering: .acquiring) }
     }
 
     /// The error of a read that was interrupted because the pool is parked says so.
-    private func named(_ error: any Error, on reader: ReaderConnection) -> any Error {
-        guard let error = error as? DatabaseError, error.resultCode == .SQLITE_INTERRUPT,
-            reader.isInterrupted.load(ordering: .acquiring)
-        else { return error }
+    private func named(_ error: any Error, _ wasInterrupted: Bool) -> any Error {
+        guard wasInterrupted, let error = error as? DatabaseError, error.resultCode == .SQLITE_INTERRUPT else {
+            return error
+        }
         return DatabaseError.readInterrupted(path, sql: error.sql)
     }
 
@@ -459,7 +475,7 @@ final class ReaderPool: Sendable {
 }
 
 extension DatabaseError {
-    fileprivate static func readInterrupted(_ path: String, sql: String?) -> DatabaseError {
+    static func readInterrupted(_ path: String, sql: String?) -> DatabaseError {
         DatabaseError(
             resultCode: .databaseSuspended,
             message: "\(path): interrupted, because the database was suspended. Try again after resume()",
