@@ -47,6 +47,25 @@ import Testing
     /// What is done in the background has come to an end.
     private func isQuiet(_ db: SharedDatabase) -> Bool { db.writer.checkpointer?.isIdle == true }
 
+    /// **K12**: taken back by what copies something, though readers hold the rest, and by the last one out.
+    @Test func aFailureIsTakenBack() async throws {
+        let db = try open(threshold: 1000)
+        let block = try #require(db.seat.participant).block
+        func fail() { block.setCheckpointFailure(.init(time: MonotonicClock.now, code: 13, owner: nil)) }
+        try add(5, to: db)
+        let snapshot = try await db.makeSnapshot()
+        try add(5, to: db)
+        fail()
+        #expect(try db.walHealth().failure?.code == 13)
+        let checkpoint = try await db.checkpoint(.passive)
+        #expect(!checkpoint.isComplete)
+        #expect(try db.walHealth().failure == nil)
+        fail()
+        try snapshot.close()
+        try db.close()
+        #expect(block.checkpointFailure == nil)
+    }
+
     // MARK: By itself
 
     /// **K2, K4**: no commit makes it, and no stranger.

@@ -21,8 +21,8 @@ final class CheckpointWarnings: Sendable {
         var told: Set<PinIdentity> = []
         /// How long the WAL was when it was last told of; nil: never.
         var frames: Int?
-        /// The failure that was last told of, while it lasts: SQLite's result code.
-        var failure: Int32?
+        /// How checkpoints have failed since the last one that did not, as far as it was told: SQLite's result codes.
+        var failures: Set<Int32> = []
     }
 
     /// In seconds.
@@ -48,6 +48,9 @@ final class CheckpointWarnings: Sendable {
         queue.async { onHeldUp(health) }
     }
 
+    /// When they fail again, that is news.
+    func recovered() { state.withLock { $0.failures = [] } }
+
     /// Whether another one holds back most than was told of, or checkpoints fail in another way, or the WAL is twice as long as it was then.
     func isNews(_ health: WALHealth) -> Bool {
         let pins = health.pins.map(PinIdentity.init)
@@ -59,8 +62,7 @@ final class CheckpointWarnings: Sendable {
             // A read that is young will end soon.
             let isLong = health.pins.first.map { $0.age ?? .infinity >= Self.youth } ?? false
             let isAnother = isLong && pins.first.map { !state.told.contains($0) } ?? false
-            let failsAnew = health.failure.map { $0.code != state.failure } ?? false
-            state.failure = health.failure?.code
+            let failsAnew = health.failure.map { state.failures.insert($0.code).inserted } ?? false
             guard hasDoubled || isAnother || failsAnew else { return false }
             state.told.formUnion(pins.prefix(1))
             state.frames = health.committedFrames

@@ -39,6 +39,8 @@ final class Checkpointer: @unchecked Sendable {
         var withinTurn: @Sendable (@escaping @Sendable (_ hasTurn: Bool) -> Void) -> Bool = { _ in false }
         /// An attempt was held up by readers, or failed.
         var heldUp: @Sendable (CheckpointPauses.Obstacle) -> Void = { _ in }
+        /// SQLite does not fail any more.
+        var recovered: @Sendable () -> Void = {}
     }
 
     /// nil: nothing is done without being asked for.
@@ -85,7 +87,7 @@ final class Checkpointer: @unchecked Sendable {
         let outcome = stepWithinTurn()
         participant?.block.count(.checkpointsByWriters)
         // The connection for it cannot be opened, say.
-        if case .failed = outcome, CheckpointStep.passive(db).isComplete { progressed() }
+        if case .failed = outcome { note(CheckpointStep.passive(db)) }
     }
 
     /// Rule K6: so much is not copied while everybody waits. Nobody makes it more for a moment, and that is all.
@@ -231,12 +233,15 @@ final class Checkpointer: @unchecked Sendable {
             if case .cannotOpen(let error) = error { noteFailure(error) }
             return heldUp(.connection)
         }
-        // Somebody has just died, who was writing the wal-index's header.
-        guard case (let before?, let after?, let isFileLong) = looks else { return heldUp(.connection) }
-        if case .failed(let error) = outcome {
+        switch outcome {
+        case .failed(let error):
             noteFailure(error)
             return heldUp(.failure)
+        case .complete, .heldUp: forgetFailure()
+        case .refused: break
         }
+        // Somebody has just died, who was writing the wal-index's header.
+        guard case (let before?, let after?, let isFileLong) = looks else { return heldUp(.connection) }
         // Somebody else is at it. (Or W7's lock was not to be had, for a moment.)
         if case .refused = outcome { return heldUp(.others) }
         let isMuchLeft = after.uncopied >= limits.threshold
@@ -273,7 +278,13 @@ final class Checkpointer: @unchecked Sendable {
                 let isOverdue = limits.wantsRestart(frames)
                 if !isOverdue, connection.cutFile(limits) { return .complete }
                 sample(connection)
-                if frames.uncopied > limits.few { _ = connection.passive() }
+                if frames.uncopied > limits.few {
+                    switch connection.passive() {
+                    case .failed(let error): return .failed(error)
+                    case .complete, .heldUp: forgetFailure()
+                    case .refused: break
+                    }
+                }
                 if let frames = connection.frames, frames.uncopied >= limits.threshold, !isWorthWaiting {
                     return .heldUp
                 }
@@ -313,17 +324,14 @@ final class Checkpointer: @unchecked Sendable {
 
     private func progressed() {
         let block = participant?.block
-        state.withLock { state in
-            state.pauses.end(block)
-            state.failure = nil
-        }
-        block?.setCheckpointFailure(nil)
+        state.withLock { $0.pauses.end(block) }
+        forgetFailure()
     }
 
     /// Rule K12.
-    private func noteFailure(_ error: DatabaseError) {
-        // One that is to wait for the gate has not failed.
-        if error.isSuspension { return }
+    func noteFailure(_ error: DatabaseError) {
+        // One that is to wait for the gate, or for somebody's lock, has not failed.
+        if error.isSuspension || error.resultCode == .SQLITE_BUSY { return }
         let participant = participant
         let failure = ControlBlock.CheckpointFailure(
             time: MonotonicClock.now,
@@ -334,12 +342,23 @@ final class Checkpointer: @unchecked Sendable {
         participant?.block.setCheckpointFailure(failure)
     }
 
-    /// What has come of a step that the program has asked for.
+    /// SQLite has copied something, or there was nothing to copy.
+    private func forgetFailure() {
+        let hadFailed = state.withLock { state in
+            defer { state.failure = nil }
+            return state.failure != nil
+        }
+        participant?.block.setCheckpointFailure(nil)
+        if hadFailed { hooks.withLock { $0 }.recovered() }
+    }
+
+    /// What has come of a step that the background has not made.
     func note(_ outcome: CheckpointStep.Outcome) {
         switch outcome {
         case .complete: progressed()
+        case .heldUp: forgetFailure()
         case .failed(let error): noteFailure(error)
-        case .heldUp, .refused: break
+        case .refused: break
         }
     }
 

@@ -88,7 +88,8 @@ extension SharedDatabase {
                 heldUp: { [weak self, checkpointWarnings] obstacle in
                     // The turn may be had now: not on this thread.
                     checkpointWarnings.later { [weak self] in self?.lookWhatHoldsCheckpointsUp(obstacle) }
-                }
+                },
+                recovered: { [checkpointWarnings] in checkpointWarnings.recovered() }
             )
         )
     }
@@ -115,7 +116,9 @@ extension SharedDatabase {
         } catch {
             switch error {
             case .isBusy: throw checkpointInTheWay(since: began)
-            case .cannotOpen(let error): throw error
+            case .cannotOpen(let error):
+                checkpointer.noteFailure(error)
+                throw error
             }
         }
         checkpointer.note(outcome)
@@ -158,12 +161,15 @@ extension SharedDatabase {
 
 extension Checkpointer {
     /// Rule K11: the last one out leaves an empty WAL.
-    func emptyWAL() {
-        if policy == .external { return }
+    ///
+    /// - returns: whether it did.
+    func emptyWAL() -> Bool {
+        if policy == .external { return false }
         // Whatever keeps it from that, the next participant does it.
-        _ = try? link.use(until: MonotonicClock.now + Self.budget) { connection in
-            guard let frames = connection.frames, frames.committed > 0 else { return }
-            _ = connection.restart(truncating: true, patience: Self.budget)
+        let isEmpty = try? link.use(until: MonotonicClock.now + Self.budget) { connection in
+            guard let frames = connection.frames else { return false }
+            return frames.committed == 0 || connection.restart(truncating: true, patience: Self.budget).isComplete
         }
+        return isEmpty ?? false
     }
 }

@@ -21,7 +21,7 @@ final class WriterConnection: @unchecked Sendable {
     let checkpointer: Checkpointer?
     private let walHook = WalHook()
     private var recorder: CommitRecorder?
-    private let gate: SuspensionGate
+    let gate: SuspensionGate
     private let writeTransaction: WriteTransaction
     private let emptyTransaction = EmptyTransaction()
     /// nil on a connection that does not write.
@@ -161,7 +161,7 @@ final class WriterConnection: @unchecked Sendable {
         }
         // After leaving: of several that close at the same moment, one at least finds nobody.
         let isLastOut = block?.participants().allSatisfy { $0.liveness == .dead } ?? true
-        if emptyingWAL, isLastOut { checkpointer?.emptyWAL() }
+        if emptyingWAL, isLastOut, checkpointer?.emptyWAL() == true { block?.setCheckpointFailure(nil) }
         checkpointer?.link.close()
     }
 
