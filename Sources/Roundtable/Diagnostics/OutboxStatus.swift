@@ -68,7 +68,8 @@ extension OutboxStatus {
             guard try OutboxTables.exist(db) else { return }
             isOwned = true
             if let identity = try System.identity(ofFileAt: path) {
-                ownerships = try OutboxTables.ownerships(.init(path: path, identity: identity), db)
+                // A table that is not as we make it tells nothing.
+                ownerships = (try? OutboxTables.ownerships(.init(path: path, identity: identity), db)) ?? []
             }
             let sql = "SELECT count(*), total(is_to_be_retried) FROM main.roundtable_outbox_dead"
             guard let row = try Row.fetchOne(db, sql: sql) else { return }

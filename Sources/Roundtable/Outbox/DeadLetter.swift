@@ -87,8 +87,8 @@ extension DeadLetter: FetchableRecord {
         attempts = row["attempts"]
         isToBeRetried = row["is_to_be_retried"]
         // Of rows that were asked for them.
-        newAttempts = row["new_attempts"] ?? 0
-        nextTry = (row["next"] as Double?).map(Date.init(timeIntervalSince1970:))
-        newError = row["new_error"]
+        newAttempts = Int.fromDatabaseValue(row["new_attempts"] ?? .null) ?? 0
+        nextTry = Double.fromDatabaseValue(row["next"] ?? .null).map(Date.init(timeIntervalSince1970:))
+        newError = String.fromDatabaseValue(row["new_error"] ?? .null)
     }
 }

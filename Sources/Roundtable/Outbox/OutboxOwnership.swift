@@ -76,8 +76,15 @@ extension OutboxFolder {
         return try ownershipFiles().compactMap { $0.ownership?.folder.identity == identity ? $0.ownership : nil }
     }
 
+    private static func isOwnership(_ name: String) -> Bool {
+        let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+        let numbers = parts[0].split(separator: "-", omittingEmptySubsequences: false)
+        return parts.count == 2 && parts[1] == "owner" && numbers.count == 2
+            && numbers.allSatisfy { UInt64($0, radix: 16) != nil }
+    }
+
     private func ownershipFiles() throws -> [(path: String, ownership: OutboxOwnership?)] {
-        let names = (try System.names(inFolder: owners) ?? []).filter { $0.hasSuffix(".owner") }.sorted()
+        let names = (try System.names(inFolder: owners) ?? []).filter(Self.isOwnership).sorted()
         // Whatever lies there must not take much time.
         return names.prefix(100).map { name in
             let path = "\(owners)/\(name)"
@@ -118,16 +125,22 @@ extension OutboxTables {
     }
 
     private static func allOwnerships(_ path: String, _ db: Database) throws -> [OutboxOwnership] {
-        let sql = "SELECT EXISTS (SELECT * FROM main.sqlite_master WHERE name = 'roundtable_outbox_folders')"
-        guard try Bool.fetchOne(db, sql: sql) ?? false else { return [] }
-        return try Row.fetchAll(db, sql: "SELECT * FROM main.roundtable_outbox_folders").map { row in
-            OutboxOwnership(
-                database: .init(
-                    path: path,
-                    identity: FileIdentity(row["database_device"], row["database_inode"])
-                ),
-                folder: .init(path: row["path"], identity: FileIdentity(row["device"], row["inode"])),
-                owner: row["owner"]
+        let exists =
+            "SELECT EXISTS (SELECT * FROM main.sqlite_master WHERE type = 'table' AND name = 'roundtable_outbox_folders')"
+        guard try Bool.fetchOne(db, sql: exists) ?? false else { return [] }
+        let rows =
+            "SELECT device, inode, path, database_device, database_inode, owner FROM main.roundtable_outbox_folders"
+        return try Row.fetchAll(db, sql: rows).compactMap { row in
+            // What is in the table may be anything.
+            func number(_ index: Int) -> Int64? { Int64.fromDatabaseValue(row[index]) }
+            func text(_ index: Int) -> String? { String.fromDatabaseValue(row[index]) }
+            guard let device = number(0), let inode = number(1), let folder = text(2),
+                let databaseDevice = number(3), let databaseInode = number(4), let owner = text(5)
+            else { return nil }
+            return OutboxOwnership(
+                database: .init(path: path, identity: FileIdentity(databaseDevice, databaseInode)),
+                folder: .init(path: folder, identity: FileIdentity(device, inode)),
+                owner: owner
             )
         }
     }
@@ -138,7 +151,10 @@ extension OutboxTables {
         if all.isEmpty { try db.execute(sql: foldersSchema) }
         if !all.contains(where: own.isSame) {
             try db.execute(
-                sql: "INSERT OR REPLACE INTO main.roundtable_outbox_folders VALUES (?, ?, ?, ?, ?, ?)",
+                sql: """
+                    INSERT OR REPLACE INTO main.roundtable_outbox_folders (device, inode, path, database_device, database_inode, owner)
+                        VALUES (?, ?, ?, ?, ?, ?)
+                    """,
                 arguments: [
                     own.folder.identity.columns.device, own.folder.identity.columns.inode, own.folder.path,
                     own.database.identity.columns.device, own.database.identity.columns.inode, own.owner,
@@ -165,6 +181,13 @@ extension OutboxTables {
             PRIMARY KEY (device, inode)
         );
         """
+}
+
+extension DatabaseError {
+    /// Of a table that somebody has changed, and not of the database.
+    fileprivate var isOfStrayTable: Bool {
+        [.SQLITE_ERROR, .SQLITE_CONSTRAINT, .SQLITE_MISMATCH].contains(resultCode)
+    }
 }
 
 extension FileIdentity {
@@ -200,7 +223,11 @@ final class OutboxNeighbours {
         let (identity, folders) = try database.read { db -> (FileIdentity?, [OutboxOwnership]) in
             let identity = try db.identityOfUnmovedFile()
             guard let identity, try OutboxTables.exist(db) else { return (identity, []) }
-            return (identity, try OutboxTables.ownerships(.init(path: database.path, identity: identity), db))
+            do {
+                return (identity, try OutboxTables.ownerships(.init(path: database.path, identity: identity), db))
+            } catch let error as DatabaseError where error.isOfStrayTable {
+                return (identity, [])
+            }
         }
         do {
             guard let identity, let folderIdentity = try System.identity(ofFileAt: folder.path) else { return [] }
@@ -230,8 +257,15 @@ final class OutboxNeighbours {
 
     /// Inside of a transaction that decides commands.
     func record(_ db: Database) throws {
-        if hasRecorded { return }
-        if let own { try OutboxTables.record(own, db) }
+        guard !hasRecorded, let own else { return }
+        do {
+            try db.inSavepoint {
+                try OutboxTables.record(own, db)
+                return .commit
+            }
+        } catch let error as DatabaseError where error.isOfStrayTable {
+            // A table of that name that is not as we make it.
+        }
     }
 
     func hasCommitted() { hasRecorded = own != nil }

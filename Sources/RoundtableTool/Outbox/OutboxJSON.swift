@@ -17,6 +17,12 @@ enum OutboxJSON {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.keyEncodingStrategy = .convertToSnakeCase
+        // Somebody may have written such times into the tables.
+        encoder.nonConformingFloatEncodingStrategy = .convertToString(
+            positiveInfinity: "Infinity",
+            negativeInfinity: "-Infinity",
+            nan: "NaN"
+        )
         guard let data = try? encoder.encode(value) else { preconditionFailure("it is always JSON") }
         return String(decoding: data, as: UTF8.self) + "\n"
     }

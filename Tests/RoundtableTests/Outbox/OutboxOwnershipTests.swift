@@ -107,6 +107,23 @@ import Testing
 
     // MARK: Not told
 
+    /// A table that is not as we make it tells nothing, and keeps nothing from being applied.
+    @Test(arguments: [
+        "UPDATE roundtable_outbox_folders SET database_inode = 'abc'",
+        "UPDATE roundtable_outbox_folders SET inode = 1e300, owner = x'ff'",
+        "ALTER TABLE roundtable_outbox_folders DROP COLUMN owner",
+        "ALTER TABLE roundtable_outbox_folders ADD COLUMN more; DELETE FROM roundtable_outbox_folders",
+        "DROP TABLE roundtable_outbox_folders; CREATE VIEW roundtable_outbox_folders AS SELECT * FROM absent",
+        "DROP TABLE roundtable_outbox_folders; CREATE INDEX roundtable_outbox_folders ON entry (text)",
+    ])
+    func strayTables(sql: String) throws {
+        let world = try OutboxWorld()
+        let db = try world.open()
+        #expect(try told(db).isEmpty)
+        try db.write { try $0.execute(sql: sql) }
+        #expect(try told(db).isEmpty && findings(db).isEmpty)
+    }
+
     /// Both of them, as containers of apps are, or the database alone, or the folder alone.
     /// (A copy of one of them alone leaves two that share the other, which is told.)
     @Test(
