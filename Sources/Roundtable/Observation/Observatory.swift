@@ -67,6 +67,9 @@ final class Observatory: Sendable {
             }
         } catch let error as DatabaseError where error.isSuspension {
             // `unpark` will.
+        } catch is NotBegun {
+            // The gate was closed, and perhaps nothing will be parked.
+            DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.goOn() }
         } catch {
             if !isLate { end(observation) }
             throw error

@@ -25,7 +25,8 @@ extension WriterConnection {
 
     /// The queue to begin an access on. Opens the connection, where it was parked.
     ///
-    /// - throws: that the database is suspended; what opening throws, ``EncryptionError`` included: the next access tries again.
+    /// - throws: that the database is suspended; what opening throws, ``EncryptionError`` included: the next access tries again; ``NotBegun`` when it was given
+    ///   up because the gate was closed.
     func openedQueue() throws -> DatabaseQueue {
         try link.withLock { link in
             switch link.phase {
@@ -52,7 +53,9 @@ extension WriterConnection {
                 return queue
             }
         } catch let error as DatabaseError {
-            throw error.naming(path)
+            // Here, since another access may try it next.
+            let isForGate = error.resultCode == .SQLITE_BUSY && gate.hasGivenUp.load(ordering: .acquiring)
+            throw isForGate ? NotBegun(reason: error.naming(path), isForGate: true) : error.naming(path) as any Error
         } catch let error as EncryptionError {
             throw error
         } catch {

@@ -223,8 +223,7 @@ extension SharedDatabase {
     /// The connection could not be opened again: perhaps because the gate was closed while somebody held a lock that it needs.
     private func leaveWithoutConnection(_ visit: UInt64, _ error: any Error) -> Attempt {
         gate.leave(visit)
-        return (error as? DatabaseError)?.resultCode == .SQLITE_BUSY && gate.hasGivenUp.load(ordering: .acquiring)
-            ? .turnedBack : .failed(error)
+        return error is NotBegun ? .turnedBack : .failed(error)
     }
 
     private func writing(
