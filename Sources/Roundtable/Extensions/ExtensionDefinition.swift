@@ -82,6 +82,10 @@ public struct ExtensionDefinition: Sendable, Equatable {
             case name, expression, collation
         }
 
+        public static func == (left: Self, right: Self) -> Bool {
+            (left.name, left.expression, left.collation) == (right.name, right.expression, right.collation)
+        }
+
         public init(_ name: String, _ expression: String, collation: String? = nil) {
             self.name = name
             self.expression = expression

@@ -145,6 +145,9 @@ public struct ViewUpdates: AsyncSequence, Sendable {
                 } catch ExtensionError.notFollowing {
                     // Between a migration, or a program that recreates the table, and who builds anew.
                     continue
+                } catch let error as DatabaseError where error.isSuspension {
+                    // Observations tell anew when the database is resumed.
+                    continue
                 } catch DatabaseError.SQLITE_MISUSE where database.isClosed.withLock({ $0 }) {
                     return nil
                 } catch is CancellationError where Task.isCancelled {
