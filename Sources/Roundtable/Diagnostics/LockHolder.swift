@@ -13,9 +13,11 @@ struct LockHolder {
 
     let party: Party
 
-    /// - parameter participant: ourselves, whom it is not.
+    /// - parameter participant: ourselves, whom it is not; nil: no participant, or not yet.
     static func find(databasePath: String, participant: Participant?) -> LockHolder {
-        let participants = (participant?.block.participants() ?? []).filter { $0.slot != participant?.slot.index }
+        let path = ControlBlock.path(forDatabaseAt: databasePath)
+        let block = participant?.block ?? (try? ControlBlock.open(at: path, writable: false))
+        let participants = (block?.participants() ?? []).filter { $0.slot != participant?.slot.index }
         let writers = participants.filter { $0.writing != nil }
         if let pid = SystemLocks.writer(databasePath: databasePath) {
             let own = writers.filter { $0.pid == pid } + participants.filter { $0.pid == pid }

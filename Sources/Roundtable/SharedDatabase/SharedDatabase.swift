@@ -94,7 +94,7 @@ public final class SharedDatabase: Sendable {
             let configuration = options.readerConfiguration(path: path) { seat.participant }
             do {
                 return try ReaderConnection(opening, configuration)
-            } catch let error as DatabaseError {
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
                 throw error.naming(path)
             }
         }
