@@ -13,6 +13,9 @@ final class TemporaryFolder: Sendable {
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
     }
 
+    /// One that is there.
+    init(_ path: String) { url = URL(fileURLWithPath: path) }
+
     deinit { try? FileManager.default.removeItem(at: url) }
 
     func file(_ name: String) -> URL { url.appendingPathComponent(name) }

@@ -248,9 +248,14 @@ import Testing
         #expect(reports.value.map(\.applied) == [1])
     }
 
-    @Test func drainingInAHandlerTraps() async {
+    @Test func drainingInAHandlerTraps() async throws {
+        // Removed by this process: the one that traps does not.
+        let folder = try TemporaryFolder()
+        setenv("ROUNDTABLE_TRAP_FOLDER", folder.url.path, 1)
         await #expect(processExitsWith: .failure) {
-            let world = try OutboxWorld()
+            let world = OutboxWorld(
+                inFolder: try #require(ProcessInfo.processInfo.environment["ROUNDTABLE_TRAP_FOLDER"])
+            )
             let db = try world.open()
             let box = Shared<HandDrain?>(nil)
             let drain = world.rounds(db, .entries { _ in try box.value?() })
@@ -262,6 +267,7 @@ import Testing
             try drain()
             _exit(0)
         }
+        #expect(FileManager.default.fileExists(atPath: folder.file("db.sqlite").path))
     }
 
     @Test func oneThreadWaitsForAllAnswers() async throws {

@@ -65,6 +65,9 @@ final class OutboxWorld: Sendable {
 
     init() throws { folder = try TemporaryFolder() }
 
+    /// - parameter path: of a folder that is there.
+    init(inFolder path: String) { folder = TemporaryFolder(path) }
+
     private static var schema: Schema {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("v1") { db in
