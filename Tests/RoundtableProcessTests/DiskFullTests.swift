@@ -232,7 +232,7 @@
                     #expect(health.failure?.code == ResultCode.SQLITE_FULL.rawValue)
                     #expect(health.failure?.by?.name == "app")
                     #expect(
-                        health.description.contains("the last checkpoint failed of 'app' (pid \(getpid())), "),
+                        health.description.contains("the last checkpoint, of 'app' (pid \(getpid())), failed "),
                         "\(health)"
                     )
                     let seen = try #require(try SharedDatabase.status(ofDatabaseAt: url).wal?.failure)

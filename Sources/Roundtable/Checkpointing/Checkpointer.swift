@@ -224,7 +224,10 @@ final class Checkpointer: @unchecked Sendable {
                 if state.withLock({ $0.pauses.isHeldUp }) { connection.syncWAL() }
                 if before.uncopied > limits.few {
                     outcome = connection.passive()
-                    participant?.block.count(.checkpoints)
+                    switch outcome {
+                    case .complete, .heldUp: participant?.block.count(.checkpoints)
+                    case .refused, .failed: break
+                    }
                 }
                 return (before, connection.frames, connection.isFileLong(limits))
             }

@@ -199,7 +199,7 @@ extension WALHealth.Party: CustomStringConvertible {
 
 extension WALHealth.Failure: CustomStringConvertible {
     public var description: String {
-        "the last checkpoint failed\(by.map { " of \($0)" } ?? ""), \(age.seconds) ago: \(reason) (SQLite error \(code))"
+        "the last checkpoint\(by.map { ", of \($0)," } ?? "") failed \(age.seconds) ago: \(reason) (SQLite error \(code))"
     }
 }
 

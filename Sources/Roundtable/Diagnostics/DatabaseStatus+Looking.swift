@@ -166,7 +166,7 @@ extension DatabaseStatus {
             )
         } else if (files.wal ?? 0) > 0 {
             unknowns.append(
-                "How many frames the WAL holds: no process has the database open and keeps the -shm file in order."
+                "How many frames the WAL holds: no process has the database open and keeps the -shm file in order. The next that opens and closes it copies them."
             )
         } else {
             wal = WALHealth(committedFrames: 0, backfilledFrames: 0, size: 0)

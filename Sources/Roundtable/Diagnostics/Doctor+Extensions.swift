@@ -6,6 +6,7 @@ extension Doctor {
         for one in status.extensions?.extensions ?? [] {
             let what = "The extension '\(one.name)' of the table '\(one.baseTable)'"
             let open = "open the database for writing with a program that declares version \(one.version) of it"
+            let stuck = "If it stops again there, a row cannot be derived from: Options.onExtensionEvent names it."
             switch one.state {
             case .ready: break
             case .building:
@@ -15,8 +16,8 @@ extension Doctor {
                     "\(what) is half built, \(one.done.grouped) of about \(one.total.grouped) rows\(writers.isEmpty ? ", and nobody is at it." : ".")",
                     by: parties,
                     next: writers.isEmpty
-                        ? "To have it finished, \(open)."
-                        : "Wait. If the number does not grow, \(open)."
+                        ? "To have it finished, \(open). \(stuck)"
+                        : "Wait. If the number does not grow, \(open). \(stuck)"
                 )
             case .triggersMissing:
                 find(

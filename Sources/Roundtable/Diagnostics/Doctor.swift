@@ -233,7 +233,8 @@ struct Doctor {
     private static func next(afterCheckpointError code: Int32) -> String {
         switch ResultCode(rawValue: code & 0xFF) {
         case .SQLITE_FULL: "Make room on the disk that the database file is on: then it goes on by itself."
-        case .SQLITE_IOERR: SystemErrorAdvice.next(EIO) + "."
+        case .SQLITE_IOERR:
+            "\(SystemErrorAdvice.next(EIO)). Or a limit on the size of files is reached (ulimit -f, a quota)."
         case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_CANTOPEN: SystemErrorAdvice.next(EACCES) + "."
         case .SQLITE_CORRUPT, .SQLITE_NOTADB:
             "Check the content (roundtable doctor --check), and have a backup at hand."
@@ -265,6 +266,15 @@ struct Doctor {
                     "The WAL has \(fileSize.byteSize), and there is no -shm file: who opens the database next reads all of it first.",
                     at: location,
                     next: "Open it once with SharedDatabase, and close it: the last one out empties the WAL."
+                )
+            } else if fileSize > longest {
+                find(
+                    .longWAL,
+                    .note,
+                    "The -wal file has \(fileSize.byteSize), and nobody has the database open: what it holds may not be in the database file.",
+                    at: location,
+                    next:
+                        "Open it once with SharedDatabase, and close it. Until then, do not copy the database file alone."
                 )
             }
             return

@@ -49,6 +49,11 @@ extension ExtensionError: CustomStringConvertible, LocalizedError {
             \(path): revision \(revision) of the set of extensions is not the same in this program and in the database: \(difference). \
             Declare the same set in every program that writes; if it is to change, raise its revision.
             """
+        case .setTooOld(let path, 0, let stored, _):
+            """
+            \(path): has extensions, in revision \(stored) of their set, and this program declares none. Give their set to Schema(_:extensions:), as the others that write \
+            do, or open the database read-only.
+            """
         case .setTooOld(let path, let declared, let stored, let difference):
             """
             \(path): has revision \(stored) of the set of extensions, and this program declares revision \(declared)\

@@ -140,7 +140,9 @@ extension DatabaseURI {
         func invalid(_ reason: String) -> DatabaseLocationError { .invalidURI(uri, reason: reason) }
         // Bytes, as SQLite: a character is also a delimiter with a mark that combines with it.
         var rest = uri.utf8[...]
-        guard rest.starts(with: "file:".utf8) else { throw invalid("it does not begin with file:") }
+        guard rest.starts(with: "file:".utf8) else {
+            throw invalid("it does not begin with file:; of a path, it is DatabaseURI(path:)")
+        }
         rest = rest.dropFirst("file:".utf8.count)
         if rest.starts(with: "//".utf8) {
             rest = rest.dropFirst(2)
@@ -149,6 +151,10 @@ extension DatabaseURI {
                 throw invalid("the host '\(Substring(authority))' is not this one: write file:/// and the path")
             }
             rest = rest.dropFirst(authority.count)
+        }
+        let fragment = rest.drop { $0 != UInt8(ascii: "#") }
+        guard !fragment.contains(UInt8(ascii: "?")) else {
+            throw invalid("'\(Substring(fragment))' would be ignored: write %23 for a # that belongs to the name")
         }
         rest = rest.prefix { $0 != UInt8(ascii: "#") }
         let path = rest.prefix { $0 != UInt8(ascii: "?") }
