@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo test test-long test-sqlcipher lint typecheck-apple bench format dependencies
+.PHONY: demo test test-long test-sqlcipher lint typecheck-apple bench bench-build bench-short format dependencies
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -8,7 +8,8 @@ BUILD_FLAGS ?=
 STRICT = -Xswiftc -warnings-as-errors
 
 demo: dependencies
-	@$(SWIFT) build -c release --product roundtable
+	@echo "Building the tool for release: 3 to 5 minutes on two cores the first time, seconds after that. The demo then runs for 5 seconds."
+	@bash scripts/with-progress.sh "building for release" $(SWIFT) build -c release --product roundtable
 	@.build/release/roundtable demo
 
 # In three parts: the tests with real processes measure time, and the walks through the writer queue and the change ring use all of it.
@@ -38,14 +39,23 @@ test-sqlcipher: dependencies
 	bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test --skip-build \
 		--filter '$(if $(ROUNDTABLE_LONG),RoundtableProcessTests,$(SQLCIPHER_PROCESS_TESTS))'
 
-bench: dependencies
-	cd Benchmarks && $(SWIFT) build -c release
+# Builds the benchmarks as `make bench` does, and runs one for some seconds: that it runs and counts right, not how fast it is.
+bench-short: bench-build
+	cd Benchmarks && .build/release/roundtable-bench contention --processes 4 --seconds 2
+	cd Benchmarks && .build/release/roundtable-bench read --seconds 1
+
+bench-build: dependencies
+	@echo "Building the benchmarks for release: 3 to 5 minutes on two cores the first time."
+	cd Benchmarks && bash ../scripts/with-progress.sh "building the benchmarks" $(SWIFT) build -c release
+
+bench: bench-build
 	cd Benchmarks && for name in read write open history notify observe contention; do .build/release/roundtable-bench $$name || exit 1; done
 	cd Benchmarks && .build/release/roundtable-bench commit-tail --seconds 5
 	cd Benchmarks && .build/release/roundtable-bench sharing --seconds 2 --waiting 2000
 	cd Benchmarks && .build/release/roundtable-bench extensions --seconds 2 --rows 100000
 
 lint: dependencies
+	sh scripts/guides.sh check
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks
 	$(SWIFT) build --build-tests $(STRICT)
 

@@ -6,16 +6,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// A slot is in use while its length is not 0. Writers hold `table_lock`; the handler reads without it, so `base` is
-// written before `length` on the way in, and `length` is cleared first on the way out.
+// A slot belongs to whoever has set `is_taken`. There is no lock: another thread could hold it during a fork, and the child would wait for
+// it for ever. The handler reads slots at any time, and uses those whose length is not 0: so `base` is written before `length` on the way in,
+// and `length` is cleared first on the way out.
 struct guarded {
+    atomic_int is_taken;
     _Atomic(uintptr_t) base;
     _Atomic(size_t) length;
     atomic_int lost;
 };
 
 static struct guarded table[RT_GUARD_CAPACITY];
-static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t installed = PTHREAD_ONCE_INIT;
 static struct sigaction previous;
 
@@ -56,24 +57,20 @@ static void install(void) {
 
 int rt_guard_add(void *base, size_t length) {
     pthread_once(&installed, install);
-    int index = -1;
-    pthread_mutex_lock(&table_lock);
     for (int i = 0; i < RT_GUARD_CAPACITY; i++) {
-        if (atomic_load(&table[i].length) != 0) continue;
+        int is_taken = 0;
+        if (!atomic_compare_exchange_strong(&table[i].is_taken, &is_taken, 1)) continue;
         atomic_store(&table[i].lost, 0);
         atomic_store(&table[i].base, (uintptr_t)base);
         atomic_store(&table[i].length, length);
-        index = i;
-        break;
+        return i;
     }
-    pthread_mutex_unlock(&table_lock);
-    return index;
+    return -1;
 }
 
 void rt_guard_remove(int index) {
-    pthread_mutex_lock(&table_lock);
     atomic_store(&table[index].length, 0);
-    pthread_mutex_unlock(&table_lock);
+    atomic_store(&table[index].is_taken, 0);
 }
 
 int rt_guard_is_lost(int index) { return atomic_load(&table[index].lost); }

@@ -2,17 +2,74 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <unistd.h>
 
+// A file that connections of one generation have open.
+struct open_file {
+    struct open_file *next;
+    uint64_t device, inode;
+    uint32_t generation, connections;
+};
+
 static atomic_uint generation;
-static pthread_once_t registered = PTHREAD_ONCE_INIT;
+// Guarded by `files_lock`, which the forking thread holds during a fork, so that no other thread holds it in the child.
+static struct open_file *files;
+static pthread_mutex_t files_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void in_child(void) { atomic_fetch_add(&generation, 1); }
-static void register_handler(void) { pthread_atfork(NULL, NULL, in_child); }
+static void before_fork(void) { pthread_mutex_lock(&files_lock); }
 
-uint32_t rt_fork_generation(void) {
-    pthread_once(&registered, register_handler);
-    return atomic_load_explicit(&generation, memory_order_relaxed);
+static void in_parent(void) { pthread_mutex_unlock(&files_lock); }
+
+static void in_child(void) {
+    atomic_fetch_add(&generation, 1);
+    pthread_mutex_unlock(&files_lock);
+}
+
+// When the program is loaded: a fork during a later registration would run some of the handlers twice.
+__attribute__((constructor)) static void register_handlers(void) {
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+uint32_t rt_fork_generation(void) { return atomic_load_explicit(&generation, memory_order_relaxed); }
+
+uint32_t rt_open_file_add(uint64_t device, uint64_t inode) {
+    pthread_mutex_lock(&files_lock);
+    uint32_t current = rt_fork_generation();
+    struct open_file *file = files;
+    while (file && !(file->device == device && file->inode == inode && file->generation == current)) file = file->next;
+    if (!file && (file = calloc(1, sizeof *file))) {
+        *file = (struct open_file){files, device, inode, current, 0};
+        files = file;
+    }
+    if (file) file->connections++;
+    pthread_mutex_unlock(&files_lock);
+    return current;
+}
+
+void rt_open_file_remove(uint64_t device, uint64_t inode, uint32_t generation) {
+    pthread_mutex_lock(&files_lock);
+    for (struct open_file **link = &files; *link; link = &(*link)->next) {
+        struct open_file *file = *link;
+        if (file->device != device || file->inode != inode || file->generation != generation) continue;
+        if (--file->connections == 0) {
+            *link = file->next;
+            free(file);
+        }
+        break;
+    }
+    pthread_mutex_unlock(&files_lock);
+}
+
+int rt_open_file_is_inherited(uint64_t device, uint64_t inode) {
+    // Most processes are no children that go on without `exec`.
+    uint32_t current = rt_fork_generation();
+    if (current == 0) return 0;
+    pthread_mutex_lock(&files_lock);
+    struct open_file *file = files;
+    while (file && !(file->device == device && file->inode == inode && file->generation != current)) file = file->next;
+    pthread_mutex_unlock(&files_lock);
+    return file != NULL;
 }
 
 int rt_fork(void) { return fork(); }

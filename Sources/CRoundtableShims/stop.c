@@ -68,11 +68,37 @@ static int handle(int index) {
     return sigaction(numbers[index], &action, NULL) == 0 ? 0 : errno;
 }
 
+// Sleeps, and runs the handlers: a process inherits the mask of the thread that spawned it, and all its other threads may block these signals.
+static void *receive(void *unused) {
+    (void)unused;
+    sigset_t others;
+    sigfillset(&others);
+    for (int i = 0; i < SIGNALS; i++) sigdelset(&others, numbers[i]);
+    pthread_sigmask(SIG_SETMASK, &others, NULL);
+    for (;;) pause();
+}
+
+static int start_receiver(void) {
+    pthread_t thread;
+    int error = pthread_create(&thread, NULL, receive, NULL);
+    return error != 0 ? error : pthread_detach(thread);
+}
+
 static sigset_t stop_signals(void) {
     sigset_t set;
     sigemptyset(&set);
     for (int i = 0; i < STOP_SIGNALS; i++) sigaddset(&set, numbers[i]);
     return set;
+}
+
+// Puts the handlers back that were there before: nobody would act on the signals.
+static int give_back(int error) {
+    for (int i = 0; i < SIGNALS; i++) {
+        if (!is_handled[i]) continue;
+        is_handled[i] = 0;
+        sigaction(numbers[i], &previous[i], NULL);
+    }
+    return -error;
 }
 
 int rt_stop_signals_handle(int descriptor) {
@@ -85,14 +111,16 @@ int rt_stop_signals_handle(int descriptor) {
     int count = 0;
     // SIGCONT first: from the first stop on, somebody notices that it is over.
     for (int i = SIGNALS - 1; i >= 0; i--) {
-        if (sigaction(numbers[i], NULL, &previous[i]) != 0) return -errno;
+        if (sigaction(numbers[i], NULL, &previous[i]) != 0) return give_back(errno);
         if (i != CONTINUE && previous[i].sa_handler == SIG_IGN) continue;
         error = handle(i);
-        if (error != 0) return -error;
+        if (error != 0) return give_back(error);
         is_handled[i] = 1;
         if (i != CONTINUE) count++;
     }
-    return count;
+    // After the handlers are in place: a stop signal may be pending already.
+    error = count > 0 ? start_receiver() : 0;
+    return error != 0 ? give_back(error) : count;
 }
 
 int rt_stop_signals_are_pending(void) {

@@ -10,13 +10,9 @@ import RoundtableKernel
 /// A process that a test started: its standard input and output are the two directions of one socket, its standard error
 /// is a file.
 ///
-/// `posix_spawn` and not Foundation's `Process`: a test wants the pid to be a zombie until it reaps it, no descriptor of
-/// one child to leak into the next, and no run loop.
+/// Its pid is a zombie until the test reaps it, and no descriptor of one child leaks into the next.
 package final class ChildProcess {
-    package enum Exit: Equatable {
-        case status(Int32)
-        case signal(Int32)
-    }
+    package typealias Exit = ProgramExit
 
     package let pid: Int32
     /// The test's end of the socket.
@@ -26,10 +22,12 @@ package final class ChildProcess {
     private var isSocketOpen = true
 
     /// - parameter errorOutput: the file that takes the standard error.
+    /// - parameter blockedSignals: what a process begins with that a thread of libdispatch has spawned.
     package init(
         executable: URL,
         arguments: [String] = [],
         environment: [String: String] = [:],
+        blockedSignals: Set<Int32> = [],
         errorOutput: URL
     ) throws {
         var ends: [Int32] = [-1, -1]
@@ -38,43 +36,24 @@ package final class ChildProcess {
             for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
             var quiet: Int32 = 1
             setsockopt(ends[0], SOL_SOCKET, SO_NOSIGPIPE, &quiet, socklen_t(MemoryLayout<Int32>.size))
-            var actions: Darwin.posix_spawn_file_actions_t?
-            var attributes: Darwin.posix_spawnattr_t?
         #else
             let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
             try check(socketpair(AF_UNIX, kind, 0, &ends), "socketpair")
-            var actions = posix_spawn_file_actions_t()
-            var attributes = posix_spawnattr_t()
         #endif
         defer { close(ends[1]) }
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_adddup2(&actions, ends[1], 0)
-        posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
-        posix_spawn_file_actions_addopen(&actions, 2, errorOutput.path, O_WRONLY | O_CREAT | O_APPEND, 0o666)
-        // A process group of its own: should the test die, the system continues and hangs up a stopped child of it.
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        posix_spawnattr_setpgroup(&attributes, 0)
-        // The threads that tests run in block signals; a child is to get them.
-        var mask = sigset_t()
-        sigemptyset(&mask)
-        posix_spawnattr_setsigmask(&attributes, &mask)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK))
-
-        var merged = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        var launch = ProgramLaunch(executable.path, arguments)
+        launch.descriptors = [STDIN_FILENO: ends[1], STDOUT_FILENO: ends[1]]
+        launch.errorOutput = errorOutput
+        launch.blockedSignals = blockedSignals
+        launch.environment.merge(environment) { $1 }
         // SQLite's shell refuses to run with another library than its own (`make test-sqlcipher`).
-        if executable.lastPathComponent == "sqlite3" { merged["LD_LIBRARY_PATH"] = nil }
-        var argv = ([executable.path] + arguments).map { strdup($0) } + [nil]
-        var envp = merged.map { strdup("\($0)=\($1)") } + [nil]
-        defer { for pointer in argv + envp { free(pointer) } }
-        var pid: pid_t = 0
-        let code = posix_spawn(&pid, executable.path, &actions, &attributes, &argv, &envp)
-        guard code == 0 else {
+        if executable.lastPathComponent == "sqlite3" { launch.environment["LD_LIBRARY_PATH"] = nil }
+        switch launch.start() {
+        case .success(let pid): self.pid = pid
+        case .failure(let error):
             close(ends[0])
-            throw TestKitError("cannot start \(executable.path): \(String(cString: strerror(code)))")
+            throw TestKitError("\(error)")
         }
-        self.pid = pid
         self.socket = ends[0]
         self.errorOutput = errorOutput
     }
@@ -117,8 +96,7 @@ package final class ChildProcess {
         if let exit { return exit }
         var status: Int32 = 0
         guard waitpid(pid, &status, WNOHANG) == pid else { return nil }
-        let number = status & 0x7F
-        exit = number == 0 ? .status((status >> 8) & 0xFF) : .signal(number)
+        exit = Exit(waitStatus: status)
         return exit
     }
 

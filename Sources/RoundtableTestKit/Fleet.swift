@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableKernel
 
 /// Real processes on one database in a temporary folder.
 ///
@@ -46,7 +47,7 @@ package final class Fleet {
     /// The folder that holds nothing but the database and what belongs to it.
     package var databaseFolder: URL { folder.appendingPathComponent("database", isDirectory: true) }
     package var database: URL { database(named: "shared.sqlite") }
-    package var controlBlock: URL { URL(fileURLWithPath: database.path + "-coord") }
+    package var controlBlock: URL { URL(fileURLWithPath: ControlBlock.path(forDatabaseAt: database.path)) }
 
     package func database(named name: String) -> URL { databaseFolder.appendingPathComponent(name) }
 
@@ -83,10 +84,30 @@ package final class Fleet {
     ///
     /// - parameter user: the numeric user to run as; only the superuser may ask for this.
     /// - parameter environment: what is added to the caller's.
+    /// - parameter blockedSignals: what it begins with.
     package func spawn(
         _ name: String? = nil,
         user: UInt32? = nil,
-        environment: [String: String] = [:]
+        environment: [String: String] = [:],
+        blockedSignals: Set<Int32> = []
+    ) throws -> Peer {
+        try spawn(name, user: user, environment: environment, blockedSignals: blockedSignals, wrapping: nil)
+    }
+
+    #if os(Linux)
+        /// Starts a peer in namespaces of its own.
+        package func spawn(_ name: String, in namespaces: Namespaces, user: UInt32? = nil) throws -> Peer {
+            try spawn(name, user: user) { (Namespaces.unshare, namespaces.command($0)) }
+        }
+    #endif
+
+    /// - parameter wrapping: the program that runs the given command, and its arguments.
+    private func spawn(
+        _ name: String?,
+        user: UInt32? = nil,
+        environment: [String: String] = [:],
+        blockedSignals: Set<Int32> = [],
+        wrapping: (([String]) -> (String, [String]))?
     ) throws -> Peer {
         let name = name ?? "peer-\(peers.count + 1)"
         precondition(!peers.contains { $0.name == name }, "a second peer named '\(name)'")
@@ -97,11 +118,16 @@ package final class Fleet {
             program = URL(fileURLWithPath: "/usr/bin/setpriv")
             arguments = ["--reuid=\(user)", "--regid=\(user)", "--clear-groups", try reachableExecutable().path]
         }
+        if let wrapping {
+            let (path, wrapped) = wrapping([program.path] + arguments)
+            (program, arguments) = (URL(fileURLWithPath: path), wrapped)
+        }
         let process = try ChildProcess(
             executable: program,
             arguments: arguments,
             // A peer that crashes shall end now, not after a minute of symbolication.
             environment: environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 },
+            blockedSignals: blockedSignals,
             errorOutput: notes.appendingPathComponent("\(name).stderr")
         )
         let peer = Peer(
@@ -121,12 +147,14 @@ package final class Fleet {
     package func spawn(
         program: URL,
         arguments: [String],
-        environment: [String: String] = [:]
+        environment: [String: String] = [:],
+        blockedSignals: Set<Int32> = []
     ) throws -> ChildProcess {
         let process = try ChildProcess(
             executable: program,
             arguments: arguments,
             environment: environment,
+            blockedSignals: blockedSignals,
             errorOutput: notes.appendingPathComponent("program-\(others.count + 1).stderr")
         )
         others.append(process)
@@ -170,8 +198,12 @@ package final class Fleet {
         return started
     }
 
-    package func spawnOpen(_ name: String, options: PeerOptions = PeerOptions()) throws -> Peer {
-        let peer = try spawn(name)
+    package func spawnOpen(
+        _ name: String,
+        options: PeerOptions = PeerOptions(),
+        blockedSignals: Set<Int32> = []
+    ) throws -> Peer {
+        let peer = try spawn(name, blockedSignals: blockedSignals)
         try peer.call(.open(opening(peer, options: options)))
         return peer
     }

@@ -8,13 +8,16 @@
         /// Whether this process may become another user.
         package static var isPossible: Bool { geteuid() == 0 }
 
-        /// Runs `body` on a thread of its own that belongs to `nobody`. What it hands to other threads runs with the rights of the process.
-        package static func run<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
+        /// Runs `body` on a thread of its own that belongs to another user, by default `nobody`. What it hands to other threads runs with the rights of the process.
+        package static func run<T: Sendable>(
+            as user: UInt32 = 65534,
+            _ body: @escaping @Sendable () throws -> T
+        ) async throws -> T {
             try await withCheckedThrowingContinuation { continuation in
                 Thread.detachNewThread {
                     continuation.resume(
                         with: Result {
-                            let code = rt_give_up_root(65534)
+                            let code = rt_give_up_root(user)
                             guard code == 0 else { throw POSIXError(POSIXErrorCode(rawValue: code) ?? .EPERM) }
                             return try body()
                         }

@@ -25,12 +25,18 @@ package enum PeerCommand: Codable, Sendable {
     /// Begins an ordinary read, and stays inside until `release`. The reply comes when it is inside; its message is the line of
     /// code.
     case holdRead
+    /// Looks at a database from outside, and from there. The reply has `status` and `diagnosis`.
+    case look(path: String)
+    /// The same, without `diagnosis`, which may take a second.
+    case lookAtStatus(path: String)
     /// The reply has the `WALHealth`.
     case walHealth
     /// Ends `holdTransaction`, `holdTurn` or `holdRead`. The reply comes when it has ended.
     case release(commit: Bool)
     /// The reply's number is how many rows the table has.
     case count
+    /// The reply's message is what `SharedDatabase.Options.onSchemaEvent` has reported, a line each.
+    case schemaEvents
     /// The reply's message is why the database is uncoordinated; none when it is coordinated.
     case status
     /// Runs SQL in one transaction.
@@ -127,6 +133,7 @@ package struct PeerOptions: Codable, Sendable {
     package var suspendsOnTerminalStop: Bool?
     package var checkpointing: Checkpointing?
     package var encryption: PeerEncryption?
+    package var newerSchemaPolicy: SharedDatabase.NewerSchemaPolicy?
 
     /// `SharedDatabase.CheckpointPolicy`.
     package enum Checkpointing: Codable, Sendable {

@@ -20,6 +20,8 @@ package struct PeerReply: Codable, Sendable {
     package var health: WALHealth?
     package var calls: [CheckpointSchedule.Point]?
     package var sharing: SharingReport?
+    package var status: DatabaseStatus?
+    package var diagnosis: Diagnosis?
 
     package init(
         _ outcome: Outcome = .done,
@@ -31,7 +33,9 @@ package struct PeerReply: Codable, Sendable {
         outcomes: [ScheduleOutcome]? = nil,
         health: WALHealth? = nil,
         calls: [CheckpointSchedule.Point]? = nil,
-        sharing: SharingReport? = nil
+        sharing: SharingReport? = nil,
+        status: DatabaseStatus? = nil,
+        diagnosis: Diagnosis? = nil
     ) {
         self.outcome = outcome
         self.message = message
@@ -43,6 +47,8 @@ package struct PeerReply: Codable, Sendable {
         self.health = health
         self.calls = calls
         self.sharing = sharing
+        self.status = status
+        self.diagnosis = diagnosis
     }
 }
 

@@ -4,8 +4,9 @@ import Roundtable
 
 /// The schema that a peer opens a database with.
 ///
-/// Its migrations are `v1`, `v2`, …: each adds a row to the table `migrationLog`, so that one that ran twice shows. `v1`
-/// makes the table `entry`, one row of which says that `author` committed its transaction number `n`.
+/// Its migrations are `v1`, `v2`, …: each adds a row to the table `migrationLog`, so that one that ran twice shows, with the last `id` of
+/// `entry` at that moment. `v1` makes the table `entry`, one row of which says that `author` committed its transaction number `n`. Of the others, those
+/// with an even number change the schema, and those with an odd number only rows.
 package struct PeerSchema: Codable, Sendable {
     package enum Kind: String, Codable, Sendable {
         case migrated
@@ -39,10 +40,15 @@ package struct PeerSchema: Codable, Sendable {
             migrator.registerMigration("v\(number + 1)") { [migrationMilliseconds] db in
                 if number == 0 {
                     try db.execute(sql: Self.makeEntryTable)
-                    try db.execute(sql: "CREATE TABLE migrationLog (migration TEXT NOT NULL, pid INTEGER NOT NULL)")
+                    try db.execute(
+                        sql:
+                            "CREATE TABLE migrationLog (migration TEXT NOT NULL, pid INTEGER NOT NULL, entries INTEGER)"
+                    )
+                } else if number % 2 == 1 {
+                    try db.execute(sql: "CREATE TABLE version\(number + 1) (a)")
                 }
                 try db.execute(
-                    sql: "INSERT INTO migrationLog VALUES (?, ?)",
+                    sql: "INSERT INTO migrationLog VALUES (?, ?, (SELECT coalesce(max(id), 0) FROM entry))",
                     arguments: ["v\(number + 1)", ProcessInfo.processInfo.processIdentifier]
                 )
                 pause(milliseconds: migrationMilliseconds)

@@ -25,6 +25,7 @@ struct Root: ParsableCommand {
     )
 
     static func main() async {
+        InheritedSignals.unblock()
         do {
             var command = try parseAsRoot()
             if var command = command as? any AsyncParsableCommand {

@@ -1,3 +1,4 @@
+import ArgumentParser
 import Foundation
 import Roundtable
 
@@ -38,27 +39,27 @@ enum Terminal {
         }
     }
 
-    /// The same, for those who decide for themselves: Foundation traps on a closed pipe.
+    /// Writes to standard output, at once and whole, for a verb that has something to clean up.
+    ///
+    /// - throws: `ExitCode.success` when nobody reads standard output any more, `OutputError` when it cannot be written.
+    static func print(_ text: String) throws {
+        guard try writeIfRead(text) else { throw ExitCode.success }
+    }
+
+    /// Writes to standard output, at once and whole, for a verb that decides what follows: Foundation traps on a closed pipe.
     ///
     /// - returns: false when nobody reads standard output any more. `SIGPIPE` must be ignored.
-    /// - throws: `ToolError` when it cannot be written, because the disk is full, say.
+    /// - throws: `OutputError` when it cannot be written, because the disk is full, say.
     static func writeIfRead(_ text: String) throws -> Bool {
         var rest = Array(text.utf8)[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Self.systemWrite(STDOUT_FILENO, $0.baseAddress, $0.count) }
             if count == -1, errno == EINTR { continue }
             if count == -1, errno == EPIPE { return false }
-            guard count > 0 else { throw unwritable(errno) }
+            guard count > 0 else { throw OutputError(errno: errno) }
             rest = rest.dropFirst(count)
         }
         return true
-    }
-
-    private static func unwritable(_ code: Int32) -> ToolError {
-        let reason = String(cString: strerror(code))
-        return ToolError(
-            "standard output cannot be written: \(reason) (errno \(code)). \(SystemErrorAdvice.next(code))."
-        )
     }
 
     // By its module, since `write` is a method here.
@@ -76,10 +77,17 @@ enum Terminal {
         return ([program.contains("/") ? program : "roundtable"] + arguments).map(\.shellQuoted).joined(separator: " ")
     }
 
-    /// Moves up `count` lines, and clears everything from there on.
-    static func erase(lines count: Int) {
-        if count > 0 { write("\u{1B}[\(count)A\u{1B}[J") }
-    }
+    /// What moves up `count` lines, and clears everything from there on.
+    static func erasing(lines count: Int) -> String { count > 0 ? "\u{1B}[\(count)A\u{1B}[J" : "" }
 
     static func clear() { write("\u{1B}[H\u{1B}[2J") }
+}
+
+/// Standard output takes no more.
+struct OutputError: Error, CustomStringConvertible {
+    let errno: Int32
+
+    /// What happened, without what to do next.
+    var problem: String { "standard output cannot be written: \(String(cString: strerror(errno))) (errno \(errno))" }
+    var description: String { "\(problem). \(SystemErrorAdvice.next(errno))." }
 }

@@ -7,22 +7,96 @@ struct TextTable {
     var indentation = ""
 
     var lines: [String] {
-        let widths = columns.indices.map { index in
+        let widths = widths
+        return header(widths) + rows.map { line($0, widths) }
+    }
+
+    /// What the titles and the rows need.
+    fileprivate var widths: [Int] {
+        columns.indices.map { index in
             (rows.map { $0[index].displayWidth } + [columns[index].title.displayWidth]).max() ?? 0
         }
-        func line(_ cells: [String]) -> String {
-            let padded = cells.indices.map { cells[$0].padded(to: widths[$0], columns[$0].alignment) }
-            let text = indentation + padded.joined(separator: "  ")
-            return String(text.reversed().drop { $0 == " " }.reversed())
+    }
+
+    fileprivate func header(_ widths: [Int]) -> [String] {
+        [line(columns.map(\.title), widths), line(widths.map { String(repeating: "─", count: $0) }, widths)]
+    }
+
+    fileprivate func line(_ cells: [String], _ widths: [Int]) -> String {
+        var text = indentation
+        for (index, cell) in cells.enumerated() {
+            text += (index == 0 ? "" : "  ") + cell.padded(to: widths[index], columns[index].alignment)
         }
-        return [line(columns.map(\.title)), line(widths.map { String(repeating: "─", count: $0) })] + rows.map(line)
+        while text.utf8.last == UInt8(ascii: " ") { text.removeLast() }
+        return text
+    }
+}
+
+/// Writes rows as they come, to standard output. The columns have the widths that the first rows need: those of later ones may be wider.
+struct StreamedTable {
+    /// So many have a part in the widths.
+    private static let firstRows = 500
+
+    private var table: TextTable
+    private let textWhenEmpty: String
+    /// nil until the header is written.
+    private var widths: [Int]?
+    private var buffer = LineBuffer()
+    private(set) var isEmpty = true
+    private var hasEnded = false
+
+    init(columns: [(title: String, alignment: TextTable.Alignment)], orWhenEmpty text: String) {
+        table = TextTable(columns: columns)
+        textWhenEmpty = text
+    }
+
+    mutating func append(_ row: [String]) {
+        isEmpty = false
+        if let widths { return buffer.append(table.line(row, widths)) }
+        table.rows.append(row)
+        if table.rows.count >= Self.firstRows { begin() }
+    }
+
+    private mutating func begin() {
+        widths = table.widths
+        for line in table.lines { buffer.append(line) }
+        table.rows = []
+    }
+
+    /// No more rows come.
+    mutating func end() {
+        if hasEnded { return }
+        hasEnded = true
+        if widths == nil { begin() }
+        if isEmpty { buffer.append(textWhenEmpty) }
+        buffer.flush()
+    }
+}
+
+/// Lines that are written many at a time, to standard output.
+struct LineBuffer {
+    private static let size = 64 << 10
+    private var text = ""
+
+    /// - parameter line: without its end. Control characters in it are made visible.
+    mutating func append(_ line: String) { append(raw: line.visibleLine + "\n") }
+
+    mutating func append(raw more: String) {
+        text += more
+        if text.utf8.count >= Self.size { flush() }
+    }
+
+    mutating func flush() {
+        if !text.isEmpty { Terminal.write(text) }
+        text = ""
     }
 }
 
 extension String {
     /// How many columns of a terminal the text takes up, for the scripts and symbols that take up two.
     var displayWidth: Int {
-        reduce(0) { sum, character in
+        if isPlain { return utf8.count }
+        return reduce(0) { sum, character in
             guard let scalar = character.unicodeScalars.first?.value else { return sum }
             let isWide =
                 switch scalar {

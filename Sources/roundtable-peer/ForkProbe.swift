@@ -4,6 +4,7 @@ import GRDB
 import GRDBSQLite
 import Roundtable
 import RoundtableTestKit
+import Synchronization
 
 #if canImport(Darwin)
     import Darwin
@@ -11,7 +12,7 @@ import RoundtableTestKit
     import Glibc
 #endif
 
-/// Forks, writes, reads and drops the database in the child, and returns what the child was told (rule W4).
+/// Forks, uses the database and opens it again in the child, and returns what the child was told (rule W4).
 ///
 /// The child reports through a pipe and leaves with `_exit`: nothing of its parent's is closed or flushed.
 func errorOfForkedChild(_ database: SharedDatabase) throws -> String {
@@ -22,11 +23,18 @@ func errorOfForkedChild(_ database: SharedDatabase) throws -> String {
     defer { sqlite3_close(connection) }
     let handle = try SharedDatabase.Handle(attachedTo: connection, of: database)
     defer { try? handle.detach() }
+    let closed = URL(fileURLWithPath: database.path + ".closed")
+    try (SharedDatabase.open(at: closed, schema: .unmanaged, as: "fork") as SharedDatabase).close()
+    let mappings = try GuardChurn()
+    defer { mappings.end() }
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw TestKitError("pipe: \(String(cString: strerror(errno)))") }
     defer { close(ends[0]) }
     let child = rt_fork()
     if child == 0 {
+        // Another thread of the parent was perhaps at the table of guarded mappings.
+        rt_guard_remove(rt_guard_add(mappings.page, GuardChurn.size))
+        let url = URL(fileURLWithPath: database.path)
         let report = [
             outcome("write") { try database.write { try $0.execute(sql: "DELETE FROM entry") } },
             outcome("writeWithoutTransaction") {
@@ -37,6 +45,15 @@ func errorOfForkedChild(_ database: SharedDatabase) throws -> String {
             // It would take the parent's place away.
             outcome("detach") { try handle.detach() },
             outcome("close") { try database.close() },
+            outcome("open") { _ = try SharedDatabase.open(at: url, schema: .unmanaged, as: "child") as SharedDatabase },
+            outcome("openReadOnly") {
+                _ =
+                    try SharedDatabase.openReadOnly(at: url, schema: .unmanaged, as: "child")
+                    as SharedDatabase.Availability
+            },
+            outcome("openQueue") { _ = try UnsharedDatabase.openQueue(at: .file(url)) },
+            outcome("status") { _ = try SharedDatabase.status(ofDatabaseAt: url) },
+            outcome("closed before") { _ = try SharedDatabase.status(ofDatabaseAt: closed) },
         ]
         let text = [UInt8](report.joined(separator: "\n").utf8)
         _ = text.withUnsafeBytes { write(ends[1], $0.baseAddress, $0.count) }
@@ -59,6 +76,33 @@ func errorOfForkedChild(_ database: SharedDatabase) throws -> String {
         text += buffer[..<count]
     }
     throw TestKitError("the forked child said nothing within 10 s")
+}
+
+/// Guards and forgets a mapping all the time, in threads of its own, until it is told to end.
+private final class GuardChurn: Sendable {
+    static let size = 65536
+    // nonisolated(unsafe): a constant address, which nobody reads or writes.
+    nonisolated(unsafe) let page: UnsafeMutableRawPointer
+    private let isOver = Atomic(false)
+    private let running = DispatchGroup()
+
+    init() throws {
+        page = mmap(nil, Self.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0)
+        guard page != MAP_FAILED else { throw TestKitError("mmap: \(String(cString: strerror(errno)))") }
+        for _ in 0..<2 {
+            running.enter()
+            Thread.detachNewThread { [self] in
+                while !isOver.load(ordering: .relaxed) { rt_guard_remove(rt_guard_add(page, Self.size)) }
+                running.leave()
+            }
+        }
+    }
+
+    func end() {
+        isOver.store(true, ordering: .relaxed)
+        running.wait()
+        munmap(page, Self.size)
+    }
 }
 
 private func outcome(_ name: String, _ body: () throws -> Void) -> String {

@@ -72,9 +72,17 @@ extension PeerOptions {
             options.whileSuspended = .wait
         }
         options.encryption = encryption?.encryption
+        if let newerSchemaPolicy { options.newerSchemaPolicy = newerSchemaPolicy }
         if suspendsOnTerminalStop == true { options.whileSuspended = .wait }
         return options
     }
+}
+
+/// What a peer was told of the schema.
+final class SchemaEvents: Sendable {
+    private let events = Mutex<[SchemaEvent]>([])
+    @Sendable func note(_ event: SchemaEvent) { events.withLock { $0.append(event) } }
+    var text: String { events.withLock { $0.map { "\($0)" }.joined(separator: "\n") } }
 }
 
 /// Runs an asynchronous function to its end. The peer does one thing at a time, on its main thread.

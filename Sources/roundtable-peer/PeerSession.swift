@@ -17,6 +17,7 @@ final class PeerSession {
     private var suspension: PoolSuspension?
     private var checkpoints: CheckpointWitness?
     private var publisher: SnapshotPublisher?
+    private let schemaEvents = SchemaEvents()
 
     func run() -> Never {
         while true {
@@ -37,12 +38,14 @@ final class PeerSession {
                 try followPolice(takingAssertions: opening.options.takesAssertions ?? false)
             }
             if opening.options.suspendsOnTerminalStop == true { try SharedDatabase.suspendAllOnTerminalStop() }
+            var options = opening.options.options
+            options.onSchemaEvent = schemaEvents.note
             database = .shared(
                 try SharedDatabase.open(
                     at: url,
                     schema: opening.schema.schema,
                     as: opening.author,
-                    options: opening.options.options
+                    options: options
                 )
             )
         case .openReadOnly(let opening, let waiting):
@@ -70,10 +73,18 @@ final class PeerSession {
             try holdTurn()
         case .holdRead:
             try holdRead()
+        case .lookAtStatus(let path):
+            return PeerReply(status: try SharedDatabase.status(ofDatabaseAt: URL(fileURLWithPath: path)))
+        case .look(let path):
+            let url = URL(fileURLWithPath: path)
+            let status = try SharedDatabase.status(ofDatabaseAt: url)
+            return PeerReply(status: status, diagnosis: try SharedDatabase.diagnose(databaseAt: url))
         case .walHealth:
             return PeerReply(health: try opened.shared.walHealth())
         case .count:
             return PeerReply(number: try opened.reader.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM entry") })
+        case .schemaEvents:
+            return PeerReply(message: schemaEvents.text)
         case .status:
             return PeerReply(message: try opened.shared.uncoordinatedReason)
         case .execute(let sql):

@@ -76,30 +76,6 @@ import Testing
         }
     #endif
 
-    #if os(Linux)
-        @Test func whoWatchesAFolderIsSeenFromOutside() throws {
-            let (folder, other) = (try TemporaryFolder(), try TemporaryFolder())
-            let identity = try #require(try System.identity(ofFileAt: folder.path))
-            #expect(ProcessTable.watches(getpid(), folder: identity) == false)
-            let watch = try FolderWatch([other.path, folder.path], includingRemovals: false)
-            #expect(ProcessTable.watches(getpid(), folder: identity) == true)
-            watch.interrupt()
-            // No such process.
-            #expect(ProcessTable.watches(0, folder: identity) == nil)
-        }
-
-        @Test func whatTheSystemSaysOfAWatch() {
-            let text = """
-                pos:\t0
-                inotify wd:2 ino:f90044 sdev:fe00000 mask:100 ignored_mask:0 fhandle-bytes:8 fhandle-type:1 f_handle:4400
-                inotify wd:1 ino:zz sdev:fe00000 mask:100
-                inotify
-                ino:1038
-                """
-            #expect(ProcessTable.watchedInodes(text) == [0xF90044])
-        }
-    #endif
-
     @Test func aMissingFolderIsAnError() throws {
         let folder = try TemporaryFolder()
         #expect(throws: SystemError.self) { try FolderWatch([folder.file("none")], includingRemovals: false) }

@@ -31,6 +31,15 @@ import Testing
         }
     }
 
+    /// A database whose path fails does not keep the files of others from being opened.
+    @Test func aDatabaseThatCannotBeReached() throws {
+        let folder = try TemporaryFolder()
+        let unreachable = LockedFiles(ofDatabaseAt: folder.file(String(repeating: "x", count: 300)))
+        let block = try ControlBlock.openOrCreate(forDatabaseAt: folder.file("db"), access: nil)
+        #expect(block.isIntact)
+        withExtendedLifetime(unreachable) {}
+    }
+
     private func expectRefusal(of name: String, _ database: String) throws {
         // A descriptor that was opened, even if only for a moment, would be too many.
         System.withFaults([Fault(.open, errno: EIO)]) {

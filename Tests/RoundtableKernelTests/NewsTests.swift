@@ -11,12 +11,14 @@ import Testing
         let block: ControlBlock
         let seen: Atomic<UInt32>
         let isStopped = Atomic(false)
+        let thread = Mutex<SleepingThread?>(nil)
         private let ended = DispatchSemaphore(value: 0)
 
         init(_ block: ControlBlock) {
             self.block = block
             seen = Atomic(block.newsWord)
             Thread.detachNewThread { [self] in
+                thread.withLock { $0 = .current }
                 while !isStopped.load(ordering: .acquiring) {
                     let word = block.newsWord
                     seen.store(word, ordering: .releasing)
@@ -41,11 +43,44 @@ import Testing
         }
     }
 
+    /// **Rule G3**: nothing wakes who sleeps on a file that was truncated, so each sleep has an end.
+    @Test func aSleepHasAnEnd() throws {
+        let folder = try TemporaryFolder()
+        let block = try ControlBlock.openOrCreate(forDatabaseAt: folder.file("a"), access: nil)
+        let began = MonotonicClock.now
+        #expect(block.waitForNews(after: block.newsWord, timeout: 20_000_000_000, longest: 20_000_000) == .timedOut)
+        #expect(MonotonicClock.now - began < 10_000_000_000)
+    }
+
+    /// Each kind of commit wakes who sleeps: also one to attached databases alone, and one that somebody else may have made.
+    @Test(arguments: [ChangeRecord.State.committed, .aside, .unsure])
+    func aSleeperIsWoken(by state: ChangeRecord.State) throws {
+        let folder = try TemporaryFolder()
+        let block = try ControlBlock.openOrCreate(forDatabaseAt: folder.file("a"), access: nil)
+        let traits = ParticipantTraits(role: .readWrite, priority: 1)
+        let publisher = ChangePublisher(try Participant(in: block, author: "a", traits: traits))
+        let sleeper = Sleeper(block)
+        defer { sleeper.stop() }
+        for round in 1...20 {
+            publisher.reserve(counter: 7, tables: ["x"], now: MonotonicClock.now)
+            let word = block.newsWord
+            publisher.settle(state)
+            #expect(block.newsWord == word &+ 1)
+            try #require(sleeper.hasSeen(block.newsWord, within: 5_000_000_000), "round \(round)")
+            // For longer than its first sleep lasts, and than a wake is spared (rule N8).
+            try sleeper.thread.withLock { $0 }?.waitUntilItSleeps()
+        }
+        let word = block.newsWord
+        publisher.reserve(counter: 7, tables: ["x"], now: MonotonicClock.now)
+        publisher.settle(.void)
+        #expect(block.newsWord == word)
+    }
+
     /// The last commit of a burst is noticed, though most commits wake nobody; whoever writes, and whenever a sleeper falls asleep.
     @Test(arguments: [1, 2, 3] as [UInt64])
     func nobodySleepsThroughNews(seed: UInt64) throws {
         let folder = try TemporaryFolder()
-        let block = try ControlBlock.openOrCreate(at: folder.file("a-coord"), access: FileAccess(mode: 0o644))
+        let block = try ControlBlock.openOrCreate(forDatabaseAt: folder.file("a"), access: FileAccess(mode: 0o644))
         let traits = ParticipantTraits(role: .readWrite, priority: 1)
         let publishers = try ["a", "b"].map {
             ChangePublisher(try Participant(in: block, author: $0, traits: traits))

@@ -9,7 +9,7 @@ import Testing
 
     init() throws {
         folder = try TemporaryFolder()
-        block = try ControlBlock.openOrCreate(at: folder.file("db-coord"), access: nil)
+        block = try ControlBlock.openOrCreate(forDatabaseAt: folder.file("db"), access: nil)
     }
 
     private func join(_ author: String = "app") throws -> Participant {
@@ -70,6 +70,7 @@ import Testing
         #expect(throws: ControlBlock.Unusable.full) { try join() }
 
         let slot = participants[17].slot
+        block.locks.drop(17, of: participants[17].ownerWord)
         slot.owner.pointee.store(
             OwnerWord(pid: dead.pid, incarnation: 9).rawValue,
             ordering: .sequentiallyConsistent
@@ -113,7 +114,7 @@ import Testing
             ordering: .sequentiallyConsistent
         )
         let owner = slot.owner.pointee.load(ordering: .sequentiallyConsistent)
-        #expect(slot.liveness(ofOwner: owner, seenFrom: .current) == .alive)
+        #expect(block.liveness(of: slot, owner: owner, seenFrom: .current) == .alive)
     }
 
     @Test func stoppedProcessesAreTold() async throws {

@@ -41,7 +41,7 @@ import Testing
 
     private func history(steps: Int, tables: Int, _ random: inout SeededGenerator) throws {
         let folder = try TemporaryFolder()
-        let block = try ControlBlock.openOrCreate(at: folder.file("a-coord"), access: FileAccess(mode: 0o644))
+        let block = try ControlBlock.openOrCreate(forDatabaseAt: folder.file("a"), access: FileAccess(mode: 0o644))
         func join(_ name: String) throws -> ChangePublisher {
             let traits = ParticipantTraits(role: .readWrite, priority: 1)
             return ChangePublisher(try Participant(in: block, author: name, traits: traits))

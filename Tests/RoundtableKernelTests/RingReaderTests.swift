@@ -40,11 +40,18 @@ import Testing
         /// `c11` is the change of record 11; anything else is the reason why anything may have changed.
         mutating func look() -> [String] { lookAgain().news }
 
-        mutating func lookAgain() -> (news: [String], time: Nanoseconds?) {
+        mutating func lookAgain() -> (news: [String], time: Nanoseconds?) { look(beginningWith: counter) }
+
+        /// - parameter first: what the counter says at the beginning of the look, and not any more when it is read again.
+        mutating func look(beginningWith first: UInt32) -> (news: [String], time: Nanoseconds?) {
             var news: [String] = []
+            var first: UInt32? = first
             let time = reader.read(
                 now: now,
-                counter: { counter },
+                counter: {
+                    defer { first = nil }
+                    return first ?? counter
+                },
                 last: { last },
                 record: { records[$0] },
                 isRunning: { _ in isOwnerRunning },
@@ -220,6 +227,20 @@ import Testing
         ring.add(.committed, counter: 0)
         ring.counter = 1
         #expect(ring.look() == ["c11", "unrecorded"])
+    }
+
+    /// A counter that is set back during a look: what it said at first is past, and so a record that it had reached is not reached.
+    @Test func theCounterIsSetBackDuringALook() {
+        var ring = Ring()
+        ring.add(.reserved, counter: 101)
+        ring.counter = 50
+        #expect(ring.look(beginningWith: 101) == (["unrecorded"], nil))
+        #expect(ring.lookAgain() == (["reset"], nil))
+        #expect(ring.reader == RingReader(sequence: 10, counter: 50))
+        // The recovery of the wal-index goes on during the look: where the counter ends is what counts.
+        ring.counter = 45
+        #expect(ring.look(beginningWith: 40) == (["reset"], nil))
+        #expect(ring.lookAgain() == ([], nil))
     }
 
     /// Commits that are made between the look at the counter and the look at the ring are told once, exactly.

@@ -10,7 +10,7 @@ import Testing
 
     init() throws {
         folder = try TemporaryFolder()
-        block = try ControlBlock.openOrCreate(at: folder.file("a-coord"), access: FileAccess(mode: 0o644))
+        block = try ControlBlock.openOrCreate(forDatabaseAt: folder.file("a"), access: FileAccess(mode: 0o644))
     }
 
     private func participant(_ author: String) throws -> Participant {

@@ -183,7 +183,11 @@ extension TurnModel {
             let left = isOver(index) ? [] : [answer(.timeLeft(true))]
             return left + [answer(.timeLeft(false)) { $0.participants[index].isSliceOver = true }]
         case .judge(let slot):
-            guard participants[slot].isDead else { return [answer(.judged(isDead: false, isExcused: false))] }
+            guard participants[slot].isDead else {
+                // The patience of a waiter begins after the announced slice (rule T8).
+                let isInSlice = turn.phase != .granted && turn.slot == slot && !isOver(slot)
+                return [answer(.judged(isDead: false, isExcused: isInSlice))]
+            }
             return [
                 answer(.judged(isDead: true, isExcused: false)) { world in
                     for dead in world.participants.indices where world.participants[dead].isDead {

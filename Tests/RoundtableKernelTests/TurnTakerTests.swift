@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import RoundtableTestKit
 import Synchronization
 import Testing
 
@@ -12,7 +13,7 @@ import Testing
 
     init() throws {
         folder = try TemporaryFolder()
-        block = try ControlBlock.openOrCreate(at: folder.file("db-coord"), access: nil)
+        block = try ControlBlock.openOrCreate(forDatabaseAt: folder.file("db"), access: nil)
     }
 
     private func taker(_ name: String, _ settings: TurnSettings = .testing()) throws -> TurnTaker {
@@ -50,6 +51,106 @@ import Testing
             #expect(acquire(b, within: .milliseconds(50)) == .acquired)
             b.release()
         }
+    }
+
+    /// **Rules T5, T8**: a slice is the holder's: it lasts as announced, however little patience who waits has, first in the queue or not.
+    @Test(.timeLimit(.minutes(1)), arguments: [false, true])
+    func impatienceEndsNoSlice(isSecond: Bool) throws {
+        let slice = Duration.milliseconds(800)
+        let holder = try taker("holder", .testing(slice: slice, patience: .seconds(10)))
+        let first = try taker("first", .testing(patience: isSecond ? .seconds(10) : .milliseconds(5)))
+        let second = try taker("second", .testing(patience: .milliseconds(5)))
+        // Two transactions in a row: it writes in bursts.
+        #expect(acquire(holder) == .acquired)
+        holder.release()
+        #expect(acquire(holder) == .acquired)
+        let order = Mutex<[Nanoseconds]>([])
+        let began = MonotonicClock.now
+        let group = DispatchGroup()
+        for waiter in isSecond ? [first, second] : [first] {
+            let waiter = Shared(waiter)
+            DispatchQueue.global().async(group: group) {
+                // The lock is free: between two transactions, it is.
+                #expect(acquire(waiter.taker, isLockFree: true) == .acquired)
+                order.withLock { $0.append(MonotonicClock.now - began) }
+                waiter.taker.release()
+            }
+            let count = waiter.taker === first ? 1 : 2
+            try eventually("\(count) in the queue") { block.participants().count { $0.waiting != nil } == count }
+        }
+        holder.release()
+        var turns = 0
+        while order.withLock({ $0.isEmpty }), MonotonicClock.now - began < 5_000_000_000 {
+            #expect(acquire(holder) == .acquired)
+            holder.release()
+            turns += 1
+        }
+        #expect(group.wait(timeout: .now() + 10) == .success)
+        let times = order.withLock { $0 }
+        // The slice begins with the turn, a little before.
+        #expect(times.allSatisfy { $0 > 600_000_000 }, "\(times) ns, after \(turns) turns of the holder")
+    }
+
+    /// **Rule T8**: a slice that is announced while somebody waits is waited for, too, and not only by those who come later.
+    @Test(.timeLimit(.minutes(1))) func aSliceAnnouncedMeanwhileIsWaitedFor() throws {
+        let (holder, waiter) = (try taker("holder"), try taker("waiter", .testing(patience: .milliseconds(100))))
+        #expect(acquire(holder) == .acquired)
+        let slot = try #require(block.participants().first { $0.author == "holder" }?.slot)
+        let isLockFree = Mutex(false)
+        let thread = Mutex<SleepingThread?>(nil)
+        let acquiredAt = Mutex<Nanoseconds>(0)
+        let waiting = Shared(waiter)
+        let end = onThread {
+            thread.withLock { $0 = .current }
+            let now = MonotonicClock.now
+            let outcome = waiting.taker.acquire(at: now, until: now + 20_000_000_000, settingUp: false) {
+                isLockFree.withLock { $0 }
+            }
+            #expect(outcome == .acquired)
+            acquiredAt.withLock { $0 = MonotonicClock.now }
+        }
+        try waitUntil { block.participants().contains { $0.author == "waiter" && $0.waiting != nil } }
+        try #require(thread.withLock { $0 }).waitUntilItSleeps()
+        // As after a pause between two transactions: the turn's word is again the one that the waiter sleeps on.
+        let sliceEnd = MonotonicClock.now + 600_000_000
+        block.slot(slot)[.lingerUntil] = sliceEnd
+        isLockFree.withLock { $0 = true }
+        end.wait()
+        #expect(acquiredAt.withLock { $0 } >= sliceEnd)
+    }
+
+    /// **Rules G2, T5**: an end of a slice that no slice has is garbage, and keeps nobody waiting.
+    @Test func anAbsurdSliceIsOver() throws {
+        let (a, b) = (try taker("a"), try taker("b"))
+        #expect(acquire(a) == .acquired)
+        a.release()
+        let slot = try #require(block.participants().first { $0.author == "a" }).slot
+        let turn = Turn(.lingering, slot: slot, generation: 77)
+        block.turn.pointee.store(turn.rawValue, ordering: .sequentiallyConsistent)
+        block.slot(slot)[.lingerUntil] = MonotonicClock.now + 3_600_000_000_000
+        let began = MonotonicClock.now
+        #expect(acquire(b) == .acquired)
+        #expect(MonotonicClock.now - began < TurnSettings.longestSlice)
+    }
+
+    /// **Rules T5, T8**: who dies between two transactions of a long slice is found dead before it is over.
+    @Test func theDeadFinishNoSlice() throws {
+        let (a, b) = (try taker("a"), try taker("b", .testing(patience: .milliseconds(40))))
+        #expect(acquire(a) == .acquired)
+        a.release()
+        let slot = block.slot(try #require(block.participants().first { $0.author == "a" }).slot)
+        let dead = try endedProcess()
+        let word = slot.owner.pointee.load(ordering: .sequentiallyConsistent)
+        block.locks.drop(slot.index, of: word)
+        slot[.startTime] = dead.startTime
+        let owner = OwnerWord(pid: dead.pid, incarnation: slot.traits.incarnation)
+        slot.owner.pointee.store(owner.rawValue, ordering: .sequentiallyConsistent)
+        let turn = Turn(.lingering, slot: slot.index, generation: 77)
+        block.turn.pointee.store(turn.rawValue, ordering: .sequentiallyConsistent)
+        slot[.lingerUntil] = MonotonicClock.now + 900_000_000
+        let began = MonotonicClock.now
+        #expect(acquire(b) == .acquired)
+        #expect(MonotonicClock.now - began < 500_000_000)
     }
 
     /// **Rule T11**: at the deadline a waiter leaves the queue.
@@ -118,6 +219,63 @@ import Testing
         #expect(block.participants().allSatisfy { $0.waiting == nil })
         // It was for that wait alone: the next one is not ended by it.
         #expect(acquire(b, within: .milliseconds(20), cancellation: WaitCancellation()) == .timedOut)
+    }
+
+    /// **Rule T5**: a turn that lingers is its holder's until the announced time is over. A newcomer draws a ticket, and waits.
+    @Test func aLingeringTurnIsWaitedFor() throws {
+        let (a, b) = (try taker("a"), try taker("b", .testing(patience: .seconds(60))))
+        #expect(acquire(a) == .acquired)
+        let slot = try #require(block.participants().first { $0.author == "a" }?.slot)
+        let tickets = block.nextTicket.pointee.load(ordering: .relaxed)
+        let until = MonotonicClock.now + 200_000_000
+        block.slot(slot)[.lingerUntil] = until
+        let busy = Turn(rawValue: block.turn.pointee.load(ordering: .relaxed))
+        block.turn.pointee.store(busy.with(.lingering).rawValue, ordering: .sequentiallyConsistent)
+        #expect(acquire(b) == .acquired)
+        #expect(MonotonicClock.now >= until)
+        #expect(block.nextTicket.pointee.load(ordering: .relaxed) == tickets + 1)
+    }
+
+    /// **Rule T8**: patience is about no progress. While SQLite's write lock is found taken, or the turn word changes, it begins anew: so the
+    /// lock is probed once in a patience at most, or not at all.
+    @Test(arguments: [false, true]) func progressRestartsPatience(turnsChange: Bool) throws {
+        /// Hands the turn from a holder to itself from time to time, on the thread that waits.
+        final class Progress: WaitLimit {
+            let block: ControlBlock
+            init(_ block: ControlBlock) { self.block = block }
+            var nextQuestion: Nanoseconds = 0
+            var changes = 0
+            func goesOn(at now: Nanoseconds) -> Bool {
+                nextQuestion = now + 20_000_000
+                let turn = Turn(rawValue: block.turn.pointee.load(ordering: .relaxed))
+                block.turn.pointee.store(turn.next(.busy, slot: turn.slot).rawValue, ordering: .sequentiallyConsistent)
+                changes += 1
+                return true
+            }
+        }
+        let (patience, time): (Duration, Duration) = (.milliseconds(250), .milliseconds(1200))
+        let (a, b) = (try taker("a"), try taker("b", .testing(patience: patience)))
+        #expect(acquire(a) == .acquired)
+        let progress = Progress(block)
+        var probes = 0
+        let now = MonotonicClock.now
+        let outcome = b.acquire(
+            at: now,
+            until: now + time.nanoseconds,
+            settingUp: false,
+            limit: turnsChange ? progress : nil,
+            isWriteLockFree: {
+                probes += 1
+                return false
+            }
+        )
+        #expect(outcome == .timedOut)
+        if turnsChange {
+            #expect(probes == 0)
+            #expect(progress.changes > 1)
+        } else {
+            #expect((1...4).contains(probes), "\(probes) probes")
+        }
     }
 
     /// **Rule T3**: waiters go by priority, then by ticket; each 100 ms of waiting are worth a level.

@@ -91,7 +91,7 @@ extension ProcessTests {
                     let exit = try victim.process.waitForExit(within: .seconds(20))
                     #expect(exit == .signal(SIGKILL), "\(fate): \(exit)\n\(victim.process.errorText)")
                     victim.process.end()
-                    let block = try ControlBlock.open(at: fleet.controlBlock.path, writable: false)
+                    let block = try ControlBlock.open(forDatabaseAt: fleet.database.path, writable: false)
                     let steps = { block.value(of: .checkpoints) + block.value(of: .walRestarts) }
                     let (stepsBefore, commitsBefore) = (steps(), others.map(\.acknowledged))
                     let start = ContinuousClock.now

@@ -176,14 +176,16 @@ struct CheckpointSweep {
     }
 
     private var counts: (checkpoints: UInt64, restarts: UInt64) {
-        guard let block = try? ControlBlock.open(at: fleet.controlBlock.path, writable: false) else { return (0, 0) }
+        guard let block = try? ControlBlock.open(forDatabaseAt: fleet.database.path, writable: false) else {
+            return (0, 0)
+        }
         return (block.value(of: .checkpoints), block.value(of: .walRestarts))
     }
 
     /// Whoever was at it has done what there was to do.
     private var nobodyCheckpoints: Bool {
         get throws {
-            let block = try ControlBlock.open(at: fleet.controlBlock.path, writable: false)
+            let block = try ControlBlock.open(forDatabaseAt: fleet.database.path, writable: false)
             return block.word(at: Layout.Header.checkpointer).pointee.load(ordering: .acquiring) == 0
         }
     }
@@ -250,7 +252,7 @@ struct CheckpointSweep {
 
     /// The next one that is to checkpoint is not to wait until the dead one's lease is over (rule K2).
     private func endLease() throws {
-        let block = try ControlBlock.open(at: fleet.controlBlock.path, writable: true)
+        let block = try ControlBlock.open(forDatabaseAt: fleet.database.path, writable: true)
         block.word(at: Layout.Header.checkpointer).pointee.store(0, ordering: .releasing)
     }
 

@@ -22,14 +22,14 @@ extension ProcessTests {
             var isRepaired: Bool {
                 switch self {
                 case .deleted, .emptied, .halved, .randomBytes, .randomBytesBehindSeal, .randomTurns, .readOnly: true
-                case .otherVersion, .otherVersionInPlace, .replacedByFolder: false
+                case .otherVersion, .otherVersionInPlace: true
+                case .replacedByFolder: false
                 }
             }
 
             /// What the participants say meanwhile.
             var reason: String? {
                 switch self {
-                case .otherVersion, .otherVersionInPlace: "layout version 99"
                 case .replacedByFolder: "open"
                 default: nil
                 }

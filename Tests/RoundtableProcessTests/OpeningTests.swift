@@ -43,11 +43,10 @@ extension ProcessTests {
             var midway = 0
             try inEachRound { fleet, round, peers in
                 let url = fleet.database
-                let block = fleet.controlBlock.path
                 for peer in peers { try peer.send(.open(fleet.opening(peer, at: url, schema: Self.slowSchema))) }
                 var migrating: Int32?
                 try eventually("somebody sets the database up") {
-                    let participants = (try? ControlBlock.open(at: block, writable: false))?.participants() ?? []
+                    let participants = (try? fleet.participants()) ?? []
                     migrating = participants.first { $0.hasTurn && $0.state == .settingUp }?.pid
                     return migrating != nil
                 }

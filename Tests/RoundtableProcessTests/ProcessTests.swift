@@ -120,6 +120,6 @@ extension Fleet {
 
     /// Who is at the control block that lies beside the database now.
     func participants() throws -> [ParticipantSnapshot] {
-        try ControlBlock.open(at: controlBlock.path, writable: false).participants()
+        try ControlBlock.open(forDatabaseAt: database.path, writable: false).participants()
     }
 }

@@ -131,6 +131,56 @@
                 }
             }
 
+            /// The same with notice: a shell blocks all signals until its child has run `exec`, which is not handling SIGTSTP.
+            @Test(.timeLimit(.minutes(1))) func spawnsAllTheTimeWithNotice() throws {
+                var terms = SuspensionTerms.reporting()
+                terms.notice = .milliseconds(5)
+                try withPolice(terms) { police in
+                    let pid = try police.launch(["sh", "-c", "while :; do /bin/true; done"])
+                    let report = try police.patrol(pid, freezes: 500, pauses: .zero...(.milliseconds(3)))
+                    #expect(report.freezes == 500 && report.convicted == 0, "\(report)")
+                }
+            }
+
+            /// A child that was stopped between vfork(2) and `exec` keeps its parent from stopping (rule J1).
+            ///
+            ///     parent              child                    police
+            ///     vfork, waits
+            ///                         opens a pipe, waits
+            ///                         SIGSTOP
+            ///                                                  SIGSTOP to the parent, which takes none
+            ///                                                  SIGCONT to the child
+            ///                         opens it, exec
+            ///     stops
+            ///                                                  SIGSTOP to the child: both are judged
+            @Test(.timeLimit(.minutes(1))) func childIsStoppedBeforeExec() throws {
+                try withProgram(.reporting()) { police, program in
+                    try program.run("import os; os.mkfifo('pipe')")
+                    let action = "[(os.POSIX_SPAWN_OPEN, 0, 'pipe', os.O_RDONLY, 0)]"
+                    let spawn = "os.posix_spawn('/bin/sleep', ['sleep', '1000'], {}, file_actions=\(action))"
+                    try program.start("child = \(spawn); answer = str(child)")
+                    var child: Int32?
+                    try eventually("the child is there") {
+                        let children = "/proc/\(program.pid)/task/\(program.pid)/children"
+                        let bytes = try ProcessTable.contents(of: children)
+                        child = Int32(String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespaces))
+                        return child != nil
+                    }
+                    let pid = try #require(child)
+                    defer { kill(pid, SIGKILL) }
+                    kill(pid, SIGSTOP)
+                    try eventually("the child is stopped") { ProcessTable.entry(pid)?.isStopped == true }
+                    // From now on, the child's opening waits for nothing.
+                    let pipe = Glibc.open("/proc/\(program.pid)/cwd/pipe", O_RDWR)
+                    try #require(pipe >= 0)
+                    defer { close(pipe) }
+                    let verdict = try police.freeze(program.pid)
+                    #expect(verdict.outcome == .released && verdict.processes == 2, "\(verdict)")
+                    #expect(try program.answer() == "\(pid)")
+                    #expect(ProcessTable.name(pid) == "sleep")
+                }
+            }
+
             /// A process whose main thread has ended, and others not, is no dead one.
             @Test(.timeLimit(.minutes(1))) func mainThreadHasEnded() throws {
                 try withProgram(.reporting()) { police, program in
@@ -139,7 +189,10 @@
                     try program.run("import ctypes, threading, time; leave = lambda: ctypes.CDLL(None).syscall(60, 0)")
                     try program.run("t = threading.Thread(target=lambda: time.sleep(1000)); t.start()")
                     try program.start("leave()")
-                    try eventually("the main thread ends") { ProcessTable.entry(program.pid)?.isZombie == true }
+                    try eventually("the main thread ends") {
+                        let bytes = try ProcessTable.contents(of: "/proc/\(program.pid)/stat")
+                        return String(decoding: bytes, as: UTF8.self).contains(") Z ")
+                    }
                     #expect(try police.freeze(program.pid).convictions.map(\.rule) == [.lockedFile])
                 }
             }
@@ -187,6 +240,58 @@
                     #expect(verdict.outcome == .released, "\(verdict)")
                     #expect(verdict.notified == (isHandled ? 1 : 0))
                     #expect(try program.run("answer = str(len(told))") == (isHandled ? "1" : "0"))
+                }
+            }
+
+            /// In an orphaned process group, SIGTSTP stops nobody: who has let go and stops itself goes on, and is not convicted for what it
+            /// takes then (rule J9). Who does not handle the signal is.
+            @Test(.timeLimit(.minutes(1)), arguments: [true, false], [true, false])
+            func orphanedProcessGroup(isOrphaned: Bool, isHandled: Bool) throws {
+                var terms = SuspensionTerms()
+                terms.notice = .milliseconds(300)
+                try Fleet.run { fleet in
+                    let folder = fleet.databaseFolder.path
+                    let code = """
+                        import fcntl, os, signal, time
+                        f = open('\(folder)/thing.lock', 'w')
+                        def stop(*_):
+                            fcntl.flock(f, fcntl.LOCK_UN); signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+                            os.kill(os.getpid(), signal.SIGTSTP)
+                            signal.signal(signal.SIGTSTP, stop); fcntl.flock(f, fcntl.LOCK_EX)
+                        if \(isHandled ? 1 : 0): signal.signal(signal.SIGTSTP, stop)
+                        fcntl.flock(f, fcntl.LOCK_EX)
+                        open('\(folder)/new', 'w').write(str(os.getpid())); os.rename('\(folder)/new', '\(folder)/pid')
+                        while True: time.sleep(1)
+                        """
+                    let python = try #require(Program.python)
+                    let process = try fleet.spawn(
+                        program: isOrphaned ? URL(fileURLWithPath: "/usr/bin/setsid") : python,
+                        arguments: (isOrphaned ? ["--wait", python.path] : []) + ["-c", code]
+                    )
+                    var found: Int32?
+                    try eventually("the program has its lock") {
+                        guard process.isRunning else { throw TestKitError("it has ended: \(process.errorText)") }
+                        found = (try? String(contentsOfFile: folder + "/pid", encoding: .utf8)).flatMap { Int32($0) }
+                        return found != nil
+                    }
+                    let pid = try #require(found)
+                    defer { kill(pid, SIGKILL) }
+                    try withPolice(terms) { police in
+                        guard isOrphaned, isHandled else {
+                            #expect(try police.freeze(pid).outcome == (isHandled ? .released : .convicted))
+                            return
+                        }
+                        let error = #expect(throws: SuspensionPoliceError.self) { try police.freeze(pid) }
+                        #expect(
+                            error?.description.contains("(pid \(pid)) cannot be judged") == true,
+                            "\(String(describing: error))"
+                        )
+                        #expect(error?.description.contains("group is orphaned") == true)
+                        try eventually("it goes on") { ProcessTable.entry(pid)?.isStopped == false }
+                        // Another notice, or none, is a judgement.
+                        police.terms.notice = nil
+                        #expect(try police.freeze(pid).outcome == .convicted)
+                    }
                 }
             }
 

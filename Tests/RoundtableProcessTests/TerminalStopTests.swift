@@ -217,6 +217,83 @@
                 }
             }
 
+            /// As a thread of libdispatch has its signals, and each process that it spawns: SIGTSTP, SIGCONT, SIGTERM and SIGINT among them.
+            private static let blockedByLibdispatch: Set<Int32> = {
+                let mask: UInt64 = 0xffff_fffe_3bfb_ea27
+                return Set((1...31).filter { mask & (1 << UInt64($0 - 1)) != 0 })
+            }()
+
+            /// A process that was spawned with its signals blocked is stopped and continued like any other, its gates closed meanwhile.
+            @Test(.timeLimit(.minutes(1))) func spawnedWithBlockedSignals() throws {
+                #expect(Self.blockedByLibdispatch.isSuperset(of: [SIGTSTP, SIGCONT, SIGTERM, SIGINT]))
+                try Fleet.run(inMemory: true) { fleet in
+                    var options = PeerOptions()
+                    options.suspendsOnTerminalStop = true
+                    let blocked = Self.blockedByLibdispatch
+                    let writer = try fleet.spawnOpen("writer", options: options, blockedSignals: blocked)
+                    let other = try fleet.spawnOpen("other")
+                    try writer.send(.writeLoop(WriteLoad(seconds: 300, transaction: 3)))
+                    for _ in 0..<3 {
+                        try fleet.waitForProgress(of: [writer], commits: 1)
+                        try writer.process.stopByTerminal()
+                        #expect(fleet.participant("writer")?.state == .suspended)
+                        try other.call(.write(rows: 1))
+                        writer.process.resume()
+                    }
+                    try fleet.waitForProgress(of: [writer])
+                    _ = try writer.stopLoop()
+                    try Ledger(of: fleet.database).expectEverything(acknowledgedBy: [writer, other])
+                }
+            }
+
+            /// The verbs of the tool unblock what they were spawned with.
+            @Test(.timeLimit(.minutes(1))) func toolSpawnedWithBlockedSignals() throws {
+                try Fleet.run(inMemory: true) { fleet in
+                    let other = try fleet.spawnOpen("other")
+                    try fleet.makeBigTable(other)
+                    func spawn(_ arguments: String...) throws -> ChildProcess {
+                        let blocked = Self.blockedByLibdispatch
+                        return try fleet.spawn(
+                            program: Program.roundtable(),
+                            arguments: arguments,
+                            blockedSignals: blocked
+                        )
+                    }
+                    let sql = try spawn("sql", fleet.database.path, Fleet.longWrite(of: nil), "--as", "tool")
+                    try fleet.waitForWriting("tool", sql)
+                    sql.signal(SIGTERM)
+                    #expect(try sql.waitForExit() == .signal(SIGTERM))
+
+                    let watch = try spawn("watch", fleet.database.path, "--as", "watcher")
+                    try eventually("it watches") { watch.errorText.contains("watching") }
+                    try watch.stopByTerminal()
+                    #expect(fleet.participant("watcher")?.state == .suspended)
+                    watch.resume()
+                    watch.signal(SIGTERM)
+                    #expect(try watch.waitForExit() == .status(128 + SIGTERM))
+                }
+            }
+
+            /// What nohup(1) has a program ignore does not end it.
+            @Test(.timeLimit(.minutes(1))) func hangupIsIgnored() throws {
+                try Fleet.run(inMemory: true) { fleet in
+                    let other = try fleet.spawnOpen("other")
+                    let tool = try Program.roundtable().path
+                    let watch = ProgramSession(
+                        try fleet.spawn(
+                            program: URL(fileURLWithPath: "/bin/sh"),
+                            arguments: ["-c", "trap '' HUP; exec '\(tool)' watch '\(fleet.database.path)'"]
+                        )
+                    )
+                    try eventually("it watches") { watch.process.errorText.contains("watching") }
+                    watch.process.signal(SIGHUP)
+                    try other.call(.write(rows: 1))
+                    #expect(try watch.receive().contains("other (pid \(other.pid))"))
+                    watch.process.signal(SIGTERM)
+                    #expect(try watch.process.waitForExit() == .status(128 + SIGTERM))
+                }
+            }
+
             /// A shell with job control on a terminal; Ctrl-Z is typed, and `fg`.
             @Test(.timeLimit(.minutes(1))) func shell() throws {
                 try Fleet.run(inMemory: true) { fleet in

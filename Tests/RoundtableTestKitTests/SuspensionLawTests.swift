@@ -266,6 +266,17 @@ import Testing
         #expect(SuspensionLaw.documented.findings(in: files).isEmpty)
     }
 
+    /// The lock of a participant on the control block is no crime; any other lock there is, and so is such a lock anywhere else.
+    @Test(arguments: [SuspensionLaw.documented, .strict]) func proofsOfLife(law: SuspensionLaw) {
+        let block = Array("RNDTABLE".utf8) + [UInt8](repeating: 0, count: 92)
+        let proof = FileLock(.openFileDescription, isExclusive: true, bytes: 4096...4096)
+        let locks = [proof, FileLock(.posix, isExclusive: true, bytes: 4096...4096), Self.exclusive(0...0, .flock)]
+        #expect(law.findings(in: [OpenFile(path: "/group/app-coord4", locks: [proof], header: block)]).isEmpty)
+        let others = law.findings(in: [OpenFile(path: "/group/app-coord4", locks: locks, header: block)])
+        #expect(Set(others.map(\.lock.kind)) == [.posix, .flock] && others.allSatisfy { $0.rule == .lockedFile })
+        #expect(law.findings(in: [OpenFile(path: "/group/app-coord4", locks: [proof])]).map(\.rule) == [.lockedFile])
+    }
+
     @Test func exemptFolders() {
         let lock = Self.exclusive(120...120)
         let files = ["/nowhere/private/a", "/nowhere/tmp/b", "/nowhere/private-not/c"].flatMap { folder in

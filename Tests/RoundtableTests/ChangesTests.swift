@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableKernel
 import Testing
 
 /// What two participants tell each other: here in one process, which shares the control block like any two.
@@ -12,6 +13,8 @@ import Testing
         folder = try TemporaryFolder()
         url = folder.file("players.sqlite")
     }
+
+    private var block: String { ControlBlock.path(forDatabaseAt: url.path) }
 
     private func open(_ author: String) throws -> SharedDatabase {
         try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author)
@@ -303,7 +306,7 @@ import Testing
 
     /// Rules N1, N5: without a control block, own commits are known and others' noticed.
     @Test func withoutAControlBlock() async throws {
-        try FileManager.default.createDirectory(atPath: url.path + "-coord", withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(atPath: block, withIntermediateDirectories: true)
         let a = try open("a")
         let b = try open("b")
         #expect(a.uncoordinatedReason != nil)
@@ -319,12 +322,12 @@ import Testing
         let a = try open("a")
         let b = try openReadOnly("b")
         let log = try Log(b)
-        try FileManager.default.removeItem(atPath: url.path + "-coord")
+        try FileManager.default.removeItem(atPath: block)
         try await eventually("a names itself in the new block") {
             let before = log.all.count
             try await a.write { db in _ = try Player(name: "A").inserted(db) }
             try await eventually("it is told") { log.all.count > before }
-            return log.all.last?.author == "a" && FileManager.default.fileExists(atPath: url.path + "-coord")
+            return log.all.last?.author == "a" && FileManager.default.fileExists(atPath: block)
         }
     }
 }

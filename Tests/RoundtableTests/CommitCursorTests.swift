@@ -14,19 +14,28 @@ import Testing
             let tables: Set<String>?
         }
 
-        let path: String
+        private let path: String
+        let block: ControlBlock
         private(set) var counter: UInt32 = 100
         private(set) var commits: [Commit] = []
         private var publishers: [ChangePublisher]
 
         init(in folder: TemporaryFolder, participants: Int) throws {
-            path = folder.file("test.sqlite-coord").path
-            let block = try ControlBlock.openOrCreate(at: path, access: nil)
+            path = folder.file("test.sqlite").path
+            block = try ControlBlock.openOrCreate(forDatabaseAt: path, access: nil)
+            let block = block
             publishers = try (0..<participants).map { number in
                 let traits = ParticipantTraits(role: .readWrite, priority: 1)
                 return ChangePublisher(try Participant(in: block, author: "author \(number)", traits: traits))
             }
         }
+
+        /// Opens the block that lies there then.
+        var blockOpener: @Sendable () -> ControlBlock? {
+            { [path] in try? ControlBlock.open(forDatabaseAt: path, writable: false) }
+        }
+
+        func makeBlock() throws -> ControlBlock { try ControlBlock.openOrCreate(forDatabaseAt: path, access: nil) }
 
         func owner(_ number: Int) -> OwnerWord { publishers[number].participant.owner }
 
@@ -60,7 +69,7 @@ import Testing
     }
 
     private func cursor(at counter: UInt32, in database: Database) -> CommitCursor {
-        CommitCursor(at: counter) { [path = database.path] in try? ControlBlock.open(at: path, writable: false) }
+        CommitCursor(at: counter, openBlock: database.blockOpener)
     }
 
     @Test func stopsAtTheGivenCommit() throws {
@@ -99,13 +108,30 @@ import Testing
         #expect(move(&cursor, to: 102, in: database).map(\.tables) == [.some(["b"])])
     }
 
+    /// Rule G2: a ring whose number has come around to 0, where no record is, is gone back through by a cursor that begins.
+    @Test func aRecordWithTheNumberZero() throws {
+        let database = try Database(in: folder, participants: 1)
+        let handle = try FileHandle(forUpdating: URL(fileURLWithPath: database.block.path))
+        // The sequence of the ring's last record.
+        try handle.seek(toOffset: 896)
+        try handle.write(contentsOf: Data(repeating: 0xFF, count: 8))
+        try handle.close()
+        #expect(database.block.lastSequence == .max)
+        database.commit(0, ["a"])
+        #expect(database.block.lastSequence == 0)
+        var cursor = cursor(at: 100, in: database)
+        #expect(move(&cursor, to: 101, in: database).map(\.detail) == [.unrecorded])
+        database.commit(0, ["b"])
+        #expect(move(&cursor, to: 102, in: database).map(\.tables) == [.some(["b"])])
+    }
+
     @Test func aBlockThatIsReplacedIsFollowed() throws {
         let database = try Database(in: folder, participants: 1)
         var cursor = cursor(at: 100, in: database)
         database.commit(0, ["a"])
-        try FileManager.default.removeItem(atPath: database.path)
+        try FileManager.default.removeItem(atPath: database.block.path)
         #expect(move(&cursor, to: 101, in: database).map(\.detail) == [.unrecorded])
-        let block = try ControlBlock.openOrCreate(at: database.path, access: nil)
+        let block = try database.makeBlock()
         let traits = ParticipantTraits(role: .readWrite, priority: 1)
         let publisher = ChangePublisher(try Participant(in: block, author: "new", traits: traits))
         func commit(_ table: String, _ counter: UInt32) {

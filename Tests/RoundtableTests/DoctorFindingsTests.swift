@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import RoundtableKernel
 import Testing
 
 @testable import Roundtable
@@ -30,6 +31,31 @@ import Testing
         #expect(found.map(\.topic) == [.lowDiskSpace] && found.first?.severity == .warning)
         #expect(findings(status, Doctor.Facts(freeSpace: 1 << 40)).isEmpty)
     }
+
+    @Test func noFileWatch() {
+        let cases = [(EMFILE, "fs.inotify.max_user_instances"), (ENOSPC, "fs.inotify.max_user_watches")]
+        for (errno, limit) in cases {
+            let error = SystemError(call: .inotify, errno: errno, path: "/tmp")
+            let found = findings(status, Doctor.Facts(watchShortage: error))
+            #expect(found.map(\.topic) == [.noFileWatch] && found.first?.severity == .warning)
+            #expect(found.first?.next.contains(limit) == true)
+            // The disk is not full, and the limit on open files is not the one to raise first.
+            let event = "\(OutboxError(error, folder: "/tmp"))"
+            #expect(event.contains(limit) && !event.contains("disk is full"), "\(event)")
+        }
+    }
+
+    #if os(Linux)
+        @Test func aShortageIsSeen() {
+            #expect(ProcessTable.watchShortage(at: "/tmp") == nil)
+            #expect(ProcessTable.watchShortage(at: "/nowhere") == nil)
+            for (skipping, errno) in [(0, EMFILE), (1, ENOSPC)] {
+                System.withFaults([Fault(.inotify, errno: errno, skipping: skipping)]) {
+                    #expect(ProcessTable.watchShortage(at: "/tmp")?.errno == errno)
+                }
+            }
+        }
+    #endif
 
     @Test func networkFileSystem() throws {
         var doctor = Doctor(path: "/net/a.db")

@@ -64,6 +64,51 @@ import Testing
         for each in told { #expect(each.errors.value.isEmpty) }
     }
 
+    /// A table that is changed and dropped in one transaction, by this participant or another: its observations fetch, and fail where they need
+    /// the table. Afterwards they go on.
+    @Test(arguments: [false, true]) func aTableIsChangedAndDropped(byOther: Bool) async throws {
+        let a = try open("a")
+        let b = try open("b")
+        try await a.write { db in
+            try db.execute(sql: "CREATE TABLE more (x); INSERT INTO more VALUES (1)")
+        }
+        let needing = Told(ValueObservation.tracking { try Int.fetchOne($0, sql: "SELECT count(*) FROM more") }, in: a)
+        let region = try await a.read { try SQLRequest<Row>(sql: "SELECT * FROM more").databaseRegion($0) }
+        let coping = Told(
+            ValueObservation.tracking(regions: [region]) { db in
+                try db.tableExists("more") ? Int.fetchOne(db, sql: "SELECT count(*) FROM more") : nil
+            },
+            in: a
+        )
+        let writing = Told(
+            {
+                var observation = ValueObservation.tracking { try Int.fetchOne($0, sql: "SELECT count(*) FROM more") }
+                observation.requiresWriteAccess = true
+                return observation
+            }(),
+            in: a
+        )
+        for told in [needing, coping, writing] { try await eventually("the first value") { told.last == 1 } }
+        let writer = byOther ? b : a
+        try await writer.write { db in
+            try db.execute(sql: "INSERT INTO more VALUES (2); DROP TABLE more")
+        }
+        for told in [needing, writing] {
+            try await eventually("it fails") { told.errors.value.count == 1 }
+            #expect("\(told.errors.value)".contains("no such table: more"))
+        }
+        try await eventually("it is told") { coping.last == .some(nil) }
+        try await writer.write { db in
+            try db.execute(sql: "CREATE TABLE more (x); INSERT INTO more VALUES (1), (2), (3)")
+        }
+        try await eventually("the new table") { coping.last == 3 }
+        try await writer.write { db in
+            try db.execute(sql: "DELETE FROM more; DROP TABLE more")
+        }
+        try await eventually("it is told again") { coping.last == .some(nil) }
+        #expect(coping.errors.value.isEmpty)
+    }
+
     /// A burst of commits costs few fetches.
     @Test func aBurstIsCoalesced() async throws {
         let a = try open("a")

@@ -137,6 +137,36 @@ import Testing
         #expect(try fixture.db.consume(as: "fast") { _ in }.changes.count == 500)
     }
 
+    /// **Rule H10**: what comes after the token of a consumer that is starting is kept for it, although another one has acknowledged all of it, and
+    /// another participant prunes.
+    @Test func startingConsumersArePrunedFor() throws {
+        let fixture = try enabled()
+        try fixture.db.write { db in
+            var settings = HistorySettings()
+            settings.minimumCount = 0
+            try SharedDatabase.setHistorySettings(settings, in: db)
+        }
+        try fixture.execute(Self.insert)
+        try start(fixture, "fast")
+        var begin: HistoryToken?
+        do {
+            _ = try consume(fixture, as: "new")
+        } catch HistoryError.startOver(.newConsumer, let token) {
+            begin = token
+        }
+        let token = try #require(begin)
+        let other = try SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "other")
+        func insertElsewhere() throws { for _ in 0..<300 { try other.run(Self.insert) } }
+        try insertElsewhere()
+        while try other.consume(as: "fast", { _ in }).hasMore {}
+        try insertElsewhere()
+        #expect(try fixture.db.historyConsumers().first { $0.name == "new" }?.state == .starting)
+        #expect(try fixture.db.history(since: token, limit: 2000).changes.count == 600)
+        // It has read the tables, and gets all that was written meanwhile.
+        try fixture.db.restartHistoryConsumer("new", at: token)
+        #expect(try consume(fixture, as: "new").count == 600)
+    }
+
     /// **Rule H10**: the caps hold although a consumer is behind; it is told.
     @Test(arguments: ["count", "age"]) func caps(which: String) throws {
         let fixture = try enabled()

@@ -1,7 +1,9 @@
 import Foundation
 import GRDB
-import Roundtable
+import RoundtableKernel
 import Testing
+
+@testable import Roundtable
 
 /// What a configuration does while a connection is being opened.
 @Suite(.timeLimit(.minutes(1))) struct OpeningTests {
@@ -45,4 +47,191 @@ import Testing
         try db.insert("Arthur")
         #expect(try SharedDatabase.status(ofDatabaseAt: url).unknowns == [])
     }
+
+    // MARK: Locks of others
+
+    /// A database in rollback-journal mode, whose only lock another connection of this process holds until `end` is called.
+    private func whileLocked(_ body: (_ end: @escaping @Sendable () throws -> Void) throws -> Void) throws {
+        var configuration = Configuration()
+        configuration.allowsUnsafeTransactions = true
+        let stranger = try DatabaseQueue(path: url.path, configuration: configuration)
+        try migrator().migrate(stranger)
+        try stranger.inDatabase { try $0.execute(sql: "BEGIN EXCLUSIVE") }
+        let hasEnded = Shared(false)
+        @Sendable func end() throws {
+            if hasEnded.value { return }
+            hasEnded.change { $0 = true }
+            try stranger.inDatabase { try $0.execute(sql: "COMMIT") }
+        }
+        defer { try? end() }
+        try body(end)
+    }
+
+    /// Opening waits for the lock also where reads and writes fail at once (rule W9).
+    @Test(arguments: [true, false]) func waitsWhateverTheBusyMode(isReadOnly: Bool) throws {
+        try whileLocked { end in
+            let attempts = Shared(0)
+            var options = SharedDatabase.Options()
+            options.busyMode = .immediateError
+            options.configuration.prepareDatabase { _ in attempts.change { $0 += 1 } }
+            Thread.detachNewThread {
+                while attempts.value == 0 { usleep(500) }
+                #expect(throws: Never.self) { try end() }
+            }
+            if isReadOnly {
+                let answer: SharedDatabase.Availability = try SharedDatabase.openReadOnly(
+                    at: url,
+                    schema: Schema(migrator()),
+                    as: "reader",
+                    options: options
+                )
+                guard case .available = answer else { return #expect(Bool(false), "\(answer)") }
+            } else {
+                _ =
+                    try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app", options: options)
+                    as SharedDatabase
+            }
+        }
+    }
+
+    /// The error of an opening names the path, and the time that it has waited, which is the busy timeout (rule W9).
+    @Test func saysHowLongItHasWaited() throws {
+        try whileLocked { _ in
+            var options = SharedDatabase.Options()
+            options.busyTimeout = .milliseconds(300)
+            for isReadOnly in [true, false] {
+                let began = ContinuousClock.now
+                let error = #expect(throws: DatabaseError.self) {
+                    if isReadOnly {
+                        let schema = Schema(migrator())
+                        _ =
+                            try SharedDatabase.openReadOnly(at: url, schema: schema, as: "reader", options: options)
+                            as SharedDatabase.Availability
+                    } else {
+                        let schema = Schema(migrator(upTo: 2))
+                        _ =
+                            try SharedDatabase.open(at: url, schema: schema, as: "app", options: options)
+                            as SharedDatabase
+                    }
+                }
+                let passed = (ContinuousClock.now - began) / .seconds(1)
+                #expect(error?.resultCode == .SQLITE_BUSY)
+                let message = try #require(error?.message)
+                #expect(message.hasPrefix("\(url.path): database is locked: "), "\(message)")
+                let told = try #require(message.components(separatedBy: "; waited ").last?.split(separator: " ").first)
+                let waited = try #require(Double(told), "\(message)")
+                // Told with one decimal.
+                #expect(waited >= 0.3 && waited <= passed + 0.05, "\(message), after \(passed) s")
+            }
+        }
+    }
+
+    // MARK: Paths
+
+    /// SQLite takes paths of up to 504 bytes. What is wrong with a longer one is said, and no file is left.
+    @Test func aPathThatIsTooLong() throws {
+        let root = DatabaseFile.resolved(folder.url.path)
+        let deep = root + "/" + String(repeating: "d", count: 200) + "/" + String(repeating: "e", count: 200)
+        try FileManager.default.createDirectory(atPath: deep, withIntermediateDirectories: true)
+        func database(_ length: Int) -> URL {
+            let name = String(repeating: "n", count: length - deep.utf8.count - 1)
+            return URL(fileURLWithPath: deep + "/" + name)
+        }
+        let long = database(505)
+        for isReadOnly in [true, false] {
+            let error = #expect(throws: DatabaseError.self) {
+                if isReadOnly {
+                    _ =
+                        try SharedDatabase.openReadOnly(at: long, schema: .unmanaged, as: "a")
+                        as SharedDatabase.Availability
+                } else {
+                    _ = try SharedDatabase.open(at: long, schema: .unmanaged, as: "a") as SharedDatabase
+                }
+            }
+            #expect(error?.resultCode == .SQLITE_CANTOPEN)
+            #expect(
+                error?.message?.contains("the path is too long: 505 bytes") == true
+                    && error?.message?.contains("SQLite takes 504") == true,
+                "\(String(describing: error))"
+            )
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: deep) == [])
+        try (SharedDatabase.open(at: database(504), schema: .unmanaged, as: "a") as SharedDatabase).close()
+    }
+
+    // MARK: Setting up
+
+    /// Who finds a database that another participant is migrating takes its place in the queue, and does not leave it to
+    /// SQLite's lock who is next (rule S2).
+    @Test(arguments: [true, false]) func theSecondThatSetsUpQueues(isNew: Bool) async throws {
+        if !isNew { try open { _ in }.close() }
+        let (entered, release) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let runs = Shared(0)
+        var slow = migrator()
+        slow.registerMigration("slow") { db in
+            runs.change { $0 += 1 }
+            try db.create(table: "slow") { $0.autoIncrementedPrimaryKey("id") }
+            entered.signal()
+            release.wait()
+        }
+        let (url, schema) = (url, Schema(slow))
+        func opening(_ author: String) -> Task<Void, any Error> {
+            Task {
+                try await onThread {
+                    Result { try (SharedDatabase.open(at: url, schema: schema, as: author) as SharedDatabase).close() }
+                }.get()
+            }
+        }
+        let first = opening("first")
+        await onThread { entered.wait() }
+        let second = opening("second")
+        var queueing: (any Error)?
+        do {
+            try await eventually("the second one waits for the turn", within: .seconds(20)) {
+                let block = try ControlBlock.open(forDatabaseAt: url.path, writable: false)
+                return block.participants().contains { $0.author == "second" && $0.waiting != nil && !$0.hasTurn }
+            }
+        } catch {
+            queueing = error
+        }
+        // Twice, so that a second run, which there should be none of, does not wait either.
+        release.signal()
+        release.signal()
+        try await first.value
+        try await second.value
+        if let queueing { throw queueing }
+        #expect(runs.value == 1)
+    }
+
+    /// A stranger that has the same migrations, and takes no turn, is first with one of them, after this process has looked: opening
+    /// looks again, and goes on with what is missing (rule S4).
+    @Test func aStrangerWinsTheRaceToMigrate() throws {
+        let stranger = try DatabaseQueue(path: url.path)
+        let wins = Shared(0)
+        // Our migrator has looked, and is to apply v2 next.
+        let race = Race { [migrator = migrator(upTo: 2)] db in
+            guard wins.value == 0, try migrator.appliedIdentifiers(db) == ["v1"] else { return }
+            wins.change { $0 = 1 }
+            try migrator.migrate(stranger)
+        }
+        var options = SharedDatabase.Options()
+        options.configuration.prepareDatabase { db in db.add(transactionObserver: race) }
+        var ours = migrator(upTo: 2)
+        ours.registerMigration("v3") { try $0.create(table: "ours") { $0.autoIncrementedPrimaryKey("id") } }
+        let db: SharedDatabase = try SharedDatabase.open(at: url, schema: Schema(ours), as: "app", options: options)
+        #expect(wins.value == 1)
+        let applied = try db.read(ours.appliedIdentifiers)
+        #expect(applied == ["v1", "v2", "v3"])
+        try db.close()
+    }
+}
+
+/// Does something when a transaction has been committed on its connection.
+private final class Race: TransactionObserver, Sendable {
+    private let didCommit: @Sendable (Database) throws -> Void
+    init(_ didCommit: @escaping @Sendable (Database) throws -> Void) { self.didCommit = didCommit }
+    func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { true }
+    func databaseDidChange(with event: DatabaseEvent) {}
+    func databaseDidCommit(_ db: Database) { #expect(throws: Never.self) { try didCommit(db) } }
+    func databaseDidRollback(_ db: Database) {}
 }

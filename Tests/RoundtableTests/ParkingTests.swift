@@ -213,7 +213,7 @@ import Testing
         try add("A", to: db)
         #expect(await park(db) == [])
         let waiting = Task { try await db.read(Player.fetchCount) }
-        try await eventually("waits") { db.readers.isAwaited }
+        try await eventually("waits") { db.readers.waitingCount > 0 }
         try db.close()
         await #expect { try await waiting.value } throws: { ($0 as? DatabaseError)?.resultCode == .SQLITE_MISUSE }
         db.unpark()

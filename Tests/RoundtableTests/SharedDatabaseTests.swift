@@ -101,7 +101,7 @@ private final class Gauge: Sendable {
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: url)
         let other = try SharedDatabase.open(at: link, schema: Schema(migrator()), as: "linked")
         #expect(other.path == db.path)
-        #expect(!FileManager.default.fileExists(atPath: link.path + "-coord"))
+        #expect(!FileManager.default.fileExists(atPath: ControlBlock.path(forDatabaseAt: link.path)))
     }
 
     // MARK: Two in one process
@@ -119,14 +119,14 @@ private final class Gauge: Sendable {
 
     /// A schema that another participant changed is seen by readers and by the writer, whose caches GRDB does not clear.
     @Test func schemaChangesOfOthersAreSeen() throws {
-        let a = try open("a")
+        let a = try open("a") { $0.newerSchemaPolicy = .continue }
         func columns(_ db: Database) throws -> [String] { try db.columns(in: "player").map(\.name) }
         #expect(try a.read(columns) == ["id", "name", "score"])
         #expect(try a.write(columns) == ["id", "name", "score"])
         // One that has looked, but not written.
-        let c = try open("c")
+        let c = try open("c") { $0.newerSchemaPolicy = .continue }
         #expect(try c.writeWithoutTransaction(columns) == ["id", "name", "score"])
-        let d = try open("d")
+        let d = try open("d") { $0.newerSchemaPolicy = .continue }
         _ = try open("b", version: 2)
         #expect(try c.writeWithoutTransaction(columns).last == "team")
         #expect(try d.write(columns).last == "team")
@@ -236,7 +236,7 @@ private final class Gauge: Sendable {
         await #expect(throws: DatabaseError.self) {
             try await db.barrierWriteWithoutTransaction { try $0.execute(sql: "DELETE FROM player") }
         }
-        let block = try ControlBlock.open(at: ControlBlock.path(forDatabaseAt: db.path), writable: true)
+        let block = try ControlBlock.open(forDatabaseAt: db.path, writable: true)
         #expect(block.participants().isEmpty)
     }
 
@@ -337,7 +337,7 @@ private final class Gauge: Sendable {
         try FileManager.default.createSymbolicLink(atPath: link.path, withDestinationPath: "players.sqlite")
         let linked = try SharedDatabase.open(at: link, schema: Schema(migrator()), as: "linked")
         #expect(try open().path == linked.path)
-        #expect(!FileManager.default.fileExists(atPath: link.path + "-coord"))
+        #expect(!FileManager.default.fileExists(atPath: ControlBlock.path(forDatabaseAt: link.path)))
     }
 
     /// Nothing is left beside it.
@@ -475,7 +475,7 @@ private final class Gauge: Sendable {
         }
         defer { end.signal() }
         let task = Task { try await other.write { try $0.execute(sql: "DELETE FROM player") } }
-        let block = try ControlBlock.open(at: ControlBlock.path(forDatabaseAt: other.path), writable: true)
+        let block = try ControlBlock.open(forDatabaseAt: other.path, writable: true)
         try await eventually("the other waits") { block.participants().contains { $0.waiting != nil } }
         task.cancel()
         let began = ContinuousClock.now

@@ -240,6 +240,53 @@ import Testing
         try db.close()
     }
 
+    /// A statement that is not stepped does not keep the transaction from ending, but the connection from closing: the snapshot has lost nothing
+    /// then, and goes on reading its moment.
+    @Test func aSnapshotThatCannotCloseGoesOn() throws {
+        let db = try open("keeper")
+        try add("A", to: db)
+        let snapshot = try db.makeSnapshot()
+        var statement: OpaquePointer?
+        try snapshot.read { db in
+            #expect(sqlite3_prepare_v2(db.sqliteConnection, "SELECT * FROM player", -1, &statement, nil) == SQLITE_OK)
+        }
+        try add("B", to: db)
+        #expect { try snapshot.close() } throws: {
+            let error = $0 as? DatabaseError
+            return error?.resultCode == .SQLITE_BUSY && error?.message?.contains("let go of it") == true
+        }
+        #expect(try count(snapshot) == 1, "it is at its moment")
+        #expect(try participant("keeper").oldestRead != nil, "and is shown")
+        #expect(throws: DatabaseError.self) { try db.close() }
+        #expect(try count(snapshot) == 1)
+        #expect(try snapshot.advance().count == 1)
+        #expect(try count(snapshot) == 2)
+        sqlite3_finalize(statement)
+        try snapshot.close()
+        expect(.SQLITE_MISUSE) { _ = try count(snapshot) }
+        #expect(try participant("keeper").oldestRead == nil)
+        try db.close()
+    }
+
+    /// An `advance()` that comes while the snapshot is being closed neither keeps it open nor takes its moment.
+    @Test func closingBesideAdvance() throws {
+        let db = try open()
+        for _ in 0..<500 {
+            let snapshot = try db.makeSnapshot()
+            let hasBegun = DispatchSemaphore(value: 0)
+            let hasEnded = DispatchSemaphore(value: 0)
+            Thread.detachNewThread {
+                hasBegun.signal()
+                for _ in 0..<5 where (try? snapshot.advance()) == nil { break }
+                hasEnded.signal()
+            }
+            hasBegun.wait()
+            #expect(throws: Never.self) { try snapshot.close() }
+            hasEnded.wait()
+        }
+        try db.close()
+    }
+
     /// A closure that ends the transaction gets no mixture of moments, and the next moment tells all changes.
     @Test func aTransactionThatAClosureEnds() throws {
         let db = try open()

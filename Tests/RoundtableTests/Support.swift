@@ -70,6 +70,36 @@ final class Shared<Value: Sendable>: Sendable {
     func change(_ body: (inout Value) -> Void) { mutex.withLock { body(&$0) } }
 }
 
+extension Shared {
+    /// Blocks until the value fulfills a condition, with a deadline: what comes after it tells what is missing.
+    func wait(within seconds: UInt64 = 30, until condition: (Value) -> Bool) {
+        let deadline = ContinuousClock.now + .seconds(Int(seconds))
+        while !condition(value), ContinuousClock.now < deadline { usleep(100) }
+    }
+}
+
+/// What a thread of its own comes to.
+final class Running<T: Sendable>: Sendable {
+    private let result = Shared<Result<T, any Error>?>(nil)
+
+    init(_ body: @escaping @Sendable () throws -> T) {
+        Thread.detachNewThread { [result] in
+            let outcome = Result(catching: body)
+            result.change { $0 = outcome }
+        }
+    }
+
+    var value: T {
+        get async throws {
+            try await eventually("the thread ends", within: .seconds(60)) { result.value != nil }
+            return try result.value!.get()
+        }
+    }
+}
+
+/// Begins at once, also while Swift's few threads are blocked.
+func inOwnThread<T: Sendable>(_ body: @escaping @Sendable () throws -> T) -> Running<T> { Running(body) }
+
 /// Runs what blocks on a thread of its own: Swift's few are for those who wait for it.
 @discardableResult
 func onThread<T: Sendable>(_ body: @escaping @Sendable () -> T) async -> T {

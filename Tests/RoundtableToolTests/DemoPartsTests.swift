@@ -110,6 +110,27 @@ import Testing
         )
     }
 
+    /// With the longest pid of Linux, millions of commits, and a wait of an hour.
+    @Test func `The table and the lines while it runs fit into 80 columns`() {
+        var members = DemoCast(size: 14).players.map { DemoFleet.Member(player: $0, pid: 4_194_304) }
+        for index in members.indices {
+            members[index].report = PeerReport(phase: .done, count: 1_234_567, longestWait: 3_600_000_000_000)
+            members[index].report?.p50 = 9_999_000
+            members[index].report?.p99 = 99_990_000
+        }
+        members[4].report?.interactive = .init(run: UUID(), submitted: 12_345, seen: 3)
+        members[0].failure = "was killed by signal 11"
+        members[1].failure = "ended with exit code 139"
+        let report = DemoReport(members: members, rowsBefore: 0, findings: nil, seconds: 1)
+        let table = report.text.split(separator: "\n", omittingEmptySubsequences: false).prefix { !$0.hasPrefix("  ✗") }
+        let lines =
+            table.map(String.init) + DemoScreen.bars(members, elapsed: 1) + DemoScreen.plain(members, second: 1000)
+        for line in lines where line.displayWidth > 80 {
+            Issue.record("\(line.displayWidth) columns: \(line)")
+        }
+        #expect(table.count > members.count)
+    }
+
     @Test(arguments: [
         ("demo.sqlite", "demo.sqlite"), ("my demo.sqlite", "'my demo.sqlite'"), ("it's", #"'it'\''s'"#), ("", "''"),
         ("$HOME/a;b", "'$HOME/a;b'"), ("/a-b_c.d/é", "'/a-b_c.d/é'"),

@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableTestKit
 import Testing
 
 @testable import RoundtableTool
@@ -78,7 +79,9 @@ import Testing
         #expect(try folder.contents == before)
     }
 
-    @Test func `A process that is killed makes the demo fail, and say who it was`() async throws {
+    /// Also by SIGTERM, which the threads of the program that spawns it block.
+    @Test(arguments: [SIGKILL, SIGTERM])
+    func `A process that is killed makes the demo fail, and say who it was`(signal: Int32) async throws {
         let folder = try Folder()
         let (output, errors) = (Pipe(), Pipe())
         let process = try Tool.start(
@@ -89,13 +92,13 @@ import Testing
         )
         defer { process.terminate() }
         let victim = try await participant("sync daemon", in: folder)
-        #expect(kill(victim, SIGKILL) == 0)
+        #expect(kill(victim, signal) == 0)
         let text = output.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
         #expect(process.terminationStatus == 1)
         let report = try JSONDecoder().decode(DemoReport.self, from: text)
         #expect(report.errors == 1)
-        #expect(report.problems == ["'sync daemon' (pid \(victim)): was killed by signal 9"])
+        #expect(report.problems == ["'sync daemon' (pid \(victim)): was killed by signal \(signal)"])
         #expect(report.integrity == "ok")
         #expect(report.rowsFound >= report.rowsExpected)
     }
@@ -151,6 +154,71 @@ import Testing
         #expect(process.terminationStatus == 128 + signal)
         #expect(!Self.isRunning(child), "the process of the app is still there")
         #expect(try folder.contents == [:])
+    }
+
+    /// From before it handles signals until after it has ended.
+    @Test func `A signal at any moment leaves neither a process nor a folder`() throws {
+        let folder = try Folder()
+        var random = SeededGenerator(for: "a signal at any moment")
+        var exits: [Int32: Int] = [:]
+        for _ in 0..<12 {
+            let (output, errors) = (Pipe(), Pipe())
+            let process = try Tool.start(["demo", "--seconds", "0.3"], in: folder.url, output: output, errors: errors)
+            let group = process.processIdentifier
+            usleep(.random(in: 0...1_200_000, using: &random))
+            kill(group, [SIGINT, SIGTERM, SIGHUP].randomElement(using: &random)!)
+            let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+            process.waitUntilExit()
+            exits[process.terminationStatus, default: 0] += 1
+            // Its process group is its own, and its processes are in it.
+            #expect(kill(-group, 0) == -1 && errno == ESRCH, "a process is left")
+            #expect(try folder.contents == [:])
+            let isCutShort = !text.contains("integrity_check")
+            #expect(isCutShort == (process.terminationStatus != 0), "\(process.terminationStatus): \(text)")
+        }
+        print("a signal at any moment: \(exits)")
+    }
+
+    @Test func `When nobody reads its output any more, the demo ends, its processes and its folder too`() throws {
+        let folder = try Folder()
+        let output = Pipe()
+        let process = try Tool.start(["demo", "--seconds", "60"], in: folder.url, output: output, errors: Pipe())
+        _ = output.fileHandleForReading.availableData
+        try output.fileHandleForReading.close()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 0)
+        #expect(kill(-process.processIdentifier, 0) == -1, "a process is left")
+        #expect(try folder.contents == [:])
+    }
+
+    /// Ctrl-Z stops all of them, `fg` continues all; others can write meanwhile.
+    @Test func `Ctrl-Z stops the demo and its processes, and nobody is locked out`() async throws {
+        let folder = try Folder()
+        let output = Pipe()
+        let process = try Tool.start(
+            ["demo", "--json", "--seconds", "2", "--at", "demo.sqlite"],
+            in: folder.url,
+            output: output,
+            errors: Pipe()
+        )
+        let group = process.processIdentifier
+        defer { kill(-group, SIGKILL) }
+        _ = try await participant("app", in: folder)
+        #expect(kill(-group, SIGTSTP) == 0)
+        try await eventually("all are stopped, with their gates closed") {
+            let members = Self.participants(try Tool.run("status", "--json", "demo.sqlite", in: folder))
+            return members.count == 4
+                && members.allSatisfy {
+                    $0["liveness"] as? String == "stopped" && $0["state"] as? String == "suspended"
+                }
+        }
+        let write = "INSERT INTO logged (run, number) VALUES ('somebody else', 1)"
+        #expect(try Tool.run("sql", "demo.sqlite", "--timeout", "2", write, in: folder).code == 0)
+        #expect(kill(-group, SIGCONT) == 0)
+        let text = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 0)
+        #expect(try JSONDecoder().decode(DemoReport.self, from: text).problems == [])
     }
 
     @Test func `When the demo is killed, its processes end by themselves`() async throws {

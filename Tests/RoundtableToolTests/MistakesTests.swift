@@ -83,6 +83,28 @@ import Testing
         )
     }
 
+    /// Whoever does it again has it twice.
+    @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full"), "needs /dev/full"))
+    func `Output that cannot be written after a commit is no reason to write again`() throws {
+        let folder = try Folder()
+        let shell = URL(fileURLWithPath: "/bin/sh")
+        for (option, sql) in [
+            ("", "CREATE TABLE t(x); INSERT INTO t VALUES (1)"), ("--json", "INSERT INTO t VALUES (2) RETURNING x"),
+            ("", "BEGIN; INSERT INTO t VALUES (3); COMMIT"),
+        ] {
+            let command = "'\(try Tool.url.path)' sql \(option) a.db '\(sql)' >/dev/full"
+            let full = try Tool.run(["-c", command], in: folder, program: shell)
+            #expect(full.code == 1 && full.errors.split(separator: "\n").count == 1)
+            #expect(
+                full.errors.contains("No space left on device (errno 28). The statements have run to the end")
+                    && full.errors.contains("do not run them again") && !full.errors.contains("do it again"),
+                "\(full.errors)"
+            )
+        }
+        let rows = try Tool.run("sql", "--json", "a.db", "SELECT group_concat(x) AS rows FROM t", in: folder)
+        #expect(rows.output == "{\"rows\":\"1,2,3\"}\n")
+    }
+
     @Test func `Not a database`() throws {
         let folder = try Folder()
         try Data("This is a letter, and not a database at all.\n".utf8).write(

@@ -107,6 +107,29 @@ import Testing
         #expect(try commands(folder).isEmpty)
     }
 
+    /// An owner moves it away as it is, and nobody else removes it.
+    @Test(arguments: ["damaged", "commands"])
+    func `A folder is dropped with all that is in it`(place: String) throws {
+        let folder = try Folder()
+        try outbox(folder).submit(Note(text: "one"))
+        let name = "widget.0000000001.5f0c2a91.000000000001.command"
+        let path = folder.path("a.db-outbox/\(place)/\(name)")
+        for inner in ["empty", "full/inner"] {
+            try FileManager.default.createDirectory(atPath: "\(path)/\(inner)", withIntermediateDirectories: true)
+        }
+        try Data().write(to: URL(fileURLWithPath: "\(path)/full/inner/file"))
+        // Nothing that a link in it leads to is removed.
+        try Data("kept".utf8).write(to: URL(fileURLWithPath: folder.path("kept")))
+        try FileManager.default.createSymbolicLink(atPath: "\(path)/link", withDestinationPath: folder.path("kept"))
+        try FileManager.default.createSymbolicLink(atPath: "\(path)/full/up", withDestinationPath: folder.url.path)
+        #expect(try Tool.run("outbox", "a.db", in: folder).output.contains("! damaged: "))
+        let dropped = try Tool.run("outbox", "a.db", "drop", name, "--yes", in: folder)
+        #expect(dropped.code == 0 && dropped.errors == "roundtable: removed \(path)\n", "\(dropped)")
+        #expect(!FileManager.default.fileExists(atPath: path))
+        #expect(FileManager.default.contents(atPath: folder.path("kept")) == Data("kept".utf8))
+        #expect(try commands(folder).count == 1)
+    }
+
     private static let unshare = "/usr/bin/unshare"
 
     @Test(

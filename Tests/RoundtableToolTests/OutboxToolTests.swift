@@ -35,6 +35,7 @@ import Testing
         #expect(list[0]["state"] as? String == "waiting" && list[0]["payload"] as? String == #"{"text":"one"}"#)
         let text = try Tool.run("outbox", "a.db", in: folder).output
         #expect(text.contains(two.id.uuidString) && text.contains("widget"))
+        #expect(text.contains("nobody has applied it yet: there is no database"))
         let shown = try Tool.run("outbox", "a.db", "show", "\(one.id.uuidString.prefix(9))", in: folder)
         #expect(shown.output.contains(#"{"text":"one"}"#) && shown.output.contains(".command"))
         #expect(!FileManager.default.fileExists(atPath: folder.path("a.db")))
@@ -51,7 +52,8 @@ import Testing
         var dropped = try Tool.run("outbox", "a.db", "drop", one.id.uuidString, in: folder)
         #expect(dropped.code == 1 && dropped.errors.contains("--yes"), "\(dropped.errors)")
         // Who has asked is answered, though there is no owner, and no database.
-        #expect(try outbox.outcome(of: one.id, within: .zero) == .waiting)
+        let missing = OutboxOutcome.noDatabase(path: folder.url.resolvingSymlinksInPath().path + "/a.db")
+        #expect(try outbox.outcome(of: one.id, within: .zero) == missing)
         dropped = try Tool.run("outbox", "a.db", "drop", one.id.uuidString, "--yes", in: folder)
         #expect(dropped.code == 0, "\(dropped.errors)")
         #expect(try outbox.outcome(of: one.id, within: .zero) == .dropped)

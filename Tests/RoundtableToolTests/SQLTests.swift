@@ -133,4 +133,59 @@ import Testing
         )
         #expect(write.output == "{\"n\":2}\n", "\(write.errors)")
     }
+
+    /// The look of the tool at a database waits for the locks of others, and the error tells no wait that was not made (rule W9).
+    @Test(.enabled(if: Shell.isInstalled, "needs the sqlite3 shell"))
+    func `Reading waits for a lock, as long as it may`() throws {
+        let folder = try Folder()
+        // As while another process creates it.
+        try Data().write(to: folder.url.appendingPathComponent("a.db"))
+        let shell = try Shell(folder, "a.db")
+        try shell.execute("BEGIN EXCLUSIVE;")
+        let began = ContinuousClock.now
+        let impatient = try Tool.run("sql", "--timeout", "0.3", "a.db", "SELECT 1", in: folder)
+        let passed = (ContinuousClock.now - began) / .seconds(1)
+        #expect(impatient.code == 1)
+        let words = impatient.errors.split(whereSeparator: { " ;\n".contains($0) }).map(String.init)
+        let waited = try #require(
+            words.firstIndex(of: "waited").flatMap { Double(words[$0 + 1]) },
+            "\(impatient.errors)"
+        )
+        #expect(waited >= 0.3 && waited <= passed + 0.05, "\(impatient.errors)")
+        #expect(impatient.errors.contains(folder.path("a.db")) && impatient.errors.contains("(pid \(shell.pid))"))
+
+        let (output, errors) = (Pipe(), Pipe())
+        let arguments = ["sql", "--timeout", "60", "--json", "a.db", "SELECT COUNT(*) AS n FROM sqlite_master"]
+        let patient = try Tool.start(arguments, in: folder.url, output: output, errors: errors)
+        #if os(Linux)
+            let files = "/proc/\(patient.processIdentifier)/fd"
+            let deadline = ContinuousClock.now + .seconds(30)
+            func hasOpened() -> Bool {
+                let names = (try? FileManager.default.contentsOfDirectory(atPath: files)) ?? []
+                return names.contains {
+                    (try? FileManager.default.destinationOfSymbolicLink(atPath: "\(files)/\($0)"))?.hasSuffix("/a.db")
+                        == true
+                }
+            }
+            while !hasOpened(), patient.isRunning, ContinuousClock.now < deadline { usleep(500) }
+        #endif
+        try shell.execute("COMMIT;")
+        let text = output.fileHandleForReading.readDataToEndOfFile()
+        let errorText = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        patient.waitUntilExit()
+        #expect(patient.terminationStatus == 0, "\(errorText)")
+        #expect(String(decoding: text, as: UTF8.self) == "{\"n\":0}\n")
+        shell.kill()
+    }
+
+    @Test func `A full disk is told with the path and what to do`() throws {
+        let folder = try Folder()
+        try Tool.run("sql", "a.db", "CREATE TABLE t(x)", in: folder)
+        let sql = "PRAGMA max_page_count = 1; INSERT INTO t VALUES (zeroblob(100000))"
+        let result = try Tool.run("sql", "a.db", sql, in: folder)
+        #expect(result.code == 1)
+        let text =
+            "roundtable: \(folder.path("a.db")): database or disk is full: make room there, and do it again, in: INSERT"
+        #expect(result.errors.hasPrefix(text), "\(result.errors)")
+    }
 }

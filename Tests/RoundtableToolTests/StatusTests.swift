@@ -152,10 +152,11 @@ import Testing
         #expect(found.text.contains("nothing waits · 2 set aside"), "\(found.text)")
         #if os(Linux)
             let pid = ProcessInfo.processInfo.processIdentifier
-            // Both are of this process, and one of them applies commands: more cannot be told.
+            // Both are of this process, and one of them applies commands.
             let owners = found.outbox?["owners"] as? [[String: Any]]
             #expect(owners?.isEmpty == false && owners?.allSatisfy { $0["pid"] as? Int == Int(pid) } == true)
-            #expect(found.text.contains("applied by 'tool' (pid \(pid)), 'app' (pid \(pid))"), "\(found.text)")
+            #expect(owners?.map { $0["name"] as? String } == ["app"])
+            #expect(found.text.contains("set aside · applied by 'app' (pid \(pid))"), "\(found.text)")
             try reader.close()
             #expect(owner.suspend(deadline: .now + .seconds(10)).isReleased)
             try outbox.submit(Note())
@@ -193,14 +194,45 @@ import Testing
         #expect(try !status().text.contains("suspended") && status().state == "present")
     }
 
-    @Test(arguments: [("damaged", "xxxxxxxxxxxx"), ("other_version", "RNDTABLE\u{9}\0\0\0")])
-    func `A control block that cannot be used is named`(state: String, bytes: String) throws {
+    @Test(arguments: ["xxxxxxxxxxxx", "RNDTABLE\u{9}\0\0\0"])
+    func `A control block that cannot be used is named`(bytes: String) throws {
         let folder = try Folder()
         try Tool.run("sql", "a.db", "CREATE TABLE t(x)", in: folder)
-        try Data(bytes.utf8).write(to: folder.url.appendingPathComponent("a.db-coord"))
+        let url = folder.url.appendingPathComponent("a.db")
+        let block = try SharedDatabase.status(ofDatabaseAt: url).controlBlock.path
+        try Data(bytes.utf8).write(to: URL(fileURLWithPath: block))
         let status = try Tool.run("status", "--json", "a.db", in: folder)
         #expect(status.code == 0)
-        #expect((status.json?["control_block"] as? [String: Any])?["state"] as? String == state)
+        #expect((status.json?["control_block"] as? [String: Any])?["state"] as? String == "damaged")
         #expect((status.json?["unknowns"] as? [String])?.contains { $0.hasPrefix("Who takes part") } == true)
+    }
+
+    /// Programs of two layout versions do not queue with each other (rule L1).
+    @Test func `Control blocks of other versions are named`() throws {
+        let folder = try Folder()
+        let url = folder.url.appendingPathComponent("a.db")
+        let db = try SharedDatabase.open(at: url, schema: .unmanaged, as: "app")
+        let block = try SharedDatabase.status(ofDatabaseAt: url).controlBlock
+        #expect(block.path.hasSuffix("a.db-coord\(try #require(block.layoutVersion))"))
+        // As an earlier version would have it: without a number, and with the same slots.
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: block.path))
+        bytes[8] = 3
+        try bytes.write(to: folder.url.appendingPathComponent("a.db-coord"))
+        let used = try Tool.run("status", "a.db", in: folder).output
+        #expect(used.contains("  other blocks   layout version 3, pid \(getpid())\n"), "\(used)")
+        let json = try Tool.run("status", "--json", "a.db", in: folder).json
+        let others = json?["other_control_blocks"] as? [[String: Any]]
+        #expect(others?.count == 1 && others?.first?["layout_version"] as? Int == 3)
+        #expect(others?.first?["pids"] as? [Int] == [Int(getpid())])
+        func finding() throws -> String { try Tool.run("doctor", "a.db", in: folder).output }
+        #expect(try finding().contains("A control block of layout version 3 is in use"))
+        #expect(db.uncoordinatedReason == nil)
+        try db.close()
+        bytes = try Data(contentsOf: URL(fileURLWithPath: block.path))
+        bytes[8] = 3
+        try bytes.write(to: folder.url.appendingPathComponent("a.db-coord"))
+        #expect(try Tool.run("status", "a.db", in: folder).output.contains("layout version 3, used by no process"))
+        let left = try finding()
+        #expect(left.contains("A control block of layout version 3 was left behind"), "\(left)")
     }
 }

@@ -8,7 +8,8 @@
 /// in the way, and what to do. The message belongs to the caller, who gives it back with `roundtable_free`.
 ///
 /// Any thread may call any function; a turn is ended by the thread that began it. To attach, and to begin and end a turn, uses the connection: one
-/// that was opened with SQLITE_OPEN_NOMUTEX must not be used by another thread meanwhile. Text is UTF-8: SQLITE_MISUSE where it is not. After `fork`, the child must not use what its parent has opened.
+/// that was opened with SQLITE_OPEN_NOMUTEX must not be used by another thread meanwhile. Text is UTF-8: SQLITE_MISUSE where it is not. After `fork`, the child must
+/// neither use what its parent has opened nor open the same database again, until it has called `exec`.
 #ifndef ROUNDTABLE_H
 #define ROUNDTABLE_H
 

@@ -46,6 +46,9 @@ int rt_guard_is_lost(int index);
 ///
 /// A stop signal that is ignored stays so. A handler of SIGCONT that was there is called. In a child after fork, what was there
 /// before takes the place of the handlers. Once a process. Returns how many stop signals are handled, or -errno.
+///
+/// A thread of its own has the four signals unblocked, so that they arrive even if all other threads block them: a process inherits the
+/// mask of the thread that spawned it, and those of libdispatch block nearly everything.
 int rt_stop_signals_handle(int descriptor);
 
 /// Whether a stop signal came, and no SIGCONT since.
@@ -63,10 +66,27 @@ void rt_stop(void);
 // Why: `pthread_atfork` takes C function pointers that run in the child of a process with threads, where Swift code may
 // not run. Can go never: this is what the function is for.
 
-/// How many forks lie between the first call of this function and the calling process: 0 where it was first called.
+/// How many forks lie between the process that loaded the program and the calling process.
 uint32_t rt_fork_generation(void);
+
+/// Notes a connection to a file in this process. Returns the generation, for `rt_open_file_remove`.
+uint32_t rt_open_file_add(uint64_t device, uint64_t inode);
+/// Forgets a connection that was noted in this generation.
+void rt_open_file_remove(uint64_t device, uint64_t inode, uint32_t generation);
+/// Whether a connection to the file was open when an ancestor of this process forked, and was not closed since in this process. SQLite's table
+/// of open files tells this process then of locks that its ancestor has.
+int rt_open_file_is_inherited(uint64_t device, uint64_t inode);
+
 /// `fork` itself, which Swift marks unavailable; for the tests of what happens after it.
 int rt_fork(void);
+
+enum { RT_CHILD_CAPACITY = 512 };
+
+/// Closes the descriptor in every child from now on, so that a lock of its open file description ends with this process. Returns an
+/// index, or -1 when there is no room.
+int rt_close_in_child(int descriptor);
+/// Forgets the descriptor; call it before `close`.
+void rt_keep_in_child(int index);
 
 // MARK: File systems
 //
@@ -75,6 +95,9 @@ int rt_fork(void);
 #if defined(__linux__)
 /// The magic number of the file system that holds `path` (statfs(2)), or -1 with errno.
 int64_t rt_file_system_type(const char *path);
+
+/// `O_PATH` of open(2). Why: <fcntl.h> has it for _GNU_SOURCE alone, which Swift does not define.
+int32_t rt_open_path_flag(void);
 #endif
 
 // MARK: Thread-local pointer

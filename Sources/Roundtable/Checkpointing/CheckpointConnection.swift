@@ -25,7 +25,7 @@ final class CheckpointConnection: @unchecked Sendable {
             try db.keepWalFiles()
             try db.setCheckpointOnClose(false)
         }
-        queue = try options.connectionOpening(path).queue(configuration, passingGate: true)
+        queue = try options.connectionOpening(path).queue(configuration)
         self.budget = budget
         try queue.inDatabase { db in
             // A connection that has read nothing has no WAL to checkpoint.

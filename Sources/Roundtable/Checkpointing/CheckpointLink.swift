@@ -60,6 +60,8 @@ final class CheckpointLink: Sendable {
         }
     }
 
+    var isClosed: Bool { state.withLock { $0.isClosed } }
+
     var isOpen: Bool { state.withLock { $0.connection != nil } }
 
     /// Ends the step that runs. From any thread.

@@ -23,8 +23,10 @@ final class Checkpointer: @unchecked Sendable {
     private struct State {
         var phase = Phase.idle
         var pauses = CheckpointPauses()
-        /// The gate was closed when there was something to do.
-        var wasTurnedAway = false
+        /// The gate was closed when there was something to do, and its opening is waited for.
+        var awaitsGate = false
+        /// The gate has opened while a step was ending that a closed gate had turned away.
+        var runsAgain = false
         var seat: Seat?
         /// Of the last attempt.
         var failure: ControlBlock.CheckpointFailure?
@@ -108,6 +110,7 @@ final class Checkpointer: @unchecked Sendable {
         guard let limits, framesInWAL >= limits.threshold, let frames = look(db) else { return }
         guard limits.wantsCheckpoint(frames), state.withLock({ $0.phase }) != .running else { return }
         guard !isPausing({ $0.isOwn(at: $1, $2) }) else { return }
+        if gate.isClosed { return beginWhenOpen() }
         guard participant?.takeCheckpointing(at: MonotonicClock.now) != false else { return }
         begin()
     }
@@ -146,13 +149,28 @@ final class Checkpointer: @unchecked Sendable {
 
     // MARK: In the background
 
-    /// The gate is open again.
-    func goOn() {
-        let hasWork = state.withLock { state in
-            defer { state.wasTurnedAway = false }
-            return state.wasTurnedAway
+    /// Rule K10: what a closed gate turned away begins when the gate opens.
+    private func beginWhenOpen() {
+        let isFirst = state.withLock { state in
+            defer { state.awaitsGate = true }
+            return !state.awaitsGate
         }
-        if hasWork { begin() }
+        if isFirst { awaitGate() }
+    }
+
+    private func awaitGate() {
+        let waiter = gate.onChange { [weak self] in self?.gateDidChange() }
+        if !gate.isClosed, gate.cancel(waiter) { gateDidChange() }
+    }
+
+    private func gateDidChange() {
+        // The last visit has left: that is a change, too.
+        if gate.isClosed { return awaitGate() }
+        state.withLock { state in
+            state.awaitsGate = false
+            state.runsAgain = state.phase == .running
+        }
+        if !link.isClosed { begin() }
     }
 
     private func begin(from expected: Phase? = nil) {
@@ -190,16 +208,24 @@ final class Checkpointer: @unchecked Sendable {
 
     /// Whether there is something to cut.
     private var isFileLong: Bool {
-        guard let limits, !gate.isClosed else { return false }
+        // Opening the connection may recover the WAL, which takes WRITE.
+        guard let limits else { return false }
+        guard let visit = gate.enter(.checkpoint, at: nil, isRunning: true) else {
+            beginWhenOpen()
+            return false
+        }
+        defer { gate.leave(visit) }
         return (try? link.use(until: .max) { $0.isFileLong(limits) }) ?? false
     }
 
     private func rest(pausing: Bool) {
-        let (phase, pause) = state.withLock { state in
+        let (phase, pause, runsAgain) = state.withLock { state in
             state.phase = pausing ? .sleeping(MonotonicClock.now) : .idle
-            return (state.phase, state.pauses.own)
+            defer { state.runsAgain = false }
+            return (state.phase, state.pauses.own, state.runsAgain)
         }
         participant?.giveCheckpointingUp()
+        if runsAgain, !link.isClosed { return begin() }
         guard pausing else { return }
         queue.asyncAfter(deadline: .now() + .nanoseconds(Int(pause))) { [weak self] in self?.begin(from: phase) }
     }
@@ -208,7 +234,7 @@ final class Checkpointer: @unchecked Sendable {
     private func step() -> Next {
         guard let limits else { return .nothing }
         guard let visit = gate.enter(.checkpoint, at: nil, isRunning: true) else {
-            state.withLock { $0.wasTurnedAway = true }
+            beginWhenOpen()
             return .nothing
         }
         defer { gate.leave(visit) }

@@ -118,9 +118,11 @@ extension WALHealth {
             // A reader may be at an older mark than it knows of (rule O3). At one much older, it is another connection of the process, which
             // shows nothing.
             var held = shown
-            if let mark = unexplained[participant.pid], mark < shown + otherConnection {
+            if let pid = unexplained.keys.first(where: participant.isProcess), let mark = unexplained[pid],
+                mark < shown + otherConnection
+            {
                 held = max(shown, mark)
-                unexplained[participant.pid] = nil
+                unexplained[pid] = nil
             }
             pins.append(
                 Pin(
@@ -132,10 +134,10 @@ extension WALHealth {
                 )
             )
         }
-        let shown = Set(pins.map(\.holder.pid))
         pins += unexplained.map { pid, held in
             // Who shows a read of its own is not the one.
-            Pin(holder: Party(pid: pid, among: shown.contains(pid) ? [] : participants), heldFrames: held)
+            let isShown = participants.contains { $0.pinSince(at: now) != nil && $0.isProcess(pid) }
+            return Pin(holder: Party(pid: pid, among: isShown ? [] : participants), heldFrames: held)
         }
         return pins.filter { $0.heldFrames > 0 }
             .sorted { ($0.heldFrames, $1.holder.pid) > ($1.heldFrames, $0.holder.pid) }
@@ -166,6 +168,7 @@ extension WALHealth.Party {
     init(_ participant: ParticipantSnapshot) {
         self.init(
             pid: participant.pid,
+            isInOtherPIDNamespace: participant.isElsewhere,
             name: participant.author,
             isParticipant: true,
             liveness: DatabaseStatus.Participant.Liveness(participant.liveness)
@@ -173,7 +176,7 @@ extension WALHealth.Party {
     }
 
     init(pid: Int32, among participants: [ParticipantSnapshot]) {
-        if let participant = participants.first(where: { $0.pid == pid }) {
+        if let participant = participants.first(where: { $0.isProcess(pid) }) {
             self.init(participant)
         } else {
             self.init(

@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableKernel
 
 /// How long the write-ahead log is, how fast it grows, and who keeps it from being copied into the database file
 /// (<https://www.sqlite.org/wal.html#avoiding_excessively_large_wal_files>).
@@ -60,15 +61,25 @@ public struct WALHealth: Codable, Sendable, Equatable {
 extension WALHealth {
     /// A participant, or a process that is none.
     public struct Party: Codable, Sendable, Equatable {
+        /// Of a participant: in its own pid namespace.
         public var pid: Int32
+        /// Whether that is another one than that of the process that looked.
+        public var isInOtherPIDNamespace: Bool
         /// The author of a participant, the program of a stranger; nil when the system does not tell.
         public var name: String?
         /// Strangers are such as the `sqlite3` shell, or a participant of another control block.
         public var isParticipant: Bool
         public var liveness: DatabaseStatus.Participant.Liveness
 
-        public init(pid: Int32, name: String?, isParticipant: Bool, liveness: DatabaseStatus.Participant.Liveness) {
+        public init(
+            pid: Int32,
+            isInOtherPIDNamespace: Bool = false,
+            name: String?,
+            isParticipant: Bool,
+            liveness: DatabaseStatus.Participant.Liveness
+        ) {
             self.pid = pid
+            self.isInOtherPIDNamespace = isInOtherPIDNamespace
             self.name = name
             self.isParticipant = isParticipant
             self.liveness = liveness
@@ -76,6 +87,7 @@ extension WALHealth {
 
         enum CodingKeys: String, CodingKey {
             case pid, name, liveness
+            case isInOtherPIDNamespace = "in_other_pid_namespace"
             case isParticipant = "is_participant"
         }
     }
@@ -188,12 +200,19 @@ extension WALHealth: CustomStringConvertible {
     }
 }
 
+extension WALHealth.Party {
+    package func isOf(_ participant: DatabaseStatus.Participant) -> Bool {
+        (pid, isInOtherPIDNamespace) == (participant.pid, participant.isInOtherPIDNamespace)
+    }
+}
+
 extension WALHealth.Party: CustomStringConvertible {
     /// As `'widget' (pid 12, stopped)`.
     public var description: String {
         let quoted = name.map { "'\($0)' " } ?? ""
         let condition = liveness == .alive ? "" : ", \(liveness)"
-        return "\(quoted)(pid \(pid)\(condition))"
+        let pid = ProcessTable.description(ofPID: pid, isElsewhere: isInOtherPIDNamespace)
+        return "\(quoted)(\(pid)\(condition))"
     }
 }
 

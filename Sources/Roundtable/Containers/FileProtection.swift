@@ -3,13 +3,19 @@ import RoundtableKernel
 
 /// The protection classes of a database's files: when they can be read, on devices that lock.
 struct FileProtection: Equatable {
-    /// By what follows the database's own name.
-    enum Member: String, CaseIterable {
-        case database = ""
-        case wal = "-wal"
-        case shm = "-shm"
-        case coord = "-coord"
-        case salt = "-salt"
+    enum Member: CaseIterable {
+        case database, wal, shm, coord, salt
+
+        /// What follows the database's own name.
+        var ending: String {
+            switch self {
+            case .database: ""
+            case .wal: "-wal"
+            case .shm: "-shm"
+            case .coord: ControlBlock.ending
+            case .salt: FileSaltStore.suffix
+            }
+        }
     }
 
     /// What there is. Files that are not there, or whose class the system does not tell, are missing.
@@ -39,10 +45,10 @@ extension FileProtection {
         #if canImport(Darwin) && !os(macOS) && !targetEnvironment(macCatalyst) && !targetEnvironment(simulator)
             var present: [Member: ProtectionClass] = [:]
             for member in Member.allCases {
-                present[member] = System.protectionClass(ofFileAt: path + member.rawValue)
+                present[member] = System.protectionClass(ofFileAt: path + member.ending)
             }
             for (member, target) in FileProtection(present: present).changes(to: wanted) {
-                try? System.setProtectionClass(target, ofFileAt: path + member.rawValue)
+                try? System.setProtectionClass(target, ofFileAt: path + member.ending)
             }
         #endif
     }

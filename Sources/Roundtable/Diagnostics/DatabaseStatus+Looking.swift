@@ -44,6 +44,9 @@ extension SharedDatabase {
         )
         // Participants and lock first: reading the database may have to wait for the one who holds it.
         let (block, snapshots) = status.lookAtControlBlock()
+        status.otherControlBlocks = OtherControlBlock.all(besideDatabaseAt: onlooker.path).map {
+            DatabaseStatus.OtherControlBlock(path: $0.path, layoutVersion: Int($0.version), pids: $0.pids)
+        }
         status.lookAtWriteLock()
         // Before the onlooker reads, and holds a lock itself.
         let locks = SystemLocks.walLocks(databasePath: onlooker.path)
@@ -68,7 +71,7 @@ extension SharedDatabase {
 extension DatabaseStatus {
     fileprivate mutating func lookAtControlBlock() -> (ControlBlock?, [ParticipantSnapshot]) {
         do {
-            let block = try ControlBlock.open(at: controlBlock.path, writable: false)
+            let block = try ControlBlock.open(forDatabaseAt: path, writable: false)
             controlBlock.state = .usable
             controlBlock.layoutVersion = Int(Layout.version)
             let snapshots = block.participants()
@@ -80,11 +83,8 @@ extension DatabaseStatus {
             case .absent:
                 controlBlock.state = .absent
                 return (nil, [])
-            case .otherVersion(let version):
-                controlBlock.state = .otherVersion
-                controlBlock.layoutVersion = Int(version)
             case .damaged, .full: controlBlock.state = .damaged
-            case .system: controlBlock.state = .unreadable
+            case .locked, .system: controlBlock.state = .unreadable
             }
             unknowns.append("Who takes part: \(error).")
             return (nil, [])
@@ -98,21 +98,19 @@ extension DatabaseStatus {
         #endif
     }
 
-    /// Who holds the write lock, by the system's list of locks, or else by what participants say of themselves.
+    /// Who holds the write lock, by the system's list of locks, or else by what participants say of themselves: the list leaves out the processes
+    /// of other pid namespaces, those below excepted.
     package static func writer(ofDatabaseAt path: String, among participants: [Participant]) -> Writer? {
+        let participants = participants.filter { $0.liveness != .dead }
         guard let pid = SystemLocks.writer(databasePath: path) else {
+            var writing = participants.filter { $0.writing != nil }
             #if os(Linux)
-                return nil
-            #else
-                return participants.filter { $0.writing != nil && $0.liveness != .dead }
-                    .max { $0.writing ?? 0 < $1.writing ?? 0 }
-                    .map { Writer(pid: $0.pid, name: $0.author, isParticipant: true) }
+                writing = writing.filter(\.isInOtherPIDNamespace)
             #endif
+            return writing.max { $0.writing ?? 0 < $1.writing ?? 0 }?.party
         }
-        let own = participants.filter { $0.pid == pid && $0.liveness != .dead }
-        if let participant = own.first(where: { $0.writing != nil }) ?? own.first {
-            return Writer(pid: pid, name: participant.author, isParticipant: true)
-        }
+        let own = participants.filter { $0.isProcess(pid) }
+        if let participant = own.first(where: { $0.writing != nil }) ?? own.first { return participant.party }
         return Writer(pid: pid, name: ProcessTable.name(pid), isParticipant: false)
     }
 
@@ -136,10 +134,8 @@ extension DatabaseStatus {
             unknowns.append("The content, and how much of the WAL is copied: the database is encrypted.")
             return (nil, nil)
         }
-        var configuration = Configuration()
-        configuration.busyMode = .timeout(0.25)
         do {
-            let queue = try onlooker.connection(configuration)
+            let queue = try onlooker.connection(waitingUpTo: .milliseconds(250))
             schema = try queue.read { db in
                 state = onlooker.walState(db)
                 do { letters = try OutboxStatus.DeadLetters(db, path: onlooker.path) } catch { problem = error }
@@ -225,6 +221,7 @@ extension DatabaseStatus.Participant {
     init(_ snapshot: ParticipantSnapshot) {
         self.init(
             pid: snapshot.pid,
+            isInOtherPIDNamespace: snapshot.isElsewhere,
             author: snapshot.author,
             role: Role(snapshot.role),
             state: State(snapshot.state),
@@ -235,7 +232,9 @@ extension DatabaseStatus.Participant {
             callSite: snapshot.callSite,
             turnsTaken: Int(clamping: snapshot.turnsTaken),
             longestWait: TimeInterval(snapshot.longestWait) / 1e9,
-            joinedAt: Date(timeIntervalSince1970: TimeInterval(snapshot.joinedAt))
+            joinedAt: Date(timeIntervalSince1970: TimeInterval(snapshot.joinedAt)),
+            startTime: snapshot.startTime,
+            commandsFolder: snapshot.commandsFolder
         )
     }
 }

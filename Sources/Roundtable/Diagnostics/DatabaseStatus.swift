@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableKernel
 
 /// What can be seen of a shared database from outside, at one moment.
 ///
@@ -22,6 +23,9 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     /// nil where ``unknowns`` says why.
     public var schema: SchemaVersion?
     public var controlBlock: ControlBlockStatus
+    /// Control blocks of other layout versions. Programs that were built with another Roundtable use them: they take turns among themselves,
+    /// and not with the ``participants``. Empty when there is none.
+    public var otherControlBlocks: [OtherControlBlock] = []
     /// All participants, those included that died and that nobody has cleared yet.
     public var participants: [Participant]
     /// Who holds SQLite's write lock; nil when nobody does, or where ``unknowns`` says why.
@@ -44,6 +48,7 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
         case pageSize = "page_size"
         case isEncrypted = "is_encrypted"
         case controlBlock = "control_block"
+        case otherControlBlocks = "other_control_blocks"
         case writeLock = "write_lock"
     }
 }
@@ -91,8 +96,6 @@ extension DatabaseStatus {
         public enum State: String, Codable, Sendable {
             case usable
             case absent
-            /// A Roundtable with another layout made it.
-            case otherVersion = "other_version"
             case damaged
             /// The system refuses: ``problem`` says why.
             case unreadable
@@ -107,6 +110,19 @@ extension DatabaseStatus {
 
         enum CodingKeys: String, CodingKey {
             case path, state, problem
+            case layoutVersion = "layout_version"
+        }
+    }
+
+    /// A control block of another layout version, beside the same database.
+    public struct OtherControlBlock: Codable, Sendable, Equatable {
+        public var path: String
+        public var layoutVersion: Int
+        /// The processes that use it, as far as the system tells who lives. Empty: the file was left behind, and can be removed.
+        public var pids: [Int32]
+
+        enum CodingKeys: String, CodingKey {
+            case path, pids
             case layoutVersion = "layout_version"
         }
     }
@@ -134,11 +150,14 @@ extension DatabaseStatus {
             /// By a signal, a debugger, or the system.
             case stopped
             case dead
-            /// The system does not tell: another container, for example.
+            /// The system does not tell.
             case unknown
         }
 
+        /// In its own pid namespace (pid_namespaces(7)).
         public var pid: Int32
+        /// Whether that is another one than that of the process that looked, as in another container. Whether it is stopped is then not known.
+        public var isInOtherPIDNamespace = false
         public var author: String
         public var role: Role
         public var state: State
@@ -156,8 +175,14 @@ extension DatabaseStatus {
         /// The oldest read that is under way, that of a snapshot included; nil when it does not read.
         public var oldestRead: LongLivedRead?
 
+        /// To tell the process from others of its pid.
+        package var startTime: UInt64 = 0
+        /// The inode of the folder whose commands it applies; 0: none.
+        package var commandsFolder: UInt64 = 0
+
         enum CodingKeys: String, CodingKey {
             case pid, author, role, state, liveness
+            case isInOtherPIDNamespace = "in_other_pid_namespace"
             case hasTurn = "has_turn"
             case waiting = "waiting_s"
             case writing = "writing_s"
@@ -191,7 +216,10 @@ extension DatabaseStatus {
 
     /// Who holds SQLite's write lock.
     public struct Writer: Codable, Sendable, Equatable {
+        /// Of a participant: in its own pid namespace.
         public var pid: Int32
+        /// Whether that is another one than that of the process that looked.
+        public var isInOtherPIDNamespace = false
         /// The author of a participant, the program of a stranger; nil when the system does not tell.
         public var name: String?
         /// Whether it is a participant. Strangers, such as the `sqlite3` shell, do not take turns.
@@ -199,7 +227,39 @@ extension DatabaseStatus {
 
         enum CodingKeys: String, CodingKey {
             case pid, name
+            case isInOtherPIDNamespace = "in_other_pid_namespace"
             case isParticipant = "is_participant"
         }
     }
+}
+
+extension DatabaseStatus.Participant {
+    /// The participant among those that findings name.
+    package var party: DatabaseStatus.Writer {
+        DatabaseStatus.Writer(
+            pid: pid,
+            isInOtherPIDNamespace: isInOtherPIDNamespace,
+            name: author,
+            isParticipant: true
+        )
+    }
+
+    /// As `'app' (pid 17)`.
+    package var name: String { "'\(author)' (\(pidText))" }
+    package var pidText: String { ProcessTable.description(ofPID: pid, isElsewhere: isInOtherPIDNamespace) }
+
+    /// Whether the process with this pid, as it is seen here, is the participant's.
+    func isProcess(_ seen: Int32) -> Bool {
+        ProcessTable.isProcess(seen, pid, startTime: startTime, isElsewhere: isInOtherPIDNamespace)
+    }
+}
+
+extension DatabaseStatus.Writer {
+    /// Containers often have processes of the same pid: the name tells them apart.
+    func isSame(as participant: DatabaseStatus.Participant) -> Bool {
+        (pid, isInOtherPIDNamespace) == (participant.pid, participant.isInOtherPIDNamespace)
+            && (name ?? participant.author) == participant.author
+    }
+
+    package var pidText: String { ProcessTable.description(ofPID: pid, isElsewhere: isInOtherPIDNamespace) }
 }

@@ -55,6 +55,8 @@ public struct Diagnosis: Codable, Sendable, Equatable {
         /// Files that some may use and others not.
         case permissions
         case lowDiskSpace = "low_disk_space"
+        /// The system has no inotify instance, or no watch, left for this user: processes look for what others write four times a second.
+        case noFileWatch = "no_file_watch"
         /// Commands wait in the outbox, and nobody applies them.
         case commandsWait = "commands_wait"
         /// So many commands wait that senders are, or soon will be, refused.

@@ -2,7 +2,7 @@ extension Doctor {
     /// What is derived, and is not as it should be.
     mutating func examineExtensions(_ status: DatabaseStatus) {
         let writers = status.participants.filter { $0.role == .readWrite && $0.liveness != .dead }
-        let parties = writers.map { Diagnosis.Party(pid: $0.pid, name: $0.author, isParticipant: true) }
+        let parties = writers.map(\.party)
         for one in status.extensions?.extensions ?? [] {
             let what = "The extension '\(one.name)' of the table '\(one.baseTable)'"
             let open = "open the database for writing with a program that declares version \(one.version) of it"

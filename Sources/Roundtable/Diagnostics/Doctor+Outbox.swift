@@ -30,10 +30,10 @@ extension DatabaseStatus {
         func isAwake(_ participant: Participant) -> Bool {
             participant.liveness != .stopped && participant.state != .suspended
         }
-        guard let pids = outbox.owners.map({ Set($0.map(\.pid)) }) else {
+        guard let applying = outbox.owners else {
             return writers.isEmpty ? .nobody(running: []) : .unknown(writers)
         }
-        let owners = writers.filter { pids.contains($0.pid) }
+        let owners = writers.filter { writer in applying.contains { $0.isSame(as: writer) } }
         if owners.isEmpty { return .nobody(running: writers.filter(isAwake)) }
         let awake = owners.filter(isAwake)
         return awake.isEmpty ? .heldUp(owners) : .applied(by: awake)
@@ -149,7 +149,7 @@ extension Doctor {
                     ? "\(what), and nobody runs who could apply them."
                     : "\(what), and nobody who runs applies commands.",
                 at: outbox.path,
-                by: running.map { Diagnosis.Party(pid: $0.pid, name: $0.author, isParticipant: true) },
+                by: running.map(\.party),
                 next:
                     "Start the program that opens the database with handlers (Options.outbox); \(look) shows what waits."
             )
@@ -160,7 +160,7 @@ extension Doctor {
                 stopped.isEmpty && wait <= Self.longAbsence ? .note : .warning,
                 "\(what), and who applies them is \(stopped.isEmpty ? "suspended" : "stopped").",
                 at: outbox.path,
-                by: owners.map { Diagnosis.Party(pid: $0.pid, name: $0.author, isParticipant: true) },
+                by: owners.map(\.party),
                 next: stopped.isEmpty
                     ? "Nothing: they are applied when it is resumed."
                     : "Continue it (kill -CONT \(stopped[0].pid)), or end it and start it anew."
@@ -174,8 +174,10 @@ extension Doctor {
                 .warning,
                 text,
                 at: outbox.path,
-                by: owners.map { Diagnosis.Party(pid: $0.pid, name: $0.author, isParticipant: true) },
-                next: "\(look) says what each waits for."
+                by: owners.map(\.party),
+                next: """
+                    \(look) says what each waits for. A program that is older than the database applies none: restart it in its new version.
+                    """
             )
         }
     }

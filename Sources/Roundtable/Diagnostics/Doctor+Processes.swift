@@ -17,7 +17,7 @@ extension Doctor {
             find(
                 .longRead,
                 .warning,
-                "\(name(participant)) has been reading one moment for \(read.age.seconds)\(held).",
+                "\(participant.name) has been reading one moment for \(read.age.seconds)\(held).",
                 at: status.path + "-wal",
                 by: [participant.party],
                 next: "End the read\(began): shorten its closure, or advance or close the snapshot."
@@ -50,7 +50,7 @@ extension Doctor {
         find(
             topic,
             .warning,
-            "\(name(participant)) is stopped in the middle of a read\(site)\(held).",
+            "\(participant.name) is stopped in the middle of a read\(site)\(held).",
             at: status.path + "-wal",
             by: [participant.party],
             next: "Continue it (kill -CONT \(participant.pid)) or end it: its read goes with it."
@@ -148,20 +148,12 @@ extension Doctor {
         _ facts: Facts
     ) -> [String] {
         var held: [String] = []
-        if status.writeLock?.pid == participant.pid { held.append("the write lock: nobody can write") }
-        if facts.checkpointer?.pid == participant.pid { held.append("the CKPT lock: nobody can checkpoint") }
+        if status.writeLock == participant.party { held.append("the write lock: nobody can write") }
+        if facts.checkpointer == participant.party { held.append("the CKPT lock: nobody can checkpoint") }
         return held
-    }
-
-    private func name(_ participant: DatabaseStatus.Participant) -> String {
-        "'\(participant.author)' (pid \(participant.pid))"
     }
 
     private static func name(_ party: Diagnosis.Party) -> String {
         party.name.map { "'\($0)'" } ?? "A process"
     }
-}
-
-extension DatabaseStatus.Participant {
-    fileprivate var party: Diagnosis.Party { Diagnosis.Party(pid: pid, name: author, isParticipant: true) }
 }

@@ -75,6 +75,8 @@ struct Doctor {
         /// In bytes, for this process; nil when the system does not tell.
         var freeSpace: Int?
         var saltProblem: SaltProblem?
+        /// Why this user gets no watch of files.
+        var watchShortage: SystemError?
     }
 
     var diagnosis: Diagnosis
@@ -187,6 +189,17 @@ struct Doctor {
                 "\(free.byteSize) are free on the disk, and the WAL takes \(wal.byteSize).",
                 at: status.path + "-wal",
                 next: "Make room: a checkpoint may make the database file longer by as much."
+            )
+        }
+        if let shortage = facts.watchShortage {
+            find(
+                .noFileWatch,
+                .warning,
+                """
+                The system has no file watch left for this user (\(shortage.reason)): processes without one look four times a second for what others \
+                write to the WAL, to snapshot files and to the outbox. Commits of participants are noticed at once all the same.
+                """,
+                next: "\(SystemErrorAdvice.next(shortage))."
             )
         }
         if status.journalMode == .rollback {
@@ -347,14 +360,6 @@ struct Doctor {
                 by: facts.strangers,
                 next: "Nothing, if that is as it should be: the first participant makes one."
             )
-        case .otherVersion:
-            find(
-                .controlBlock,
-                .warning,
-                "\(problem.prefix(1).uppercased() + problem.dropFirst()): who does not know it takes no fair turns.",
-                at: location,
-                next: "Build all programs with the same Roundtable; close them all, and delete the file."
-            )
         case .damaged:
             find(
                 .controlBlock,
@@ -369,7 +374,34 @@ struct Doctor {
                 .warning,
                 "It cannot be read: \(problem).",
                 at: location,
-                next: "Give it the owner and mode of the database: who cannot use it takes no fair turns."
+                next: """
+                    Give it the owner and mode of the database; remove it if it is a folder or a link. Who cannot use it takes no fair turns.
+                    """
+            )
+        }
+        for other in status.otherControlBlocks { examine(other) }
+    }
+
+    private mutating func examine(_ other: DatabaseStatus.OtherControlBlock) {
+        let what = "A control block of layout version \(other.layoutVersion)"
+        if other.pids.isEmpty {
+            find(
+                .controlBlock,
+                .note,
+                "\(what) was left behind: no process uses it.",
+                at: other.path,
+                next: "Delete it, unless programs that were built with that Roundtable are to run again."
+            )
+        } else {
+            find(
+                .controlBlock,
+                .warning,
+                "\(what) is in use: its programs take turns among themselves, and not with the others.",
+                at: other.path,
+                by: other.pids.map {
+                    Diagnosis.Party(pid: $0, name: ProcessTable.name($0), isParticipant: false)
+                },
+                next: "Build all programs with the same Roundtable. No row is lost meanwhile."
             )
         }
     }
@@ -380,14 +412,14 @@ struct Doctor {
 extension Doctor.Facts {
     init(of status: DatabaseStatus) {
         let live = status.participants.filter { $0.liveness != .dead }
-        let own = Set(live.map(\.pid))
         func party(_ pid: Int32) -> Diagnosis.Party {
-            let author = live.first { $0.pid == pid }?.author
-            return Diagnosis.Party(pid: pid, name: author ?? ProcessTable.name(pid), isParticipant: author != nil)
+            live.first { $0.isProcess(pid) }?.party
+                ?? Diagnosis.Party(pid: pid, name: ProcessTable.name(pid), isParticipant: false)
         }
-        strangers = SystemLocks.users(databasePath: status.path).filter { !own.contains($0) }.map(party)
-        checkpointer = SystemLocks.walLocks(databasePath: status.path)?.checkpointing.map(party)
-        isCheckpointerStopped = checkpointer.flatMap { ProcessTable.entry($0.pid) }?.isStopped == true
+        strangers = SystemLocks.users(databasePath: status.path).map(party).filter { !$0.isParticipant }
+        let checkpointing = SystemLocks.walLocks(databasePath: status.path)?.checkpointing
+        checkpointer = checkpointing.map(party)
+        isCheckpointerStopped = checkpointing.flatMap(ProcessTable.entry)?.isStopped == true
         canCheckpoint = live.contains { $0.role == .readWrite && $0.liveness != .stopped && $0.state != .suspended }
         func file(_ path: String) -> File? {
             guard let status = try? System.status(ofFileAt: path) else { return nil }
@@ -398,6 +430,7 @@ extension Doctor.Facts {
         if status.isEncrypted { saltProblem = SaltProblem(besideDatabaseAt: status.path) }
         let attributes = try? FileManager.default.attributesOfFileSystem(forPath: status.path)
         freeSpace = (attributes?[.systemFreeSize] as? NSNumber)?.intValue
+        watchShortage = ProcessTable.watchShortage(at: (status.path as NSString).deletingLastPathComponent)
     }
 }
 
@@ -409,9 +442,7 @@ extension Doctor {
     mutating func check(_ onlooker: Onlooker, _ check: Diagnosis.Check, _ progress: @escaping () -> Void) {
         let pragma = check == .full ? "integrity_check" : "quick_check"
         do {
-            var configuration = Configuration()
-            configuration.busyMode = .timeout(1)
-            let queue = try onlooker.connection(configuration)
+            let queue = try onlooker.connection(waitingUpTo: .seconds(1))
             let lines = try queue.read { db in
                 let box = Unmanaged.passRetained(ProgressBox(progress))
                 defer { box.release() }

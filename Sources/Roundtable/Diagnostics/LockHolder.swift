@@ -15,12 +15,12 @@ struct LockHolder {
 
     /// - parameter participant: ourselves, whom it is not; nil: no participant, or not yet.
     static func find(databasePath: String, participant: Participant?) -> LockHolder {
-        let path = ControlBlock.path(forDatabaseAt: databasePath)
-        let block = participant?.block ?? (try? ControlBlock.open(at: path, writable: false))
-        let participants = (block?.participants() ?? []).filter { $0.slot != participant?.slot.index }
+        let block = participant?.block ?? (try? ControlBlock.open(forDatabaseAt: databasePath, writable: false))
+        let participants = (block?.participants() ?? [])
+            .filter { $0.slot != participant?.slot.index && $0.liveness != .dead }
         let writers = participants.filter { $0.writing != nil }
         if let pid = SystemLocks.writer(databasePath: databasePath) {
-            let own = writers.filter { $0.pid == pid } + participants.filter { $0.pid == pid }
+            let own = writers.filter { $0.isProcess(pid) } + participants.filter { $0.isProcess(pid) }
             if let holder = own.first { return LockHolder(party: .participant(holder)) }
             return LockHolder(party: .stranger(pid: pid, name: ProcessTable.name(pid)))
         }
@@ -36,7 +36,7 @@ struct LockHolder {
         let waiting = waited.map { "; waited \(Self.seconds($0))" } ?? ""
         switch party {
         case .participant(let holder):
-            var text = "'\(holder.author)' (pid \(holder.pid)) "
+            var text = "\(holder.name) "
             if let writing = holder.writing {
                 text += "has been writing for \(Self.seconds(writing))"
                 if let callSite = holder.callSite { text += ", since \(callSite)" }
@@ -48,14 +48,14 @@ struct LockHolder {
         case .stranger(let pid, let name):
             return """
                 \(name.map { "'\($0)' " } ?? "")(pid \(pid)) holds the write lock, and does not take turns: it does not use Roundtable, or \
-                opened the database before its -coord file was removed\(waiting)
+                opened the database before its \(ControlBlock.ending) file was removed\(waiting)
                 """
         case .unknown:
-            return "another connection holds the write lock\(waiting)"
+            return "another connection holds a lock\(waiting)"
         }
     }
 
-    private static func seconds(_ time: Nanoseconds) -> String {
+    static func seconds(_ time: Nanoseconds) -> String {
         String(format: "%.1f s", Double(time) / 1e9)
     }
 }

@@ -62,11 +62,14 @@ package struct Onlooker: Sendable {
     /// Whether the `-wal` file has frames that a connection in this manner does not see.
     package var missesWAL: Bool { manner == .still && (companions.wal ?? 0) > 0 }
 
+    /// - parameter busyTimeout: how long opening the connection waits for others that lock the database, and then each statement (rule W9).
     /// - throws: ``EncryptionError/databaseIsEncrypted(path:)``: an onlooker has no key.
-    package func connection(_ configuration: Configuration = Configuration()) throws -> DatabaseQueue {
+    package func connection(waitingUpTo busyTimeout: Duration) throws -> DatabaseQueue {
         if header?.isEncrypted == true { throw EncryptionError.databaseIsEncrypted(path: path) }
-        var configuration = configuration
+        let timeout = busyTimeout.nanoseconds
+        var configuration = Configuration()
         configuration.readonly = true
+        configuration.busyMode = .timeout(min(Double(timeout) / 1e9, OpeningWait.longestTimeout))
         let parameters =
             switch manner {
             case .rollback: "mode=ro"
@@ -75,7 +78,11 @@ package struct Onlooker: Sendable {
             }
         let name = Self.uri(path, parameters)
         try URINames.check(name)
-        return try DatabaseQueue(path: name, configuration: configuration)
+        return try OpeningWait(path: path, timeout: timeout).queue(configuration) {
+            let queue = try DatabaseQueue(path: name, configuration: $0)
+            queue.inDatabase { OpenFile.note($0, path: path) }
+            return queue
+        }
     }
 
     /// <https://www.sqlite.org/uri.html>

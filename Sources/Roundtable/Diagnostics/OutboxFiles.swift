@@ -17,6 +17,7 @@ package struct OutboxFile: Sendable, Equatable {
     package let kind: Kind
     /// Whether an owner has moved it away: it keeps no other command waiting.
     package let isSetAside: Bool
+    package let isFolder: Bool
     /// nil when it cannot be told.
     package let size: Int?
     package let changed: Date?
@@ -35,10 +36,10 @@ package struct OutboxFiles: Sendable {
     package init(at url: URL) throws { folder = try OutboxFolder(at: url) }
 
     package var path: String { folder.path }
-    package var commandsPath: String { folder.commands }
+    package var commandsPath: String { folder.path(of: .commands) }
 
     /// Whether there is an outbox.
-    package var exists: Bool { (try? System.status(ofFileAt: folder.commands)) != nil }
+    package var exists: Bool { (try? System.status(ofFileAt: folder.path(of: .commands))) != nil }
 
     /// Whether there is its folder, which may have been made for it.
     package var hasFolder: Bool { (try? System.status(ofFileAt: folder.path)) != nil }
@@ -48,39 +49,52 @@ package struct OutboxFiles: Sendable {
         "No outbox beside the database (\(path)). If the program has it elsewhere (Options.outboxFolder), name it: --folder FOLDER."
     }
 
-    /// Those that are no commands which wait, in the order of their names.
-    package func strange(in contents: OutboxContents) -> [OutboxFile] {
-        (Array(contents.damaged) + Array(contents.unreadable))
-            .map { file(at: $0.key, reason: $0.value) }
-            .sorted { ($0.name, $0.path) < ($1.name, $1.path) }
-    }
+    /// What is there, and what a database knows of it.
+    package func walk(asking database: SharedDatabase?) -> OutboxWalk { OutboxWalk(folder, asking: database) }
 
     /// What lies among the commands, and has not the name of one: owners leave it alone.
     package func foreignNames() throws -> [String] {
-        (try System.names(inFolder: folder.commands) ?? []).filter { CommandFileName($0) == nil }.sorted()
+        (try folder.names(in: .commands) ?? []).filter { CommandFileName($0) == nil }.sorted()
     }
 
-    private func file(at path: String, reason: String) -> OutboxFile {
-        let status = try? System.status(ofFileAt: path)
+    /// Looks at a file that is no command which waits.
+    ///
+    /// - Parameters:
+    ///   - path: as ``OutboxWalk`` has found it.
+    ///   - reason: what it said of it.
+    package func file(at path: String, reason: String) -> OutboxFile {
+        let place = place(of: path)
+        let status = (try? folder.status(of: place.name, in: place.part)) ?? nil
         return OutboxFile(
             path: path,
-            kind: kind(of: path, reason: reason),
-            isSetAside: (path as NSString).deletingLastPathComponent == folder.damaged,
+            kind: kind(of: place, path, reason: reason),
+            isSetAside: place.part == .damaged,
+            isFolder: status?.isFolder ?? false,
             size: status.map { Int($0.st_size) },
             changed: status.map { Date(timeIntervalSince1970: Double($0.modificationTime) / 1e9) }
         )
     }
 
-    private func kind(of path: String, reason: String) -> OutboxFile.Kind {
+    private func place(of path: String) -> (name: String, part: OutboxFolder.Part) {
+        let isSetAside = (path as NSString).deletingLastPathComponent == folder.path(of: .damaged)
+        return ((path as NSString).lastPathComponent, isSetAside ? .damaged : .commands)
+    }
+
+    private func kind(
+        of place: (name: String, part: OutboxFolder.Part),
+        _ path: String,
+        reason: String
+    ) -> OutboxFile.Kind {
         do {
-            guard let bytes = try folder.contents(ofFileAt: path, limit: CommandFile.maximumSize) else {
-                return .damaged(reason: "it has gone")
+            let found = try folder.openIfThere(place.part).flatMap {
+                try CommandFile.read(place.name, in: $0, notOf: folder.databasePath)
             }
-            switch CommandFile.content(of: bytes) {
+            switch found {
+            case nil: return .damaged(reason: "it has gone")
             case .newer(let format): return .newer(format: format)
             case .damaged(let reason, _): return .damaged(reason: reason)
             case .command(let command):
-                let name = CommandFileName((path as NSString).lastPathComponent)
+                let name = CommandFileName(place.name)
                 guard name?.sender == command.sender else {
                     let taken = name.map { "named as if by '\($0.sender)'" } ?? "of a name that no command has"
                     return .damaged(reason: "submitted by '\(command.sender)', and \(taken)")
@@ -99,21 +113,24 @@ package struct OutboxFiles: Sendable {
     /// - throws: ``OutboxError``.
     package func takeBack(_ file: OutboxFile) throws {
         do {
-            try System.renameFile(at: file.path, toUnused: "\(folder.commands)/\(file.name)")
-            try System.syncFolder(at: folder.commands)
+            let commands = try folder.open(.commands)
+            try folder.open(.damaged).renameFile(file.name, toUnused: file.name, in: commands)
+            try commands.sync()
         } catch let error as SystemError {
             throw OutboxError(error, folder: folder.path)
         }
     }
 
-    /// Removes a file that is no command which waits.
+    /// Removes a file that is no command which waits, or a folder with all that is in it.
     ///
     /// - returns: false when it had gone.
     /// - throws: ``OutboxError``.
     package func remove(_ file: OutboxFile) throws -> Bool {
         do {
-            guard try System.removeFile(at: file.path) else { return false }
-            try System.syncFolder(at: (file.path as NSString).deletingLastPathComponent)
+            guard let folder = try folder.openIfThere(place(of: file.path).part), try folder.removeAll(file.name) else {
+                return false
+            }
+            try folder.sync()
             return true
         } catch let error as SystemError {
             throw OutboxError(error, folder: folder.path)

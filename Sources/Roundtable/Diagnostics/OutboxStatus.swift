@@ -18,8 +18,7 @@ public struct OutboxStatus: Codable, Sendable, Equatable {
     public var deadLettersToRetry: Int?
     /// How many files an owner has found damaged, and moved away.
     public var damaged: Int
-    /// The participants that apply what waits, unless they are suspended or stopped; nil when the system does not tell who does: it does on Linux
-    /// alone, of processes of the same user.
+    /// The participants that apply what waits, unless they are suspended or stopped; nil when that is not known.
     public var owners: [DatabaseStatus.Writer]?
 
     /// Databases that commands of this folder were applied to, too, and that are still there.
@@ -86,19 +85,20 @@ extension OutboxStatus {
     /// - returns: nil when there is neither an outbox nor a dead letter.
     /// - throws: `SystemError`.
     init?(_ folder: OutboxFolder, _ letters: DeadLetters?, _ participants: [DatabaseStatus.Participant]) throws {
-        let names = try System.names(inFolder: folder.commands)
+        let commands = try folder.openIfThere(.commands)
+        let names = try commands?.names()
         if names == nil, letters?.count ?? 0 == 0 { return nil }
         path = folder.path
         (waiting, bytes) = (0, 0)
-        for name in (names ?? []).compactMap(CommandFileName.init) {
+        for name in (names ?? []) where CommandFileName(name) != nil {
             // What was applied since the folder was listed waits no more.
-            guard let status = try System.status(ofFileAt: folder.command(name)) else { continue }
+            guard let status = try commands?.status(ofFile: name), !status.isSymbolicLink else { continue }
             waiting += 1
             bytes = bytes.addingSaturating(Int(status.st_size))
             let date = Date(timeIntervalSince1970: Double(status.modificationTime) / 1e9)
             oldest = min(oldest ?? date, date)
         }
-        damaged = try System.names(inFolder: folder.damaged)?.count ?? 0
+        damaged = try folder.names(in: .damaged)?.count ?? 0
         deadLetters = letters?.count
         deadLettersToRetry = letters?.toBeRetried
         owners = try Self.owners(folder, participants)
@@ -126,28 +126,22 @@ extension OutboxStatus {
             || recorded.contains { $0.folder.identity == folderIdentity }
         guard isOwned else { return }
         otherFolders = own.others(of: recorded).map { other in
-            let names = (try? System.names(inFolder: other.folder.path + "/commands")) ?? nil
-            let waiting = names?.count { CommandFileName($0) != nil }
+            let commands = try? OpenFolder(at: other.folder.path).folder(OutboxFolder.Part.commands.rawValue)
+            let waiting = (try? commands?.names())?.count { CommandFileName($0) != nil }
             return Other(path: other.folder.path, owner: other.owner, waiting: waiting)
         }
     }
 
-    /// Owners watch the folder that commands come into.
+    /// Owners say in the control block which folder's commands they apply (rule X14).
     private static func owners(
         _ folder: OutboxFolder,
         _ participants: [DatabaseStatus.Participant]
     ) throws -> [DatabaseStatus.Writer]? {
-        guard let identity = try System.identity(ofFileAt: folder.commands) else { return [] }
-        var owners: [DatabaseStatus.Writer] = []
-        for participant in participants where participant.role == .readWrite && participant.liveness != .dead {
-            switch ProcessTable.watches(participant.pid, folder: identity) {
-            case true?:
-                owners.append(.init(pid: participant.pid, name: participant.author, isParticipant: true))
-            case false?: break
-            case nil: return nil
-            }
-        }
-        return owners
+        guard let identity = try System.identity(ofFileAt: folder.path(of: .commands)) else { return [] }
+        return participants.filter { participant in
+            participant.role == .readWrite && participant.liveness != .dead
+                && participant.commandsFolder == identity.inode
+        }.map(\.party)
     }
 }
 

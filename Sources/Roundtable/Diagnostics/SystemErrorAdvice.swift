@@ -11,7 +11,21 @@ package enum SystemErrorAdvice {
     /// `PATH: CALL: REASON (errno N). NEXT.` of an error of the system's; nil of any other.
     package static func line(_ error: any Error) -> String? {
         guard let error = error as? SystemError else { return nil }
-        return (error.path.map { "\($0): " } ?? "") + "\(error.reason). \(next(error.errno))."
+        return (error.path.map { "\($0): " } ?? "") + "\(error.reason). \(next(error))."
+    }
+
+    /// A sentence, without its full stop.
+    package static func next(_ error: SystemError) -> String {
+        switch (error.call, error.errno) {
+        case (.inotify, EMFILE):
+            """
+            This user has no inotify instance left: end processes that watch files, or raise fs.inotify.max_user_instances (sysctl). Or too many \
+            files are open in this process (ulimit -n)
+            """
+        case (.inotify, ENOSPC):
+            "This user has no inotify watch left: end processes that watch files, or raise fs.inotify.max_user_watches (sysctl)"
+        default: next(error.errno)
+        }
     }
 
     /// A sentence, without its full stop.

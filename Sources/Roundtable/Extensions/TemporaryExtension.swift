@@ -134,10 +134,10 @@ enum TemporaryExtension {
                 return "this process writes, and cannot know who else does: \(database.uncoordinatedReason ?? "")"
             }
             let others = participant.block.participants()
-                .filter { $0.role == .readWrite && $0.pid != getpid() && $0.liveness != .dead }
+                .filter { $0.role == .readWrite && !($0.pid == getpid() && !$0.isElsewhere) && $0.liveness != .dead }
             return others.first.map {
                 """
-                '\($0.author)' (pid \($0.pid)) has the database open for writing, as this process has, and all that is derived would have to be \
+                \($0.name) has the database open for writing, as this process has, and all that is derived would have to be \
                 derived anew whenever one of them commits
                 """
             }

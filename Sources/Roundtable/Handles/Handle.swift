@@ -15,8 +15,8 @@ extension SharedDatabase {
     /// ```
     ///
     /// The connection stays yours: its hooks (commit, update, rollback, WAL, busy, progress, authorizer, trace) are not touched, no statement is kept on it, and
-    /// its transactions are begun and ended by you alone. Around a turn, `PRAGMA data_version` and `PRAGMA schema_version` run on it, which trace
-    /// and authorizer callbacks see. It must stay open until the handle is detached.
+    /// its transactions are begun and ended by you alone. Around a turn, `PRAGMA data_version` and `PRAGMA schema_version` run on it, and the
+    /// table of GRDB's migrations is read, which trace and authorizer callbacks see. It must stay open until the handle is detached.
     ///
     /// A handle may be used from any thread: turns of several threads come one after the other. To begin and to end one is to use the connection,
     /// though: where that was opened with `SQLITE_OPEN_NOMUTEX`, do so where no other thread uses it; async turns it has none. A handle keeps the
@@ -83,7 +83,7 @@ extension SharedDatabase {
         ///   - priority: who goes first; nil: ``Options/priority``.
         ///   - whileSuspended: as for ``write(whileSuspended:file:line:_:)``.
         /// - throws: what `body` throws; ``HandleError/transactionLeftOpen(path:after:)``, with the turn kept, when it leaves a transaction open; other
-        ///   ``HandleError``s before it runs; `SQLITE_BUSY`, with the name of who is in the way.
+        ///   ``HandleError``s before it runs; `SQLITE_BUSY`, with the name of who is in the way; ``SharedDatabaseError/schemaTooNew(path:unknownMigrations:)``.
         @_disfavoredOverload
         public func withTurn<T>(
             tables: Set<String>? = nil,
@@ -149,7 +149,8 @@ extension SharedDatabase {
         ///
         /// Its parameters are those of `withTurn`.
         ///
-        /// - throws: ``HandleError``; `SQLITE_BUSY`, with the name of who is in the way. There is no turn then.
+        /// - throws: ``HandleError``; `SQLITE_BUSY`, with the name of who is in the way; ``SharedDatabaseError/schemaTooNew(path:unknownMigrations:)``. There is
+        ///   no turn then.
         public func beginTurn(
             tables: Set<String>? = nil,
             timeout: Duration? = nil,

@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import RoundtableKernel
 import Synchronization
@@ -10,7 +11,7 @@ import Synchronization
 
 /// The turns of a raw handle: one after the other, through the gate, with a seat of their own (rules U1, U3–U8).
 final class HandleAccess: @unchecked Sendable {
-    // @unchecked: `seat`, `commits` and `busyHandler` are confined to who has passed `turnstile`; the rest is constant, or guarded.
+    // @unchecked: `seat`, `commits`, `schema` and `busyHandler` are confined to who has passed `turnstile`; the rest is constant, or guarded.
 
     /// A turn, before it is had.
     struct Request: Sendable {
@@ -63,11 +64,14 @@ final class HandleAccess: @unchecked Sendable {
     private let gate: SuspensionGate
     let seat: Seat
     private let commits: HandleCommits
+    private let schema: HandleSchema
     /// Of the wait for the turn alone.
     private let busyHandler: BusyHandler
     /// Passed from before the wait for the turn to its end; not by a thread. Nobody waits at the gate inside of it.
     private let turnstile = Turnstile()
     private let state = Mutex(State())
+    /// Held by the thread that ends the turn, which may wait for the mutex of the connection: for as long as a statement runs on another thread.
+    private let ending = NSLock()
 
     init(_ raw: RawConnection, of database: SharedDatabase) {
         self.raw = raw
@@ -89,6 +93,7 @@ final class HandleAccess: @unchecked Sendable {
         busyHandler = BusyHandler(path: path, options: database.options, gate: nil)
         busyHandler.take { [seat] in seat.participant }
         commits = HandleCommits(raw, seat: seat, tables: tables)
+        schema = HandleSchema(raw, database.writer.watch)
     }
 
     // MARK: Beginning
@@ -178,7 +183,10 @@ final class HandleAccess: @unchecked Sendable {
                     if gate.start(visit) != nil {
                         // Opens a connection, for which a key may be asked for: nobody is to wait for that.
                         commits.lookUp(request.tables)
-                        if try takeTurn(request, since: MonotonicClock.now, until: deadline) { return visit }
+                        if try takeTurn(request, since: MonotonicClock.now, until: deadline) {
+                            try admitTurn()
+                            return visit
+                        }
                     }
                 } catch {
                     gate.leave(visit)
@@ -189,6 +197,15 @@ final class HandleAccess: @unchecked Sendable {
             // Cancelled, or turned back by the gate.
         } while !gate.isClosed
         return nil
+    }
+
+    private func admitTurn() throws {
+        do {
+            try schema.admitTurn()
+        } catch {
+            seat.giveTurnUp(goingOn: !gate.isClosed)
+            throw error
+        }
     }
 
     /// - returns: false when the wait was ended.
@@ -246,18 +263,25 @@ final class HandleAccess: @unchecked Sendable {
     }
 
     private func takeTurnToEnd() throws -> Turn {
-        try state.withLock { state in
-            guard let turn = state.turn else { throw HandleError.noTurn(path: path) }
-            guard turn.thread == nil || turn.thread == Self.currentThread else {
-                throw HandleError.wrongThread(path: path)
+        // Of two threads that end it, one does.
+        try ending.withLock {
+            let turn = try state.withLock { state in
+                guard let turn = state.turn else { throw HandleError.noTurn(path: path) }
+                guard turn.thread == nil || turn.thread == Self.currentThread else {
+                    throw HandleError.wrongThread(path: path)
+                }
+                return turn
             }
-            // Rule U7. Within the lock: of two that end it, one does.
-            if raw.isInTransaction {
-                state.turn?.isKept = true
-                throw HandleError.transactionLeftOpen(path: path, after: nil)
+            // Rule U7. Without `state`, which those need that interrupt the statement.
+            let isKept = raw.isInTransaction
+            return try state.withLock { state in
+                if isKept {
+                    state.turn?.isKept = true
+                    throw HandleError.transactionLeftOpen(path: path, after: nil)
+                }
+                defer { state.turn = nil }
+                return state.turn ?? turn
             }
-            state.turn = nil
-            return turn
         }
     }
 

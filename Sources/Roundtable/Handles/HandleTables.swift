@@ -51,7 +51,7 @@ final class HandleTables {
 
     private func look(_ key: Key) throws -> [String]? {
         // One that is closed again: nothing is to be given up while the database is suspended.
-        let queue = try opening.queue(configuration, passingGate: true)
+        let queue = try opening.queue(configuration)
         defer { try? queue.close() }
         return try queue.inDatabase { db in
             // The owner's connection may follow them, whatever ours do.

@@ -54,6 +54,18 @@ struct RawConnection: @unchecked Sendable {
 
     func text(_ sql: String) -> String? { first(sql) { sqlite3_column_text($0, 0).map { String(cString: $0) } } ?? nil }
 
+    /// The first column of all rows. Nothing when it cannot be read.
+    func texts(_ sql: String) -> [String] {
+        var statement: OpaquePointer?
+        guard sqlite3_prepare_v2(pointer, sql, -1, &statement, nil) == SQLITE_OK, let statement else { return [] }
+        defer { sqlite3_finalize(statement) }
+        var texts: [String] = []
+        while sqlite3_step(statement) == SQLITE_ROW {
+            if let text = sqlite3_column_text(statement, 0) { texts.append(String(cString: text)) }
+        }
+        return texts
+    }
+
     /// The first row of a statement. It is not kept: the owner could not close the connection.
     private func first<T>(_ sql: String, _ body: (OpaquePointer) -> T) -> T? {
         var statement: OpaquePointer?

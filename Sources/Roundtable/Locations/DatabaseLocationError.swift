@@ -83,7 +83,7 @@ extension ShareHindrance: CustomStringConvertible {
             """
         case .permissionsOf:
             """
-            modeof is about one of several files, which have to be usable by the same processes: -wal, -shm and -coord take the permissions \
+            modeof is about one of several files, which have to be usable by the same processes: -wal, -shm and the control block take the permissions \
             of the database file. Leave it out, and create the file with the right permissions, or change them, before others open it
             """
         case .unknownParameter(let name):

@@ -80,6 +80,8 @@ private struct UnsharedOpening {
     }
 
     private mutating func check(file: String) throws {
+        // The file may still be created by then.
+        configuration.prepareDatabase { OpenFile.note($0, path: file) }
         if let vfs = uri.vfs, sqlite3_vfs_find(vfs) == nil {
             throw DatabaseLocationError.invalidURI(
                 uri.description,
@@ -100,6 +102,7 @@ private struct UnsharedOpening {
         if status.st_mode & S_IFMT == S_IFDIR {
             throw SharedDatabaseError.notAFile(path: file, reason: "is a folder, not a database file")
         }
+        try OpenFile.refuseInherited(status, path: file)
         let isEmpty = status.st_size == 0
         if uri.isUnlocked || uri.isImmutable {
             let users = FileUsers(databasePath: file).names(writing: configuration.readonly)

@@ -67,7 +67,7 @@ struct CommitCursor {
                 counter: { target },
                 last: { Self.end(of: target, in: block, after: sequence, presentCounter: presentCounter) },
                 record: block.record,
-                isRunning: { ProcessTable.isRunning($0.pid) },
+                isRunning: block.isRunning,
                 report: { news.append($0) }
             )
             guard let lookAgain else { break }

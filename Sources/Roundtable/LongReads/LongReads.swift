@@ -34,6 +34,7 @@ final class LongReads: Sendable {
     private let options: SharedDatabase.Options
     private let seat: Seat
     private let readers: ReaderPool
+    private let watch: SchemaWatch?
     private let limit: LongRead.Limit
     private let maximumAge: Nanoseconds?
     private let onLongRead: (@Sendable (LongRead) -> Void)?
@@ -42,7 +43,8 @@ final class LongReads: Sendable {
     private let awaitsCheckpoint = Atomic(false)
     private let lastVainStep = Atomic<Nanoseconds>(0)
 
-    init(path: String, options: SharedDatabase.Options, seat: Seat, readers: ReaderPool) {
+    init(path: String, options: SharedDatabase.Options, seat: Seat, readers: ReaderPool, watch: SchemaWatch?) {
+        self.watch = watch
         self.path = path
         self.options = options
         opening = options.connectionOpening(path)
@@ -63,7 +65,7 @@ final class LongReads: Sendable {
 
     // MARK: Snapshots
 
-    func openConnection() throws -> ReaderConnection { try ReaderConnection(opening, configuration) }
+    func openConnection() throws -> ReaderConnection { try ReaderConnection(opening, configuration, watch: watch) }
 
     /// A snapshot is at a new moment.
     ///
@@ -161,7 +163,7 @@ final class LongReads: Sendable {
     /// The control block that lies beside the database now: one mapping for all snapshots, where there is a seat.
     var controlBlock: ControlBlock? {
         if let block = seat.participant?.block, block.isIntact, block.isInPlace { return block }
-        return try? ControlBlock.open(at: ControlBlock.path(forDatabaseAt: path), writable: false)
+        return try? ControlBlock.open(forDatabaseAt: path, writable: false)
     }
 
     // MARK: Stepping aside

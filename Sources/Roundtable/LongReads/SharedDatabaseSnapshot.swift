@@ -87,7 +87,8 @@ public final class SharedDatabaseSnapshot: Sendable {
 
     /// Ends the snapshot; later accesses throw `SQLITE_MISUSE`. Waits for a running access to end.
     ///
-    /// - throws: `SQLITE_BUSY` when a statement or a cursor of yours is still alive: let go of it, and close again.
+    /// - throws: `SQLITE_BUSY` when a statement or a cursor of yours is still alive. The snapshot stays at its moment, and can be read: let go of
+    ///   the statement, and close again.
     public func close() throws {
         try database.checkProcess()
         let connection = state.withLock { state in
@@ -95,21 +96,17 @@ public final class SharedDatabaseSnapshot: Sendable {
             return state.connection
         }
         guard let connection else { return database.longReads.ended(ObjectIdentifier(self)) }
-        let isClosed: Bool
         do {
-            isClosed = try connection.queue.inDatabase { db in
-                if state.withLock({ $0.phase }) == .closed { return true }
-                try leave(db, connection)
-                database.longReads.ended(ObjectIdentifier(self))
-                return false
-            }
+            // Closing ends the read transaction. Until then it stays, because the connection may not close.
+            try connection.close()
         } catch  where state.withLock({ $0.connection !== connection }) {
             // It was given up meanwhile.
             return try close()
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+            throw DatabaseError.cursorIsAlive(path, whenClosing: true)
         }
-        if isClosed { return }
-        try connection.close()
         state.withLock { $0.phase = .closed }
+        database.longReads.ended(ObjectIdentifier(self))
     }
 
     // MARK: Connection
@@ -206,7 +203,9 @@ public final class SharedDatabaseSnapshot: Sendable {
 
     /// What a read begins with.
     func enter(_ db: Database, _ connection: ReaderConnection) throws {
-        switch try phase(on: connection, else: .parked(path)) {
+        let phase = try phase(on: connection, else: .parked(path))
+        try checkOpen(connection)
+        switch phase {
         case .open where db.isInsideTransaction: database.longReads.look(db)
         case .open, .adrift: throw DatabaseError.adrift(path)
         case .parked, .expired, .closed: preconditionFailure("a connection is open")
@@ -223,9 +222,15 @@ public final class SharedDatabaseSnapshot: Sendable {
         }
     }
 
+    /// Another thread may have closed the connection, and not said so yet.
+    private func checkOpen(_ connection: ReaderConnection) throws {
+        if connection.isFinalized { throw DatabaseError.snapshotClosed(path, callSite) }
+    }
+
     /// Goes to the latest commit.
     func advance(_ db: Database, _ connection: ReaderConnection) throws -> [Change] {
         _ = try phase(on: connection, else: .suspended(path))
+        try checkOpen(connection)
         database.longReads.look(db)
         try leave(db, connection)
         database.stepAside(db)
@@ -386,12 +391,14 @@ extension DatabaseError {
         )
     }
 
-    fileprivate static func cursorIsAlive(_ path: String) -> DatabaseError {
-        DatabaseError(
+    fileprivate static func cursorIsAlive(_ path: String, whenClosing: Bool = false) -> DatabaseError {
+        let what = whenClosing ? "be closed" : "leave its moment"
+        let use = whenClosing ? "in use" : "being stepped"
+        return DatabaseError(
             resultCode: .SQLITE_BUSY,
             message: """
-                \(path): the snapshot cannot leave its moment while a cursor or a statement of an earlier read is still \
-                being stepped: let go of it, and try again
+                \(path): the snapshot cannot \(what) while a cursor or a statement of an earlier read is still \(use): \
+                let go of it, and try again
                 """
         )
     }

@@ -58,7 +58,7 @@ final class ChangeFeed: Sendable {
         from position: Position? = nil,
         isPaused: Bool = false,
         owns: @escaping @Sendable (OwnerWord, ControlBlock) -> Bool
-    ) throws {
+    ) {
         self.databasePath = databasePath
         self.author = author
         self.connection = connection
@@ -66,7 +66,7 @@ final class ChangeFeed: Sendable {
         self.subscribers = subscribers
         self.owns = owns
         let folder = (databasePath as NSString).deletingLastPathComponent
-        watch = try FileWatch(path: databasePath + "-wal", folder: folder)
+        watch = FileWatch(path: databasePath + "-wal", folder: folder)
         var first: Reading
         if let position {
             first = position.resumed(at: connection.commitCounter)
@@ -186,7 +186,7 @@ final class ChangeFeed: Sendable {
             counter: { connection.commitCounter.value },
             last: { [sequence = reading.reader.sequence] in block?.lastSequence ?? sequence },
             record: { block?.record($0) },
-            isRunning: { ProcessTable.isRunning($0.pid) },
+            isRunning: { block?.isRunning($0) ?? ProcessTable.isRunning($0.pid) },
             report: { news.append($0) }
         )
         if news.isEmpty { return ([], lookAgain) }
@@ -235,7 +235,7 @@ final class ChangeFeed: Sendable {
 
     /// Read-only, whatever this participant's role. A block that cannot be used is none: rule N3 is left.
     private static func openBlock(_ databasePath: String) -> ControlBlock? {
-        try? ControlBlock.open(at: ControlBlock.path(forDatabaseAt: databasePath), writable: false)
+        try? ControlBlock.open(forDatabaseAt: databasePath, writable: false)
     }
 
     private func listen(to block: ControlBlock?) -> NewsListener? {
@@ -268,12 +268,14 @@ final class ChangeFeed: Sendable {
                 case .changed:
                     look = 0
                     // Not armed: until then, writing costs its writers nothing.
-                    _ = try watch.pause(Self.pause)
+                    _ = watch.pause(Self.pause)
                 }
             } catch {
-                // Out of descriptors, perhaps: until there are some, look now and then.
-                MonotonicClock.sleep(Self.longPause)
-                deliverNews()
+                // The system has no watch to give. Until there is one, the counter is compared now and then; the news word still wakes
+                // the other thread.
+                if watch.pause(Self.longPause) == .interrupted { return }
+                look = 0
+                _ = ChangesExecutor.handingOut { deliverNews() }
             }
         }
     }
@@ -334,15 +336,19 @@ private final class NewsListener: Sendable {
     func stop() {
         isStopped.store(true, ordering: .sequentiallyConsistent)
         if thread.load(ordering: .sequentiallyConsistent) == Self.currentThread { return }
-        for _ in 0..<20 where hasEndedAfterInterrupt { return }
-        let thread = Thread { [self] in while !hasEndedAfterInterrupt {} }
+        for _ in 0..<20 where hasEnded(within: 1) { return }
+        let thread = Thread { [self] in
+            // On a file that was truncated, it sleeps until `ControlBlock.longestNewsWait` is over, whoever interrupts it.
+            var pause = 1
+            while !hasEnded(within: pause) { pause = min(2 * pause, 10_000) }
+        }
         thread.start()
     }
 
     /// It may be about to fall asleep, so that one interrupt is not enough.
-    private var hasEndedAfterInterrupt: Bool {
+    private func hasEnded(within milliseconds: Int) -> Bool {
         block.interruptNews()
-        return ended.wait(timeout: .now() + .milliseconds(1)) == .success
+        return ended.wait(timeout: .now() + .milliseconds(milliseconds)) == .success
     }
 
     private static var currentThread: UInt {

@@ -39,20 +39,39 @@ final class CommitRecorder {
     private var hasMetOthers = false
     private var lastCommit: UInt32?
     private let isSchemaKnown: (Database) -> Bool
+    private let admit: (_ isSchemaKnown: Bool) throws -> Void
+    private let willMigrate: () -> Void
+    private let didMigrate: (Database) -> Void
+    private let didNotMigrate: () -> Void
+    private var hasMigrated = false
+    private var isAnnouncing = false
     /// SQLite's count of changed rows, at the last commit.
     private var changesBefore: Int32 = 0
 
     /// - Parameters:
     ///   - participant: the present seat.
     ///   - isSchemaKnown: whether the schema is the one that statements were compiled for.
+    ///   - willCommit: called before a transaction that writes the main database is committed, with whether the schema was looked at after the last
+    ///     commit of others. It may throw, and must not use the connection.
+    ///   - willMigrate: called before a transaction is committed that has written the table of GRDB's migrations.
+    ///   - didMigrate: called when a transaction was committed that has written the table of GRDB's migrations.
+    ///   - didNotMigrate: called when such a transaction was rolled back instead.
     ///   - report: called when a commit can be read, with the turn still had: it must be quick. Asks for the commit if it is to know.
     init(
         participant: @escaping () -> Participant?,
         isSchemaKnown: @escaping (Database) -> Bool,
+        willCommit: @escaping (_ isSchemaKnown: Bool) throws -> Void = { _ in },
+        willMigrate: @escaping () -> Void = {},
+        didMigrate: @escaping (Database) -> Void = { _ in },
+        didNotMigrate: @escaping () -> Void = {},
         report: @escaping (() -> Commit) -> Void
     ) {
         self.participant = participant
         self.isSchemaKnown = isSchemaKnown
+        admit = willCommit
+        self.willMigrate = willMigrate
+        self.didMigrate = didMigrate
+        self.didNotMigrate = didNotMigrate
         self.report = report
     }
 
@@ -80,6 +99,7 @@ final class CommitRecorder {
         expected = nil
         hasCommittedAside = false
         hasChangedSchema = false
+        hasMigrated = false
         knownUpTo = nil
         hasMetOthers = false
         lastCommit = nil
@@ -110,6 +130,9 @@ final class CommitRecorder {
         guard sqlite3_exec(connection, "BEGIN IMMEDIATE", nil, nil, nil) == SQLITE_OK else { return }
         asideTables.forEach { tables.insert($0) }
         asideTables = []
+        // It writes nothing, so it is not refused.
+        isAnnouncing = true
+        defer { isAnnouncing = false }
         // Reserves, in the commit hook.
         sqlite3_exec(connection, "COMMIT", nil, nil, nil)
         settle(.aside)
@@ -121,12 +144,19 @@ final class CommitRecorder {
     func willWrite(_ table: String) { tables.insert(table) }
 
     /// In SQLite's commit hook.
-    func willCommit() {
+    ///
+    /// - throws: why the transaction must not be committed.
+    func willCommit() throws {
         hasCommittedAside = false
         // Not for empty transactions, of which GRDB tells too, nor for those of attached databases alone.
         guard let connection, sqlite3_txn_state(connection, "main") == SQLITE_TXN_WRITE else { return }
         guard let counter = index?.commitCounter?.value else { return }
+        if !isAnnouncing { try admit(knownUpTo == counter) }
         expected = counter &+ 1
+        if !hasMigrated, tables.names.contains("grdb_migrations") {
+            hasMigrated = true
+            willMigrate()
+        }
         hasChangedSchema = hasChangedSchema || tables.isSchemaChanged
         if knownUpTo != counter { tables.mayBeMore = true }
         guard let participant = participant(), participant.isSeated else {
@@ -138,6 +168,10 @@ final class CommitRecorder {
     }
 
     func didCommit(_ db: Database) {
+        if hasMigrated {
+            hasMigrated = false
+            didMigrate(db)
+        }
         defer {
             if hasChangedSchema {
                 hasChangedSchema = false
@@ -166,6 +200,11 @@ final class CommitRecorder {
     }
 
     func didRollback() {
+        if hasMigrated {
+            hasMigrated = false
+            didNotMigrate()
+        }
+        hasMigrated = false
         if expected != nil { settle(.void) } else { tables.removeAll() }
     }
 

@@ -24,19 +24,22 @@ final class ObservationConnection: Sendable {
         let reader = try ReaderConnection(
             options.connectionOpening(path),
             configuration,
-            at: Onlooker.uri(path, "mode=ro"),
-            passingGate: true
+            at: Onlooker.uri(path, "mode=ro")
         )
-        let counter: CommitCounter? = try reader.queue.inDatabase { db in
+        let (isWAL, counter): (Bool, CommitCounter?) = try reader.queue.inDatabase { db in
             // Without WAL, asking for the wal-index would create it.
-            guard try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal" else { return nil }
-            return try reader.isolated(db) { _ in WalIndex(db)?.commitCounter }
+            guard try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal" else { return (false, nil) }
+            return (true, try reader.isolated(db) { _ in WalIndex(db)?.commitCounter })
         }
         guard let counter else {
-            throw DatabaseError(
-                resultCode: .SQLITE_CANTOPEN,
-                message: "\(path): is not in WAL mode, and cannot be observed: open it once for writing"
-            )
+            let problem =
+                isWAL
+                ? """
+                cannot be observed: no process that may write \(path)-shm has the database open, and this one may not. Start a program that \
+                writes the database first, or give this user the permission
+                """
+                : "is not in WAL mode, and cannot be observed: open it once for writing"
+            throw DatabaseError(resultCode: .SQLITE_CANTOPEN, message: "\(path): \(problem)")
         }
         self.reader = reader
         self.patience = patience

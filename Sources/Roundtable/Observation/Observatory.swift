@@ -97,8 +97,12 @@ final class Observatory: Sendable {
         let (connection, feed) = try running()
         bridge(valueBridge, feed) { [weak self] body in
             guard let connection = self?.connection.withLock({ $0 }) else { return false }
-            connection.queue.asyncWriteWithoutTransaction { [weak connection] db in
-                if let connection { body(db, connection.notify) }
+            connection.queue.asyncWriteWithoutTransaction { [weak self, weak connection] db in
+                guard let connection else { return }
+                body(db) { db, tables in
+                    try connection.notify(db, tables)
+                    self?.didNotify(db, tables, onWriter: false)
+                }
             }
             return true
         }
@@ -108,9 +112,13 @@ final class Observatory: Sendable {
     /// Tells the observers of the writer connection too, from now on.
     func observeOnWriter() throws {
         if writerBridge.withLock({ $0 != nil }), !isClosed { return }
-        bridge(writerBridge, try running().feed) { [weak writer] body in
-            writer?.soon { [weak writer] db in
-                if let writer { body(db, writer.notify) }
+        bridge(writerBridge, try running().feed) { [weak self, weak writer] body in
+            writer?.soon { [weak self, weak writer] db in
+                guard let writer else { return }
+                body(db) { db, tables in
+                    try writer.notify(db, tables)
+                    self?.didNotify(db, tables, onWriter: true)
+                }
             }
             return writer != nil
         }
@@ -133,6 +141,21 @@ final class Observatory: Sendable {
             }
             existing = bridge
         }
+    }
+
+    /// GRDB notifies observers of a change of the schema as of a change of all tables that exist. An observation whose tables have all been dropped
+    /// is not notified, so it starts again here: it fetches, and fails if it needs them. When one of them is back, it starts again, too. Runs on
+    /// the queue of the connection that was notified.
+    private func didNotify(_ db: Database, _ tables: Change.Tables, onWriter: Bool) {
+        let observations = observations.withLock { $0.values.filter { $0.tellsAnew && $0.isOnWriter == onWriter } }
+        guard tables == .fullDatabase, !observations.isEmpty else { return }
+        // What cannot be read now is read after the next change of the schema.
+        let sql = "SELECT name FROM sqlite_master WHERE type = 'table'"
+        guard let names = try? String.fetchAll(db.cachedStatement(sql: sql)) else { return }
+        let outdated = observations.filter { $0.region.needsRestart(names) }
+        if outdated.isEmpty { return }
+        for observation in outdated { observation.park() }
+        DispatchQueue.global().async { [weak self] in self?.goOn() }
     }
 
     /// `observeOnWriter`, tried again while there are no descriptors or threads to be had.
@@ -247,7 +270,7 @@ final class Observatory: Sendable {
             case .resting(let last): position = last
             }
             let connection = try ObservationConnection(path: path, options: options)
-            let feed = try ChangeFeed(
+            let feed = ChangeFeed(
                 databasePath: path,
                 author: author,
                 connection: connection,

@@ -64,10 +64,16 @@ extension SharedDatabase {
     ) -> AnyDatabaseCancellable {
         // One that has failed is not started again.
         let failure = Signal()
-        let traced = observation.handleEvents(didFail: { _ in failure.raise() })
-        let persistent = PersistentObservation(onWriter: observation.requiresWriteAccess, tellsAnew: true) {
-            queue,
-            isFirst in
+        let region = ObservedRegion()
+        let traced = observation.handleEvents(
+            willTrackRegion: { region.change(to: $0) },
+            didFail: { _ in failure.raise() }
+        )
+        let persistent = PersistentObservation(
+            onWriter: observation.requiresWriteAccess,
+            tellsAnew: true,
+            region: region
+        ) { queue, isFirst in
             // Later, nobody waits for a value, and the thread is another.
             isFirst
                 ? queue._add(observation: traced, scheduling: scheduler, onChange: onChange)

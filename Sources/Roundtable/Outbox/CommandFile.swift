@@ -140,11 +140,13 @@ struct CommandFile: Equatable, Sendable {
         )
     }
 
-    /// What lies at a path under a name; nil when there is nothing any more.
-    static func read(_ name: CommandFileName, in folder: OutboxFolder) throws -> Content? {
+    /// What lies under a name among the commands; nil when there is nothing any more.
+    ///
+    /// - parameter database: that the outbox may lie beside.
+    static func read(_ name: CommandFileName, in commands: OpenFolder, notOf database: String?) throws -> Content? {
         let content: Content
         do {
-            guard let found = try read(folder.command(name), in: folder) else { return nil }
+            guard let found = try read("\(name)", in: commands, notOf: database) else { return nil }
             content = found
         } catch let error as SystemError where error.call == .read && error.isNoFile {
             // A folder, a pipe, a link, wherever it leads.
@@ -158,17 +160,17 @@ struct CommandFile: Equatable, Sendable {
         return content
     }
 
-    /// What lies at a path of the outbox; nil when there is nothing any more.
+    /// What lies under a name in a folder of the outbox; nil when there is nothing any more.
     ///
     /// - throws: `SystemError`, `LockedFileError`.
-    static func read(_ path: String, in folder: OutboxFolder) throws -> Content? {
-        if let status = try? System.status(ofFileAt: path), status.isRegularFile, status.st_size > largeSize,
-            let bytes = try folder.contents(ofFileAt: path, limit: headerSize),
+    static func read(_ name: String, in folder: OpenFolder, notOf database: String?) throws -> Content? {
+        if let status = try? folder.status(ofFile: name), status.isRegularFile, status.st_size > largeSize,
+            let bytes = try folder.contents(ofFile: name, limit: headerSize, notOf: database),
             case .isNone(let content) = judge(bytes, size: Int(status.st_size))
         {
             return content
         }
-        return try folder.contents(ofFileAt: path, limit: maximumSize).map(content(of:))
+        return try folder.contents(ofFile: name, limit: maximumSize, notOf: database).map(content(of:))
     }
 }
 

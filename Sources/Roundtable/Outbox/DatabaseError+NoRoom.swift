@@ -6,20 +6,14 @@ extension Error {
     /// - parameter consequence: what has become of what was to be written.
     func explainingNoRoom(in path: String, _ consequence: String) -> any Error {
         guard let error = self as? DatabaseError, error.isNoRoom else { return self }
-        let reason = error.message ?? "database or disk is full"
         return DatabaseError(
             resultCode: error.extendedResultCode,
             message: """
-                \(path): no room to write (\(reason)): the disk is full, or the user's share of it. \(consequence) Make room there, and where \
+                \(path): no room to write (\(error.plainMessage)): the disk is full, or the user's share of it. \(consequence) Make room there, and where \
                 temporary files are; or the database has reached its limit (PRAGMA max_page_count).
                 """
         )
     }
-}
-
-extension DatabaseError {
-    /// The `-shm` file, too, needs some: <https://www.sqlite.org/rescode.html#ioerr_shmsize>.
-    fileprivate var isNoRoom: Bool { resultCode == .SQLITE_FULL || extendedResultCode == .SQLITE_IOERR_SHMSIZE }
 }
 
 extension SharedDatabase {

@@ -86,9 +86,12 @@ extension DeadLetter: FetchableRecord {
         error = row["error"]
         attempts = row["attempts"]
         isToBeRetried = row["is_to_be_retried"]
-        // Of rows that were asked for them.
-        newAttempts = Int.fromDatabaseValue(row["new_attempts"] ?? .null) ?? 0
-        nextTry = Double.fromDatabaseValue(row["next"] ?? .null).map(Date.init(timeIntervalSince1970:))
-        newError = String.fromDatabaseValue(row["new_error"] ?? .null)
+        // Columns of some queries only. `row["x"] as Int?` would trap on a value of another type.
+        func value<Value: DatabaseValueConvertible>(_ column: String) -> Value? {
+            (row[column] as DatabaseValue?).flatMap(Value.fromDatabaseValue)
+        }
+        newAttempts = value("new_attempts") ?? 0
+        nextTry = value("next").map(Date.init(timeIntervalSince1970:))
+        newError = value("new_error")
     }
 }

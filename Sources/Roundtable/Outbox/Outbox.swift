@@ -61,8 +61,12 @@ public final class Outbox: Sendable {
 
     /// The outbox beside a database. Writes nothing yet.
     ///
+    /// The database need not exist: commands can be submitted before the program that makes it has run for the first time. As long as it does not
+    /// exist, the answer to who asks for an outcome is ``OutboxOutcome/noDatabase(path:)``.
+    ///
     /// - Parameters:
-    ///   - url: the database, whose folder must exist.
+    ///   - url: the database, whose folder must exist. What is beside it under the outbox's name, the database's with `-outbox`, must be no symbolic
+    ///     link.
     ///   - sender: such as `"widget"`. Commands of senders with different names are applied independently of each other.
     ///   - options: durability and limits.
     /// - throws: ``OutboxError``; ``SharedDatabaseError``, as opening the database would.
@@ -77,7 +81,7 @@ public final class Outbox: Sendable {
     /// Who may use it is up to the folder's permissions. Where other users than yours are to submit, create it with the permissions that they need.
     ///
     /// - Parameters:
-    ///   - url: the folder. It need not exist; the one that it is in must.
+    ///   - url: the folder. It need not exist; the one that it is in must. Symbolic links in the path are resolved, here and now.
     ///   - sender: such as `"widget"`. Commands of senders with different names are applied independently of each other.
     ///   - options: durability and limits.
     /// - throws: ``OutboxError``.
@@ -155,7 +159,8 @@ public final class Outbox: Sendable {
     ///
     /// - Parameters:
     ///   - id: that it was submitted with.
-    ///   - time: how long to wait for an owner to say. When it passes, the answer is ``OutboxOutcome/waiting``.
+    ///   - time: how long to wait for an owner to say. When it passes, the answer is ``OutboxOutcome/waiting``, or
+    ///     ``OutboxOutcome/noDatabase(path:)``.
     /// - throws: ``OutboxError``; `CancellationError`.
     public func outcome(of id: UUID, within time: Duration) async throws -> OutboxOutcome {
         try await OutboxQuestion(id: id, folder: folder).answer(within: time)
@@ -175,7 +180,7 @@ public struct OutboxSubmission: Sendable {
 
     /// Waits until the owner has said what has become of the command.
     ///
-    /// - parameter time: how long to wait. When it passes, the answer is ``OutboxOutcome/waiting``.
+    /// - parameter time: how long to wait. When it passes, the answer is ``OutboxOutcome/waiting``, or ``OutboxOutcome/noDatabase(path:)``.
     /// - throws: ``OutboxError``; `CancellationError`.
     public func outcome(within time: Duration) async throws -> OutboxOutcome {
         try await OutboxQuestion(id: id, folder: folder).answer(within: time)

@@ -14,7 +14,7 @@ struct OutboxAnswers {
     /// - parameter ids: the commands that something was decided about; nil for whatever was asked.
     /// - throws: `SystemError`, once all others are answered; `DatabaseError`.
     mutating func give(_ database: SharedDatabase, about ids: Set<UUID>? = nil) throws {
-        let all = (try System.names(inFolder: folder.questions) ?? []).compactMap { name in
+        let all = (try folder.names(in: .questions) ?? []).compactMap { name in
             // In the spelling that its answer is looked for.
             UUID(uuidString: name).flatMap { $0.uuidString == name ? $0 : nil }
         }
@@ -44,7 +44,7 @@ struct OutboxAnswers {
         if provisional.isEmpty { return }
         let present = try Self.outcomes(of: Array(provisional.keys), database)
         for (id, outcome) in provisional where present[id] != outcome {
-            System.removeIfPossible(folder.answer(id))
+            OutboxQuestion(id: id, folder: folder).withdrawAnswer()
         }
     }
 

@@ -111,6 +111,7 @@ public final class OutboxDrain: Sendable {
             state.isCancelled = true
             return state.watch
         }
+        database.database?.seat.show(commandsFolder: nil, of: self)
         // Else the thread does it.
         if rounds.endIfIdle() { giveUpClaim() }
         watch?.interrupt()
@@ -180,6 +181,7 @@ public final class OutboxDrain: Sendable {
 
     private func follow() {
         defer {
+            database.database?.seat.show(commandsFolder: nil, of: self)
             rounds.end()
             giveUpClaim()
         }
@@ -218,13 +220,14 @@ public final class OutboxDrain: Sendable {
     /// - returns: nil when they cannot be watched.
     private func watch() -> FolderWatch? {
         // The outer one tells when all of them are moved away at once.
-        let folders = [folder.path, folder.commands, folder.questions]
+        let folders = [folder.path, folder.path(of: .commands), folder.path(of: .questions)]
         do {
             let found = try folders.map { try System.identity(ofFileAt: $0) }
             let (old, watched) = state.withLock { ($0.watch, $0.watched) }
             if let old, found == watched, !found.contains(nil) { return old }
             try folder.make(folder.access())
             let identities = try folders.map { try System.identity(ofFileAt: $0) }
+            database.database?.seat.show(commandsFolder: isCancelled ? nil : identities[1], of: self)
             let watch = try FolderWatch(folders, includingRemovals: false)
             let isCancelled = state.withLock { state in
                 state.watch = watch

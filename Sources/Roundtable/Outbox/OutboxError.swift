@@ -120,7 +120,10 @@ extension OutboxError: CustomStringConvertible, LocalizedError {
         case .folderMissing(let path):
             "\(path): the folder does not exist. Create it first: the outbox lies in it."
         case .folderNotUsable(let path, let reason):
-            "\(path): no outbox can be there: \(reason). Name a folder on this machine, which need not exist, in one that does."
+            """
+            \(path): no outbox can be there: \(reason). Name a folder on this machine, which need not exist, in one that does \
+            (Options.outboxFolder, Outbox(at:as:)); and have no symbolic links in it.
+            """
         case .folderInUse(let path, let database):
             """
             \(path): the commands in this folder are applied to \(database), which this process has open, too. They do not say which database they \
@@ -178,6 +181,9 @@ extension OutboxError {
     init(_ error: SystemError, folder: String, hasProtection: Bool = SnapshotFileError.systemHasProtection) {
         let path = error.path ?? folder
         switch (error.errno, error.call) {
+        // The disk is not full, and no file is missing: the system has no watch to give.
+        case (ENOSPC, .inotify), (EMFILE, .inotify):
+            self = .systemFailure(path: path, reason: "\(error.reason). \(SystemErrorAdvice.next(error))")
         case (ENOSPC, _), (EDQUOT, _): self = .diskFull(path: path)
         case (EROFS, _): self = .readOnlyFileSystem(path: path)
         case (EPERM, .open), (EPERM, .read), (EPERM, .write), (EPERM, .fsync):
@@ -187,6 +193,7 @@ extension OutboxError {
         case (ENOENT, _):
             self = .folderMissing(path: path == folder ? path : (path as NSString).deletingLastPathComponent)
         case (ENOTDIR, _): self = .folderNotUsable(path: path, reason: "something in its path is no folder")
+        case (ELOOP, _): self = .folderNotUsable(path: path, reason: "it is a symbolic link, which is not followed")
         default: self = .systemFailure(path: path, reason: error.reason)
         }
     }

@@ -67,7 +67,8 @@ public struct OutboxHandlers: Sendable {
 
     package struct Environment: Sendable {
         package var now: @Sendable () -> Date = { Date() }
-        package var names: @Sendable (_ folder: String) throws -> [String]? = { try System.names(inFolder: $0) }
+        /// Lists the commands in place of the system.
+        package var names: (@Sendable (_ folder: String) throws -> [String]?)?
     }
 
     public init() {}

@@ -18,12 +18,18 @@ struct OutboxListing: Equatable {
     /// Whether something of the first list is not taken: another listing finds it.
     private(set) var isCut = false
 
-    /// - parameter names: lists a folder; nil when there is none.
-    init(_ folder: OutboxFolder, names: (String) throws -> [String]? = System.names(inFolder:)) throws {
-        let first = Set(try names(folder.commands) ?? [])
+    /// Of a folder that is not there.
+    init() { isEmpty = true }
+
+    /// - Parameters:
+    ///   - folder: that of the commands.
+    ///   - names: lists it in place of the system.
+    init(_ folder: OpenFolder, names: ((String) throws -> [String]?)? = nil) throws {
+        func list() throws -> [String] { try names.map { try $0(folder.path) ?? [] } ?? folder.names() }
+        let first = Set(try list())
         isEmpty = !first.contains { CommandFileName($0) != nil }
         if isEmpty { return }
-        let second = (try names(folder.commands) ?? []).lazy.compactMap(CommandFileName.init)
+        let second = try list().lazy.compactMap(CommandFileName.init)
         for (sender, names) in Dictionary(grouping: second, by: \.encodedSender) {
             let sorted = names.sorted()
             let taken = sorted.prefix { first.contains($0.description) }

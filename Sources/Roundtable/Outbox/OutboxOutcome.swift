@@ -10,6 +10,9 @@ public enum OutboxOutcome: Hashable, Sendable {
     case dropped
     /// Nobody has said: no owner runs, or it has not come to it yet.
     case waiting
+    /// Nobody has said, and there is no database at this path, which the outbox lies beside. The command is kept, and applied when a program has
+    /// made the database and opens it with handlers. Where none will, the path is wrong.
+    case noDatabase(path: String)
 }
 
 extension OutboxOutcome: CustomStringConvertible {
@@ -19,6 +22,11 @@ extension OutboxOutcome: CustomStringConvertible {
         case .setAside(let reason, let error): "set aside (\(reason)): \(error)"
         case .dropped: "dropped"
         case .waiting: "waiting"
+        case .noDatabase(let path):
+            """
+            waiting: there is no database at \(path). Start the program that makes it and opens it with handlers (Options.outbox); or look at the \
+            path that the outbox was opened with
+            """
         }
     }
 }

@@ -65,9 +65,9 @@ struct OutboxOwnership: Equatable, Sendable {
 // MARK: - In the folder
 
 extension OutboxFolder {
-    /// A database has one there.
+    /// A database has one file of this name among the owners.
     private func ownership(ofDatabase identity: FileIdentity) -> String {
-        "\(owners)/\(String(identity.device, radix: 16))-\(String(identity.inode, radix: 16)).owner"
+        "\(String(identity.device, radix: 16))-\(String(identity.inode, radix: 16)).owner"
     }
 
     /// Of the folder that is here now: of one that it is a copy of, they say nothing.
@@ -83,35 +83,29 @@ extension OutboxFolder {
             && numbers.allSatisfy { UInt64($0, radix: 16) != nil }
     }
 
-    private func ownershipFiles() throws -> [(path: String, ownership: OutboxOwnership?)] {
-        let names = (try System.names(inFolder: owners) ?? []).filter(Self.isOwnership).sorted()
+    private func ownershipFiles() throws -> [(name: String, ownership: OutboxOwnership?)] {
+        guard let owners = try openIfThere(.owners) else { return [] }
+        let names = try owners.names().filter(Self.isOwnership).sorted()
         // Whatever lies there must not take much time.
         return names.prefix(100).map { name in
-            let path = "\(owners)/\(name)"
             // A link, a folder, one that this process may not read: none.
-            let bytes = (try? contents(ofFileAt: path, limit: OutboxOwnership.maximumSize)) ?? nil
-            return (path, bytes.flatMap(OutboxOwnership.init))
+            let limit = OutboxOwnership.maximumSize
+            let bytes = (try? owners.contents(ofFile: name, limit: limit, notOf: databasePath)) ?? nil
+            return (name, bytes.flatMap(OutboxOwnership.init))
         }
     }
 
     /// In place of what was recorded of the same database; and removes what tells of databases, or of a folder, that are not there any more.
     func record(_ own: OutboxOwnership) throws {
         let files = try ownershipFiles()
-        let path = ownership(ofDatabase: own.database.identity)
-        if !files.contains(where: { $0.path == path && $0.ownership?.isSame(as: own) == true }) {
-            let unfinished = "\(new)/\(UnfinishedFile.name(Self.unfinished))"
-            try System.makeFile(at: unfinished, own.bytes, access: try access(), isDurable: false)
-            do {
-                try System.renameFile(at: unfinished, to: path)
-            } catch {
-                System.removeIfPossible(unfinished)
-                throw error
-            }
+        let name = ownership(ofDatabase: own.database.identity)
+        if !files.contains(where: { $0.name == name && $0.ownership?.isSame(as: own) == true }) {
+            try put(own.bytes, as: name, in: .owners, access: access())
         }
-        for file in files where file.path != path {
+        for file in files where file.name != name {
             guard let other = file.ownership else { continue }
             if other.folder.identity == own.folder.identity, other.database.isThere != false { continue }
-            System.removeIfPossible(file.path)
+            removeIfPossible(file.name, from: .owners)
         }
     }
 }

@@ -6,6 +6,9 @@ struct OutboxQuestion: Sendable {
     let id: UUID
     let folder: OutboxFolder
 
+    /// Of the question's file, and of the answer's.
+    private var name: String { id.uuidString }
+
     /// How often is looked where folders cannot be watched.
     static let interval: Nanoseconds = 250_000_000
 
@@ -21,13 +24,13 @@ struct OutboxQuestion: Sendable {
         }
         defer { timer.cancel() }
         let first = try await look(makingFolders: true)
-        if first != .waiting || time <= .zero { return first }
+        if first.isDecided || time <= .zero { return first }
         let listening = listen { continuation.yield() }
         defer { withExtendedLifetime(listening) {} }
         continuation.yield()
         for await _ in news {
             let outcome = try await look()
-            if outcome != .waiting { return outcome }
+            if outcome.isDecided { return outcome }
         }
         try Task.checkCancellation()
         return try await look()
@@ -43,20 +46,20 @@ struct OutboxQuestion: Sendable {
 
     func answer(until deadline: Nanoseconds) throws -> OutboxOutcome {
         let first = try lookOrAsk(makingFolders: true)
-        if first != .waiting || MonotonicClock.now >= deadline { return first }
+        if first.isDecided || MonotonicClock.now >= deadline { return first }
         let news = DispatchSemaphore(value: 0)
         let listening = listen { news.signal() }
         defer { withExtendedLifetime(listening) {} }
         while true {
             let outcome = try lookOrAsk()
             let now = MonotonicClock.now
-            if outcome != .waiting || now >= deadline { return outcome }
+            if outcome.isDecided || now >= deadline { return outcome }
             _ = news.wait(timeout: .now() + .nanoseconds(Int(min(deadline - now, 1 << 60))))
         }
     }
 
     private func listen(_ body: @escaping @Sendable () -> Void) -> FolderNews.Listening {
-        FolderNews.listen(to: folder.answers, body)
+        FolderNews.listen(to: folder.path(of: .answers), body)
     }
 
     private func lookOrAsk(makingFolders: Bool = false) throws -> OutboxOutcome {
@@ -71,7 +74,7 @@ struct OutboxQuestion: Sendable {
                 try folder.make(access)
                 try ask(access)
             }
-            return .waiting
+            return try folder.missingDatabase.map { .noDatabase(path: $0) } ?? .waiting
         } catch let error as SystemError {
             throw OutboxError(error, folder: folder.path)
         }
@@ -79,41 +82,49 @@ struct OutboxQuestion: Sendable {
 
     /// Puts the question, unless it is there already, or is answered.
     func ask(_ access: FileAccess?) throws {
-        if try System.status(ofFileAt: folder.answer(id)) != nil { return }
+        if try folder.status(of: name, in: .answers) != nil { return }
         do {
-            try System.makeFile(at: folder.question(id), [], access: access, isDurable: false)
+            try folder.open(.questions).makeFile(name, [], access: access, isDurable: false)
         } catch let error as SystemError where error.isAlreadyThere {
             // Somebody asks the same.
         }
     }
 
     /// For those who ask now, and who have asked.
+    ///
+    ///     the owner                  one who has asked         another, who asks the same
+    ///     puts the answer
+    ///                                takes it
+    ///                                                          finds no answer, and a question that is there
+    ///     removes the question
+    ///
+    /// The other one's question went with it: where the answer is taken by then, it is given once more.
     func answer(_ outcome: OutboxOutcome, _ access: FileAccess?) throws {
-        let unfinished = "\(folder.new)/\(UnfinishedFile.name(OutboxFolder.unfinished))"
-        try System.makeFile(at: unfinished, OutboxAnswer.bytes(outcome), access: access, isDurable: false)
-        do {
-            try System.renameFile(at: unfinished, to: folder.answer(id))
-        } catch {
-            System.removeIfPossible(unfinished)
-            throw error
-        }
-        try System.removeFile(at: folder.question(id))
+        let questions = try folder.open(.questions)
+        let bytes = OutboxAnswer.bytes(outcome)
+        try folder.put(bytes, as: name, in: .answers, access: access)
+        try questions.removeFile(name)
+        if try folder.status(of: name, in: .answers) != nil { return }
+        try folder.put(bytes, as: name, in: .answers, access: access)
     }
 
     /// Tells those who have asked that the command was dropped, and others, when they ask, that what was answered before is not so any more.
     func answerDropped() throws {
-        guard try System.status(ofFileAt: folder.question(id)) != nil else {
-            System.removeIfPossible(folder.answer(id))
-            return
-        }
+        guard try folder.status(of: name, in: .questions) != nil else { return withdrawAnswer() }
         try answer(.dropped, folder.access())
     }
 
+    /// What was answered before is not so any more.
+    func withdrawAnswer() { folder.removeIfPossible(name, from: .answers) }
+
     private func takeAnswer() throws -> OutboxOutcome? {
-        let path = folder.answer(id)
+        guard let answers = try folder.openIfThere(.answers) else { return nil }
         let bytes: [UInt8]
         do {
-            guard let found = try folder.contents(ofFileAt: path, limit: OutboxAnswer.maximumSize) else { return nil }
+            let limit = OutboxAnswer.maximumSize
+            guard let found = try answers.contents(ofFile: name, limit: limit, notOf: folder.databasePath) else {
+                return nil
+            }
             bytes = found
         } catch is LockedFileError {
             bytes = []
@@ -121,9 +132,18 @@ struct OutboxQuestion: Sendable {
             // A link, a pipe.
             bytes = []
         }
-        try System.removeFile(at: path)
+        try answers.removeFile(name)
         // One that is damaged is asked for again.
         return OutboxAnswer.outcome(in: bytes)
+    }
+}
+
+extension OutboxOutcome {
+    fileprivate var isDecided: Bool {
+        switch self {
+        case .applied, .setAside, .dropped: true
+        case .waiting, .noDatabase: false
+        }
     }
 }
 
@@ -144,7 +164,7 @@ enum OutboxAnswer {
             case .setAside(.unknown, let error): (4, error)
             case .setAside(.undecodable, let error): (5, error)
             case .setAside(.refused, let error): (6, error)
-            case .waiting: (0, "")
+            case .waiting, .noDatabase: (0, "")
             }
         let text = [UInt8](reason.utf8.prefix(maximumReason))
         var writer = ByteWriter()

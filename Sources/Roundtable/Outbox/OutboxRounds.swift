@@ -50,6 +50,8 @@ final class OutboxRounds {
     private var cleaned: Nanoseconds?
     private var forgot: Nanoseconds?
     private var report = OutboxReport()
+    /// The folder of the last listing, in a run.
+    private var commands: OpenFolder?
     /// To be told.
     private var events: [OutboxHandlers.Event] = []
 
@@ -84,13 +86,15 @@ final class OutboxRounds {
     ) throws -> OutboxReport {
         report = OutboxReport()
         self.keepsFiles = keepsFiles
-        defer { lost = [:] }
+        defer { (lost, commands) = ([:], nil) }
         cleanIfNeeded()
         removalFailure = nil
         try removeIfDue(database)
         events += try neighbours.look(database)
         while true {
-            let listing = try OutboxListing(folder, names: handlers.environment.names)
+            commands = try folder.openIfThere(.commands)
+            let names = handlers.environment.names
+            let listing = try commands.map { try OutboxListing($0, names: names) } ?? OutboxListing()
             var queues = OutboxQueues(listing, after: lastSender)
             var (letters, areAll) = try deadLettersToRetry(database)
             let last = letters.partition { suspects[$0.id] != nil }
@@ -215,7 +219,7 @@ final class OutboxRounds {
             removalIsDue = min(removalIsDue ?? .max, MonotonicClock.now + delay)
         } else {
             // What was answered before is not so any more.
-            System.removeIfPossible(folder.answer(id))
+            OutboxQuestion(id: id, folder: folder).withdrawAnswer()
         }
         return true
     }
@@ -298,7 +302,7 @@ final class OutboxRounds {
                             continue
                         }
                         // Its id may be forgotten by now, but not before its file had gone (rule X11).
-                        if try System.status(ofFileAt: folder.command(file)) == nil {
+                        if try status(of: file) == nil {
                             decisions.append(.gone)
                             continue
                         }
@@ -361,11 +365,12 @@ final class OutboxRounds {
     private func read(_ name: CommandFileName) -> OutboxQueues.Reading {
         if ignored.contains(name) || decided.contains(name) { return .skipped }
         do {
-            switch try CommandFile.read(name, in: folder) {
+            guard let commands else { return .skipped }
+            switch try CommandFile.read(name, in: commands, notOf: folder.databasePath) {
             case nil: return .skipped
             case .command(let command): return .ready(command)
             case .newer:
-                if told.insert(name).inserted { tell(.waitsForNewerVersion(path: folder.command(name))) }
+                if told.insert(name).inserted { tell(.waitsForNewerVersion(path: folder.path(of: name))) }
                 return .blocked
             case .damaged(let reason, let isCutOff):
                 if isCutOff, try mayGrow(name) {
@@ -383,8 +388,10 @@ final class OutboxRounds {
         }
     }
 
+    private func status(of name: CommandFileName) throws -> FileStatus? { try commands?.status(ofFile: "\(name)") }
+
     private func mayGrow(_ name: CommandFileName) throws -> Bool {
-        guard let status = try System.status(ofFileAt: folder.command(name)) else { return false }
+        guard let status = try status(of: name) else { return false }
         let age = handlers.environment.now().timeIntervalSince1970 - Double(status.modificationTime) / 1e9
         return (0..<Self.copyingTime).contains(age)
     }
@@ -392,15 +399,15 @@ final class OutboxRounds {
     /// Rule X9.
     private func moveAway(_ name: CommandFileName, _ reason: String) {
         report.damaged += 1
-        let path = "\(folder.damaged)/\(name)"
         do {
-            try System.renameFile(at: folder.command(name), to: path)
-            tell(.damagedFile(path: path, reason: reason))
+            let damaged = try folder.open(.damaged)
+            try commands?.renameFile("\(name)", to: "\(name)", in: damaged)
+            tell(.damagedFile(path: damaged.file("\(name)"), reason: reason))
         } catch let error as SystemError where error.errno == ENOENT {
             // Another owner has moved it.
         } catch {
             ignored.insert(name)
-            tell(.damagedFile(path: folder.command(name), reason: reason))
+            tell(.damagedFile(path: folder.path(of: name), reason: reason))
             tell(.failed(Self.outboxError(error, folder)))
         }
     }
@@ -415,9 +422,10 @@ final class OutboxRounds {
         }
         try System.syncFile(at: databasePath + "-wal")
         var failure: (any Error)?
+        let commands = try folder.openIfThere(.commands)
         for name in decided {
             do {
-                try System.removeFile(at: folder.command(name))
+                try commands?.removeFile("\(name)")
                 decided.remove(name)
             } catch {
                 // The others go all the same.
@@ -473,7 +481,7 @@ final class OutboxRounds {
             try OutboxTables.exist(db) && OutboxTables.hasDecided(before: limit, db)
         }
         if isNeeded {
-            try System.syncFolder(at: folder.commands)
+            try folder.sync(.commands)
             do {
                 try database.write(whileSuspended: .fail) { try OutboxTables.forget(decidedBefore: limit, $0) }
             } catch {

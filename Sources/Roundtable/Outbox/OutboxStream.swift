@@ -86,18 +86,19 @@ final class OutboxStream: Sendable {
         }
         state.access = try folder.access()
         try makeFolders(&state, options)
-        let names = try System.names(inFolder: folder.commands) ?? []
+        let commands = try folder.open(.commands)
+        let names = try commands.names()
         // The folder may hold many, of others.
         let prefix = (CommandFileName.encoded(sender) ?? "") + "."
         let own = names.lazy.filter { $0.utf8.starts(with: prefix.utf8) }.compactMap(CommandFileName.init)
-        state.waiting = try OutboxUsage(of: folder, names)
-        state.epoch = lastEpoch(of: Array(own)) + 1
+        state.waiting = try OutboxUsage(of: commands, names)
+        state.epoch = lastEpoch(of: Array(own), in: commands) + 1
     }
 
     /// Of what waits. What has taken the name of a command, and is none, may tell of any: after the largest there is no next.
-    private func lastEpoch(of names: [CommandFileName]) -> UInt64 {
+    private func lastEpoch(of names: [CommandFileName], in commands: OpenFolder) -> UInt64 {
         let last = names.sorted().last { name in
-            switch Result(catching: { try CommandFile.read(name, in: folder) }) {
+            switch Result(catching: { try CommandFile.read(name, in: commands, notOf: folder.databasePath) }) {
             case .success(.damaged), .success(nil): false
             // One that cannot be read may be one.
             case .success, .failure: true
@@ -111,7 +112,7 @@ final class OutboxStream: Sendable {
         state.hasSyncedFolders = false
         let isNew = try folder.make(state.access)
         guard options.durability == .machine else { return }
-        try System.syncFolder(at: folder.path)
+        try OpenFolder(at: folder.path).sync()
         do {
             try System.syncFolder(at: folder.parent)
         } catch let error as SystemError where !isNew && [EACCES, EPERM].contains(error.errno) {
@@ -129,7 +130,8 @@ final class OutboxStream: Sendable {
             return nil
         }
         if state.submissionsSinceCount >= Self.countingInterval || limit() != nil {
-            state.waiting = try OutboxUsage(of: folder, try System.names(inFolder: folder.commands) ?? [])
+            state.waiting =
+                try folder.openIfThere(.commands).map { try OutboxUsage(of: $0, $0.names()) } ?? OutboxUsage()
             state.submissionsSinceCount = 0
         }
         guard let limit = limit() else { return }
@@ -139,7 +141,6 @@ final class OutboxStream: Sendable {
 
     private func submit(_ bytes: [UInt8], _ id: UUID, _ state: inout State, _ options: Outbox.Options) throws {
         let isDurable = options.durability == .machine
-        let unfinished = "\(folder.new)/\(UnfinishedFile.name(OutboxFolder.unfinished))"
         let name = CommandFileName(
             sender: sender,
             epoch: state.epoch ?? 1,
@@ -150,27 +151,27 @@ final class OutboxStream: Sendable {
         guard let name else {
             throw OutboxError.senderNameNotUsable(sender, reason: "its commands have no more numbers")
         }
-        let path = folder.command(name)
-        try System.makeFile(at: unfinished, bytes, access: state.access, isDurable: isDurable)
-        do {
-            options.protect(unfinished)
-            try System.renameFile(at: unfinished, toUnused: path)
-        } catch {
-            System.removeIfPossible(unfinished)
-            throw error
-        }
+        try folder.put(
+            bytes,
+            as: "\(name)",
+            in: .commands,
+            access: state.access,
+            isDurable: isDurable,
+            isReplacing: false,
+            prepare: options.protect
+        )
         // Others may have seen it: the number is taken.
         state.number += 1
         state.submissionsSinceCount += 1
         state.waiting.add(bytes.count)
         guard isDurable else { return }
         do {
-            try System.syncFolder(at: folder.commands)
+            try folder.sync(.commands)
         } catch let error as SystemError {
             // An owner may have applied it by now, whether its file is still there or not.
             throw OutboxError.perhapsSubmitted(
                 id: id,
-                path: path,
+                path: folder.path(of: name),
                 reason: "its folder could not be synced: \(error.reason)"
             )
         }
@@ -184,10 +185,10 @@ struct OutboxUsage: Equatable, Sendable {
 
     init() {}
 
-    init(of folder: OutboxFolder, _ names: [String]) throws {
+    init(of commands: OpenFolder, _ names: [String]) throws {
         for name in names where CommandFileName(name) != nil {
-            // One that has gone meanwhile does not count, nor do links that lead nowhere.
-            guard let status = try System.status(ofFileAt: "\(folder.commands)/\(name)") else { continue }
+            // One that has gone meanwhile does not count, nor do symbolic links.
+            guard let status = try commands.status(ofFile: name), !status.isSymbolicLink else { continue }
             add(Int(clamping: status.st_size))
         }
     }

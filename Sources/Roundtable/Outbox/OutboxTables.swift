@@ -76,6 +76,18 @@ enum OutboxTables {
         }
     }
 
+    /// Of those that are decided.
+    static func outcomes(of ids: [UUID], _ db: Database) throws -> [UUID: OutboxOutcome] {
+        if ids.isEmpty { return [:] }
+        let sql =
+            "SELECT id FROM main.roundtable_outbox_applied WHERE id IN (\(databaseQuestionMarks(count: ids.count)))"
+        var outcomes: [UUID: OutboxOutcome] = [:]
+        for id in try UUID.fetchAll(db, sql: sql, arguments: StatementArguments(ids)) {
+            outcomes[id] = try outcome(of: id, db)
+        }
+        return outcomes
+    }
+
     /// nil also while a dead letter is to be tried again.
     static func finalOutcome(of id: UUID, _ db: Database) throws -> OutboxOutcome? {
         let outcome = try outcome(of: id, db)
@@ -90,7 +102,7 @@ enum OutboxTables {
         case .applied: decision = .applied
         case .setAside: decision = .setAside
         case .dropped: decision = .dropped
-        case .waiting: return
+        case .waiting, .noDatabase: return
         }
         let sql = "INSERT OR REPLACE INTO main.roundtable_outbox_applied (id, outcome, time) VALUES (?, ?, ?)"
         try db.cachedStatement(sql: sql)
@@ -126,10 +138,15 @@ enum OutboxTables {
         return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [id]).map(Retry.init)
     }
 
-    /// All that wait for their next try.
-    static func retries(_ db: Database) throws -> [UUID: Retry] {
-        let rows = try Row.fetchAll(db, sql: "SELECT id, attempts, next, error FROM main.roundtable_outbox_retries")
-        return Dictionary(uniqueKeysWithValues: rows.map { ($0["id"], Retry($0)) })
+    /// Of those that wait for their next try.
+    static func retries(of ids: [UUID], _ db: Database) throws -> [UUID: Retry] {
+        if ids.isEmpty { return [:] }
+        let sql = """
+            SELECT id, attempts, next, error FROM main.roundtable_outbox_retries
+            WHERE id IN (\(databaseQuestionMarks(count: ids.count)))
+            """
+        let rows = try Row.fetchAll(db, sql: sql, arguments: StatementArguments(ids))
+        return Dictionary(rows.map { ($0["id"], Retry($0)) }) { $1 }
     }
 
     static func record(_ retry: Retry, of id: UUID, _ db: Database) throws {
@@ -149,14 +166,28 @@ enum OutboxTables {
 
     /// In the order in which they were set aside, with what is known of their new tries.
     static func deadLetters(_ db: Database) throws -> [DeadLetter] {
-        let sql = """
-            SELECT dead.*, retry.attempts AS new_attempts, retry.next, retry.error AS new_error
-            FROM main.roundtable_outbox_dead AS dead
-            LEFT JOIN main.roundtable_outbox_retries AS retry ON retry.id = dead.id
-            ORDER BY dead.sequence
-            """
-        return try DeadLetter.fetchAll(db, sql: sql)
+        try DeadLetter.fetchAll(db, sql: "\(deadLettersWithRetries) ORDER BY dead.sequence")
     }
+
+    /// The next ones, as many as are to be in memory at once.
+    static func deadLetters(after sequence: Int64, _ db: Database) throws -> [(sequence: Int64, DeadLetter)] {
+        let sql = "\(deadLettersWithRetries) WHERE dead.sequence > ? ORDER BY dead.sequence LIMIT ?"
+        var page: [(sequence: Int64, DeadLetter)] = []
+        var bytes = 0
+        let rows = try Row.fetchCursor(db, sql: sql, arguments: [sequence, OutboxQueues.maximumCount])
+        while bytes < OutboxQueues.maximumBytes, let row = try rows.next() {
+            let letter = DeadLetter(row: row)
+            bytes += letter.payload.count
+            page.append((row["sequence"], letter))
+        }
+        return page
+    }
+
+    private static let deadLettersWithRetries = """
+        SELECT dead.*, retry.attempts AS new_attempts, retry.next, retry.error AS new_error
+        FROM main.roundtable_outbox_dead AS dead
+        LEFT JOIN main.roundtable_outbox_retries AS retry ON retry.id = dead.id
+        """
 
     static func deadLetter(_ id: UUID, _ db: Database) throws -> DeadLetter? {
         let sql = "SELECT * FROM main.roundtable_outbox_dead WHERE id = ?"

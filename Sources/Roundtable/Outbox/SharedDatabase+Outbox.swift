@@ -109,9 +109,9 @@ extension SharedDatabase {
     /// A question wakes whoever drains; its answer is for those who ask.
     private func wakeOwner(_ id: UUID) {
         // An owner that starts later looks by itself.
-        let folder = outboxFolder
-        System.removeIfPossible(folder.answer(id))
-        try? OutboxQuestion(id: id, folder: folder).ask(try folder.access())
+        let question = OutboxQuestion(id: id, folder: outboxFolder)
+        question.withdrawAnswer()
+        try? question.ask(try outboxFolder.access())
     }
 
     /// It is dropped, whether they can be told or not: where they cannot, an owner answers who asks again.
@@ -138,7 +138,7 @@ extension SharedDatabase {
         }
         do {
             try System.syncFile(at: path + "-wal")
-            try System.removeFile(at: command.path)
+            try outboxFolder.remove(command.fileName, from: .commands)
         } catch let error as SystemError {
             throw OutboxError(error, folder: outboxFolder.path)
         }
@@ -166,8 +166,8 @@ extension Outbox {
     package func drop(_ command: WaitingCommand, forAbsentDatabaseAt url: URL) throws -> DropWithoutDatabase {
         guard try DatabaseFile(url).size == nil else { return .databaseExists }
         do {
-            guard try System.removeFile(at: command.path) else { return .gone }
-            try System.syncFolder(at: folder.commands)
+            guard try folder.remove(command.fileName, from: .commands) else { return .gone }
+            try folder.sync(.commands)
             try OutboxQuestion(id: command.id, folder: folder).answerDropped()
             return .dropped
         } catch let error as SystemError {

@@ -21,7 +21,8 @@ extension SharedDatabase {
     /// - the database is suspended, or becomes so before the command is committed;
     /// - there is no turn within `patience`, or another program holds the lock;
     /// - an earlier command of this author still waits: the order is kept;
-    /// - the database is read-only here, or none of its ``Options/outbox`` handlers knows the command.
+    /// - the database is read-only here, or none of its ``Options/outbox`` handlers knows the command;
+    /// - another program has migrated the database further than this one knows, so that it must not write (``Options/newerSchemaPolicy``).
     ///
     /// - Parameters:
     ///   - command: what to do.
@@ -108,6 +109,8 @@ extension SharedDatabase {
             }
         } catch let error as DatabaseError where error.isSuspension {
             return false
+        } catch SharedDatabaseError.schemaTooNew where !hasBegun.withLock({ $0 }) {
+            return false
         } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY && !hasBegun.withLock({ $0 }) {
             return false
         }
@@ -123,7 +126,7 @@ extension Outbox {
     /// Whether a command of this sender waits.
     func hasWaiting() throws -> Bool {
         do {
-            let names = try System.names(inFolder: folder.commands) ?? []
+            let names = try folder.names(in: .commands) ?? []
             let prefix = (CommandFileName.encoded(sender) ?? "") + "."
             return names.contains { $0.utf8.starts(with: prefix.utf8) && CommandFileName($0) != nil }
         } catch let error as SystemError {

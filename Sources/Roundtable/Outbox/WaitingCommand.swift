@@ -1,6 +1,4 @@
 import Foundation
-import GRDB
-import RoundtableKernel
 
 /// A command that waits to be applied, as its file says.
 public struct WaitingCommand: Sendable, Hashable, Identifiable {
@@ -60,49 +58,17 @@ extension Outbox {
     /// The same, of the outbox in a folder.
     public static func contents(at url: URL) throws -> OutboxContents { try contents(OutboxFolder(at: url)) }
 
-    static func contents(_ folder: OutboxFolder) throws -> OutboxContents {
-        do {
-            return try OutboxContents(folder)
-        } catch let error as SystemError {
-            throw OutboxError(error, folder: folder.path)
-        }
-    }
+    static func contents(_ folder: OutboxFolder) throws -> OutboxContents { try OutboxContents(OutboxWalk(folder)) }
 }
 
 extension OutboxContents {
-    init(_ folder: OutboxFolder) throws {
-        let names = (try System.names(inFolder: folder.commands) ?? []).compactMap(CommandFileName.init).sorted()
-        // By sender, as names have it.
-        var obstacles: [String: String] = [:]
-        for name in names {
-            let path = folder.command(name)
-            let obstacle = obstacles[name.encodedSender]
-            do {
-                switch try CommandFile.read(name, in: folder) {
-                case nil: break
-                case .command(let command):
-                    var waits = WaitingCommand(command, path: path)
-                    if let obstacle { waits.waitsFor = .earlierFile(path: obstacle) }
-                    waiting.append(waits)
-                case .damaged(let reason, _): damaged[path] = reason
-                case .newer(let format):
-                    unreadable[path] = "format \(format), of a newer version of Roundtable"
-                }
-            } catch {
-                unreadable[path] = "\(error)"
+    init(_ walk: OutboxWalk) throws {
+        try walk.run { find in
+            switch find {
+            case .waiting(let command): waiting.append(command)
+            case .damaged(let path, let reason): damaged[path] = reason
+            case .unreadable(let path, let reason): unreadable[path] = reason
             }
-            if unreadable[path] != nil, obstacle == nil { obstacles[name.encodedSender] = path }
-        }
-        for text in try System.names(inFolder: folder.damaged) ?? [] {
-            let path = "\(folder.damaged)/\(text)"
-            damaged[path] =
-                switch try? CommandFile.read(path, in: folder) {
-                case nil: "it cannot be read"
-                case .damaged(let reason, _): reason
-                case .command(let command) where command.sender != CommandFileName(text)?.sender:
-                    "submitted by '\(command.sender)', and named as if by another"
-                case .command, .newer: "whole by now: it is applied when it is moved back into \(folder.commands)"
-                }
         }
     }
 }
@@ -112,12 +78,7 @@ extension SharedDatabase {
     ///
     /// - throws: ``OutboxError``; `DatabaseError`.
     @_disfavoredOverload
-    public func outboxContents() throws -> OutboxContents {
-        // The files first: what is applied meanwhile is known then.
-        var contents = try Outbox.contents(outboxFolder)
-        try read { try contents.add(from: $0) }
-        return contents
-    }
+    public func outboxContents() throws -> OutboxContents { try OutboxContents(OutboxWalk(outboxFolder, asking: self)) }
 
     /// The same, without blocking the thread.
     public func outboxContents() async throws -> OutboxContents {
@@ -125,36 +86,10 @@ extension SharedDatabase {
     }
 }
 
-extension OutboxContents {
-    /// What the database knows of what waits.
-    fileprivate mutating func add(from db: Database) throws {
-        let isOwned = try OutboxTables.exist(db)
-        let retries = isOwned ? try OutboxTables.retries(db) : [:]
-        var failing: [String: UUID] = [:]
-        for index in waiting.indices {
-            let command = waiting[index]
-            if isOwned, let outcome = try OutboxTables.outcome(of: command.id, db) {
-                waiting[index].waitsFor = .removal(outcome)
-                continue
-            }
-            waiting[index].attempts = 0
-            if let retry = retries[command.id] {
-                waiting[index].attempts = retry.attempts
-                waiting[index].nextTry = retry.next
-                waiting[index].lastError = retry.error
-            }
-            guard command.waitsFor == .owner else { continue }
-            if let earlier = failing[command.sender] {
-                waiting[index].waitsFor = .earlierCommand(earlier)
-            } else if retries[command.id] != nil {
-                waiting[index].waitsFor = .nextTry
-                failing[command.sender] = command.id
-            }
-        }
-    }
-}
-
 extension WaitingCommand {
+    /// Of its file, among the commands.
+    var fileName: String { (path as NSString).lastPathComponent }
+
     init(_ command: CommandFile, path: String) {
         self.init(
             id: command.id,

@@ -16,6 +16,7 @@ final class PersistentObservation: Sendable {
     let isOnWriter: Bool
     /// Whether it tells what it observes when it is started again, so that what was missed is no news.
     let tellsAnew: Bool
+    let region: ObservedRegion
     private let begin: @Sendable (DatabaseQueue, _ isFirst: Bool) -> AnyDatabaseCancellable
     private let state = Mutex(State.idle)
     private let hasStarted = Atomic(false)
@@ -24,10 +25,12 @@ final class PersistentObservation: Sendable {
     init(
         onWriter: Bool,
         tellsAnew: Bool,
+        region: ObservedRegion = ObservedRegion(),
         _ begin: @escaping @Sendable (DatabaseQueue, _ isFirst: Bool) -> AnyDatabaseCancellable
     ) {
         isOnWriter = onWriter
         self.tellsAnew = tellsAnew
+        self.region = region
         self.begin = begin
     }
 
@@ -69,5 +72,42 @@ final class PersistentObservation: Sendable {
             return nil
         }
         running?.cancel()
+    }
+}
+
+/// Where an observation looks, as far as it has said.
+final class ObservedRegion: Sendable {
+    private struct State {
+        var region: DatabaseRegion?
+        var hadTables = true
+        /// What was observed until its tables were dropped. GRDB leaves missing tables out when an observation starts again, so the observation
+        /// does not notice that they are back.
+        var lost: DatabaseRegion?
+    }
+    private let state = Mutex(State())
+
+    func change(to region: DatabaseRegion) { state.withLock { $0.region = region } }
+
+    /// Asked whenever anything may have changed.
+    ///
+    /// - parameter tables: those of the database.
+    /// - returns: whether the observation is to start again: the last of its tables was dropped since this was asked before, or one that
+    ///   was dropped is back.
+    func needsRestart(_ tables: [String]) -> Bool {
+        func exists(_ region: DatabaseRegion) -> Bool {
+            tables.contains { region.isModified(byEventsOfKind: .delete(tableName: $0)) }
+        }
+        return state.withLock { state in
+            if let lost = state.lost, exists(lost) {
+                (state.lost, state.hadTables) = (nil, true)
+                return true
+            }
+            guard let region = state.region, !region.isEmpty else { return false }
+            let hadTables = state.hadTables
+            state.hadTables = exists(region)
+            guard hadTables, !state.hadTables else { return false }
+            state.lost = region
+            return true
+        }
     }
 }

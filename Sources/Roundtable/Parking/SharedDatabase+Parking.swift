@@ -69,8 +69,7 @@ extension SharedDatabase {
         while true {
             // Somebody may be starting an observation on it.
             if !isWriterParked, observatory.isNobodyStarting || MonotonicClock.now >= deadline {
-                isWriterParked = true
-                writer.park()
+                isWriterParked = writer.park()
             }
             let writing = isWriterParked ? writer.stepParking() : [HeldConnection(use: .writing)]
             let checkpointing = writer.checkpointer?.link.park(until: MonotonicClock.now) == false
@@ -86,8 +85,20 @@ extension SharedDatabase {
                 observatory.interruptParking()
                 writer.checkpointer?.link.interrupt()
             }
-            if now >= deadline { return held }
+            if now >= deadline {
+                if !isWriterParked { parkWriterLater() }
+                return held
+            }
             MonotonicClock.sleep(min(Self.interruption.interval, deadline - now))
+        }
+    }
+
+    /// The connection is being opened: it closes after that, unless `unpark()` comes first.
+    private func parkWriterLater() {
+        Thread.detachNewThread { [parking, writer] in
+            while !parking.exclusively({ !parking.isWanted.load(ordering: .sequentiallyConsistent) || writer.park() }) {
+                MonotonicClock.sleep(Self.interruption.interval)
+            }
         }
     }
 

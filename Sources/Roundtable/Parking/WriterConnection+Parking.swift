@@ -33,8 +33,10 @@ extension WriterConnection {
             case .open, .closed: break
             case .parked: throw DatabaseError.suspended(path)
             case .resting:
-                link.queue = try reopened()
+                let queue = try reopened()
+                link.queue = queue
                 link.phase = .open
+                interruptible.withLock { $0 = queue }
             }
             return link.queue
         }
@@ -82,10 +84,19 @@ extension WriterConnection {
         }
     }
 
-    func interrupt() {
+    func interrupt() { interruptible.withLock { $0?.interrupt() } }
+
+    /// Runs `body`, which uses what is confined to the queue and needs no connection, while no access runs: on the queue, or at once where there is
+    /// no connection. The queue of a connection that was closed is no place for it: the next access opens another, and would run beside it.
+    func betweenAccesses(_ body: @escaping @Sendable () -> Void) {
         link.withLock { link in
-            // A connection that closes must not be interrupted.
-            if case .open = link.phase { link.queue.interrupt() }
+            switch link.phase {
+            case .open: link.queue.asyncWriteWithoutTransaction { _ in body() }
+            // Whoever wants to begin an access waits for the lock, to open the connection.
+            case .resting: body()
+            // There will be another call when it is open again, or none is needed.
+            case .parked, .closed: break
+            }
         }
     }
 
@@ -111,8 +122,10 @@ extension WriterConnection {
     // MARK: Parking
 
     /// From now on, accesses are turned away; the connection closes when nothing runs on it. An open transaction is rolled back.
-    func park() {
-        link.withLock { link in
+    ///
+    /// - returns: false when another thread is opening the connection, which may take long: call it again.
+    func park() -> Bool {
+        let isParked: Void? = link.withLockIfAvailable { link in
             switch link.phase {
             case .open:
                 let closing = ConnectionClosing(link.queue) { db in
@@ -125,6 +138,7 @@ extension WriterConnection {
             case .parked, .closed: break
             }
         }
+        return isParked != nil
     }
 
     private var closing: ConnectionClosing? {

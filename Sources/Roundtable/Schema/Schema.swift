@@ -64,12 +64,16 @@ extension Schema {
     func state(_ db: Database) throws -> SchemaState {
         guard let migrator else { return .current }
         let applied = try migrator.appliedWhileOthersMigrate(db)
-        let known = migrator.migrations
-        let unknown = applied.subtracting(known).subtracting(mergedMigrations)
-        if !unknown.isEmpty { return .tooNew(unknown: unknown.sorted()) }
-        let missing = known.filter { !applied.contains($0) }
+        let unknown = unknown(among: applied)
+        if !unknown.isEmpty { return .tooNew(unknown: unknown) }
+        let missing = migrator.migrations.filter { !applied.contains($0) }
         if missing.isEmpty { return .current }
         return applied.isEmpty ? .absent : .tooOld(missing: missing)
+    }
+
+    /// The migrations of these that this program does not know, in alphabetical order.
+    func unknown(among applied: Set<String>) -> [String] {
+        applied.subtracting(migrator?.migrations ?? []).subtracting(mergedMigrations).sorted()
     }
 
     func check(path: String) throws {

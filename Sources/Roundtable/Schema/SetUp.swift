@@ -12,9 +12,20 @@ struct SetUp {
     let author: String
     let options: SharedDatabase.Options
     let gate: SuspensionGate
+    let watch: SchemaWatch?
 
     /// - throws: ``GateClosed`` when the gate was closed before it was done.
     func run() throws -> (WriterConnection, Seat) {
+        do {
+            return try openSetUp()
+        } catch let error as DatabaseError
+            where [.SQLITE_BUSY, .SQLITE_FULL, .SQLITE_IOERR].contains(error.resultCode)
+        {
+            throw error.naming(file.path)
+        }
+    }
+
+    private func openSetUp() throws -> (WriterConnection, Seat) {
         let deadline = MonotonicClock.now.addingSaturating(options.setupTimeout.nanoseconds)
         if file.isAbsentOrEmpty {
             return try seated { seat in
@@ -64,9 +75,20 @@ struct SetUp {
         }
     }
 
+    /// Runs `body` on the writer's connection. A `SQLITE_BUSY` tells who is in the way, and how long that was waited for.
+    private func on<T>(_ writer: WriterConnection, _ body: (Database) throws -> T) throws -> T {
+        try writer.namingObstacles { try writer.queue.inDatabase(body) }
+    }
+
     private func openWriter() throws -> WriterConnection {
         do {
-            return try WriterConnection(path: file.path, options: options, gate: gate, extensions: extensions)
+            return try WriterConnection(
+                path: file.path,
+                options: options,
+                gate: gate,
+                watch: watch,
+                extensions: extensions
+            )
         } catch let error as DatabaseError {
             throw error.naming(file.path)
         }
@@ -74,20 +96,20 @@ struct SetUp {
 
     /// Rule S1.
     private func isReady(_ writer: WriterConnection) throws -> Bool {
-        try writer.queue.inDatabase { db in
+        try on(writer) { db in
             // The schema first: whoever finds it too new leaves nothing behind.
-            let isMigrated = try needsNothing(db)
+            let isMigrated = try needsNothing(db, writer)
             return try isMigrated && String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
         }
     }
 
-    private func isMigrated(_ db: Database) throws -> Bool {
-        _ = try needsNothing(db)
-        return try schema.state(db) == .current
+    private func isMigrated(_ db: Database, _ writer: WriterConnection) throws -> Bool {
+        _ = try needsNothing(db, writer)
+        return try writer.schemaStateAtOpening(db) == .current
     }
 
-    private func needsNothing(_ db: Database) throws -> Bool {
-        switch try schema.state(db) {
+    private func needsNothing(_ db: Database, _ writer: WriterConnection) throws -> Bool {
+        switch try writer.schemaStateAtOpening(db) {
         case .current: return try extensions?.isCurrent(db) ?? true
         case .absent, .tooOld:
             // Whoever may not write it leaves nothing behind here, either.
@@ -107,8 +129,9 @@ struct SetUp {
         isWriteLockFree: () -> Bool,
         _ body: () throws -> T
     ) throws -> T {
+        let requested = MonotonicClock.now
         let outcome = seat.takeTurn(
-            at: MonotonicClock.now,
+            at: requested,
             until: deadline,
             callSite: nil,
             settingUp: true,
@@ -117,11 +140,11 @@ struct SetUp {
         if outcome == .cancelled { throw GateClosed(gate: gate) }
         guard outcome != .timedOut else {
             let holder = LockHolder.setter(participant: seat.participant)
+            let waited = LockHolder.seconds(MonotonicClock.now - requested)
             throw DatabaseError(
                 resultCode: .SQLITE_BUSY,
                 message: """
-                    \(file.path): waited \(options.setupTimeout) for \(holder). Raise setupTimeout, or see what it does: \
-                    roundtable status
+                    \(file.path): waited \(waited) for \(holder). Raise setupTimeout, or see what it does: roundtable status
                     """
             )
         }
@@ -130,9 +153,9 @@ struct SetUp {
     }
 
     private func bringUpToDate(_ writer: WriterConnection, until deadline: Nanoseconds) throws {
-        try writer.queue.inDatabase { db in
+        try on(writer) { db in
             // Too new a schema is not touched.
-            _ = try needsNothing(db)
+            _ = try needsNothing(db, writer)
             try switchToWAL(db, until: deadline)
         }
         try migrate(writer)
@@ -143,7 +166,7 @@ struct SetUp {
     private func upgradeExtensions(_ writer: WriterConnection) throws {
         guard let extensions else { return }
         defer { writer.queue.inDatabase { _ in writer.endAccess() } }
-        try writer.queue.inDatabase { db in
+        try on(writer) { db in
             if try extensions.isCurrent(db) { return }
             try db.inTransaction(.immediate) {
                 try extensions.upgrade(db)
@@ -159,12 +182,12 @@ struct SetUp {
         defer { writer.queue.inDatabase(writer.lookAtHistory) }
         defer { writer.queue.inDatabase { _ in writer.endAccess() } }
         var tries = 0
-        while try !writer.queue.inDatabase(isMigrated) {
+        while try !on(writer, { try isMigrated($0, writer) }) {
             try gate.checkOpen()
             if tries == 0 { try putAside(writer) { db in try extensions?.putAsideWhatChanges(db) } }
-            let applied = try writer.queue.inDatabase(migrator.appliedWhileOthersMigrate)
+            let applied = try on(writer, migrator.appliedWhileOthersMigrate)
             do {
-                try migrator.migrate(writer.queue)
+                try writer.namingObstacles { try migrator.migrate(writer.queue) }
             } catch {
                 if let name = ExtensionRegistry.extensionInTheWay(error), tries < Self.triesAround {
                     tries += 1
@@ -176,7 +199,7 @@ struct SetUp {
                     continue
                 }
                 // Rule S4: another process was first with this migration. Go on with what is missing.
-                let now = try writer.queue.inDatabase(migrator.appliedWhileOthersMigrate)
+                let now = try on(writer, migrator.appliedWhileOthersMigrate)
                 guard Self.isOtherProcessesProgress(error, before: applied, after: now) else { throw error }
             }
         }
@@ -187,7 +210,7 @@ struct SetUp {
 
     /// Rule E5.
     private func putAside(_ writer: WriterConnection, _ body: (Database) throws -> Void) throws {
-        try writer.queue.inDatabase { db in
+        try on(writer) { db in
             guard try StoredExtension.exist(db) else { return }
             try db.inTransaction(.immediate) {
                 try body(db)
@@ -207,6 +230,7 @@ struct SetUp {
 
     /// SQLite does not call the busy handler on every path of this pragma, so the waiting is done here.
     private func switchToWAL(_ db: Database, until deadline: Nanoseconds) throws {
+        let began = MonotonicClock.now
         var pause: Nanoseconds = 500_000
         while true {
             let mode: String?
@@ -223,7 +247,7 @@ struct SetUp {
                         resultCode: error.extendedResultCode,
                         message: """
                             \(file.path): cannot be switched to WAL while it is in use: \
-                            \(holder.description(waited: options.setupTimeout.nanoseconds))
+                            \(holder.description(waited: now - began))
                             """
                     )
                 }
@@ -265,6 +289,6 @@ extension LockHolder {
             return "another process, which creates or migrates the database"
         }
         let stopped = holder.liveness == .stopped ? " and is stopped (SIGSTOP)" : ""
-        return "'\(holder.author)' (pid \(holder.pid)), which creates or migrates the database\(stopped)"
+        return "\(holder.name), which creates or migrates the database\(stopped)"
     }
 }

@@ -43,6 +43,9 @@ final class BusyHandler: @unchecked Sendable {
         }
     }
 
+    /// How long opening the connection waits.
+    var openingTimeout: Nanoseconds { isSettingUp ? setupTimeout : timeout }
+
     func take(_ participant: @escaping () -> Participant?) {
         self.participant = participant
         question?.participant = participant

@@ -42,7 +42,11 @@ extension SharedDatabase {
             /// The author of a participant, the name of the program of any other process. nil when the system does not tell.
             public let name: String?
 
+            /// Of a participant: in its own pid namespace.
             public let pid: Int32
+
+            /// Whether that is another one than that of this process, as in another container.
+            public let isInOtherPIDNamespace: Bool
 
             /// Whether it shares through Roundtable. Of other processes, nothing else is known.
             public let isParticipant: Bool
@@ -64,7 +68,8 @@ extension SharedDatabase.BusyWait: CustomStringConvertible {
         let seconds = String(format: "%.1f s", Double(elapsed.nanoseconds) / 1e9)
         guard let holder else { return "\(path): waited \(seconds) for another connection" }
         let name = holder.name.map { "'\($0)' " } ?? ""
-        return "\(path): waited \(seconds) for \(name)(pid \(holder.pid))"
+        let pid = ProcessTable.description(ofPID: holder.pid, isElsewhere: holder.isInOtherPIDNamespace)
+        return "\(path): waited \(seconds) for \(name)(\(pid))"
     }
 }
 
@@ -98,6 +103,7 @@ extension LockHolder {
             SharedDatabase.BusyWait.LockHolder(
                 name: holder.author,
                 pid: holder.pid,
+                isInOtherPIDNamespace: holder.isElsewhere,
                 isParticipant: true,
                 since: holder.writing.map { date.addingTimeInterval(-Double($0) / 1e9) },
                 callSite: holder.callSite,
@@ -107,6 +113,7 @@ extension LockHolder {
             SharedDatabase.BusyWait.LockHolder(
                 name: name,
                 pid: pid,
+                isInOtherPIDNamespace: false,
                 isParticipant: false,
                 since: nil,
                 callSite: nil,

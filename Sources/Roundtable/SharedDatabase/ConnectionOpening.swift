@@ -3,40 +3,50 @@ import GRDB
 import GRDBSQLite
 import RoundtableKernel
 
-/// The one place where connections to a shared database are opened: each of an encrypted one is keyed (rule C6).
+/// The one place where connections to a shared database are opened: each of an encrypted one is keyed (rule C6), and none is opened while the
+/// database is looked at from outside (``WalIndexGate``).
 struct ConnectionOpening: Sendable {
     let path: String
     /// nil for a database in plain text.
     let keying: Keying?
+    /// How long each connection waits for others that create, recover or close the database (rule W9).
+    let timeout: Nanoseconds
 
     /// - Parameters:
     ///   - name: what SQLite is to open; nil: the path.
-    ///   - passingGate: whether looks from outside wait meanwhile (``WalIndexGate``).
+    ///   - timeout: nil: that of all connections.
+    ///   - gate: ends the wait when it closes.
     /// - throws: ``EncryptionError``; what SQLite and the configuration throw.
     func queue(
         _ configuration: Configuration,
         at name: String? = nil,
-        passingGate: Bool
+        timeout: Nanoseconds? = nil,
+        gate: SuspensionGate? = nil
     ) throws -> DatabaseQueue {
+        let wait = OpeningWait(path: path, timeout: timeout ?? self.timeout, gate: gate)
+        return try wait.queue(configuration) { try queueNow($0, at: name) }
+    }
+
+    private func queueNow(_ configuration: Configuration, at name: String?) throws -> DatabaseQueue {
         func open(_ configuration: Configuration) throws -> DatabaseQueue {
             let queue = try DatabaseQueue(path: name ?? path, configuration: configuration)
             try queue.inDatabase { db in
                 try SharedCache.refuse(db, path: path)
                 OwnConnection.mark(db)
+                OpenFile.note(db, path: path)
             }
             return queue
         }
         do {
             if let name { try URINames.check(name) }
             guard let keying else {
-                return try passingGate ? WalIndexGate.open { try open(configuration) } : open(configuration)
+                return try WalIndexGate.open { try open(configuration) }
             }
             // Outside of the gate: the provider is the user's.
             let key = ConnectionKey(try keying.keyBytes(), settings: keying.settings, path: path)
             var configuration = configuration
             configuration.prepareDatabase { db in try key.check(db.sqliteConnection) }
-            func openKeyed() throws -> DatabaseQueue { try key.whilePending { try open(configuration) } }
-            return try passingGate ? WalIndexGate.open(openKeyed) : openKeyed()
+            return try WalIndexGate.open { try key.whilePending { try open(configuration) } }
         } catch let error as DatabaseError {
             throw explained(error)
         }

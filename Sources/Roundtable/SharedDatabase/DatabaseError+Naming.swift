@@ -1,10 +1,19 @@
 import Foundation
 import GRDB
 import GRDBSQLite
+import RoundtableKernel
 
 extension DatabaseError {
     /// The same error of opening, with the path, and what to do, or who is in the way: SQLite's messages tell none of it.
     func naming(_ path: String) -> DatabaseError {
+        if isNamed(path) { return self }
+        switch resultCode {
+        case .SQLITE_BUSY: return namingLock(on: path, waited: nil).prefixed(by: path)
+        case .SQLITE_FULL, .SQLITE_IOERR:
+            let named = namingFile(path)
+            return named.isNamed(path) ? named : prefixed(by: path)
+        default: break
+        }
         let folder = (path as NSString).deletingLastPathComponent
         let text =
             switch extendedResultCode {
@@ -20,15 +29,55 @@ extension DatabaseError {
             case _ where resultCode == .SQLITE_READONLY:
                 "cannot be written: \(message ?? "read-only")"
             case _ where resultCode == .SQLITE_CANTOPEN:
-                "cannot be opened: is there the permission to read it, and to create files in \(folder)?"
-            // Not one that has been named.
-            case _
-            where resultCode == .SQLITE_BUSY
-                && message == String(cString: sqlite3_errstr(ResultCode.SQLITE_BUSY.rawValue)):
-                "database is locked: \(LockHolder.find(databasePath: path, participant: nil).description())"
+                DatabaseFile.tooLong(path)
+                    ?? "cannot be opened: is there the permission to read it, and to create files in \(folder)?"
             default:
                 message ?? "cannot be opened"
             }
         return DatabaseError(resultCode: extendedResultCode, message: "\(path): \(text)")
+    }
+
+    /// The same error of an access, with the path, and what to do: that of a full disk, of one that fails, and of a lock in the way of a read.
+    /// Others tell enough by their statement.
+    package func namingFile(_ path: String) -> DatabaseError {
+        guard hasPlainMessage else { return self }
+        switch resultCode {
+        case .SQLITE_BUSY: return namingLock(on: path, waited: nil).prefixed(by: path)
+        case _ where isNoRoom: return saying("\(path): \(plainMessage): make room there, and do it again")
+        case .SQLITE_IOERR:
+            return saying(
+                """
+                \(path): \(plainMessage) (\(extendedResultCode.rawValue)): the system could not read or write it: look at its log, and have a \
+                backup at hand
+                """
+            )
+        default: return self
+        }
+    }
+
+    /// Adds to SQLite's message of a lock who owns it. A message that tells more stays.
+    ///
+    /// - parameter waited: how long the lock was waited for; nil when it is not known.
+    func namingLock(on path: String, waited: Nanoseconds?) -> DatabaseError {
+        guard hasPlainMessage else { return self }
+        let holder = LockHolder.find(databasePath: path, participant: nil)
+        return saying("database is locked: \(holder.description(waited: waited))")
+    }
+
+    /// Whether the disk, or the user's share of it, is full. The `-shm` file, too, needs some room:
+    /// <https://www.sqlite.org/rescode.html#ioerr_shmsize>.
+    var isNoRoom: Bool { resultCode == .SQLITE_FULL || extendedResultCode == .SQLITE_IOERR_SHMSIZE }
+
+    /// SQLite's own words for the result code.
+    var plainMessage: String { String(cString: sqlite3_errstr(resultCode.rawValue)) }
+
+    private var hasPlainMessage: Bool { message == nil || message == plainMessage }
+
+    private func isNamed(_ path: String) -> Bool { message?.hasPrefix("\(path): ") == true }
+
+    private func prefixed(by path: String) -> DatabaseError { saying("\(path): \(message ?? plainMessage)") }
+
+    private func saying(_ message: String) -> DatabaseError {
+        DatabaseError(resultCode: extendedResultCode, message: message, sql: sql, arguments: arguments)
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import GRDBSQLite
 import RoundtableKernel
 
 #if canImport(Darwin)
@@ -27,6 +28,9 @@ struct DatabaseFile {
         let given = url.path
         let path = Self.resolved(given)
         let folder = (path as NSString).deletingLastPathComponent
+        if let reason = Self.tooLong(path) {
+            throw DatabaseError(resultCode: .SQLITE_CANTOPEN, message: "\(given): \(reason)")
+        }
         do {
             if let status = try System.status(ofFileAt: path) {
                 switch status.st_mode & S_IFMT {
@@ -39,6 +43,7 @@ struct DatabaseFile {
                 guard status.st_nlink <= 1 else {
                     throw SharedDatabaseError.notAFile(path: given, reason: Self.hardLinked)
                 }
+                try OpenFile.refuseInherited(status, path: path)
                 access = FileAccess(status)
             } else {
                 // Links to a file that is still to be created were followed. (By now, another process may have created it.)
@@ -88,6 +93,17 @@ struct DatabaseFile {
                 message: "\(path): permission denied: files cannot be created in its folder, \(folder)"
             )
         }
+    }
+
+    /// Why SQLite cannot open a path, nor name the files beside it; nil when it is short enough.
+    static func tooLong(_ path: String) -> String? {
+        // As SQLite's pager counts: the longest suffix that it appends is `-journal`.
+        guard let limit = sqlite3_vfs_find(nil).map({ Int($0.pointee.mxPathname) - "-journal".utf8.count }),
+            path.utf8.count > limit
+        else { return nil }
+        let resolved = "\(path.utf8.count) bytes with symbolic links followed"
+        return
+            "the path is too long: \(resolved), and SQLite takes \(limit). Move the database to a folder with a shorter path"
     }
 
     /// `realpath` of the file, or of its folder when there is no file yet.

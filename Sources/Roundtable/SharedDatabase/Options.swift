@@ -23,7 +23,8 @@ extension SharedDatabase {
         public var priority: TurnPriority = .default
 
         /// How long this participant may go on writing, transaction after transaction, while others wait. A transaction
-        /// that has begun always ends; the slice is only looked at between transactions.
+        /// that has begun always ends; the slice is only looked at between transactions. At most 1 s. Those who wait honour it,
+        /// however little patience they have.
         public var slice: Duration = .milliseconds(2)
 
         /// How long a wait goes on without any progress before this participant looks whether the one who has the turn
@@ -93,6 +94,14 @@ extension SharedDatabase {
 
         /// Called when an extension is being built, or has to be built anew, on a thread of the system or on that which opens the database.
         public var onExtensionEvent: (@Sendable (ExtensionEvent) -> Void)?
+
+        /// What this participant does when another program migrates the database further than this program knows, while it has it open. All
+        /// who open the database may say something else. Of no effect for a schema without migrations. See <doc:OpeningAndMigrating>.
+        public var newerSchemaPolicy: NewerSchemaPolicy = .refuseWrites
+
+        /// Called when the database becomes newer than this program, and when it is so no longer: on a thread of the system, one event after the other. It is
+        /// noticed by the next access, or at once where this participant observes the database.
+        public var onSchemaEvent: (@Sendable (SchemaEvent) -> Void)?
 
         /// Extensions of this process alone, which the database keeps nothing of: for processes that open it read-only, and for programs that
         /// are the only process to write it. While another process has it open for writing too, opening and using them fails.
@@ -175,7 +184,9 @@ extension SharedDatabase.Options {
         TurnSettings(priority: priority.rawValue, slice: slice.nanoseconds, patience: patience.nanoseconds)
     }
 
-    func connectionOpening(_ path: String) -> ConnectionOpening { ConnectionOpening(path: path, keying: keying) }
+    func connectionOpening(_ path: String) -> ConnectionOpening {
+        ConnectionOpening(path: path, keying: keying, timeout: backgroundBusyTimeout.nanoseconds)
+    }
 
     /// The configuration of a reader connection, and that of the only connection of a read-only participant. Of one connection: its waits
     /// are counted.
@@ -192,8 +203,9 @@ extension SharedDatabase.Options {
         configuration.observesSuspensionNotifications = false
         switch busyMode {
         case .immediateError: configuration.busyMode = .immediateError
-        // SQLite takes milliseconds in 32 bits.
-        case .timeout: configuration.busyMode = .timeout(min(Double(busyTimeout.nanoseconds) / 1e9, 2_000_000))
+        case .timeout:
+            let seconds = Double(busyTimeout.nanoseconds) / 1e9
+            configuration.busyMode = .timeout(min(seconds, OpeningWait.longestTimeout))
         case .callback:
             let handler = BusyHandler(path: path, options: self, gate: nil)
             handler.take(participant)

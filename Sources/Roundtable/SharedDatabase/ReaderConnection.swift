@@ -14,6 +14,8 @@ final class ReaderConnection: @unchecked Sendable {
     /// GRDB's own, so that GRDB notices the end of the transaction (`Database.transactionDate` depends on it).
     private let commit = ReusedStatement("COMMIT TRANSACTION")
     private var lastSchemaVersion: Int32?
+    /// nil for a schema without migrations.
+    private let watch: SchemaWatch?
     /// Of the wal-index that it has mapped as long as it is open; nil when the database was not in WAL mode.
     let walIndex: WalIndexView?
     /// Whether what runs was interrupted because the pool is parked.
@@ -21,23 +23,27 @@ final class ReaderConnection: @unchecked Sendable {
     var wasInterrupted: Bool { isInterrupted.load(ordering: .acquiring) }
 
     /// - Parameters:
+    ///   - watch: is told of changes of the schema.
     ///   - name: what SQLite is to open; nil: the path.
-    ///   - passingGate: see `ConnectionOpening`.
     init(
         _ opening: ConnectionOpening,
         _ configuration: Configuration,
-        at name: String? = nil,
-        passingGate: Bool = false
+        watch: SchemaWatch? = nil,
+        at name: String? = nil
     ) throws {
-        queue = try opening.queue(configuration, at: name, passingGate: passingGate)
-        (beginStatement, schemaVersionStatement, walIndex) = try queue.inDatabase { db in
-            let statements = try (
-                db.prepareRaw("BEGIN DEFERRED TRANSACTION"), db.prepareRaw("PRAGMA schema_version")
-            )
+        self.watch = watch
+        queue = try opening.queue(configuration, at: name)
+        walIndex = try queue.inDatabase { db in
             // SQLite would create a wal-index for a database that does not use it.
             let isWAL = try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
-            return (statements.0, statements.1, isWAL ? WalIndex(db)?.view : nil)
+            return isWAL ? WalIndex(db)?.view : nil
         }
+        try queue.inDatabase(prepare)
+    }
+
+    private func prepare(_ db: Database) throws {
+        beginStatement = try db.prepareRaw("BEGIN DEFERRED TRANSACTION")
+        schemaVersionStatement = try db.prepareRaw("PRAGMA schema_version")
     }
 
     deinit { finalize() }
@@ -69,7 +75,8 @@ final class ReaderConnection: @unchecked Sendable {
     }
 
     func end(_ db: Database) throws {
-        guard db.isInsideTransaction else { return }
+        // A connection that was closed has none.
+        guard db.isInTransaction else { return }
         do {
             try commit.execute(db)
         } catch {
@@ -88,13 +95,24 @@ final class ReaderConnection: @unchecked Sendable {
         if version != lastSchemaVersion {
             lastSchemaVersion = version
             db.clearSchemaCache()
+            if watch?.readerSees(Int64(version), db) == false { lastSchemaVersion = nil }
         }
     }
 
+    /// - throws: `SQLITE_BUSY` when a statement of the user's keeps the connection open. It is as before then, its transaction included.
     func close() throws {
         queue.unsafeReentrantWrite { _ in finalize() }
-        try queue.close()
+        do {
+            try queue.close()
+        } catch {
+            // Without them, accesses would be told that it is closed.
+            try? queue.unsafeReentrantWrite(prepare)
+            throw error
+        }
     }
+
+    /// Whether the connection is closed, or about to be. On `queue`.
+    var isFinalized: Bool { beginStatement == nil }
 
     /// The connection cannot begin accesses any more, and nothing of ours keeps it open. On `queue`.
     func finalize() {

@@ -197,6 +197,13 @@ final class ReaderPool: Sendable {
 
     // MARK: All connections
 
+    /// Runs `body` on a connection of its own, in a read transaction. It waits for no other read, and no suspended pool.
+    func withConnectionAside(_ body: (Database) throws -> Void) throws {
+        let reader = try open()
+        defer { try? reader.close() }
+        try reader.queue.inDatabase { db in try reader.isolated(db, body) }
+    }
+
     /// Runs `body` with a connection that stays open meanwhile. It may be in use: not for statements.
     ///
     /// - returns: nil when none is open.
@@ -308,8 +315,8 @@ final class ReaderPool: Sendable {
     /// When the participant was asked to advance (rule K8); nil when it was not.
     var askedToAdvance: Nanoseconds? { state.withLock { $0.running.askedToAdvance } }
 
-    /// Whether somebody waits for a connection.
-    var isAwaited: Bool { state.withLock { !$0.requests.isEmpty } }
+    /// How many reads and barriers wait. For tests.
+    var waitingCount: Int { state.withLock { $0.requests.count } }
 
     /// Waits while the pool is parked.
     func waitWhileParked() async throws {

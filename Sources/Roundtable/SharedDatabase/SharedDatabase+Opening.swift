@@ -153,13 +153,15 @@ extension SharedDatabase {
         // Inside of the gate until the database follows it.
         let database = try gate.opening {
             options.keying = try options.encryption.flatMap { try Keying($0, of: file, mayCreate: true) }
+            let watch = SchemaWatch(schema, path: file.path, options: options)
             let setUp = SetUp(
                 file: file,
                 schema: schema,
                 extensions: extensions,
                 author: author,
                 options: options,
-                gate: gate
+                gate: gate,
+                watch: watch
             )
             let (writer, seat) = try CoordinatedCreation.perform(file, setUp.run)
             FileProtection.apply(options.protectionClass, to: file.path)
@@ -216,11 +218,16 @@ extension SharedDatabase {
             let connection: WriterConnection
             let state: SchemaState
             do {
-                connection = try WriterConnection(readOnlyAt: file.path, options: options, gate: gate)
+                connection = try WriterConnection(
+                    readOnlyAt: file.path,
+                    options: options,
+                    gate: gate,
+                    watch: SchemaWatch(schema, path: file.path, options: options)
+                )
                 state = try connection.queue.read { db in
                     // Without WAL, readers hold what the system kills for.
                     if try String.fetchOne(db, sql: "PRAGMA journal_mode") != "wal" { gate.releaseEverything() }
-                    return try schema.state(db)
+                    return try connection.schemaStateAtOpening(db)
                 }
             } catch let error as DatabaseError {
                 // It may have been removed, or be in the making, since we looked.

@@ -80,10 +80,14 @@ extension SharedDatabase {
     func reading<T>(at site: CallSite?, _ value: (Database) throws -> T) throws -> T {
         try checkProcess()
         precondition(!Access.isReading(self), "Database methods are not reentrant.")
-        return try readers.withReader(at: site, insideWrite: Access.isWriting(self)) { reader in
-            try reader.queue.inDatabase { db in
-                try Access.with(self, reader: reader) { try reader.isolated(db, value) }
+        do {
+            return try readers.withReader(at: site, insideWrite: Access.isWriting(self)) { reader in
+                try reader.queue.inDatabase { db in
+                    try Access.with(self, reader: reader) { try reader.isolated(db, value) }
+                }
             }
+        } catch let error as DatabaseError {
+            throw error.namingFile(path)
         }
     }
 
@@ -92,11 +96,15 @@ extension SharedDatabase {
         _ value: @Sendable (Database) throws -> T
     ) async throws -> T {
         try checkProcess()
-        return try await readers.withReader(at: site) { reader, giveBack in
-            try await reader.queue.unsafeRead { db in
-                defer { giveBack() }
-                return try Access.with(self, reader: reader) { try reader.isolated(db, value) }
+        do {
+            return try await readers.withReader(at: site) { reader, giveBack in
+                try await reader.queue.unsafeRead { db in
+                    defer { giveBack() }
+                    return try Access.with(self, reader: reader) { try reader.isolated(db, value) }
+                }
             }
+        } catch let error as DatabaseError {
+            throw error.namingFile(path)
         }
     }
 
@@ -105,7 +113,7 @@ extension SharedDatabase {
             do {
                 try reader.begin(db)
             } catch {
-                value(.failure(error))
+                value(.failure((error as? DatabaseError)?.namingFile(self.path) ?? error))
                 return
             }
             value(.success(db))
@@ -116,13 +124,17 @@ extension SharedDatabase {
 
     func readingUnsafely<T>(at site: CallSite?, _ value: (Database) throws -> T) throws -> T {
         try checkProcess()
-        return try readers.withReader(at: site, insideWrite: Access.isWriting(self)) { reader in
-            try reader.queue.inDatabase { db in
-                try Access.with(self, reader: reader) {
-                    try reader.forgetSchemaIfChanged(db)
-                    return try value(db)
+        do {
+            return try readers.withReader(at: site, insideWrite: Access.isWriting(self)) { reader in
+                try reader.queue.inDatabase { db in
+                    try Access.with(self, reader: reader) {
+                        try reader.forgetSchemaIfChanged(db)
+                        return try value(db)
+                    }
                 }
             }
+        } catch let error as DatabaseError {
+            throw error.namingFile(path)
         }
     }
 
@@ -131,14 +143,18 @@ extension SharedDatabase {
         _ value: @Sendable (Database) throws -> T
     ) async throws -> T {
         try checkProcess()
-        return try await readers.withReader(at: site) { reader, giveBack in
-            try await reader.queue.unsafeRead { db in
-                defer { giveBack() }
-                return try Access.with(self, reader: reader) {
-                    try reader.forgetSchemaIfChanged(db)
-                    return try value(db)
+        do {
+            return try await readers.withReader(at: site) { reader, giveBack in
+                try await reader.queue.unsafeRead { db in
+                    defer { giveBack() }
+                    return try Access.with(self, reader: reader) {
+                        try reader.forgetSchemaIfChanged(db)
+                        return try value(db)
+                    }
                 }
             }
+        } catch let error as DatabaseError {
+            throw error.namingFile(path)
         }
     }
 

@@ -111,10 +111,10 @@ extension SharedDatabase {
     func transaction(_ db: Database, _ updates: () throws -> Void) throws {
         try writer.transaction(db) {
             try writer.forgetSchemaIfChanged(db)
+            try writer.admitWrite()
             writer.prepareHistory(db)
             try updates()
         }
-        writer.noteOwnCommit(db)
     }
 
     /// What a write without a transaction begins with.

@@ -19,7 +19,7 @@ import Synchronization
 /// - Writes take turns with all other participants, in this process and in others: see <doc:FairTurns>.
 ///
 /// A shared database is safe to use from any thread. It does not survive `fork` without `exec`: in the child, accesses
-/// throw `SQLITE_MISUSE`.
+/// throw `SQLITE_MISUSE`, and so does opening the same database again.
 public final class SharedDatabase: Sendable {
     /// What a participant may do.
     public enum Role: String, Sendable, Codable {
@@ -91,14 +91,17 @@ public final class SharedDatabase: Sendable {
         self.options = options
         let opening = options.connectionOpening(path)
         self.readers = ReaderPool(path: path, maximumCount: options.maximumReaderCount, seat: seat) {
+            [watch = writer.watch] in
             let configuration = options.readerConfiguration(path: path) { seat.participant }
             do {
-                return try ReaderConnection(opening, configuration)
-            } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+                return try ReaderConnection(opening, configuration, watch: watch)
+            } catch let error as DatabaseError
+                where [.SQLITE_BUSY, .SQLITE_FULL, .SQLITE_IOERR].contains(error.resultCode)
+            {
                 throw error.naming(path)
             }
         }
-        self.longReads = LongReads(path: path, options: options, seat: seat, readers: readers)
+        self.longReads = LongReads(path: path, options: options, seat: seat, readers: readers, watch: writer.watch)
         let observatory = Observatory(path: path, author: author, options: options, writer: writer, seat: seat)
         self.observatory = observatory
         checkpointTimeout = options.backgroundBusyTimeout.nanoseconds
@@ -110,6 +113,7 @@ public final class SharedDatabase: Sendable {
         followGate()
         followCheckpoints()
         followExtensions()
+        followSchema()
     }
 
     deinit {
@@ -190,15 +194,7 @@ extension SharedDatabase {
         guard isInOwnProcess else { throw forkedError }
     }
 
-    var forkedError: DatabaseError {
-        DatabaseError(
-            resultCode: .SQLITE_MISUSE,
-            message: """
-                \(path) was opened before fork(): a child process must not use its parent's connections. \
-                Open the database anew in the child, or exec a program.
-                """
-        )
-    }
+    var forkedError: DatabaseError { .openedBeforeFork(path) }
 
     /// For functions that cannot throw an error of their own: runs `body` on a connection whose every statement fails. It is to an
     /// empty database, so that calls that are no statements do no harm.

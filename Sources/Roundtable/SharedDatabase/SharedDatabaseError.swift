@@ -3,7 +3,8 @@ import Foundation
 /// What can go wrong with sharing itself. Errors of SQLite are GRDB's `DatabaseError`.
 public enum SharedDatabaseError: Error, Equatable, Sendable {
     /// The database has migrations that this process does not know: a newer version of the app, or of one of its
-    /// extensions, has migrated it. Nothing was written.
+    /// extensions, has migrated it. Nothing was written. Thrown by opening, and by writes if the database was migrated while it was open
+    /// (``SharedDatabase/Options/newerSchemaPolicy``).
     case schemaTooNew(path: String, unknownMigrations: [String])
 
     /// The migrator has `eraseDatabaseOnSchemaChange` set. On a shared database this would erase what other processes

@@ -6,6 +6,8 @@ import Foundation
 enum WalIndexGate {
     private struct State {
         var openings = 0
+        /// Openings that wait for the look to end.
+        var waiting = 0
         var isLookedAt = false
     }
     // nonisolated(unsafe): guarded by `condition`.
@@ -15,7 +17,9 @@ enum WalIndexGate {
     /// Connections are opened at the same time, and inside of one another: a configuration may open a database to prepare another one.
     static func open<T>(_ body: () throws -> T) rethrows -> T {
         condition.withLock {
+            state.waiting += 1
             while state.isLookedAt { condition.wait() }
+            state.waiting -= 1
             state.openings += 1
         }
         defer {
@@ -26,6 +30,9 @@ enum WalIndexGate {
         }
         return try body()
     }
+
+    /// Whether an opening waits for a look to end. For tests.
+    static var isAwaited: Bool { condition.withLock { state.waiting > 0 } }
 
     /// Looks, one at a time.
     ///

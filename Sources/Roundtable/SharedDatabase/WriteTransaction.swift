@@ -93,7 +93,7 @@ final class WriteTransaction: TransactionObserver {
     func databaseDidChange(with event: DatabaseEvent) {}
     func databaseWillCommit() throws {
         if isInsideBlock || !isCommitting && isDoomed() { throw Self.aborted }
-        recorder?.willCommit()
+        try recorder?.willCommit()
     }
     func databaseDidCommit(_ db: Database) {
         hasCommitted = true

@@ -10,6 +10,9 @@ import Synchronization
 final class WriterConnection: @unchecked Sendable {
     // @unchecked: `seat` is set once, before the connection is shared with other threads; the rest is confined to `queue`.
     let link: Mutex<Link>
+    /// The connection, unless it is about to close: what may be interrupted. Apart from `link`, which is held while a connection is opened, and
+    /// for as long as that takes.
+    let interruptible: Mutex<DatabaseQueue?>
     let openConnection: @Sendable () throws -> DatabaseQueue
     let observers = AddedObservers()
     let path: String
@@ -28,6 +31,13 @@ final class WriterConnection: @unchecked Sendable {
     private let history: HistoryStamp?
     /// nil on a connection that does not write, or that declares none.
     let extensions: ExtensionKeeper?
+    /// nil for a schema without migrations.
+    let watch: SchemaWatch?
+    var sight = SchemaWatch.Sight()
+    let lastMigration = LastMigration()
+    /// Reads the schema on a connection of its own (rule S10). Set once, before the connection is shared.
+    var lookAside: (((Database) throws -> Void) throws -> Void)?
+    private let schemaVersionStatement = ReusedPragma("PRAGMA main.schema_version")
     private var lastDataVersion: UInt32?
     private var lastSchemaVersion: Int32?
     private var isClosing = false
@@ -39,6 +49,7 @@ final class WriterConnection: @unchecked Sendable {
         path: String,
         options: SharedDatabase.Options,
         gate: SuspensionGate,
+        watch: SchemaWatch? = nil,
         extensions registry: ExtensionRegistry? = nil
     ) throws {
         let busyHandler = BusyHandler(path: path, options: options, gate: gate)
@@ -69,9 +80,14 @@ final class WriterConnection: @unchecked Sendable {
         let extensions = registry.flatMap { $0.extensions.isEmpty ? nil : ExtensionKeeper($0) }
         self.extensions = extensions
         self.checkpointer = checkpointer
+        self.watch = watch
         let opening = options.connectionOpening(path)
-        openConnection = { [configuration] in try opening.queue(configuration, passingGate: true) }
-        link = Mutex(Link(queue: try openConnection()))
+        openConnection = { [configuration] in
+            try opening.queue(configuration, timeout: busyHandler.openingTimeout, gate: gate)
+        }
+        let queue = try openConnection()
+        link = Mutex(Link(queue: queue))
+        interruptible = Mutex(queue)
         queue.inDatabase(writeTransaction.install)
         gate.hook { hooks in
             hooks.interrupt = { [weak self] in
@@ -90,15 +106,25 @@ final class WriterConnection: @unchecked Sendable {
         // Observers fetch after a commit, on this connection: other processes do not wait for that.
         // Called within a write, which keeps this alive.
         writeTransaction.didCommit = { [unowned self] db in
+            // Before an observer reads here, and before another process can write: a later version would hide that process's commit.
+            noteOwnCommit(db)
             gate.runningDidCommit()
-            if !checkpointer.isWriterInNeed(db) { seat?.giveTurnUp() }
+            // Rule F4. Behind a closed gate, no step is to come for which the turn would be kept.
+            let isClosed = gate.isClosed
+            if isClosed || !checkpointer.isWriterInNeed(db) { seat?.giveTurnUp(goingOn: !isClosed) }
         }
     }
 
     /// The connection that a read-only participant has in the writer's place: whoever writes on it is told
     /// `SQLITE_READONLY`.
-    init(readOnlyAt path: String, options: SharedDatabase.Options, gate: SuspensionGate) throws {
+    init(
+        readOnlyAt path: String,
+        options: SharedDatabase.Options,
+        gate: SuspensionGate,
+        watch: SchemaWatch? = nil
+    ) throws {
         self.path = path
+        self.watch = watch
         lockedFiles = LockedFiles(ofDatabaseAt: path)
         self.gate = gate
         self.writeTransaction = WriteTransaction()
@@ -109,11 +135,16 @@ final class WriterConnection: @unchecked Sendable {
         // SQLite has it read-only. GRDB does not know, or it would tell observers nothing.
         var configuration = options.readerConfiguration(path: path)
         configuration.readonly = false
+        // It reads, whatever GRDB calls its accesses.
+        configuration.writeTargetQueue = nil
+        configuration.allowsUnsafeTransactions = options.configuration.allowsUnsafeTransactions
         let opening = options.connectionOpening(path)
         openConnection = { [configuration] in
-            try opening.queue(configuration, at: Onlooker.uri(path, "mode=ro"), passingGate: true)
+            try opening.queue(configuration, at: Onlooker.uri(path, "mode=ro"), gate: gate)
         }
-        link = Mutex(Link(queue: try openConnection()))
+        let queue = try openConnection()
+        link = Mutex(Link(queue: queue))
+        interruptible = Mutex(queue)
         queue.inDatabase(writeTransaction.install)
     }
 
@@ -130,7 +161,13 @@ final class WriterConnection: @unchecked Sendable {
             busyHandler.isSettingUp = false
             let recorder = CommitRecorder(
                 participant: { [seat] in seat?.participant },
-                isSchemaKnown: { [unowned self] db in (try? db.schemaVersion()) == lastSchemaVersion },
+                isSchemaKnown: { [unowned self] db in
+                    (try? db.schemaVersion()) == lastSchemaVersion && hasNoNewMigration(db)
+                },
+                willCommit: { [unowned self] isSchemaKnown in try admitCommit(isSchemaKnown) },
+                willMigrate: { [watch] in watch?.isMigrating = true },
+                didMigrate: { [unowned self] db in noteOwnMigrations(db) },
+                didNotMigrate: { [watch] in watch?.isMigrating = false },
                 report: didCommit
             )
             if recorder.install(in: db, hook: walHook) { writeTransaction.recorder = recorder }
@@ -169,14 +206,22 @@ final class WriterConnection: @unchecked Sendable {
     /// statement that would keep it open.
     func forgetConnection() {
         isClosing = true
+        // A connection that closes must not be interrupted.
+        interruptible.withLock { $0 = nil }
         writeTransaction.forgetStatements()
         emptyTransaction.forgetStatements()
         history?.forgetStatements()
         extensions?.forgetStatements()
+        schemaVersionStatement.forget()
+        lastMigration.forget()
     }
 
     /// On the queue of a connection that could not close.
-    func keepConnection(_ db: Database) { isClosing = false }
+    func keepConnection(_ db: Database) {
+        isClosing = false
+        let queue = queue
+        interruptible.withLock { $0 = queue }
+    }
 
     /// On the queue of a connection that takes the place of one that was closed.
     func adopt(_ db: Database) throws {
@@ -240,17 +285,23 @@ final class WriterConnection: @unchecked Sendable {
         return true
     }
 
-    /// Adds to `SQLITE_BUSY` who is in the way. Within a turn, on `queue`; or while the connection is opened again.
+    /// Adds to `SQLITE_BUSY` who is in the way, and to the error of a full or failing disk where that is. Within a turn, on `queue`; or while
+    /// the connection is opened.
     func namingObstacles<T>(_ body: () throws -> T) rethrows -> T {
         do {
             return try body()
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
-            throw busyHandler.named(error)
+        } catch let error as DatabaseError {
+            throw named(error)
         } catch let error as NotBegun {
-            guard let reason = error.reason as? DatabaseError, reason.resultCode == .SQLITE_BUSY else { throw error }
-            let isForGate = error.isForGate || gate.hasGivenUp.load(ordering: .acquiring)
-            throw NotBegun(reason: busyHandler.named(reason), isForGate: isForGate)
+            guard let reason = error.reason as? DatabaseError else { throw error }
+            let isForGate =
+                error.isForGate || reason.resultCode == .SQLITE_BUSY && gate.hasGivenUp.load(ordering: .acquiring)
+            throw NotBegun(reason: named(reason), isForGate: isForGate)
         }
+    }
+
+    private func named(_ error: DatabaseError) -> any Error {
+        error.resultCode == .SQLITE_BUSY ? busyHandler.named(error) : error.namingFile(path)
     }
 
     /// At the end of an access: leaves the gate, unless its transaction is still open. On `queue`.
@@ -278,7 +329,8 @@ final class WriterConnection: @unchecked Sendable {
 
     /// Rolls back what no access is at. From any thread.
     func rollBackOpenTransaction() {
-        queue.asyncWriteWithoutTransaction { [self] db in
+        // Without a connection, there is no transaction.
+        interruptible.withLock { $0 }?.asyncWriteWithoutTransaction { [self] db in
             guard !visits.isEmpty, gate.isDoomed else { return }
             let isOpen = db.isInsideTransaction
             if isOpen { try? db.rollback() }
@@ -301,14 +353,11 @@ final class WriterConnection: @unchecked Sendable {
         // SQLite 3.40.1, not in 3.53.4): then its next write fails at once, when others have committed.
         if !db.isWithoutTransaction { _ = try? db.schemaVersion() }
         recorder?.endTurn()
-        // Rule F4: no checkpoint is begun before a freeze.
-        guard let checkpointer, !gate.isClosed else {
-            seat?.giveTurnUp(goingOn: false)
-            return
-        }
-        if checkpointer.isWriterInNeed(db) { checkpointer.helpWriter(db) }
-        seat?.giveTurnUp()
-        checkpointer.beginIfNeeded(db)
+        // Rule F4. The observers of a commit may have taken long, and the gate been closed meanwhile: the write counts as outside then.
+        if let checkpointer, checkpointer.isWriterInNeed(db), gate.runningMayBeginStep() { checkpointer.helpWriter(db) }
+        seat?.giveTurnUp(goingOn: !gate.isClosed)
+        // What the gate turns away is done when it opens.
+        checkpointer?.beginIfNeeded(db)
     }
 
     /// Tells the observers of this connection what other participants have changed. On `queue`.
@@ -331,7 +380,9 @@ final class WriterConnection: @unchecked Sendable {
             recorder?.lookedAtSchema(at: counter)
             return
         }
-        let schemaVersion = try db.schemaVersion()
+        // GRDB's way takes several times as long, and tells why it fails.
+        let schemaVersion = try schemaVersionStatement.value(db) ?? db.schemaVersion()
+        try lookAtMigrations(db, schemaVersion)
         if lastSchemaVersion != schemaVersion {
             db.clearSchemaCache()
             try recorder?.learnSchema(db)
@@ -351,7 +402,7 @@ final class WriterConnection: @unchecked Sendable {
 
     /// What the history and the extensions want done before a write. On `queue`, after `forgetSchemaIfChanged` or `lookAtOthers`.
     func prepareHistory(_ db: Database) {
-        if isClosing { return }
+        if isClosing || refusesWrites { return }
         history?.prepare(db)
         extensions?.prepare(db)
     }
@@ -363,14 +414,14 @@ final class WriterConnection: @unchecked Sendable {
         try forgetSchemaIfChanged(db)
     }
 
-    /// Own commits move the data version too. After a transaction, on `queue`.
+    /// Own commits move the data version too. Right after a commit, on `queue`.
     func noteOwnCommit(_ db: Database) {
         lastDataVersion = dataVersion(db)
     }
 
     /// A number that moves with each commit that this connection has met: its own, and at the begin of a transaction,
     /// those of others. One field of the pager, read for less than a statement costs. nil when SQLite does not tell.
-    private func dataVersion(_ db: Database) -> UInt32? {
+    func dataVersion(_ db: Database) -> UInt32? {
         guard let connection = db.sqliteConnection else { return nil }
         var version: UInt32 = 0
         let code = sqlite3_file_control(connection, "main", SQLITE_FCNTL_DATA_VERSION, &version)

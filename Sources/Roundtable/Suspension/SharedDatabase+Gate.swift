@@ -77,7 +77,6 @@ extension SharedDatabase {
         seat.show(isSuspended: false)
         handles.show(isSuspended: false)
         // The place may have been lost during a long sleep.
-        writer.queue.asyncWriteWithoutTransaction { [seat] _ in seat.comeBack() }
-        writer.checkpointer?.goOn()
+        writer.betweenAccesses { [seat] in seat.rejoin() }
     }
 }

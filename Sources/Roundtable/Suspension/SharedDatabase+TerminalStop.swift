@@ -15,16 +15,18 @@ extension SharedDatabase {
     ///   library's, is called when the gates are closed, on a thread of Roundtable's, and is what stops the process then. One that is
     ///   put later takes the place of Roundtable's: put yours before, or call ``suspendAll(deadline:)`` in it. A signal that is
     ///   ignored stays ignored.
+    /// - The signals arrive although the process has inherited a mask that blocks them, as from a thread of libdispatch that spawned it. If
+    ///   you block them to take them yourself, by `sigwait` or `signalfd`, Roundtable gets them instead.
     /// - Child processes inherit nothing of it: `exec` resets handlers. In a child after `fork`, signals do what they did before.
     /// - `kill -STOP` cannot be noticed: others wait for a process that it stops within a transaction.
     ///
     /// Safe to call from any thread, and more than once: the last `grace` counts. It holds for as long as the process lives, and costs
-    /// a thread that sleeps. A system call of yours that cannot be restarted, such as `poll` or `nanosleep`, may end with `EINTR` at
+    /// two threads that sleep. A system call of yours that cannot be restarted, such as `poll` or `nanosleep`, may end with `EINTR` at
     /// a handled signal.
     ///
     /// - parameter grace: how long others wait at most for a write that is running.
     /// - returns: false when all of these signals are ignored in this process, so that nothing stops it.
-    /// - throws: when the system refuses: the process has no file descriptors left.
+    /// - throws: when the system refuses: the process has no file descriptors left, or may not begin a thread.
     @discardableResult
     public static func suspendAllOnTerminalStop(grace: Duration = .milliseconds(40)) throws -> Bool {
         try TerminalStop.install(grace: grace.nanoseconds) > 0

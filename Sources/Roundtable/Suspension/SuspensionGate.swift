@@ -22,7 +22,8 @@ final class SuspensionGate: Sendable {
         /// It is to be ended, and rolled back.
         var isDoomed = false
         var mustNotCommit: Bool { isDoomed && kind != .checkpoint }
-        /// It has committed, and is telling its observers: it holds no lock that matters.
+        /// It has committed, and its observers are being notified: it holds no lock that matters, and takes none before it counts as
+        /// inside again (rule F2).
         var hasCommitted = false
     }
 
@@ -43,7 +44,8 @@ final class SuspensionGate: Sendable {
         var waiters: [UInt64: @Sendable () -> Void] = [:]
     }
 
-    /// What opening and closing entails, in the order in which it happens.
+    /// What opening and closing entails, in the order in which it happens. Those that interrupt, and `willDoom`, need no lock that is held
+    /// across a wait: a suspension would miss its deadline.
     struct Hooks {
         /// Before the first interruption. Takes back what is inside without running.
         var willDoom: @Sendable () -> Void = {}
@@ -74,6 +76,9 @@ final class SuspensionGate: Sendable {
     private enum Settled { case open, partly, closed }
     private let settled = Mutex(Settled.open)
     private let settling = NSLock()
+    /// Held while what runs is interrupted. No doomed visit ends meanwhile, so nothing else is interrupted. Apart from `state`, because hooks need
+    /// locks of their own; recursive, because a raw handle that goes away within a hook leaves the gate.
+    private let interrupting = NSRecursiveLock()
 
     init(path: String, policy: SuspensionPolicy, process: ProcessSuspension) {
         self.path = path
@@ -123,6 +128,8 @@ final class SuspensionGate: Sendable {
             return state.nextID
         }
         guard let id else { return nil }
+        // Later interruptions find the visit; one that has begun before ends.
+        if kind == .closing { interrupting.withLock {} }
         if isRunning, kind != .checkpoint, start(id) == nil {
             leave(id)
             return nil
@@ -152,26 +159,36 @@ final class SuspensionGate: Sendable {
     ///
     /// - parameter interruption: how the gate has ended it.
     func leave(_ id: UInt64, _ interruption: Interruption? = nil) {
+        let left = remove(id, interruption) ?? interrupting.withLock { remove(id, interruption, evenIfDoomed: true) }
+        guard let left else { return }
+        left.waiters.forEach { $0() }
+        if left.mustSettle { settleLater(endingUse: left.wasInUse) }
+    }
+
+    /// What is to be done when a visit has left.
+    private struct Left {
+        var waiters: [@Sendable () -> Void] = []
+        var mustSettle = false
         var wasInUse = false
-        let (waiters, mustSettle) = state.withLock { state in
-            guard let index = state.visits.firstIndex(where: { $0.id == id }) else {
-                return ([@Sendable () -> Void](), false)
-            }
+    }
+
+    /// - returns: nil when the visit is doomed, and was not to leave then.
+    private func remove(_ id: UInt64, _ interruption: Interruption?, evenIfDoomed: Bool = false) -> Left? {
+        state.withLock { state in
+            guard let index = state.visits.firstIndex(where: { $0.id == id }) else { return Left() }
+            if state.visits[index].isDoomed, !evenIfDoomed { return nil }
             let visit = state.visits.remove(at: index)
-            wasInUse = visit.isInUse
             if let interruption { state.interrupted = (visit, interruption) }
             if visit.isDoomed { doomed.store(state.visits.contains(where: \.mustNotCommit), ordering: .releasing) }
             let isLast = state.visits.isEmpty
             let mustSettle = isLast && state.mustSettle
             // Whoever suspends ends the assertion when nobody uses it: not before that is so may it be seen that all have left. Where
             // something is still to be given up, the system's time is needed until then.
-            if wasInUse, !mustSettle { process.assertions.endUse() }
-            guard isLast else { return ([], false) }
+            if visit.isInUse, !mustSettle { process.assertions.endUse() }
+            guard isLast else { return Left() }
             state.mustSettle = false
-            return (Self.takeWaiters(&state), mustSettle)
+            return Left(waiters: Self.takeWaiters(&state), mustSettle: mustSettle, wasInUse: visit.isInUse)
         }
-        waiters.forEach { $0() }
-        if mustSettle { settleLater(endingUse: wasInUse) }
     }
 
     /// The write that runs.
@@ -328,12 +345,13 @@ final class SuspensionGate: Sendable {
 
     func interrupt() {
         let hooks = hooks.withLock { $0 }
-        state.withLock { state in
-            // While the lock is held, the doomed one does not leave: nobody else is interrupted. A connection must not be
-            // interrupted while it closes.
-            if state.visits.contains(where: { $0.kind == .closing }) { return }
-            if state.visits.contains(where: \.mustNotCommit) { hooks.interrupt() }
-            if state.visits.contains(where: { $0.isDoomed && $0.kind == .checkpoint }) { hooks.interruptCheckpoint() }
+        interrupting.withLock {
+            let doomed: [Visit] = state.withLock { state in
+                // A connection must not be interrupted while it closes.
+                state.visits.contains { $0.kind == .closing } ? [] : state.visits.filter(\.isDoomed)
+            }
+            if doomed.contains(where: \.mustNotCommit) { hooks.interrupt() }
+            if doomed.contains(where: { $0.kind == .checkpoint }) { hooks.interruptCheckpoint() }
         }
     }
 
@@ -402,6 +420,18 @@ final class SuspensionGate: Sendable {
         waiters.forEach { $0() }
     }
 
+    /// The write is about to take a lock after its commit, for a step that can be left out (rule K6). If the gate is open, the write counts
+    /// as inside again, so whoever closes the gate later waits for the step.
+    ///
+    /// - returns: false when the gate is closed: the step must not begin.
+    func runningMayBeginStep() -> Bool {
+        state.withLock { state in
+            guard !state.wishes.isClosed else { return false }
+            Self.changeRunning(&state) { $0.hasCommitted = false }
+            return true
+        }
+    }
+
     /// It writes again: its observers do, or its completion.
     ///
     /// - returns: whether the gate is closed.
@@ -412,10 +442,12 @@ final class SuspensionGate: Sendable {
     }
 
     private func changeRunning(_ body: (inout Visit) -> Void) {
-        state.withLock { state in
-            guard let index = state.visits.lastIndex(where: { $0.kind == .write && $0.isRunning }) else { return }
-            body(&state.visits[index])
-        }
+        state.withLock { state in Self.changeRunning(&state, body) }
+    }
+
+    private static func changeRunning(_ state: inout State, _ body: (inout Visit) -> Void) {
+        guard let index = state.visits.lastIndex(where: { $0.kind == .write && $0.isRunning }) else { return }
+        body(&state.visits[index])
     }
 }
 

@@ -4,7 +4,8 @@ import Synchronization
 
 /// Closes the gates of the process before a stop signal stops it, and opens them when it goes on.
 ///
-/// One thread sleeps until signals come, and lets them stop the process; another, one a stop, closes the gates meanwhile.
+/// One thread sleeps until signals come, and lets them stop the process; another, one a stop, closes the gates meanwhile. The thread in
+/// which the signals arrive is `StopSignals`' own.
 final class TerminalStop: Sendable {
     private struct State {
         var machine = TerminalStopMachine()

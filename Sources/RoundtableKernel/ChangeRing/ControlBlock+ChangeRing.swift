@@ -16,9 +16,9 @@ extension ControlBlock {
     /// The sequence of the last record; 0: none.
     package var lastSequence: UInt64 { lastRecord.pointee.load(ordering: .acquiring) }
 
-    /// The record of a sequence; nil when it is overwritten, being written, or damaged.
+    /// The record of a sequence; nil when it is overwritten, being written, or damaged. There is no record 0: a ring begins with 1.
     package func record(_ sequence: UInt64) -> ChangeRecord? {
-        guard let record = recordUnchecked(sequence) else { return nil }
+        guard sequence > 0, let record = recordUnchecked(sequence) else { return nil }
         // Rule P3: what was read belongs together if the sequence stayed.
         atomicMemoryFence(ordering: .acquiring)
         return recordWord(sequence, Layout.Record.sequence).pointee.load(ordering: .relaxed) == sequence ? record : nil
@@ -82,8 +82,16 @@ extension ControlBlock {
     /// Longer than that, by what the clocks of two processors may differ.
     private static let watch: Nanoseconds = wakeInterval + 10_000
 
-    /// Sleeps until somebody publishes a commit, `interruptNews` is called, or the time is over.
-    package func waitForNews(after seen: UInt32, timeout: Nanoseconds) -> Futex.Outcome {
+    /// Nothing wakes who sleeps on a file that was truncated (rule G3).
+    package static let longestNewsWait: Nanoseconds = 300_000_000_000
+
+    /// Sleeps until somebody publishes a commit, `interruptNews` is called, the time is over, or `longest` is.
+    package func waitForNews(
+        after seen: UInt32,
+        timeout: Nanoseconds,
+        longest: Nanoseconds = longestNewsWait
+    ) -> Futex.Outcome {
+        let timeout = min(timeout, longest)
         // Rule N8: whoever has just woken others publishes without a wake.
         let outcome = Futex.wait(on: news, while: seen, timeout: min(timeout, Self.watch))
         guard outcome == .timedOut, timeout > Self.watch else { return outcome }

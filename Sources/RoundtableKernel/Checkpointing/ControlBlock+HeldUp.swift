@@ -20,7 +20,7 @@ extension ControlBlock {
         for slot in slots {
             let owner = slot.owner.pointee.load(ordering: .acquiring)
             guard owner != 0, let read = slot.oldestRead, read.mark.framesHeld(now: end) > 0,
-                slot.liveness(ofOwner: owner, seenFrom: reader) != .dead,
+                liveness(of: slot, owner: owner, seenFrom: reader) != .dead,
                 slot.owner.pointee.load(ordering: .acquiring) == owner
             else { continue }
             slot[.askedToAdvance] = now

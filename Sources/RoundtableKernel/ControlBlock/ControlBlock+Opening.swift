@@ -8,10 +8,10 @@ extension ControlBlock {
     /// Why there is no control block to work with.
     package enum Unusable: Error, Equatable, CustomStringConvertible {
         case absent
-        /// A later, or much earlier, Roundtable made it. It is left alone (rule L1).
-        case otherVersion(UInt32)
         /// Not a control block, or a damaged one (rule L2).
         case damaged
+        /// Its name is a link to a file of a database (rule G5).
+        case locked(LockedFileError)
         case system(SystemError)
         /// All slots belong to processes that are alive.
         case full
@@ -19,31 +19,32 @@ extension ControlBlock {
         package var description: String {
             switch self {
             case .absent: "there is no control block"
-            case .otherVersion(let version):
-                "the control block has layout version \(version), this Roundtable knows \(Layout.version)"
             case .damaged: "the control block is damaged"
+            case .locked(let error): error.description
             case .system(let error): error.description
             case .full: "all \(Layout.slotCount) places of the control block are taken"
             }
         }
     }
 
-    /// Maps the block at `path`. Creates nothing.
-    package static func open(at path: String, writable: Bool) throws(Unusable) -> ControlBlock {
+    /// Maps the block of a database. Creates nothing.
+    package static func open(forDatabaseAt databasePath: String, writable: Bool) throws(Unusable) -> ControlBlock {
+        let path = path(forDatabaseAt: databasePath)
         do {
-            let block = ControlBlock(
-                path: path,
-                file: try MappedFile(path: path, size: Layout.fileSize, writable: writable)
-            )
-            try block.checkSeal()
+            let file = try MappedFile(path: path, size: Layout.fileSize, writable: writable, notOf: databasePath)
+            let block = ControlBlock(path: path, file: file)
+            guard block.hasSeal else { throw Unusable.damaged }
             return block
         } catch let error as Unusable {
             throw error
+        } catch let error as LockedFileError {
+            throw .locked(error)
         } catch let error as SystemError {
             switch (error.call, error.errno) {
             case (.open, ENOENT), (.open, ENOTDIR): throw .absent
-            // Another size. The seal may still tell of another version.
-            case (.fstat, EINVAL): throw unusableBySeal(at: path)
+            // Another size.
+            case (.fstat, EINVAL): throw .damaged
+            case (.read, _) where error.isNoFile: throw unusable(noFileAt: path)
             default: throw .system(error)
             }
         } catch {
@@ -51,16 +52,20 @@ extension ControlBlock {
         }
     }
 
-    /// Maps the block at `path`, after creating it if it is absent (rule B1), or replacing it if it is none (rule L2).
+    /// Maps the block of a database, after creating it if it is absent (rule B1), or replacing it if it is none (rule L2).
     ///
     /// - parameter access: for a new file; nil leaves it to the umask.
-    package static func openOrCreate(at path: String, access: FileAccess?) throws(Unusable) -> ControlBlock {
+    package static func openOrCreate(
+        forDatabaseAt databasePath: String,
+        access: FileAccess?
+    ) throws(Unusable) -> ControlBlock {
+        let path = path(forDatabaseAt: databasePath)
         var last = Unusable.absent
         // Each round that does not return met another process that created, replaced or removed the file meanwhile.
         for _ in 0..<16 {
-            let identity = try wrappingSystemErrors { try System.identity(ofFileAt: path) }
+            let identity = try wrappingSystemErrors { try System.statusOfLink(at: path).map(FileIdentity.init) }
             do {
-                return try open(at: path, writable: true)
+                return try open(forDatabaseAt: databasePath, writable: true)
             } catch .absent {
                 last = .absent
             } catch .damaged {
@@ -71,8 +76,7 @@ extension ControlBlock {
             }
             try wrappingSystemErrors {
                 let image = Layout.seal() + [UInt8](repeating: 0, count: Layout.fileSize - Layout.seal().count)
-                let suffix = "\(getpid())-\(MonotonicClock.now)"
-                _ = try System.createWhole(image, at: path, access: access, suffix: suffix)
+                _ = try System.createWhole(image, at: path, access: access, unfinished: unfinishedPrefix)
             }
         }
         throw last
@@ -86,44 +90,26 @@ extension ControlBlock {
 
     /// Whether the file at `path` is still the one that is mapped, and whole (rules L3, L4).
     package var isInPlace: Bool {
-        guard let status = try? System.status(ofFileAt: path) else { return false }
+        guard let status = try? System.statusOfLink(at: path) else { return false }
         return FileIdentity(status) == file.identity && Int(status.st_size) == file.size
     }
 
-    private func checkSeal() throws(Unusable) {
+    private var hasSeal: Bool {
         let seal = Layout.seal()
-        let found = (0..<seal.count).map { file.base.load(fromByteOffset: $0, as: UInt8.self) }
-        if found == seal { return }
-        throw Self.unusable(byPrefix: found)
+        return seal.indices.allSatisfy { file.base.load(fromByteOffset: $0, as: UInt8.self) == seal[$0] }
     }
 
-    private static func unusable(byPrefix bytes: [UInt8]) -> Unusable {
-        func number<T: FixedWidthInteger>(at offset: Int, as type: T.Type) -> T {
-            bytes[offset..<offset + MemoryLayout<T>.size].reversed().reduce(0) { $0 << 8 | T($1) }
-        }
-        guard bytes.count >= 12, number(at: Layout.Header.magic, as: UInt64.self) == Layout.magic else {
-            return .damaged
-        }
-        let version = number(at: Layout.Header.version, as: UInt32.self)
-        return version == Layout.version ? .damaged : .otherVersion(version)
-    }
+    /// Files that are being created have names that begin so: the database's name would make them longer than names may be.
+    static let unfinishedPrefix = ".roundtable\(kind)"
 
-    private static func unusableBySeal(at path: String) -> Unusable {
-        do {
-            let descriptor = try System.perform(.open, path) { openForReading(path) }
-            defer { close(descriptor) }
-            var bytes = [UInt8](repeating: 0, count: 12)
-            let count = read(descriptor, &bytes, bytes.count)
-            return unusable(byPrefix: Array(bytes.prefix(max(0, count))))
-        } catch let error as SystemError {
-            return .system(error)
-        } catch {
-            preconditionFailure("only system errors come from opening: \(error)")
-        }
+    /// A folder cannot be replaced, and a symbolic link is somebody's intent; anything else is no control block.
+    private static func unusable(noFileAt path: String) -> Unusable {
+        guard let status = try? System.statusOfLink(at: path) else { return .absent }
+        if status.isFolder { return .system(SystemError(call: .open, errno: EISDIR, path: path)) }
+        if status.isSymbolicLink { return .system(SystemError(call: .open, errno: ELOOP, path: path)) }
+        return .damaged
     }
 }
-
-private func openForReading(_ path: String) -> Int32 { open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
 
 private func wrappingSystemErrors<T>(_ body: () throws -> T) throws(ControlBlock.Unusable) -> T {
     do {

@@ -9,15 +9,23 @@ package final class ControlBlock: @unchecked Sendable {
     package let path: String
     package let file: MappedFile
     let base: UnsafeMutableRawPointer
+    let locks: SlotLocks
 
     init(path: String, file: MappedFile) {
         self.path = path
         self.file = file
+        self.locks = SlotLocks(path: path, file: file)
         self.base = file.base
     }
 
+    /// What follows the database's name in the name of its control block, whatever the layout version.
+    static let kind = "-coord"
+
+    /// What follows the database's name in the name of its control block. Each layout version has a file of its own (rule L1).
+    package static let ending = "\(kind)\(Layout.version)"
+
     /// The place of the control block of a database.
-    package static func path(forDatabaseAt databasePath: String) -> String { databasePath + "-coord" }
+    package static func path(forDatabaseAt databasePath: String) -> String { databasePath + ending }
 
     // MARK: Words
 

@@ -4,8 +4,10 @@
 /// - 1 (2026-11): first layout.
 /// - 2 (2026-11): change ring and table dictionary; long-lived reads are shown in the slot.
 /// - 3 (2026-11): the checkpointer; the slot shows any read, with its line of code.
+/// - 4 (2026-11): the version is part of the file's name; a lock per slot, and whether the owner holds it; times as the first time namespace
+///   has them; whose commands it applies.
 package enum Layout {
-    package static let version: UInt32 = 3
+    package static let version: UInt32 = 4
     /// "RNDTABLE", read as a little-endian word.
     package static let magic: UInt64 = 0x454C_4241_5444_4E52
 
@@ -86,6 +88,8 @@ package enum Layout {
         case oldestReadFrames = 248
         /// ns; 0: never.
         case askedToAdvance = 352
+        /// Inode of the folder whose commands the owner applies; 0: none.
+        case commandsFolder = 360
     }
 
     /// Offsets in a record of the change ring.

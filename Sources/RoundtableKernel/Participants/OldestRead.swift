@@ -83,7 +83,8 @@ extension ControlBlock {
             guard slot.owner.pointee.load(ordering: .relaxed) != 0, let read = slot.oldestRead,
                 now.subtractingSaturating(read.since) > duration
             else { return false }
-            return slot.liveness(ofOwner: slot.owner.pointee.load(ordering: .acquiring), seenFrom: .current) != .dead
+            let owner = slot.owner.pointee.load(ordering: .acquiring)
+            return liveness(of: slot, owner: owner, seenFrom: .current) != .dead
         }
     }
 }

@@ -7,6 +7,8 @@ package struct ParticipantSnapshot: Sendable, Equatable {
     package let state: ParticipantTraits.State
     package let priority: UInt8
     package let liveness: Liveness
+    /// Whether its pid is one of another pid namespace than the reader's.
+    package let isElsewhere: Bool
     /// How long it has been waiting for the turn; nil when it is not.
     package let waiting: Nanoseconds?
     /// How long it has been writing; nil when it is not.
@@ -20,7 +22,18 @@ package struct ParticipantSnapshot: Sendable, Equatable {
     package let oldestRead: OldestRead?
     /// Where in the code that read began.
     package let readCallSite: String?
+    /// The inode of the folder whose commands it applies; 0: none.
+    package let commandsFolder: UInt64
+    package let startTime: UInt64
     package let owner: OwnerWord
+
+    /// Whether the process with this pid, as it is seen here, is the participant's.
+    package func isProcess(_ seen: Int32) -> Bool {
+        ProcessTable.isProcess(seen, pid, startTime: startTime, isElsewhere: isElsewhere)
+    }
+
+    /// As `'app' (pid 17)`.
+    package var name: String { "'\(author)' (\(ProcessTable.description(ofPID: pid, isElsewhere: isElsewhere)))" }
 }
 
 extension ControlBlock {
@@ -33,6 +46,7 @@ extension ControlBlock {
             guard owner != 0 else { return nil }
             let ticket = slot.ticket.pointee.load(ordering: .acquiring)
             let traits = slot.traits
+            let isFilled = traits.incarnation == OwnerWord(rawValue: owner).incarnation
             let snapshot = ParticipantSnapshot(
                 slot: slot.index,
                 pid: OwnerWord(rawValue: owner).pid,
@@ -40,7 +54,8 @@ extension ControlBlock {
                 role: traits.role,
                 state: traits.state,
                 priority: traits.priority,
-                liveness: slot.liveness(ofOwner: owner, seenFrom: reader),
+                liveness: liveness(of: slot, owner: owner, seenFrom: reader),
+                isElsewhere: isFilled && slot[.namespace] != reader.namespace,
                 waiting: ticket == 0 ? nil : now.subtractingSaturating(slot[.waitingSince]),
                 writing: slot[.writingSince] == 0 ? nil : now.subtractingSaturating(slot[.writingSince]),
                 callSite: slot.callSite,
@@ -50,6 +65,8 @@ extension ControlBlock {
                 joinedAt: slot[.joinedAt],
                 oldestRead: slot.oldestRead,
                 readCallSite: slot.readCallSite,
+                commandsFolder: slot[.commandsFolder],
+                startTime: slot[.startTime],
                 owner: OwnerWord(rawValue: owner)
             )
             return slot.owner.pointee.load(ordering: .acquiring) == owner ? snapshot : nil
@@ -66,7 +83,7 @@ extension ControlBlock {
                 if slot.ticket.pointee.load(ordering: .relaxed) != 0 { leaveQueue(slot) }
                 continue
             }
-            switch slot.liveness(ofOwner: owner, seenFrom: reader) {
+            switch liveness(of: slot, owner: owner, seenFrom: reader) {
             case .dead:
                 // The ticket first: once the owner word is 0, the slot may be another's.
                 leaveQueue(slot)
@@ -93,8 +110,17 @@ extension ControlBlock {
     func hasUnknownOwners(seenFrom reader: ProcessIdentity) -> Bool {
         slots.contains { slot in
             let owner = slot.owner.pointee.load(ordering: .acquiring)
-            return owner != 0 && slot.liveness(ofOwner: owner, seenFrom: reader) == .unknown
+            return owner != 0 && liveness(of: slot, owner: owner, seenFrom: reader) == .unknown
         }
+    }
+
+    /// Whether the owner of a slot, or of a record of the change ring, may still act: it is neither dead nor stopped.
+    package func isRunning(_ owner: OwnerWord) -> Bool {
+        let slot = slots.first { $0.owner.pointee.load(ordering: .acquiring) == owner.rawValue }
+        // Without a slot, there is its pid alone.
+        guard let slot else { return ProcessTable.isRunning(owner.pid) }
+        let liveness = liveness(of: slot, owner: owner.rawValue, seenFrom: .current)
+        return liveness == .alive || liveness == .unknown
     }
 
     private func leaveQueue(_ slot: Slot) {

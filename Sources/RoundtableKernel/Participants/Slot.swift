@@ -81,6 +81,8 @@ package struct ParticipantTraits: Equatable, Sendable {
     package var role: Role
     package var priority: UInt8
     package var state: State
+    /// Whether the owner holds the lock of the slot (rule P9).
+    package var isLocked = false
     /// That of the owner for whom the slot was filled. Until it equals the owner word's, the slot's other fields may be
     /// a predecessor's.
     var incarnation: UInt32 = 0
@@ -95,10 +97,12 @@ package struct ParticipantTraits: Equatable, Sendable {
         role = Role(rawValue: UInt8(truncatingIfNeeded: word)) ?? .unknown
         priority = UInt8(truncatingIfNeeded: word >> 8)
         state = State(rawValue: UInt8(truncatingIfNeeded: word >> 16)) ?? .joining
+        isLocked = word >> 24 & 1 != 0
         incarnation = UInt32(word >> 32)
     }
 
     var word: UInt64 {
-        UInt64(role.rawValue) | UInt64(priority) << 8 | UInt64(state.rawValue) << 16 | UInt64(incarnation) << 32
+        UInt64(role.rawValue) | UInt64(priority) << 8 | UInt64(state.rawValue) << 16 | (isLocked ? 1 << 24 : 0)
+            | UInt64(incarnation) << 32
     }
 }

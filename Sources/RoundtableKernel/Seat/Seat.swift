@@ -34,6 +34,8 @@ package final class Seat: @unchecked Sendable {
         var unusable: ControlBlock.Unusable?
         /// This participant's names in the records of change rings, the last few.
         var owners: [RecordOwner] = []
+        /// What the participant applies the commands of, each on somebody's behalf. They are of one folder.
+        var commandsFolders: [ObjectIdentifier: FileIdentity] = [:]
     }
 
     private struct RecordOwner {
@@ -41,7 +43,7 @@ package final class Seat: @unchecked Sendable {
         let block: FileIdentity
     }
 
-    private let path: String
+    private let databasePath: String
     package let author: String
     private let role: ParticipantTraits.Role
     package let settings: TurnSettings
@@ -74,7 +76,7 @@ package final class Seat: @unchecked Sendable {
         stop: WaitCancellation? = nil
     ) {
         self.stop = stop
-        self.path = ControlBlock.path(forDatabaseAt: databasePath)
+        self.databasePath = databasePath
         self.author = author
         self.role = role
         self.settings = settings
@@ -146,8 +148,16 @@ package final class Seat: @unchecked Sendable {
         shared.withLock { $0.participant?.setState(isSuspended ? .suspended : .present) }
     }
 
-    /// After a pause of any length: sits down anew if the place was lost. On the writer's queue.
-    package func comeBack() {
+    /// Shows others the folder whose commands `applier` applies for the participant; nil: it does not any more. From any thread.
+    package func show(commandsFolder folder: FileIdentity?, of applier: AnyObject) {
+        shared.withLock {
+            $0.commandsFolders[ObjectIdentifier(applier)] = folder
+            $0.participant?.showCommandsFolder($0.commandsFolders.values.first)
+        }
+    }
+
+    /// After a pause of any length: joins anew if the place was lost. On the writer's queue, or while nothing runs there.
+    package func rejoin() {
         if !hasLeft { _ = seated(now: MonotonicClock.now) }
     }
 
@@ -185,6 +195,8 @@ package final class Seat: @unchecked Sendable {
 
     private func unseat() {
         callSite = nil
+        // The slot is not ours any more; its lock still is.
+        place?.participant.leave()
         place = nil
         shared.withLock {
             $0.participant = nil
@@ -208,6 +220,7 @@ package final class Seat: @unchecked Sendable {
             shared.withLock {
                 $0.participant = participant
                 $0.unusable = nil
+                participant.showCommandsFolder($0.commandsFolders.values.first)
                 let owner = OwnerWord(rawValue: participant.ownerWord)
                 $0.owners.append(RecordOwner(owner: owner, block: participant.block.file.identity))
                 if $0.owners.count > 8 { $0.owners.removeFirst() }
@@ -221,21 +234,22 @@ package final class Seat: @unchecked Sendable {
     private func joinedParticipant() throws(ControlBlock.Unusable) -> Participant {
         let traits = ParticipantTraits(role: role, priority: settings.priority)
         guard role == .readWrite else {
-            return try Participant(in: ControlBlock.open(at: path, writable: true), author: author, traits: traits)
+            let block = try ControlBlock.open(forDatabaseAt: databasePath, writable: true)
+            return try Participant(in: block, author: author, traits: traits)
         }
-        let block = try ControlBlock.openOrCreate(at: path, access: access)
+        let block = try ControlBlock.openOrCreate(forDatabaseAt: databasePath, access: access)
         do {
             return try Participant(in: block, author: author, traits: traits)
         } catch .full where block.hasUnknownOwners(seenFrom: .current) {
-            // Processes of other pid namespaces are never proven dead, and their slots would be lost for ever. The living
-            // among them follow to the new block (rule L4).
+            // Owners that nothing is known of are never proven dead, and their slots would be lost for ever. The living among them
+            // follow to the new block (rule L4).
             do {
-                try System.removeFile(at: path, ifStill: block.file.identity)
+                try System.removeFile(at: block.path, ifStill: block.file.identity)
             } catch {
                 throw .full
             }
             return try Participant(
-                in: ControlBlock.openOrCreate(at: path, access: access),
+                in: ControlBlock.openOrCreate(forDatabaseAt: databasePath, access: access),
                 author: author,
                 traits: traits
             )

@@ -1,5 +1,6 @@
 #if canImport(Darwin)
     import Darwin
+    import Synchronization
 
     /// Waits until a file is written to, by any process; while there is no such file, until its folder changes.
     ///
@@ -9,30 +10,39 @@
         // @unchecked: `watched` is confined to the waiting thread.
         package enum Outcome: Equatable, Sendable { case changed, interrupted, timedOut }
 
+        private struct Waiting {
+            let queue: Int32
+            let interrupter: Interrupter
+        }
+        private struct State {
+            /// Made by the first `arm` that the system has descriptors for.
+            var waiting: Waiting?
+            var isInterrupted = false
+        }
+
         private let path: String
         private let folder: String
-        private let queue: Int32
-        private let interrupter: Interrupter
+        private let state = Mutex(State())
         private var watched: Int32 = -1
 
-        package init(path: String, folder: String) throws {
+        package init(path: String, folder: String) {
             self.path = path
             self.folder = folder
-            interrupter = try Interrupter()
-            queue = try System.perform(.kqueue, path) { kqueue() }
         }
 
         deinit {
             if watched >= 0 { close(watched) }
-            close(queue)
+            if let queue = state.withLock({ $0.waiting?.queue }) { close(queue) }
         }
 
         /// Watches for the next write.
         ///
-        /// - returns: whether there was one between the last wait and now, which will not be told.
+        /// - returns: whether there was one between the last wait and now, which `wait` does not report.
+        /// - throws: `SystemError`, when the system has no descriptors to give. The caller tries again later.
         @discardableResult
         package func arm() throws -> Bool {
-            let hadEvent = try waitForInput(queue, interrupter, timeout: 0).input
+            let waiting = try makeWaiting()
+            let hadEvent = try waitForInput(waiting.queue, waiting.interrupter, timeout: 0).input
             // Closing the descriptor removes its events from the queue.
             if watched >= 0 { close(watched) }
             watched = -1
@@ -49,31 +59,55 @@
                 data: 0,
                 udata: nil
             )
-            try System.perform(.kqueue, path) { kevent(queue, &event, 1, nil, 0, nil) }
+            try System.perform(.kqueue, path) { kevent(waiting.queue, &event, 1, nil, 0, nil) }
             return hadEvent
+        }
+
+        private func makeWaiting() throws -> Waiting {
+            try state.withLock { state in
+                if let waiting = state.waiting { return waiting }
+                let interrupter = try Interrupter()
+                let queue = try System.perform(.kqueue, path) { kqueue() }
+                let waiting = Waiting(queue: queue, interrupter: interrupter)
+                if state.isInterrupted { interrupter.interrupt() }
+                state.waiting = waiting
+                return waiting
+            }
         }
 
         /// Sleeps until what `arm` watches for has happened.
         package func wait() throws -> Outcome { try wait(timeout: nil) }
 
-        /// The same, but not for longer than this.
+        /// Sleeps until what `arm` watches for has happened, or the time is over.
         package func wait(upTo time: Nanoseconds) throws -> Outcome { try wait(timeout: time) }
 
-        /// Sleeps, whatever happens to the file.
-        package func pause(_ time: Nanoseconds) throws -> Outcome {
-            try waitForInput(nil, interrupter, timeout: time).interrupt ? .interrupted : .timedOut
+        /// Sleeps, whatever happens to the file. An interrupt ends it, or, where the system has no descriptors, is noticed at its end.
+        package func pause(_ time: Nanoseconds) -> Outcome {
+            if let waiting = state.withLock({ $0.waiting }),
+                let input = try? waitForInput(nil, waiting.interrupter, timeout: time)
+            {
+                return input.interrupt ? .interrupted : .timedOut
+            }
+            if !state.withLock({ $0.isInterrupted }) { MonotonicClock.sleep(time) }
+            return state.withLock { $0.isInterrupted } ? .interrupted : .timedOut
         }
 
         /// Ends all waits, for good. From any thread.
-        package func interrupt() { interrupter.interrupt() }
+        package func interrupt() {
+            state.withLock { state in
+                state.isInterrupted = true
+                state.waiting?.interrupter.interrupt()
+            }
+        }
 
         private func wait(timeout: Nanoseconds?) throws -> Outcome {
+            let waiting = try makeWaiting()
             // A kqueue can be polled like any descriptor.
-            let (changed, interrupted) = try waitForInput(queue, interrupter, timeout: timeout)
+            let (changed, interrupted) = try waitForInput(waiting.queue, waiting.interrupter, timeout: timeout)
             if changed {
                 var event = Darwin.kevent()
                 var none = timespec()
-                try System.perform(.kqueue, path) { kevent(queue, nil, 0, &event, 1, &none) }
+                try System.perform(.kqueue, path) { kevent(waiting.queue, nil, 0, &event, 1, &none) }
             }
             return interrupted ? .interrupted : changed ? .changed : .timedOut
         }

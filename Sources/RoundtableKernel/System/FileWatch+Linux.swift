@@ -4,66 +4,49 @@
     /// Waits until a file is written to, by any process; while there is no such file, until something is created beside it.
     ///
     /// inotify(7), one event at a time: a file that is written all the time costs its writers one event per `arm`. For one thread,
-    /// but for `interrupt`.
+    /// but for `interrupt`. All of a process share one instance (`WatchHub`).
     package final class FileWatch: Sendable {
         package enum Outcome: Equatable, Sendable { case changed, interrupted, timedOut }
 
         private let path: String
         private let folder: String
-        private let descriptor: Int32
-        private let interrupter: Interrupter
+        private let hub = WatchHub.shared
+        private let mailbox = WatchMailbox()
 
-        package init(path: String, folder: String) throws {
+        private static let write = UInt32(IN_MODIFY) | UInt32(IN_MOVE_SELF) | UInt32(IN_DELETE_SELF)
+        private static let arrival = UInt32(IN_CREATE) | UInt32(IN_MOVED_TO)
+
+        package init(path: String, folder: String) {
             self.path = path
             self.folder = folder
-            interrupter = try Interrupter()
-            descriptor = try System.perform(.inotify, path) { inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)) }
         }
 
-        deinit { close(descriptor) }
+        deinit { hub.leave(mailbox) }
 
         /// Watches for the next write.
         ///
-        /// - returns: whether there was one between the last wait and now, which will not be told.
+        /// - returns: whether there was one between the last wait and now, which `wait` does not report.
+        /// - throws: `SystemError`, when the system has no watch to give. The caller tries again later.
         @discardableResult
         package func arm() throws -> Bool {
-            let hadEvent = drain()
-            let oneWrite = UInt32(IN_MODIFY) | UInt32(IN_MOVE_SELF) | UInt32(IN_DELETE_SELF) | inOneShot
-            do {
-                try System.perform(.inotify, path) { inotify_add_watch(descriptor, path, oneWrite) }
-            } catch let error as SystemError where error.errno == ENOENT {
-                let oneArrival = UInt32(IN_CREATE) | UInt32(IN_MOVED_TO) | inOneShot
-                try System.perform(.inotify, folder) { inotify_add_watch(descriptor, folder, oneArrival) }
-            }
-            return hadEvent
+            try hub.armOnce(mailbox, file: (path, Self.write), folder: (folder, Self.arrival))
         }
 
         /// Sleeps until what `arm` watches for has happened.
-        package func wait() throws -> Outcome { try wait(for: descriptor, timeout: nil) }
+        package func wait() throws -> Outcome { wait(timeout: nil) }
 
-        /// The same, but not for longer than this.
-        package func wait(upTo time: Nanoseconds) throws -> Outcome { try wait(for: descriptor, timeout: time) }
+        /// Sleeps until what `arm` watches for has happened, or the time is over.
+        package func wait(upTo time: Nanoseconds) throws -> Outcome { wait(timeout: time) }
 
         /// Sleeps, whatever happens to the file.
-        package func pause(_ time: Nanoseconds) throws -> Outcome { try wait(for: nil, timeout: time) }
+        package func pause(_ time: Nanoseconds) -> Outcome { mailbox.pause(time) ? .interrupted : .timedOut }
 
         /// Ends all waits, for good. From any thread.
-        package func interrupt() { interrupter.interrupt() }
+        package func interrupt() { mailbox.interrupt() }
 
-        private func wait(for descriptor: Int32?, timeout: Nanoseconds?) throws -> Outcome {
-            let (changed, interrupted) = try waitForInput(descriptor, interrupter, timeout: timeout)
-            if changed { _ = drain() }
-            return interrupted ? .interrupted : changed ? .changed : .timedOut
-        }
-
-        private func drain() -> Bool {
-            var buffer = [UInt8](repeating: 0, count: 4096)
-            var hadEvent = false
-            while read(descriptor, &buffer, buffer.count) > 0 { hadEvent = true }
-            return hadEvent
+        private func wait(timeout: Nanoseconds?) -> Outcome {
+            let contents = mailbox.wait(upTo: timeout)
+            return contents.isInterrupted ? .interrupted : contents.events != 0 ? .changed : .timedOut
         }
     }
-
-    /// A macro of its own form, which Swift does not import.
-    private let inOneShot: UInt32 = 0x8000_0000
 #endif

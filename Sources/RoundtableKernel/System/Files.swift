@@ -22,6 +22,9 @@ package struct FileAccess: Sendable {
     }
 }
 
+/// What `stat` tells.
+package typealias FileStatus = stat
+
 extension stat {
     package var isRegularFile: Bool { st_mode & S_IFMT == S_IFREG }
     package var isFolder: Bool { st_mode & S_IFMT == S_IFDIR }
@@ -47,28 +50,35 @@ extension System {
 
     /// `stat`, or nil when there is no such file, or but a symbolic link that leads to none. Does not open it.
     package static func status(ofFileAt path: String) throws -> stat? {
-        var status = stat()
-        do {
-            try perform(.stat, path) { stat(path, &status) }
-            return status
-        } catch let error as SystemError where error.errno == ENOENT || error.errno == ENOTDIR {
-            return nil
-        } catch let error as SystemError where error.errno == ELOOP {
-            // Of links in a circle, it is the last part of the path, or one on the way.
-            guard try statusOfLink(at: path) != nil else { throw error }
-            return nil
-        }
+        try status(of: FilePlace(path), followingLinks: true)
     }
 
     /// `lstat`: of a symbolic link itself, or nil when there is no such file.
     package static func statusOfLink(at path: String) throws -> stat? {
+        try status(of: FilePlace(path), followingLinks: false)
+    }
+
+    static func status(of place: FilePlace, followingLinks: Bool) throws -> stat? {
         var status = stat()
         do {
-            try perform(.stat, path) { lstat(path, &status) }
+            try perform(.stat, place.path) {
+                fstatat(place.folder, place.name, &status, followingLinks ? 0 : AT_SYMLINK_NOFOLLOW)
+            }
             return status
         } catch let error as SystemError where error.errno == ENOENT || error.errno == ENOTDIR {
             return nil
+        } catch let error as SystemError where error.errno == ELOOP && followingLinks {
+            // Of links in a circle, it is the last part of the path, or one on the way.
+            guard try self.status(of: place, followingLinks: false) != nil else { throw error }
+            return nil
         }
+    }
+
+    /// The folder that a file is in, and its name there.
+    static func place(of path: String) -> (folder: String, name: String) {
+        guard let slash = path.lastIndex(of: "/") else { return (".", path) }
+        let folder = slash == path.startIndex ? "/" : String(path[..<slash])
+        return (folder, String(path[path.index(after: slash)...]))
     }
 
     /// Where a path leads, without symbolic links; nil when there is nothing.

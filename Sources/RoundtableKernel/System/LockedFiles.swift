@@ -6,7 +6,9 @@ import Synchronization
 /// opening them. A database is registered while this object lives.
 package final class LockedFiles: Sendable {
     private static let databases = Mutex<[String: Int]>([:])
-    private static let endings = ["", "-shm", "-journal", "-wal", "-coord"]
+    /// Those that SQLite locks.
+    private static let locked = ["", "-shm", "-journal"]
+    private static let all = locked + ["-wal", ControlBlock.ending]
     private let path: String
 
     package init(ofDatabaseAt path: String) {
@@ -18,6 +20,19 @@ package final class LockedFiles: Sendable {
         Self.databases.withLock { databases in
             let count = databases[path, default: 1] - 1
             databases[path] = count == 0 ? nil : count
+        }
+    }
+
+    package enum Parts: Sendable {
+        case all
+        /// Those that SQLite locks.
+        case locked
+
+        fileprivate var endings: [String] {
+            switch self {
+            case .all: LockedFiles.all
+            case .locked: LockedFiles.locked
+            }
         }
     }
 
@@ -34,18 +49,46 @@ package final class LockedFiles: Sendable {
     /// - Parameters:
     ///   - file: as it was found at `path`.
     ///   - other: see the other function.
-    package static func look(at path: String, foundAs file: FileIdentity, orOf other: String? = nil) throws -> Finding {
-        guard let database = try database(of: file, orOf: other) else { return .nobodys }
-        return try System.identity(ofFileAt: path) == file ? .part(ofDatabaseAt: database) : .replaced
+    package static func look(
+        at path: String,
+        foundAs file: FileIdentity,
+        orOf other: String? = nil,
+        _ parts: Parts = .all
+    ) throws -> Finding {
+        try look(at: FilePlace(path), foundAs: file, orOf: other, parts)
+    }
+
+    static func look(
+        at place: FilePlace,
+        foundAs file: FileIdentity,
+        orOf other: String?,
+        _ parts: Parts
+    ) throws -> Finding {
+        guard let database = try database(of: file, orOf: other, parts) else { return .nobodys }
+        let found = try System.status(of: place, followingLinks: true).map(FileIdentity.init)
+        return found == file ? .part(ofDatabaseAt: database) : .replaced
     }
 
     /// - parameter other: a database that may be open in this process without being registered.
     /// - returns: the path of the database that the file is a part of.
-    package static func database(of file: FileIdentity, orOf other: String? = nil) throws -> String? {
+    package static func database(
+        of file: FileIdentity,
+        orOf other: String? = nil,
+        _ parts: Parts = .all
+    ) throws -> String? {
         var paths = databases.withLock { Array($0.keys) }
-        if let other { paths.append(other) }
+        if let other, !paths.contains(other) { paths.append(other) }
         for path in paths {
-            for ending in endings where try System.identity(ofFileAt: path + ending) == file { return path }
+            for ending in parts.endings {
+                let found: FileIdentity?
+                do {
+                    found = try System.identity(ofFileAt: path + ending)
+                } catch  where path != other {
+                    // A database that cannot be reached must not keep others from being opened.
+                    continue
+                }
+                if found == file { return path }
+            }
         }
         return nil
     }

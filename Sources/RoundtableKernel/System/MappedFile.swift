@@ -35,17 +35,20 @@ package final class MappedFile: @unchecked Sendable {
 
     /// Maps `path` when it has exactly `size` bytes.
     ///
-    /// - throws: `SystemError`; with `EINVAL` when the size differs, `EMFILE` when too many files are mapped.
-    package init(path: String, size: Int, writable: Bool) throws {
-        let descriptor = try System.perform(.open, path) {
-            open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-        }
+    /// - parameter database: one that may be open here without being registered: its files are not opened (rule G5).
+    /// - throws: `SystemError`; of `fstat` with `EINVAL` when the size differs, with `isNoFile` for what is no file, with `EMFILE` when too
+    ///   many files are mapped; `LockedFileError`.
+    package init(path: String, size: Int, writable: Bool, notOf database: String) throws {
+        let mode = writable ? O_RDWR : O_RDONLY
+        let (descriptor, status) = try System.openFile(
+            at: FilePlace(path),
+            mode,
+            followingLinks: false,
+            notOf: database,
+            .locked
+        )
         defer { close(descriptor) }
-        var status = stat()
-        try System.perform(.fstat, path) { fstat(descriptor, &status) }
-        guard status.st_mode & S_IFMT == S_IFREG, Int(status.st_size) == size else {
-            throw SystemError(call: .fstat, errno: EINVAL, path: path)
-        }
+        guard Int(status.st_size) == size else { throw SystemError(call: .fstat, errno: EINVAL, path: path) }
         let protection = writable ? PROT_READ | PROT_WRITE : PROT_READ
         let address = try System.perform(.mmap, path) {
             Int(bitPattern: mmap(nil, size, protection, MAP_SHARED, descriptor, 0))

@@ -8,14 +8,14 @@
 package typealias Nanoseconds = UInt64
 
 package enum MonotonicClock {
-    /// Linux: `CLOCK_MONOTONIC`; Darwin: `CLOCK_UPTIME_RAW`, the clock behind `mach_absolute_time`.
+    /// Linux: `CLOCK_MONOTONIC`, as the first time namespace has it; Darwin: `CLOCK_UPTIME_RAW`, the clock behind `mach_absolute_time`.
     package static var now: Nanoseconds {
         #if canImport(Darwin)
             return clock_gettime_nsec_np(CLOCK_UPTIME_RAW)
         #else
             var time = timespec()
             clock_gettime(CLOCK_MONOTONIC, &time)
-            return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+            return nanoseconds(time)
         #endif
     }
 
@@ -26,9 +26,17 @@ package enum MonotonicClock {
         #else
             var time = timespec()
             clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
-            return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+            return nanoseconds(time)
         #endif
     }
+
+    #if !canImport(Darwin)
+        /// - parameter time: of this process's own `CLOCK_MONOTONIC`.
+        static func nanoseconds(_ time: timespec) -> Nanoseconds {
+            let own = UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+            return own &- UInt64(bitPattern: TimeNamespace.own.monotonic)
+        }
+    #endif
 
     /// Blocks the calling thread. A signal may end it early.
     package static func sleep(_ time: Nanoseconds) {

@@ -7,7 +7,7 @@
 /// One run of one program: a pid alone is used again by the system.
 package struct ProcessIdentity: Hashable, Sendable {
     package let pid: Int32
-    /// Linux: clock ticks after boot (`/proc/PID/stat` field 22); Darwin: µs since 1970. 0: unknown.
+    /// Linux: clock ticks after boot (`/proc/PID/stat` field 22), as the first time namespace has it; Darwin: µs since 1970. 0: unknown.
     package let startTime: UInt64
     /// Linux: inode of the pid namespace; 0 where there are none, or it cannot be read.
     package let namespace: UInt64
@@ -21,16 +21,17 @@ package struct ProcessIdentity: Hashable, Sendable {
     /// The calling process.
     package static var current: ProcessIdentity {
         let pid = getpid()
-        return ProcessIdentity(pid: pid, startTime: ProcessTable.entry(pid)?.startTime ?? 0, namespace: ownNamespace)
+        let entry = ProcessTable.showsOwnNamespace ? ProcessTable.entry(pid) : nil
+        return ProcessIdentity(pid: pid, startTime: entry?.startTime ?? 0, namespace: ownNamespace)
     }
 }
 
 /// What the system tells of a process.
 package struct ProcessEntry: Equatable, Sendable {
     package let startTime: UInt64
-    /// SIGSTOP, SIGTSTP, a debugger, or the system's suspension.
+    /// SIGSTOP, SIGTSTP, a debugger, or the system's suspension: no thread runs.
     package let isStopped: Bool
-    /// Dead, and not yet reaped by its parent.
+    /// Dead, and not yet reaped by its parent. All threads have ended, not the main one alone.
     package let isZombie: Bool
 }
 
@@ -39,18 +40,36 @@ extension ProcessTable {
     package static func isRunning(_ pid: Int32) -> Bool {
         entry(pid).map { !$0.isStopped && !$0.isZombie } ?? false
     }
+
+    /// Whether a process that is seen here under one pid is the participant that says another of itself.
+    ///
+    /// - Parameters:
+    ///   - seen: the pid in this process's pid namespace, as `/proc/locks` lists it.
+    ///   - pid: the pid in the participant's own.
+    ///   - isElsewhere: whether that is another one. Processes of the namespaces below are seen, and no others.
+    package static func isProcess(_ seen: Int32, _ pid: Int32, startTime: UInt64, isElsewhere: Bool) -> Bool {
+        if !isElsewhere, showsOwnNamespace { return seen == pid }
+        guard innermostPID(seen) == pid, let found = entry(seen)?.startTime else { return false }
+        // 0: the time namespace does not tell.
+        return found == startTime || found == 0 || startTime == 0
+    }
+
+    /// For people: `pid 17`, or `pid 17 in another pid namespace`.
+    package static func description(ofPID pid: Int32, isElsewhere: Bool) -> String {
+        isElsewhere ? "pid \(pid) in another pid namespace" : "pid \(pid)"
+    }
 }
 
 package enum Liveness: Equatable, Sendable {
     case alive
     case stopped
     case dead
-    /// Another pid namespace, or the system does not tell. Never treated as dead (rule P4).
+    /// The system does not tell. Never treated as dead (rule P4).
     case unknown
 }
 
 extension ProcessIdentity {
-    /// Rule P4. `reader` is the process that asks.
+    /// What the pid tells (rule P4): *unknown* in another pid namespace. `reader` is the process that asks.
     package func liveness(seenFrom reader: ProcessIdentity) -> Liveness {
         guard namespace == reader.namespace, pid > 0 else { return .unknown }
         do {
@@ -61,9 +80,10 @@ extension ProcessIdentity {
         } catch {
             return .unknown
         }
-        guard let entry = ProcessTable.entry(pid) else { return .unknown }
+        // Of a `/proc` of another pid namespace, the entry would be another process's.
+        guard ProcessTable.showsOwnNamespace, let entry = ProcessTable.entry(pid) else { return .unknown }
         if entry.isZombie { return .dead }
-        if startTime != 0, entry.startTime != startTime { return .dead }
+        if startTime != 0, entry.startTime != 0, entry.startTime != startTime { return .dead }
         return entry.isStopped ? .stopped : .alive
     }
 }

@@ -21,6 +21,11 @@
             }
         }
 
+        static let showsOwnNamespace = true
+
+        /// There is one pid namespace.
+        package static func innermostPID(_ pid: Int32) -> Int32? { pid }
+
         private static func info(_ pid: Int32) -> kinfo_proc? {
             var request = [CTL_KERN, KERN_PROC, KERN_PROC_PID, pid]
             var info = kinfo_proc()

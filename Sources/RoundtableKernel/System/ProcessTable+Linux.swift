@@ -4,18 +4,67 @@
     package enum ProcessTable {
         /// What `/proc/PID/stat` says (proc(5)), or nil when there is no such process or it cannot be read.
         package static func entry(_ pid: Int32) -> ProcessEntry? {
-            guard let bytes = try? contents(of: "/proc/\(pid)/stat") else { return nil }
-            // The second field is the program's name in parentheses, which may itself hold spaces and parentheses.
-            guard let end = bytes.lastIndex(of: UInt8(ascii: ")")) else { return nil }
-            let fields = bytes[(end + 1)...].split(separator: UInt8(ascii: " "))
-            guard fields.count > 19, let state = fields[0].first,
-                let startTime = UInt64(String(decoding: fields[19], as: UTF8.self))
-            else { return nil }
+            guard let line = ThreadLine("/proc/\(pid)/stat"), let startTime = line.number(ofField: 22) else {
+                return nil
+            }
+            var (isStopped, isZombie) = (line.isStopped, line.isEnded)
+            // The main thread has ended before the others, which the process lives in.
+            if isZombie, let count = line.number(ofField: 20), count > 1 {
+                let others = threads(of: pid).filter { !$0.isEnded }
+                // Threads that could not be read, or that begin and end, prove no death.
+                if others.isEmpty { return nil }
+                (isZombie, isStopped) = (false, others.allSatisfy(\.isStopped))
+            }
+            // What the time namespace does not let us know is 0.
             return ProcessEntry(
-                startTime: startTime,
-                isStopped: state == UInt8(ascii: "T") || state == UInt8(ascii: "t"),
-                isZombie: state == UInt8(ascii: "Z") || state == UInt8(ascii: "X")
+                startTime: TimeNamespace.own.startTime(startTime) ?? 0,
+                isStopped: isStopped,
+                isZombie: isZombie
             )
+        }
+
+        /// A line of `/proc/PID/stat`, or of one thread (proc_pid_stat(5)).
+        private struct ThreadLine {
+            /// From the third one on.
+            private let fields: [ArraySlice<UInt8>]
+
+            init?(_ path: String) {
+                guard let bytes = try? contents(of: path) else { return nil }
+                // The second field is the program's name in parentheses, which may itself hold spaces and parentheses.
+                guard let end = bytes.lastIndex(of: UInt8(ascii: ")")) else { return nil }
+                fields = bytes[(end + 1)...].split(separator: UInt8(ascii: " "))
+                if fields.isEmpty { return nil }
+            }
+
+            func number(ofField number: Int) -> UInt64? {
+                number - 3 < fields.count ? UInt64(String(decoding: fields[number - 3], as: UTF8.self)) : nil
+            }
+
+            private var state: UInt8 { fields[0].first ?? 0 }
+            var isStopped: Bool { state == UInt8(ascii: "T") || state == UInt8(ascii: "t") }
+            var isEnded: Bool { state == UInt8(ascii: "Z") || state == UInt8(ascii: "X") }
+        }
+
+        private static func threads(of pid: Int32) -> [ThreadLine] {
+            let folder = "/proc/\(pid)/task"
+            return ((try? System.names(inFolder: folder)) ?? []).compactMap { ThreadLine("\(folder)/\($0)/stat") }
+        }
+
+        /// Whether `/proc` shows processes by the pids of this process's own namespace. It may have been mounted in another one.
+        static let showsOwnNamespace: Bool = {
+            // Not through `System`: a fault that a test asks for would stay for the life of the process.
+            var text = [UInt8](repeating: 0, count: 32)
+            let count = text.withUnsafeMutableBytes {
+                readlink("/proc/self", $0.baseAddress!.assumingMemoryBound(to: CChar.self), $0.count)
+            }
+            return count > 0 && Int32(String(decoding: text.prefix(count), as: UTF8.self)) == getpid()
+        }()
+
+        /// The pid of a process in its own pid namespace; nil when there is no such process.
+        package static func innermostPID(_ pid: Int32) -> Int32? {
+            guard let bytes = try? contents(of: "/proc/\(pid)/status") else { return nil }
+            let line = String(decoding: bytes, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix("NSpid:") }
+            return line?.split(whereSeparator: \.isWhitespace).last.flatMap { Int32($0) }
         }
 
         /// The program's name, as `ps` shows it.
@@ -38,6 +87,7 @@
         }
     }
 
+    /// Not through `System`: a fault that a test asks for would stay for the life of the process.
     let ownNamespace: UInt64 = {
         var status = stat()
         return stat("/proc/self/ns/pid", &status) == 0 ? UInt64(status.st_ino) : 0

@@ -10,7 +10,8 @@ import CRoundtableShims
 /// terminal); and SIGCONT, which ends that.
 ///
 /// The handlers send them on to one thread, which blocks them, and write a byte into a pipe; all else happens in that thread. While a
-/// signal is pending there, the system itself keeps account of it: SIGCONT discards it.
+/// signal is pending there, the system itself keeps account of it: SIGCONT discards it. A second thread only sleeps, with these signals
+/// unblocked, so that they arrive whatever mask the process has inherited.
 ///
 /// There is one for a process, and it stays. Everything but `wake` belongs to the thread that made it.
 package final class StopSignals: Sendable {
@@ -51,7 +52,12 @@ package final class StopSignals: Sendable {
     /// When the last stop signal came; nil when that was asked already.
     package func takeTime() -> Nanoseconds? {
         let time = rt_stop_signals_take_time()
-        return time == 0 ? nil : time
+        if time == 0 { return nil }
+        #if os(Linux)
+            return time &- UInt64(bitPattern: TimeNamespace.own.monotonic)
+        #else
+            return time
+        #endif
     }
 
     /// Stops the process as the signal that came would if it were not handled, unless SIGCONT has come since.

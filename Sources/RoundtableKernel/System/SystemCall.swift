@@ -13,7 +13,7 @@ package enum SystemCall: String, Sendable, CaseIterable, Codable {
     case futexWake = "futex-wake"
     case readProcess = "read-process"
     case pipe, poll, inotify, kqueue
-    case read, sigaction, rename, fsync, mkdir, opendir
+    case read, sigaction, rename, fsync, mkdir, opendir, fcntl
 }
 
 /// A fault that a test asks for: calls number `skipping + 1` to `skipping + times` of `call` do not reach the system, but
@@ -74,8 +74,21 @@ package enum System {
         return try $taskPlan.withValue(FaultPlan(faults), operation: body)
     }
 
+    @TaskLocal private static var interposed: (@Sendable (SystemCall) -> Void)?
+
+    /// Runs `action` before each call that `body` makes, but not before those of other threads, nor before its own. For tests that put what another
+    /// process does between two calls of this one.
+    package static func withInterposed<T>(
+        _ action: @escaping @Sendable (SystemCall) -> Void,
+        _ body: () throws -> T
+    ) rethrows -> T {
+        armed.store(true, ordering: .sequentiallyConsistent)
+        return try $interposed.withValue(action, operation: body)
+    }
+
     private static func fault(_ call: SystemCall) -> Fault.Effect? {
         guard armed.load(ordering: .relaxed) else { return nil }
+        if let interposed { $interposed.withValue(nil) { interposed(call) } }
         return taskPlan?.take(call) ?? processPlan.take(call)
     }
 

@@ -42,23 +42,29 @@ package enum UnfinishedFile {
     /// - returns: how many.
     @discardableResult
     package static func removeAbandoned(in folder: String, _ prefix: String) throws -> Int {
+        let folder = try OpenFolder.ifThere(at: folder, followingLinks: true)
+        return try folder.map { try removeAbandoned(in: $0, prefix) } ?? 0
+    }
+
+    /// The same, in a folder that is open.
+    @discardableResult
+    package static func removeAbandoned(in folder: OpenFolder, _ prefix: String) throws -> Int {
         let reader = ProcessIdentity.current
         var removed = 0
-        for name in try System.names(inFolder: folder) ?? [] {
+        for name in try folder.names() {
             guard let writer = writer(ofFileNamed: name, prefix) else { continue }
-            let path = "\(folder)/\(name)"
             switch writer.liveness(seenFrom: reader) {
             case .alive, .stopped: continue
             case .dead: break
-            case .unknown: if try !isOlderThanAnHour(path) { continue }
+            case .unknown: if try !isOlderThanAnHour(name, in: folder) { continue }
             }
-            if try System.removeFile(at: path) { removed += 1 }
+            if try folder.removeFile(name) { removed += 1 }
         }
         return removed
     }
 
-    private static func isOlderThanAnHour(_ path: String) throws -> Bool {
-        guard let status = try System.status(ofFileAt: path) else { return false }
+    private static func isOlderThanAnHour(_ name: String, in folder: OpenFolder) throws -> Bool {
+        guard let status = try folder.status(ofFile: name) else { return false }
         return Int64(time(nil)) - status.modificationTime / 1_000_000_000 > 3600
     }
 }

@@ -19,8 +19,13 @@ extension System {
         access: FileAccess? = nil,
         isDurable: Bool
     ) throws {
+        try makeFile(at: FilePlace(path), bytes, access: access, isDurable: isDurable)
+    }
+
+    static func makeFile(at place: FilePlace, _ bytes: [UInt8], access: FileAccess?, isDurable: Bool) throws {
+        let path = place.path
         let descriptor = try perform(.open, path) {
-            open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
+            openat(place.folder, place.name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
         }
         do {
             defer { close(descriptor) }
@@ -37,30 +42,46 @@ extension System {
             }
             if isDurable { try sync(descriptor, path) }
         } catch {
-            removeIfPossible(path)
+            removeIfPossible(place)
             throw error
         }
     }
 
     /// Gives a file another name, in place of what has that name.
     package static func renameFile(at path: String, to newPath: String) throws {
-        try perform(.rename, path) { rename(path, newPath) }
+        try renameFile(at: FilePlace(path), to: FilePlace(newPath))
+    }
+
+    static func renameFile(at place: FilePlace, to new: FilePlace) throws {
+        try perform(.rename, place.path) { renameat(place.folder, place.name, new.folder, new.name) }
     }
 
     /// Gives a file another name, which nothing may have yet. When the process dies in between, it has both.
     ///
     /// - throws: `EEXIST` when something has that name.
     package static func renameFile(at path: String, toUnused newPath: String) throws {
-        try perform(.link, newPath) { link(path, newPath) }
-        removeIfPossible(path)
+        try renameFile(at: FilePlace(path), toUnused: FilePlace(newPath))
     }
 
-    /// Puts a file with these bytes at `path`, whole or not at all (rule B1). Its name is `path-suffix` until then; one that cannot be removed
-    /// harms nobody, since it is never opened again.
+    static func renameFile(at place: FilePlace, toUnused new: FilePlace) throws {
+        try perform(.link, new.path) { linkat(place.folder, place.name, new.folder, new.name, 0) }
+        removeIfPossible(place)
+    }
+
+    /// Puts a file with these bytes at `path`, whole or not at all (rule B1). Until then it is an unfinished file in the same folder. Removes
+    /// those that dead processes have left there.
     ///
+    /// - parameter prefix: of unfinished files.
     /// - returns: false when something is there already.
-    static func createWhole(_ bytes: [UInt8], at path: String, access: FileAccess?, suffix: String) throws -> Bool {
-        let temporary = "\(path)-\(suffix)"
+    static func createWhole(
+        _ bytes: [UInt8],
+        at path: String,
+        access: FileAccess?,
+        unfinished prefix: String
+    ) throws -> Bool {
+        let folder = place(of: path).folder
+        let temporary = "\(folder)/\(UnfinishedFile.name(prefix))"
+        defer { _ = try? UnfinishedFile.removeAbandoned(in: folder, prefix) }
         try makeFile(at: temporary, bytes, access: access, isDurable: false)
         do {
             try renameFile(at: temporary, toUnused: path)
@@ -95,7 +116,7 @@ extension System {
         return true
     }
 
-    private static func sync(_ descriptor: Int32, _ path: String) throws {
+    static func sync(_ descriptor: Int32, _ path: String) throws {
         #if canImport(Darwin)
             // fsync(2) of Darwin leaves the bytes in the drive's cache. Not all file systems know better.
             do {
@@ -120,36 +141,29 @@ extension System {
         followingLinks: Bool = true,
         notOf database: String? = nil
     ) throws -> [UInt8]? {
-        guard let seen = followingLinks ? try status(ofFileAt: path) : try statusOfLink(at: path) else { return nil }
-        try checkIsFile(seen, path)
-        switch try LockedFiles.look(at: path, foundAs: FileIdentity(seen), orOf: database) {
-        case .nobodys: break
-        case .part(let locked): throw LockedFileError(path: path, database: locked)
-        case .replaced:
-            return try contents(ofFileAt: path, limit: limit, followingLinks: followingLinks, notOf: database)
-        }
-        let descriptor: Int32
+        try contents(of: FilePlace(path), limit: limit, followingLinks: followingLinks, notOf: database)
+    }
+
+    static func contents(
+        of place: FilePlace,
+        limit: Int,
+        followingLinks: Bool,
+        notOf database: String?
+    ) throws -> [UInt8]? {
+        let path = place.path
+        let (descriptor, status): (Int32, stat)
         do {
-            // Whatever has that name by now, opening it does not wait.
-            descriptor = try perform(.open, path) {
-                open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (followingLinks ? 0 : O_NOFOLLOW))
-            }
-        } catch let error as SystemError where error.errno == ENOENT || error.errno == ENOTDIR {
+            (descriptor, status) = try openFile(
+                at: place,
+                O_RDONLY,
+                followingLinks: followingLinks,
+                notOf: database,
+                .all
+            )
+        } catch let error as SystemError where error.call == .open && error.isFolderGone {
             return nil
-        } catch let error as SystemError where error.errno == ELOOP && !followingLinks {
-            throw SystemError(call: .read, errno: EINVAL, path: path)
         }
-        var mayClose = true
-        defer { if mayClose { close(descriptor) } }
-        var status = stat()
-        try perform(.fstat, path) { fstat(descriptor, &status) }
-        try checkIsFile(status, path)
-        let identity = FileIdentity(status)
-        if identity != FileIdentity(seen), let database = try LockedFiles.database(of: identity, orOf: database) {
-            // It was put there meanwhile. A descriptor that stays open is the lesser harm.
-            mayClose = false
-            throw LockedFileError(path: path, database: database)
-        }
+        defer { close(descriptor) }
         // One more than there are, to see the end in one call.
         let size = min(Int(clamping: status.st_size), limit) + 1
         var bytes = [UInt8](repeating: 0, count: size)
@@ -165,64 +179,45 @@ extension System {
         return bytes
     }
 
-    private static func checkIsFile(_ status: stat, _ path: String) throws {
-        if status.isRegularFile { return }
-        throw SystemError(call: .read, errno: status.isFolder ? EISDIR : EINVAL, path: path)
-    }
-
     /// The names of what is in a folder, in no order; nil when there is no such folder.
     package static func names(inFolder path: String) throws -> [String]? {
         do {
-            return try performReturningPointer(.opendir, path) { opendir(path) }.map { folder in
-                defer { closedir(folder) }
-                var names: [String] = []
-                while true {
-                    errno = 0
-                    guard let entry = readdir(folder) else {
-                        let code = errno
-                        if code != 0 { throw SystemError(call: .opendir, errno: code, path: path) }
-                        return names
-                    }
-                    let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                        pointer.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { String(cString: $0) }
-                    }
-                    if name != ".", name != ".." { names.append(name) }
-                }
-            }
+            return try names(inFolder: path, descriptor: nil)
         } catch let error as SystemError where error.errno == ENOENT || error.errno == ENOTDIR {
             return nil
         }
     }
 
-    /// Makes a folder, unless there is one.
-    ///
-    /// - returns: whether it was made.
-    @discardableResult
-    package static func makeFolder(at path: String, access: FileAccess? = nil) throws -> Bool {
-        do {
-            try perform(.mkdir, path) { mkdir(path, 0o755) }
-        } catch let error as SystemError where error.errno == EEXIST {
-            return false
+    /// - parameter descriptor: of the folder, to be read from the beginning and closed here; nil to open `path`.
+    static func names(inFolder path: String, descriptor: Int32?) throws -> [String] {
+        var isOpen = descriptor != nil
+        defer { if isOpen, let descriptor { close(descriptor) } }
+        let stream = try performReturningPointer(.opendir, path) { descriptor.map { fdopendir($0) } ?? opendir(path) }
+        guard let stream else { return [] }
+        isOpen = false
+        defer { closedir(stream) }
+        var names: [String] = []
+        while true {
+            errno = 0
+            guard let entry = readdir(stream) else {
+                let code = errno
+                if code != 0 { throw SystemError(call: .opendir, errno: code, path: path) }
+                return names
+            }
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { String(cString: $0) }
+            }
+            if name != ".", name != ".." { names.append(name) }
         }
-        guard let access else { return true }
-        // Where files get the group of the folder that they are in, this goes on below.
-        let givesItsGroup = try status(ofFileAt: path).map { $0.st_mode & S_ISGID } ?? 0
-        // Who may read or write the file, may also enter.
-        try perform(.chmod, path) { chmod(path, givesItsGroup | access.mode | (access.mode & 0o444) >> 2) }
-        if geteuid() == 0 { try perform(.chown, path) { chown(path, access.owner, access.group) } }
-        return true
-    }
-
-    /// Makes a file or folder somebody else's. Only for the superuser.
-    package static func giveAway(_ path: String, owner: uid_t, group: gid_t) throws {
-        try perform(.chown, path) { chown(path, owner, group) }
     }
 
     /// - returns: false when there was no such file.
     @discardableResult
-    package static func removeFile(at path: String) throws -> Bool {
+    package static func removeFile(at path: String) throws -> Bool { try removeFile(at: FilePlace(path)) }
+
+    static func removeFile(at place: FilePlace) throws -> Bool {
         do {
-            try perform(.unlink, path) { unlink(path) }
+            try perform(.unlink, place.path) { unlinkat(place.folder, place.name, 0) }
             return true
         } catch let error as SystemError where error.errno == ENOENT {
             return false
@@ -231,12 +226,14 @@ extension System {
 
     /// The same, if the file is still that one, and not another that was put in its place.
     static func removeFile(at path: String, ifStill identity: FileIdentity) throws {
-        if try Self.identity(ofFileAt: path) == identity { try removeFile(at: path) }
+        if try statusOfLink(at: path).map(FileIdentity.init) == identity { try removeFile(at: path) }
     }
 
     /// For what is in nobody's way when it stays: it is removed later (rule V3).
-    package static func removeIfPossible(_ path: String) {
-        _ = performReturningErrno(.unlink) { unlink(path) == 0 ? 0 : errno }
+    package static func removeIfPossible(_ path: String) { removeIfPossible(FilePlace(path)) }
+
+    static func removeIfPossible(_ place: FilePlace) {
+        _ = performReturningErrno(.unlink) { unlinkat(place.folder, place.name, 0) == 0 ? 0 : errno }
     }
 
     private static func performReturningPointer<Pointee>(

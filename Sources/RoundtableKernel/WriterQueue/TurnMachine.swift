@@ -267,8 +267,7 @@ extension TurnMachine {
         let own = Waiter(slot: slot, ticket: ticket)
         guard let ahead = waiters.firstIndex(of: own) else { return go(.drawing, .drawTicket) }
 
-        // A time to linger that is longer than anyone's patience is garbage (rule G2).
-        if isClaimable(turn, isOver: isOver) || (turn.phase == .lingering && isSuspicious) {
+        if isClaimable(turn, isOver: isOver) {
             let first = waiters[0]
             if first == own { return stepIn(ticket, from: turn, to: first, evicting: nil) }
             let granted = turn.next(.granted, slot: first.slot)
@@ -291,16 +290,18 @@ extension TurnMachine {
 
     private mutating func nextOfSteppingOver(_ event: Event) -> Action? {
         switch (state, event) {
-        // Granted and not taken up within our patience, or dead: somebody else is next. Judging has cleared the queue.
-        case (.judging(let ticket, let turn), .judged(let isDead, _)) where isDead || turn.phase == .granted:
+        // Our patience is not over, or the holder is setting up.
+        case (.judging(let ticket, _), .judged(isDead: false, isExcused: true)):
+            return watch(ticket)
+        // Dead, or granted and not taken up within our patience: somebody else is next. Judging has cleared the queue. The
+        // time of a turn that lingers is over long before our patience.
+        case (.judging(let ticket, let turn), .judged(let isDead, _)) where isDead || turn.phase != .busy:
             return go(.choosing(ticket, turn), .listWaiters)
         case (.choosing(let ticket, let turn), .waiters(let waiters)):
             let own = Waiter(slot: slot, ticket: ticket)
             let late = waiters.first { $0.slot == turn.slot }
             return stepIn(ticket, from: turn, to: waiters.first { $0.slot != turn.slot } ?? own, evicting: late)
-        case (.judging(let ticket, _), .judged(_, isExcused: true)):
-            return watch(ticket)
-        case (.judging(let ticket, let turn), .judged(_, isExcused: false)):
+        case (.judging(let ticket, let turn), .judged):
             return go(.probing(ticket, turn), .probeWriteLock)
 
         // Whoever finds the write lock free takes the turn itself: the first in the queue may be frozen too.

@@ -9,12 +9,15 @@ package struct TurnSettings: Sendable, Equatable {
 
     package init(priority: UInt8, slice: Nanoseconds, patience: Nanoseconds) {
         self.priority = priority
-        self.slice = min(slice, Self.longest)
+        self.slice = min(slice, Self.longestSlice)
         self.patience = min(max(patience, 1_000_000), Self.longest)
     }
 
     /// Longer times are cut, so that sums of them fit.
     private static let longest: Nanoseconds = 3_600_000_000_000
+
+    /// A slice that is announced for longer is garbage (rules G2, T5).
+    package static let longestSlice: Nanoseconds = 1_000_000_000
 
     /// Waiting this long is worth one level of priority (rule T3).
     package static let ageing: Nanoseconds = 100_000_000
@@ -228,15 +231,19 @@ package final class TurnTaker {
         return .turn(turn, isOver: isOver)
     }
 
-    /// A time further away than anyone's patience is garbage (rule G2), and is over.
     private func lingerUntil(ofHolder holder: Int, now: Nanoseconds) -> Nanoseconds {
+        announcedEnd(ofHolder: holder, now: now) ?? now
+    }
+
+    /// nil: a time further away than the longest slice is garbage (rule G2).
+    private func announcedEnd(ofHolder holder: Int, now: Nanoseconds) -> Nanoseconds? {
         let until = block.slot(holder)[.lingerUntil]
-        return until > now.addingSaturating(settings.patience) ? now : until
+        return until > now.addingSaturating(TurnSettings.longestSlice) ? nil : until
     }
 
     private func wait(_ wait: TurnMachine.Wait) -> TurnMachine.Event {
         let now = MonotonicClock.now
-        var end = progressAt.addingSaturating(settings.patience)
+        var end = patienceEnd(now: now)
         var event = TurnMachine.Event.patienceOver
         switch wait {
         case .linger(let holder):
@@ -247,10 +254,16 @@ package final class TurnTaker {
         case .patience(let ahead):
             end = end.addingSaturating(UInt64(min(ahead, 4)) * settings.patience / 2)
         }
-        // Only the first in the queue looks after the holder, and only one that should be writing.
+        // Only the first in the queue looks after the holder.
         let isFirst = if case .patience(let ahead) = wait { ahead == 0 } else { true }
-        let watched = isFirst && lastSeen.phase != .lingering ? lastSeen.slot : nil
-        return sleep(until: end, then: event, watching: watched)
+        return sleep(until: end, then: event, watching: isFirst ? lastSeen.slot : nil)
+    }
+
+    /// Patience is about the time after an announced slice, however long that is (rule T8).
+    private func patienceEnd(now: Nanoseconds) -> Nanoseconds {
+        let holder = lastSeen.phase == .granted ? nil : lastSeen.slot
+        let sliceEnd = holder.flatMap { announcedEnd(ofHolder: $0, now: now) } ?? 0
+        return max(progressAt, sliceEnd).addingSaturating(settings.patience)
     }
 
     /// Sleeps until woken, or a time is over. A holder that is found dead meanwhile ends patience early (rule T8).
@@ -269,7 +282,9 @@ package final class TurnTaker {
                 if now >= limit.nextQuestion, !limit.goesOn(at: now) { return .deadlineOver }
                 question = limit.nextQuestion
             }
-            let glance = holder == nil ? Nanoseconds.max : now.addingSaturating(settings.patience / 8)
+            let glance = now.addingSaturating(
+                holder == nil ? Self.longestSleep : min(settings.patience / 8, Self.longestSleep)
+            )
             switch Futex.wait(
                 on: slot.wakeWord,
                 while: wakeWordSeen,
@@ -278,6 +293,7 @@ package final class TurnTaker {
             case .changed: return .woken
             case .failed: return unseat()
             case .timedOut:
+                guard block.isIntact else { return unseat() }
                 // Patience is about no progress.
                 if block.turn.pointee.load(ordering: .acquiring) != lastSeen.rawValue { return .woken }
                 if let holder, MonotonicClock.now < min(end, deadline), isDead(holder) { return .patienceOver }
@@ -285,10 +301,13 @@ package final class TurnTaker {
         }
     }
 
+    /// Nothing wakes who sleeps on a file that was truncated (rule G3): from time to time, a waiter looks whether the block is intact.
+    private static let longestSleep: Nanoseconds = 250_000_000
+
     private func isDead(_ index: Int) -> Bool {
         let slot = block.slot(index)
         let owner = slot.owner.pointee.load(ordering: .acquiring)
-        return slot.liveness(ofOwner: owner, seenFrom: participant.identity) == .dead
+        return block.liveness(of: slot, owner: owner, seenFrom: participant.identity) == .dead
     }
 
     private func unseat() -> TurnMachine.Event {
@@ -305,8 +324,11 @@ package final class TurnTaker {
             block.count(.turnsSteppedOver)
             return .judged(isDead: true, isExcused: false)
         }
-        let isExcused = excusesSetup && block.slot(index).traits.state == .settingUp
-        if isExcused { progressAt = MonotonicClock.now }
+        let now = MonotonicClock.now
+        // While we slept, the turn was handed on, or a slice announced: the wait was for less than our patience.
+        if now < patienceEnd(now: now) { return .judged(isDead: false, isExcused: true) }
+        let isExcused = lastSeen.phase == .busy && excusesSetup && block.slot(index).traits.state == .settingUp
+        if isExcused { progressAt = now }
         return .judged(isDead: false, isExcused: isExcused)
     }
 }

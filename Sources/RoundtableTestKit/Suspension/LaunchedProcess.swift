@@ -6,10 +6,7 @@
     ///
     /// It has a process group of its own: should the police die, the system continues and hangs up what is stopped.
     package final class LaunchedProcess {
-        package enum Exit: Equatable {
-            case status(Int32)
-            case signal(Int32)
-        }
+        package typealias Exit = ProgramExit
 
         let pid: Int32
         /// Known when it has been reaped, which nobody does before ``end()``: until then, its pid and its group are its own.
@@ -19,32 +16,13 @@
         /// - parameter outputToErrors: its standard output is the caller's standard error.
         init(_ command: [String], environment: [String: String], outputToErrors: Bool) throws {
             guard let program = command.first else { throw SuspensionPoliceError("no command to launch") }
-            var actions = posix_spawn_file_actions_t()
-            posix_spawn_file_actions_init(&actions)
-            defer { posix_spawn_file_actions_destroy(&actions) }
-            if outputToErrors { posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO) }
-            var attributes = posix_spawnattr_t()
-            posix_spawnattr_init(&attributes)
-            defer { posix_spawnattr_destroy(&attributes) }
-            // Signals that the police ignores are not to be ignored by others.
-            var defaults = sigset_t()
-            sigfillset(&defaults)
-            posix_spawnattr_setsigdefault(&attributes, &defaults)
-            var mask = sigset_t()
-            sigemptyset(&mask)
-            posix_spawnattr_setsigmask(&attributes, &mask)
-            let flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK
-            posix_spawnattr_setflags(&attributes, Int16(flags))
-            posix_spawnattr_setpgroup(&attributes, 0)
-
-            let merged = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-            var argv = command.map { strdup($0) } + [nil]
-            var envp = merged.map { strdup("\($0)=\($1)") } + [nil]
-            defer { for pointer in argv + envp { free(pointer) } }
-            var pid: pid_t = 0
-            let code = posix_spawnp(&pid, program, &actions, &attributes, &argv, &envp)
-            guard code == 0 else { throw SuspensionPoliceError("cannot start \(program)", errno: code) }
-            self.pid = pid
+            var launch = ProgramLaunch(program, Array(command.dropFirst()))
+            launch.environment.merge(environment) { $1 }
+            if outputToErrors { launch.descriptors = [STDOUT_FILENO: STDERR_FILENO] }
+            switch launch.start() {
+            case .success(let pid): self.pid = pid
+            case .failure(let error): throw SuspensionPoliceError("cannot start \(program)", errno: error.errno)
+            }
         }
 
         var hasEnded: Bool { exit != nil || ThreadStates(of: pid).isGone }
@@ -62,8 +40,7 @@
             kill(-pid, SIGKILL)
             var status: Int32 = 0
             while waitpid(pid, &status, 0) == -1, errno == EINTR {}
-            let number = status & 0x7F
-            exit = number == 0 ? .status((status >> 8) & 0xFF) : .signal(number)
+            exit = Exit(waitStatus: status)
         }
     }
 

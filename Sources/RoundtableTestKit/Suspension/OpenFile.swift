@@ -16,11 +16,14 @@ public struct OpenFile: Codable, Hashable, Sendable {
     enum Content: Equatable {
         /// <https://www.sqlite.org/fileformat2.html#the_database_header>
         case database(isWAL: Bool)
+        /// The memory that Roundtable's participants share.
+        case controlBlock
         /// An encrypted database among them, unless its header is plain text.
         case other
     }
 
     var content: Content {
+        if header.starts(with: "RNDTABLE".utf8) { return .controlBlock }
         guard header.count > 18, header.starts(with: "SQLite format 3\0".utf8) else { return .other }
         return .database(isWAL: header[18] == 2)
     }

@@ -24,23 +24,32 @@
                 if isAlive { kill(pid, number) }
             }
 
-            /// Whether `number` does something else to it than what the system does by default, such as ending it.
-            func handles(_ number: Int32) -> Bool {
-                guard let bytes = try? ProcessTable.contents(of: "/proc/\(pid)/status") else { return false }
-                return Self.handles(number, status: String(decoding: bytes, as: UTF8.self))
+            /// How a process gets a signal, when it is not by what the system does by default, such as ending the process.
+            enum Handling: String, CaseIterable {
+                case caught = "SigCgt:"
+                case ignored = "SigIgn:"
+                case blocked = "SigBlk:"
+            }
+
+            /// Empty when `number` does to it what it does by default.
+            func handling(of number: Int32) -> Set<Handling> {
+                guard let bytes = try? ProcessTable.contents(of: "/proc/\(pid)/status") else { return [] }
+                return Self.handling(of: number, status: String(decoding: bytes, as: UTF8.self))
             }
 
             /// - parameter status: the text of `/proc/PID/status`.
-            static func handles(_ number: Int32, status: String) -> Bool {
+            static func handling(of number: Int32, status: String) -> Set<Handling> {
                 let bit = UInt64(1) << UInt64(number - 1)
-                return status.split(separator: "\n").contains { line in
-                    guard ["SigCgt:", "SigIgn:", "SigBlk:"].contains(where: line.hasPrefix) else { return false }
+                let lines = status.split(separator: "\n")
+                let handlings = Handling.allCases.filter { handling in
+                    guard let line = lines.first(where: { $0.hasPrefix(handling.rawValue) }) else { return false }
                     let mask = line.split(whereSeparator: \.isWhitespace).last.flatMap { UInt64($0, radix: 16) } ?? 0
                     // Blocked: taken by `signalfd` or `sigwait`. But for a moment, while it begins a thread or a program, the C library blocks
                     // all, with its own too, which nobody else can.
-                    if line.hasPrefix("SigBlk:"), mask & ownOfCLibrary != 0 { return false }
+                    if handling == .blocked, mask & ownOfCLibrary != 0 { return false }
                     return mask & bit != 0
                 }
+                return Set(handlings)
             }
 
             /// SIGCANCEL and SIGSETXID of glibc (nptl(7)); the same numbers are musl's own.
@@ -67,6 +76,11 @@
         }
 
         var pids: Set<Int32> { Set(members.map(\.pid)) }
+
+        /// Whether its parent may wait in vfork(2), until the child has run `exec`.
+        func isAwaited(_ child: Member) -> Bool {
+            parents[child].map { ThreadStates(of: $0.pid).isUninterruptible } ?? false
+        }
 
         /// Whether no thread of any of them runs.
         var areStopped: Bool { !members.isEmpty && members.allSatisfy { ThreadStates(of: $0.pid).areStopped } }

@@ -1,6 +1,7 @@
 #if os(Linux)
     import Foundation
     import Glibc
+    import RoundtableKernel
 
     /// Suspends real processes as iOS does, and looks at the locks that they hold meanwhile: the judge of 0xDEAD10CC, from outside,
     /// on Linux.
@@ -91,6 +92,7 @@
             let examinationBegan = ContinuousClock.now
             verdict.convictions = try tree.members.flatMap(examine)
             verdict.examining = (ContinuousClock.now - examinationBegan) / .seconds(1)
+            try checkJudgeable(told.bySignal, convicted: Set(verdict.convictions.map(\.pid)))
             verdict.outcome = verdict.convictions.isEmpty ? .released : .convicted
             if terms.punishment == .kill {
                 let convicted = Set(verdict.convictions.map(\.pid))
@@ -107,6 +109,25 @@
             guard let member = ProcessTree.Member(pid) else { return [] }
             return try examine(member)
         }
+
+        /// - throws: when one of the convicted could not do what the notice asks for (rule J9).
+        private func checkJudgeable(_ told: Set<ProcessTree.Member>, convicted: Set<Int32>) throws {
+            guard let signal = terms.noticeSignal, Self.stopSignals.contains(signal) else { return }
+            for member in told where convicted.contains(member.pid) {
+                guard !member.handling(of: signal).isDisjoint(with: [.caught, .blocked]),
+                    ProcessGroup(of: member.pid)?.isOrphaned == true
+                else { continue }
+                throw SuspensionPoliceError(
+                    """
+                    '\(ProcessTable.name(member.pid) ?? "?")' (pid \(member.pid)) cannot be judged with a stop signal as the notice: its process \
+                    group is orphaned, so the system does not stop it, and after its handler it goes on and takes its locks again. Start it from \
+                    a shell or by the police, or give another notice: a signal such as SIGUSR1 that it handles, a message, or none
+                    """
+                )
+            }
+        }
+
+        private static let stopSignals: Set<Int32> = [SIGTSTP, SIGTTIN, SIGTTOU]
 
         private func examine(_ member: ProcessTree.Member) throws -> [Conviction] {
             guard let files = try OpenFile.all(of: member.pid) else { return [] }
@@ -137,9 +158,22 @@
             guard terms.notice != nil, let signal = terms.noticeSignal else { return }
             let tree = ProcessTree(root: pid)
             let connected = desk.connectedPids(among: tree.pids)
-            for member in tree.members where !connected.contains(member.pid) && member.handles(signal) {
-                if told.bySignal.insert(member).inserted { member.signal(signal) }
+            for member in tree.members where !connected.contains(member.pid) && !told.bySignal.contains(member) {
+                guard !tree.isAwaited(member), handles(signal, member) else { continue }
+                told.bySignal.insert(member)
+                member.signal(signal)
             }
+        }
+
+        /// Whether it catches or ignores the signal; or blocks it, and not just for a moment, as a shell does until its child has run `exec`.
+        private func handles(_ signal: Int32, _ member: ProcessTree.Member) -> Bool {
+            for _ in 0..<3 {
+                let handling = member.handling(of: signal)
+                guard handling == [.blocked] else { return !handling.isEmpty }
+                if ThreadStates(of: member.pid).isUninterruptible { return false }
+                usleep(300)
+            }
+            return true
         }
 
         private func waitForAssertions(
@@ -191,9 +225,9 @@
 
         // MARK: Stopping
 
-        /// Stops a process, and its descendants until there are no more; parents first. One that has begun a child with vfork(2), as
-        /// shells and `posix_spawn` do, hears no signal until the child begins its program: a child that is stopped before that
-        /// would keep it from stopping.
+        /// Stops a process, and its descendants until there are no more; parents first (rule J1). A parent that has begun a child with
+        /// vfork(2), as shells and `posix_spawn` do, takes no signal until the child has run `exec`: a child that is stopped before that, by
+        /// itself or by a terminal, is continued.
         private func stop(_ pid: Int32) throws -> ProcessTree {
             let deadline = ContinuousClock.now + .seconds(10)
             var tree = ProcessTree(root: pid)
@@ -205,7 +239,10 @@
             var stopped: Set<ProcessTree.Member> = []
             while true {
                 for member in tree.members where !frozen.contains(member) {
-                    if let parent = tree.parents[member], !stopped.contains(parent) { continue }
+                    if let parent = tree.parents[member], !stopped.contains(parent) {
+                        if tree.isAwaited(member), ThreadStates(of: member.pid).areStopped { member.signal(SIGCONT) }
+                        continue
+                    }
                     frozen.insert(member)
                     member.signal(SIGSTOP)
                 }

@@ -9,6 +9,8 @@
             let state: UInt8
             /// SIGSTOP, SIGTSTP and their like, or a debugger.
             var isStopped: Bool { state == UInt8(ascii: "T") || state == UInt8(ascii: "t") }
+            /// It takes no signal: it waits for a disk, or in vfork(2) for its child.
+            var isUninterruptible: Bool { state == UInt8(ascii: "D") }
             var isDead: Bool { state == UInt8(ascii: "Z") || state == UInt8(ascii: "X") }
         }
 
@@ -26,6 +28,7 @@
             }
         }
 
+        var isUninterruptible: Bool { threads.contains(where: \.isUninterruptible) }
         var isGone: Bool { threads.allSatisfy(\.isDead) }
         /// Not one thread runs any more.
         var areStopped: Bool { !isGone && threads.allSatisfy { $0.isStopped || $0.isDead } }

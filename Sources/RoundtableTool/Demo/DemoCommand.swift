@@ -1,5 +1,4 @@
 import ArgumentParser
-import Dispatch
 import Foundation
 import Roundtable
 
@@ -49,19 +48,18 @@ struct DemoCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let stage = try DemoStage(path: path)
         let fleet = DemoFleet(DemoCast(size: processes))
+        // Before there is anything to clean up.
         let signals = EndingSignals(fleet.interrupt)
-        defer {
-            signals.ignore()
-            fleet.stop()
-            stage.clear()
-        }
-        let report = try await play(fleet, stage)
+        defer { signals.ignore() }
+        let stage = try DemoStage(path: path)
+        let report = try await perform(fleet, stage)
         if json {
-            Terminal.write(report.json)
+            try Terminal.print(report.json)
         } else {
-            Terminal.write("\n" + report.text + "\n" + (path == nil ? Self.keepHint(report) : hints(stage.database)))
+            try Terminal.print(
+                "\n" + report.text + "\n" + (path == nil ? Self.keepHint(report) : hints(stage.database))
+            )
         }
         if !report.isGood {
             if json { report.problems.forEach(Terminal.complain) }
@@ -69,49 +67,86 @@ struct DemoCommand: AsyncParsableCommand {
         }
     }
 
+    /// Leaves neither a process nor a temporary folder behind, however it ends.
+    private func perform(_ fleet: DemoFleet, _ stage: DemoStage) async throws -> DemoReport {
+        defer {
+            fleet.stop()
+            stage.clear()
+        }
+        do {
+            let report = try await play(fleet, stage)
+            try fleet.checkInterruption()
+            return report
+        } catch {
+            // What an interruption makes fail is not what went wrong.
+            try fleet.checkInterruption()
+            throw error
+        }
+    }
+
     private func play(_ fleet: DemoFleet, _ stage: DemoStage) async throws -> DemoReport {
-        let rowsBefore = try DemoDatabase.rowsBefore(stage.database)
-        say(
-            "One database, \(processes) process\(processes == 1 ? "" : "es"), \(seconds.formatted()) second\(seconds == 1 ? "" : "s")"
-        )
-        say("\(stage.database.path)\n")
+        let rowsBefore = try fleet.interruptible { try DemoDatabase.rowsBefore(stage.database, $0) }
+        let count = "\(processes) process\(processes == 1 ? "" : "es")"
+        let time = "\(seconds.formatted()) second\(seconds == 1 ? "" : "s")"
+        try say("\(count) share\(processes == 1 ? "s" : "") one database for \(time):")
+        try say("\(stage.database.path)\n")
+        try say("Starting \(count) …")
         try fleet.start(databaseAt: stage.database)
-        let clock = ContinuousClock()
         // All open the database at once, which exists for none of them; all begin to write at once, so that equal shares
         // are equal.
-        for (command, isDone) in [("open", \DemoFleet.Member.isReady), ("go \(seconds)", \.hasOpened)] {
-            guard try await fleet.wait(until: clock.now + Self.startTime, { $0[keyPath: isDone] }) else {
-                let late = fleet.members.filter { !$0[keyPath: isDone] }.map { "'\($0.player.name)' (pid \($0.pid))" }
-                let time = Self.startTime.components.seconds
-                throw ToolError("not ready after \(time) s: \(late.joined(separator: ", "))")
+        let steps: [(command: String, doing: String, isDone: KeyPath<DemoFleet.Member, Bool>)] = [
+            (
+                "open", rowsBefore == 0 ? "All open it at once; the first one creates it …" : "All open it at once …",
+                \.isReady
+            ),
+            ("go \(seconds)", "\(Self.work(fleet.members)), for \(time) …\n", \.hasOpened),
+        ]
+        for step in steps {
+            guard try await fleet.wait(for: Self.startTime, { $0[keyPath: step.isDone] }) else {
+                let late = fleet.members.filter { !$0[keyPath: step.isDone] }
+                let names = late.map { "'\($0.player.name)' (pid \($0.pid))" }.joined(separator: ", ")
+                throw ToolError("not ready after \(Self.startTime.components.seconds) s: \(names)")
             }
-            fleet.tell(command)
+            try say(step.doing)
+            fleet.tell(step.command)
         }
         var screen = DemoScreen(isInteractive: Terminal.isInteractive)
-        let start = clock.now
-        let end = start + .seconds(seconds) + Self.grace
-        func show() { if !json { screen.show(fleet.members) } }
-        _ = try await fleet.wait(until: end, { $0.player.role == .readOnly || $0.hasRested }, show)
+        func show() throws { if !json { try screen.show(fleet.members) } }
+        let working = Duration.seconds(seconds) + Self.grace
+        _ = try await fleet.wait(for: working, { $0.player.role == .readOnly || $0.hasRested }, show)
         // Now nobody writes: this is what readers must come to see.
-        fleet.tell("end \(try DemoDatabase.lastEntry(stage.database))")
-        _ = try await fleet.wait(until: end + Self.grace, \.hasEnded, show)
-        if !json { screen.clear() }
+        fleet.tell("end \(try fleet.interruptible { try DemoDatabase.lastEntry(stage.database, $0) })")
+        _ = try await fleet.wait(for: Self.grace * 2, \.hasEnded, show)
+        if !json { try screen.clear() }
         var members = fleet.members
         for index in members.indices where !members[index].hasEnded {
             members[index].failure = "did not finish in time"
         }
         fleet.stop()
+        try say("Counting what is there, and checking the database …")
         let run = members.compactMap(\.report?.interactive?.run).first
         return DemoReport(
             members: members,
             rowsBefore: rowsBefore,
-            findings: try DemoDatabase.inspect(stage.database, run: run),
+            findings: try fleet.interruptible { try DemoDatabase.inspect(stage.database, run: run, $0) },
             seconds: seconds
         )
     }
 
-    private func say(_ line: String) {
-        if !json { Terminal.write("  \(line)\n") }
+    /// For example: `3 write as fast as they can, 1 reads, 1 sends commands`.
+    private static func work(_ members: [DemoFleet.Member]) -> String {
+        let verbs: [(DemoCast.Player.Role, one: String, many: String)] = [
+            (.readWrite, "writes as fast as it can", "write as fast as they can"), (.readOnly, "reads", "read"),
+            (.outboxOnly, "sends commands", "send commands"),
+        ]
+        return verbs.compactMap { role, one, many in
+            let count = members.count { $0.player.role == role }
+            return count == 0 ? nil : "\(count) \(count == 1 ? one : many)"
+        }.joined(separator: ", ")
+    }
+
+    private func say(_ line: String) throws {
+        if !json { try Terminal.print("  \(line)\n") }
     }
 
     /// What to look at next: each line can be copied and run.
@@ -123,8 +158,12 @@ struct DemoCommand: AsyncParsableCommand {
             Terminal.commandLine("sql", path, "SELECT author, COUNT(*) FROM entry GROUP BY author"),
         ]
         let items = try? OutboxItems(OutboxPlace(path: path, folder: nil), as: "roundtable")
-        // Not those that are decided, and whose files are still there.
-        if let waiting = items?.contents.waiting.count(where: { $0.state == "waiting" }), waiting > 0 {
+        var waiting = 0
+        try? items?.forEach { item in
+            // Not those that are decided, and whose files are still there.
+            if case .waiting(let command) = item, command.state == "waiting" { waiting += 1 }
+        }
+        if waiting > 0 {
             let verb = waiting == 1 ? "waits" : "wait"
             lines =
                 [
@@ -137,9 +176,10 @@ struct DemoCommand: AsyncParsableCommand {
 
     /// The files are gone by then.
     private static func keepHint(_ report: DemoReport) -> String {
-        report.isGood
-            ? "  To look at the files afterwards, keep them: \(Terminal.commandLine("demo", "--at", "demo.sqlite"))\n"
-            : "  The files are removed. To look at them, keep them: \(Terminal.commandLine("demo", "--at", "demo.sqlite"))\n"
+        let hint =
+            report.isGood
+            ? "To look at the files afterwards, keep them:" : "The files are removed. To look at them, keep them:"
+        return "  \(hint)\n  \(Terminal.commandLine("demo", "--at", "demo.sqlite"))\n"
     }
 }
 
@@ -169,24 +209,4 @@ struct DemoStage: Sendable {
         // A temporary folder that cannot be removed is the system's to clean up.
         if let temporaryFolder { try? FileManager.default.removeItem(at: temporaryFolder) }
     }
-}
-
-/// Ctrl-C and its like.
-final class EndingSignals: @unchecked Sendable {
-    // @unchecked: the sources are only created and cancelled here, which is safe from any thread.
-    private let sources: [any DispatchSourceSignal]
-
-    init(_ handle: @escaping @Sendable (Int32) -> Void) {
-        // Writing to a process that has just died must not end this one.
-        signal(SIGPIPE, SIG_IGN)
-        sources = [SIGINT, SIGTERM, SIGHUP].map { number in
-            signal(number, SIG_IGN)
-            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-            source.setEventHandler { handle(number) }
-            source.resume()
-            return source
-        }
-    }
-
-    func ignore() { sources.forEach { $0.cancel() } }
 }

@@ -38,10 +38,12 @@ enum DemoDatabase {
     /// What is in the database after the demo; nil when there is none.
     ///
     /// - parameter run: whose logged entries are looked for.
-    static func inspect(_ url: URL, run: UUID? = nil) throws -> Findings? {
+    /// - parameter opened: is given the database before it is read, so that this can be interrupted.
+    static func inspect(_ url: URL, run: UUID? = nil, _ opened: (SharedDatabase) throws -> Void) throws -> Findings? {
         let answer = try SharedDatabase.openReadOnly(at: url, schema: schema, as: "demo")
         guard case .available(let database) = answer else { return nil }
         defer { try? database.close() }
+        try opened(database)
         return try database.read { db in
             Findings(
                 rows: try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM entry") ?? 0,
@@ -56,17 +58,18 @@ enum DemoDatabase {
         }
     }
 
-    static func lastEntry(_ url: URL) throws -> Int64 {
+    static func lastEntry(_ url: URL, _ opened: (SharedDatabase) throws -> Void) throws -> Int64 {
         let answer = try SharedDatabase.openReadOnly(at: url, schema: schema, as: "demo")
         guard case .available(let database) = answer else { return 0 }
         defer { try? database.close() }
+        try opened(database)
         return try database.read { try Int64.fetchOne($0, sql: lastEntry) ?? 0 }
     }
 
     /// How many rows an earlier demo left.
     ///
     /// - throws: `ToolError` when the file is something else: the demo writes into no database but its own.
-    static func rowsBefore(_ url: URL) throws -> Int {
+    static func rowsBefore(_ url: URL, _ opened: (SharedDatabase) throws -> Void) throws -> Int {
         do {
             // Tells of a missing folder, too.
             _ = try Onlooker(url)
@@ -75,7 +78,7 @@ enum DemoDatabase {
         }
         let status = try SharedDatabase.status(ofDatabaseAt: url)
         if let schema = status.schema, schema.tableCount == 0 { return 0 }
-        guard status.schema?.appliedMigrations == [migration], let findings = try inspect(url) else {
+        guard status.schema?.appliedMigrations == [migration], let findings = try inspect(url, opened) else {
             throw ToolError("\(url.path): this is a database, and not the demo's. Give --at another path.")
         }
         return findings.rows

@@ -1,5 +1,8 @@
 import ArgumentParser
+import Dispatch
 import Foundation
+import Roundtable
+import RoundtableTestKit
 import Synchronization
 
 /// The processes of the demo: started together, watched, and never left behind.
@@ -21,17 +24,27 @@ final class DemoFleet: Sendable {
         var errorCount: Int { (report?.errors ?? 0) + (failure == nil ? 0 : 1) }
     }
 
-    /// `processes` and `inputs` are filled by `start`, and closed by `stop`, which a signal may call at any time.
+    private struct Child {
+        let pid: Int32
+        let input: FileHandle
+        /// Until then its pid is its own.
+        var isReaped = false
+    }
+
+    /// `children` is filled by `start`; `stop`, which a signal may call at any time, kills them.
     private struct State {
         var members: [Member]
-        var processes: [Process] = []
-        var inputs: [FileHandle] = []
+        var children: [Child] = []
         var isStopped = false
         /// The signal that ends the demo.
         var interruption: Int32?
+        /// What this process reads of the database just now.
+        var reading: SharedDatabase?
     }
 
     private let state: Mutex<State>
+    /// The threads that listen, one a child. Each ends when its child is reaped.
+    private let listeners = DispatchGroup()
 
     init(_ cast: DemoCast) {
         state = Mutex(State(members: cast.players.map { Member(player: $0) }))
@@ -42,29 +55,52 @@ final class DemoFleet: Sendable {
     func start(databaseAt url: URL) throws {
         guard let program = Bundle.main.executableURL else { throw ToolError("the path of this program is not known") }
         for (index, member) in members.enumerated() {
-            let process = Process()
-            process.executableURL = program
-            process.arguments = [
-                "demo-peer", "--path", url.path, "--name", member.player.name, "--role", member.player.role.rawValue,
+            let (input, output) = (try Self.makePipe(), try Self.makePipe())
+            var launch = ProgramLaunch(
+                program.path,
+                ["demo-peer", "--path", url.path, "--name", member.player.name, "--role", member.player.role.rawValue]
+            )
+            launch.descriptors = [
+                STDIN_FILENO: input.reader.fileDescriptor, STDOUT_FILENO: output.writer.fileDescriptor,
             ]
-            let (input, output) = (Pipe(), Pipe())
-            process.standardInput = input
-            process.standardOutput = output
+            // Ctrl-Z stops all of them, and `fg` continues all.
+            launch.hasOwnGroup = false
             let isStarted = try state.withLock { state in
                 if state.isStopped { return false }
-                try process.run()
-                state.processes.append(process)
-                state.inputs.append(input.fileHandleForWriting)
-                state.members[index].pid = process.processIdentifier
+                let pid = try launch.start().get()
+                state.children.append(Child(pid: pid, input: input.writer))
+                state.members[index].pid = pid
+                listeners.enter()
                 return true
             }
             guard isStarted else { return }
-            let reading = output.fileHandleForReading
-            Thread.detachNewThread { [self] in listen(to: reading, index) }
+            // The child's ends: its output ends when the child does.
+            try input.reader.close()
+            try output.writer.close()
+            Thread.detachNewThread { [self, reading = output.reader] in
+                listen(to: reading, index)
+                listeners.leave()
+            }
         }
     }
 
-    /// Reads reports until the process ends.
+    /// No child inherits what is another's: closed by `exec`.
+    private static func makePipe() throws -> (reader: FileHandle, writer: FileHandle) {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else {
+            let code = errno
+            throw ToolError(
+                "pipe: \(String(cString: strerror(code))) (errno \(code)). \(SystemErrorAdvice.next(code))."
+            )
+        }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        return (
+            FileHandle(fileDescriptor: ends[0], closeOnDealloc: true),
+            FileHandle(fileDescriptor: ends[1], closeOnDealloc: true)
+        )
+    }
+
+    /// Reads reports until the process ends, and reaps it.
     private func listen(to output: FileHandle, _ index: Int) {
         var buffer = Data()
         while case let data = output.availableData, !data.isEmpty {
@@ -75,20 +111,24 @@ final class DemoFleet: Sendable {
                 if let report { state.withLock { $0.members[index].report = report } }
             }
         }
-        let process = state.withLock { $0.processes[index] }
-        process.waitUntilExit()
+        let pid = state.withLock { $0.children[index].pid }
+        var info = siginfo_t()
+        while waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT) == -1, errno == EINTR {}
         state.withLock { state in
+            var status: Int32 = 0
+            while waitpid(pid, &status, 0) == -1, errno == EINTR {}
+            state.children[index].isReaped = true
             state.members[index].hasEnded = true
-            if !state.isStopped { state.members[index].failure = Self.failure(process, state.members[index]) }
+            guard !state.isStopped else { return }
+            state.members[index].failure = Self.failure(ProgramExit(waitStatus: status), state.members[index])
         }
     }
 
-    private static func failure(_ process: Process, _ member: Member) -> String? {
-        switch (process.terminationReason, process.terminationStatus) {
-        case (.exit, 0): member.isDone ? nil : "ended without a result"
-        case (.exit, let status): "ended with exit code \(status)"
-        case (.uncaughtSignal, let signal): "was killed by signal \(signal)"
-        @unknown default: "ended abnormally"
+    private static func failure(_ exit: ProgramExit, _ member: Member) -> String? {
+        switch exit {
+        case .status(0): member.isDone ? nil : "ended without a result"
+        case .status(let status): "ended with exit code \(status)"
+        case .signal(let number): "was killed by signal \(number)"
         }
     }
 
@@ -96,38 +136,68 @@ final class DemoFleet: Sendable {
     func tell(_ command: String) {
         let line = Data("\(command)\n".utf8)
         // A process that is gone cannot be told; its end is noticed by whoever listens to it.
-        for input in state.withLock({ $0.inputs }) { try? input.write(contentsOf: line) }
+        for input in state.withLock({ $0.children.map(\.input) }) { try? input.write(contentsOf: line) }
     }
 
     /// Kills what still runs, and waits for it.
     func stop() {
-        let processes = state.withLock { state in
+        state.withLock { state in
             state.isStopped = true
-            return state.processes
+            for child in state.children where !child.isReaped { kill(child.pid, SIGKILL) }
         }
-        for process in processes where process.isRunning { kill(process.processIdentifier, SIGKILL) }
-        for process in processes { process.waitUntilExit() }
+        listeners.wait()
     }
 
-    /// Ends the demo: whoever waits is told, and cleans up. From any thread.
+    // MARK: Interruption
+
+    /// Ends the demo: the main task finds it interrupted, and cleans up. From any thread.
     func interrupt(by signal: Int32) {
-        state.withLock { $0.interruption = signal }
+        let reading = state.withLock { state in
+            state.interruption = signal
+            return state.reading
+        }
+        reading?.interrupt()
         stop()
     }
 
-    /// Waits until `condition` holds for all members; false when `deadline` passes.
+    /// - throws: the exit code, when the demo was interrupted.
+    func checkInterruption() throws {
+        if let signal = state.withLock({ $0.interruption }) { throw ExitCode(128 + signal) }
+    }
+
+    /// Runs `body`, which reads the database that it says it has opened, and which an interruption makes fail.
+    func interruptible<T>(_ body: ((SharedDatabase) throws -> Void) throws -> T) throws -> T {
+        defer { state.withLock { $0.reading = nil } }
+        return try body { database in
+            state.withLock { $0.reading = database }
+            try checkInterruption()
+        }
+    }
+
+    // MARK: Waiting
+
+    /// Waits until `condition` holds for all members.
+    ///
+    /// - parameter patience: how long to wait at most. The time while the demo was stopped (Ctrl-Z) does not count.
+    /// - returns: false when the patience is over.
     func wait(
-        until deadline: ContinuousClock.Instant,
+        for patience: Duration,
         _ condition: (Member) -> Bool,
-        _ tick: () -> Void = {}
+        _ tick: () throws -> Void = {}
     ) async throws -> Bool {
+        var left = patience
+        var last = ContinuousClock.now
         while true {
-            if let signal = state.withLock({ $0.interruption }) { throw ExitCode(128 + signal) }
-            let now = members
-            tick()
-            if now.allSatisfy(condition) { return true }
-            guard ContinuousClock.now < deadline else { return false }
+            try checkInterruption()
+            let members = members
+            try tick()
+            if members.allSatisfy(condition) { return true }
+            guard left > .zero else { return false }
             try await Task.sleep(for: .milliseconds(50))
+            let now = ContinuousClock.now
+            // More than a moment has passed if the process was stopped.
+            left -= min(now - last, .seconds(1))
+            last = now
         }
     }
 }

@@ -16,16 +16,17 @@ extension DemoReport {
         let factLines = facts.map { fact in
             "  \(fact.isGood.map { $0 ? "✓" : "✗" } ?? "·") \(fact.name.padded(to: width))  \(fact.value)"
         }
-        let lines = table.lines + [""] + factLines + problems.map { "  ! \($0)" }
+        let caption = "  p50, p99, max: how long it waited, in ms, from asking until it could begin"
+        let lines = table.lines + ["", caption, ""] + factLines + problems.map { "  ! \($0)" }
         return lines.map { $0 + "\n" }.joined()
     }
 
+    /// At most 80 columns wide, with pids of seven digits and millions of commits.
     private var table: TextTable {
         var table = TextTable(
             columns: [
-                ("process", .left), ("pid", .right), ("has made", .right), ("p50 ms", .right),
-                ("p99 ms", .right),
-                ("longest wait ms", .right), ("errors", .right),
+                ("process", .left), ("pid", .right), ("has made", .right), ("p50", .right), ("p99", .right),
+                ("max", .right), ("errors", .right),
             ],
             indentation: "  "
         )
@@ -41,7 +42,8 @@ extension DemoReport {
             return [
                 participant.name, "\(participant.pid)", "\(count.grouped) \(participant.role.noun.padded(to: nouns))",
                 String(format: "%.3f", participant.p50 / 1e3), String(format: "%.2f", participant.p99 / 1e3),
-                String(format: "%.1f", participant.longestWait), "\(participant.errors)",
+                String(format: participant.longestWait < 10_000 ? "%.1f" : "%.0f", participant.longestWait),
+                "\(participant.errors)",
             ]
         }
         return table

@@ -9,35 +9,40 @@ struct DemoScreen {
 
     init(isInteractive: Bool) { self.isInteractive = isInteractive }
 
-    mutating func show(_ members: [DemoFleet.Member]) {
+    mutating func show(_ members: [DemoFleet.Member]) throws {
         let elapsed = (ContinuousClock.now - start) / .seconds(1)
         if isInteractive {
-            Terminal.erase(lines: drawn)
             let lines = Self.bars(members, elapsed: elapsed)
-            Terminal.write(lines.map { $0 + "\n" }.joined())
+            try Terminal.print(Terminal.erasing(lines: drawn) + lines.map { $0 + "\n" }.joined())
             drawn = lines.count
         } else if Int(elapsed) > lastAppended {
             lastAppended = Int(elapsed)
-            Terminal.write(Self.plain(members, second: lastAppended).map { $0 + "\n" }.joined())
+            try Terminal.print(Self.plain(members, second: lastAppended).map { $0 + "\n" }.joined())
         }
     }
 
     /// Makes room for what comes after.
-    mutating func clear() {
-        if isInteractive { Terminal.erase(lines: drawn) }
+    mutating func clear() throws {
+        if isInteractive { try Terminal.print(Terminal.erasing(lines: drawn)) }
         drawn = 0
     }
+
+    /// So that a line has at most 80 columns, also that of a process that was killed.
+    private static let barWidth = 15
 
     static func bars(_ members: [DemoFleet.Member], elapsed: Double) -> [String] {
         let most = members.filter { $0.player.role == .readWrite }.compactMap(\.report?.count).max() ?? 0
         return members.map { member in
             let count = member.report?.count ?? 0
             let isWriter = member.player.role == .readWrite
-            let width = isWriter && most > 0 ? count * 24 / most : 0
-            let bar = String(repeating: "█", count: width) + String(repeating: "░", count: isWriter ? 24 - width : 0)
+            let width = isWriter && most > 0 ? count * barWidth / most : 0
+            let bar =
+                String(repeating: "█", count: width) + String(repeating: "░", count: isWriter ? barWidth - width : 0)
             let rate = elapsed > 0 ? Int(Double(count) / elapsed) : 0
             let work = "\(count.grouped.padded(to: 9, .right)) \(member.player.role.noun.padded(to: 8))"
-            let columns = [member.player.name.padded(to: 18), bar.padded(to: 24), work, condition(member, rate: rate)]
+            let columns = [
+                member.player.name.padded(to: 18), bar.padded(to: barWidth), work, condition(member, rate: rate),
+            ]
             return "  " + columns.joined(separator: " ")
         }
     }
@@ -48,8 +53,8 @@ struct DemoScreen {
             let wait = String(format: "%.1f ms", Double(report.longestWait) / 1e6)
             let count = "\(report.count.grouped.padded(to: 9, .right)) \(member.player.role.noun.padded(to: 8))"
             let time = "\(second)".padded(to: 4, .right)
-            return
-                "\(time) s  \(member.player.name.padded(to: 18)) \(count)  longest wait \(wait.padded(to: 9, .right))\(member.failure.map { "  \($0)" } ?? "")"
+            let condition = member.failure ?? "longest wait \(wait.padded(to: 9, .right))"
+            return "\(time) s  \(member.player.name.padded(to: 18)) \(count)  \(condition)"
         }
     }
 

@@ -45,6 +45,6 @@ struct DoctorText {
     }
 
     private static func name(_ party: Diagnosis.Party) -> String {
-        "\(party.name.map { "'\($0)' " } ?? "")(pid \(party.pid)\(party.isParticipant ? "" : ", no participant"))"
+        "\(party.name.map { "'\($0)' " } ?? "")(\(party.pidText)\(party.isParticipant ? "" : ", no participant"))"
     }
 }

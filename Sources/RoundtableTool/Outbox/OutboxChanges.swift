@@ -80,7 +80,7 @@ struct OutboxChanges {
             case .setAside(let reason, let error):
                 Terminal.complain("set aside again (\(reason.rawValue)): \(error.visibleLine). See: \(look(id))")
                 throw ExitCode(2)
-            case .waiting:
+            case .waiting, .noDatabase:
                 guard let retry = try database.outboxRetry(of: id) else { continue }
                 let times = retry.attempts == 1 ? "" : " (\(retry.attempts) tries)"
                 Terminal.complain(
@@ -94,7 +94,7 @@ struct OutboxChanges {
         let time = seconds.formatted()
         switch place.service() {
         case .applied(let owners):
-            let names = owners.map { "'\($0.author)' (pid \($0.pid))" }.joined(separator: ", ")
+            let names = owners.map(\.name).joined(separator: ", ")
             Terminal.complain(
                 "not tried within \(time) s, though \(names) applies commands: perhaps it does not know \(name), or is busy"
             )
@@ -130,7 +130,8 @@ struct OutboxChanges {
             try drop(command)
         case .file(let file):
             try place.checkIsWritable()
-            try confirm("Remove \(file.path) (\(file.state): \(file.reason)), which is lost then?")
+            let contents = file.isFolder ? " and all that is in it" : ""
+            try confirm("Remove \(file.path)\(contents) (\(file.state): \(file.reason)), which is lost then?")
             guard try place.files.remove(file) else {
                 throw ToolError("\(file.path): it has gone. Nothing was removed.")
             }

@@ -1,8 +1,8 @@
 import Foundation
 import Roundtable
 
-/// What an outbox holds, in the order in which it is shown.
-struct OutboxItems {
+/// What an outbox holds, in the order in which it is shown. It may be much: no more than a part of it is in memory.
+final class OutboxItems {
     enum Item {
         case waiting(WaitingCommand)
         case deadLetter(DeadLetter)
@@ -28,30 +28,21 @@ struct OutboxItems {
     }
 
     let place: OutboxPlace
-    let contents: OutboxContents
-    let deadLetters: [DeadLetter]
-    let files: [OutboxFile]
     /// Who applies what waits; nil when that cannot be told.
     let service: OutboxService?
     /// Why the database could not be asked.
-    let problem: String?
+    private(set) var problem: String?
+    private var database: SharedDatabase?
 
     /// - throws: when there is neither a database nor an outbox.
     init(_ place: OutboxPlace, as author: String) throws {
-        var (contents, letters, problem): (OutboxContents?, [DeadLetter], String?) = (nil, [], nil)
-        if let database = place.existingDatabase {
+        self.place = place
+        service = place.service()
+        if let url = place.existingDatabase {
             do {
-                let state = try SharedDatabase.openReadOnly(
-                    at: database,
-                    schema: .unmanaged,
-                    as: author,
-                    options: place.options()
-                )
-                if case .available(let database) = state {
-                    defer { try? database.close() }
-                    contents = try database.outboxContents()
-                    letters = try database.deadLetters()
-                }
+                let options = place.options()
+                let state = try SharedDatabase.openReadOnly(at: url, schema: .unmanaged, as: author, options: options)
+                if case .available(let found) = state { database = found }
             } catch {
                 problem = ToolError.line(for: error)
             }
@@ -60,32 +51,51 @@ struct OutboxItems {
                 "\(place.name): there is no such database, and no outbox for one (\(place.files.path)). Look at the path."
             )
         }
-        self.place = place
-        self.contents = try contents ?? place.contents()
-        deadLetters = letters
-        files = place.files.strange(in: self.contents)
-        service = place.service()
-        self.problem = problem
     }
 
-    var commands: [Item] { deadLetters.map(Item.deadLetter) + contents.waiting.map(Item.waiting) }
-    var all: [Item] { commands + files.map(Item.file) }
+    deinit { try? database?.close() }
+
+    /// Calls `body` with each: dead letters, what waits, then files that are no commands which wait.
+    func forEach(_ body: (Item) -> Void) throws {
+        do {
+            try database?.forEachDeadLetter { body(.deadLetter($0)) }
+        } catch {
+            problem = ToolError.line(for: error)
+            database = nil
+        }
+        var strange: [(path: String, reason: String)] = []
+        try place.files.walk(asking: database).run { find in
+            switch find {
+            case .waiting(let command): body(.waiting(command))
+            case .damaged(let path, let reason), .unreadable(let path, let reason): strange.append((path, reason))
+            }
+        }
+        func name(_ path: String) -> String { (path as NSString).lastPathComponent }
+        strange.sort { (name($0.path), $0.path) < (name($1.path), $1.path) }
+        for (path, reason) in strange { body(.file(place.files.file(at: path, reason: reason))) }
+    }
 
     /// What somebody means by the beginning of an id, the beginning of a file's name, or a path.
     ///
     /// - throws: when that is nothing, or several.
     func find(_ text: String) throws -> Item {
         let path = URL(fileURLWithPath: text).resolvingSymlinksInPath().path
-        let found = all.filter { item in
-            if let id = item.id, id.uuidString.hasPrefix(text.uppercased()) { return true }
-            guard let file = item.path else { return false }
-            return (file as NSString).lastPathComponent.hasPrefix(text) || file == path
+        let id = text.uppercased()
+        var first: Item?
+        var names: Set<String> = []
+        try forEach { item in
+            let isMeant =
+                item.id?.uuidString.hasPrefix(id) == true
+                || item.path.map { ($0 as NSString).lastPathComponent.hasPrefix(text) || $0 == path } == true
+            guard isMeant else { return }
+            // A dead letter, if its file is still there.
+            first = first ?? item
+            names.insert(item.id?.uuidString ?? item.path ?? "")
         }
-        guard let first = found.first else { throw try notFound(text, path) }
-        guard Set(found.map { $0.id?.uuidString ?? $0.path ?? "" }).count == 1 else {
-            throw ToolError("\(place.name): \(found.count) commands or files begin with '\(text)'. Say more of it.")
+        guard let first else { throw try notFound(text, path) }
+        guard names.count == 1 else {
+            throw ToolError("\(place.name): \(names.count) commands or files begin with '\(text)'. Say more of it.")
         }
-        // A dead letter, if its file is still there.
         return first
     }
 

@@ -3,7 +3,12 @@ import Roundtable
 
 /// Commands, for programs: an object a line.
 enum OutboxJSON {
-    static func lines(_ items: OutboxItems) -> String { items.all.map(line).joined() }
+    /// Writes all of them, as they come.
+    static func write(_ items: OutboxItems) throws {
+        var lines = LineBuffer()
+        try items.forEach { lines.append(raw: line($0)) }
+        lines.flush()
+    }
 
     static func line(_ item: OutboxItems.Item) -> String {
         switch item {
@@ -14,6 +19,11 @@ enum OutboxJSON {
     }
 
     private static func json(_ value: some Encodable) -> String {
+        guard let data = try? encoder.encode(value) else { preconditionFailure("it is always JSON") }
+        return String(decoding: data, as: UTF8.self) + "\n"
+    }
+
+    private static let encoder = {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.keyEncodingStrategy = .convertToSnakeCase
@@ -23,9 +33,8 @@ enum OutboxJSON {
             negativeInfinity: "-Infinity",
             nan: "NaN"
         )
-        guard let data = try? encoder.encode(value) else { preconditionFailure("it is always JSON") }
-        return String(decoding: data, as: UTF8.self) + "\n"
-    }
+        return encoder
+    }()
 
     private struct File: Encodable {
         let state: String

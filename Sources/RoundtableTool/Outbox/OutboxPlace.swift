@@ -100,6 +100,9 @@ struct OutboxPlace {
     /// What is there to be opened.
     var existingDatabase: URL? { database.flatMap { Self.isThere($0.path) ? $0 : nil } }
 
+    /// Whether the database is known, and is not there.
+    var isWithoutDatabase: Bool { database != nil && existingDatabase == nil }
+
     /// Why what waits is not known, although there is a database: its outbox is elsewhere, if it has one. nil when it is not so.
     var missing: String? {
         guard folder == nil, existingDatabase != nil, !files.hasFolder else { return nil }
@@ -126,11 +129,10 @@ struct OutboxPlace {
         }
     }
 
-    func contents() throws -> OutboxContents {
-        switch position {
-        case .beside(let database): try Outbox.contents(forDatabaseAt: database)
-        case .apart(let folder, _): try Outbox.contents(at: folder)
-        }
+    private func countOfWaiting() throws -> Int {
+        var count = 0
+        try files.walk(asking: nil).run { if case .waiting = $0 { count += 1 } }
+        return count
     }
 
     /// Who applies what waits; nil when the database is not known, or cannot be looked at.
@@ -145,7 +147,7 @@ struct OutboxPlace {
     static func explaining(_ error: any Error, path: String, folder: String?) -> ToolError? {
         guard case SharedDatabaseError.notAFile(_, Onlooker.noSuchFile) = error,
             let place = try? OutboxPlace(path: path, folder: folder), place.database != nil,
-            let count = try? place.contents().waiting.count, count > 0
+            let count = try? place.countOfWaiting(), count > 0
         else { return nil }
         return ToolError(
             """

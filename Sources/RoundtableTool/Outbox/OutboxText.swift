@@ -12,41 +12,47 @@ struct OutboxText {
 
     // MARK: All
 
-    var table: String {
-        var table = TextTable(columns: [
+    /// Writes all of them, as they come.
+    func write() throws {
+        let columns: [(String, TextTable.Alignment)] = [
             ("id", .left), ("state", .left), ("sender", .left), ("command", .left), ("version", .right),
             ("submitted", .left), ("bytes", .right), ("tries", .right), ("why", .left),
-        ])
-        table.rows = items.commands.map { item in
+        ]
+        var table = StreamedTable(columns: columns, orWhenEmpty: "(no commands)")
+        var dates = DateTexts()
+        var lines = LineBuffer()
+        try items.forEach { item in
             switch item {
             case .waiting(let command):
-                [
+                table.append([
                     command.id.uuidString, command.state, command.sender.visibleLine, command.name.visibleLine,
-                    "\(command.version)", command.submitted.formatted(.iso8601), "\(command.payload.count)",
+                    "\(command.version)", dates.text(command.submitted), "\(command.payload.count)",
                     command.attempts.map(String.init) ?? "", why(command),
-                ]
+                ])
             case .deadLetter(let letter):
-                [
+                table.append([
                     letter.id.uuidString, letter.state, letter.sender.visibleLine, letter.name.visibleLine,
-                    "\(letter.version)", letter.submitted.formatted(.iso8601), "\(letter.payload.count)",
+                    "\(letter.version)", dates.text(letter.submitted), "\(letter.payload.count)",
                     "\(letter.attempts)" + (letter.newAttempts > 0 ? "+\(letter.newAttempts)" : ""), why(letter),
-                ]
-            case .file: []
+                ])
+            case .file(let file):
+                // All commands have come.
+                table.end()
+                lines.append("! \(file.state): \(file.path): \(file.reason.visibleLine): \(file.next)")
             }
         }
-        if items.commands.isEmpty, let missing = items.place.missing { return missing.visibleLine + "\n" }
-        var lines = table.lines + (items.commands.isEmpty ? ["(no commands)"] : [])
-        for file in items.files {
-            lines.append("! \(file.state): \(file.path): \(file.reason.visibleLine): \(file.next)")
-        }
-        if let missing = items.place.missing { lines += ["", missing] }
+        let missing = items.place.missing
+        if table.isEmpty, let missing { return Terminal.write(missing.visibleLine + "\n") }
+        table.end()
+        if let missing { for line in ["", missing] { lines.append(line) } }
         if items.place.existingDatabase == nil, items.place.folder != nil {
-            lines += [
-                "",
-                "What was set aside, and what has failed, is in the database: name it, with --folder \(items.place.files.path.shellQuoted).",
-            ]
+            let folder = items.place.files.path.shellQuoted
+            lines.append("")
+            lines.append(
+                "What was set aside, and what has failed, is in the database: name it, with --folder \(folder)."
+            )
         }
-        return lines.map { $0.visibleLine + "\n" }.joined()
+        lines.flush()
     }
 
     /// What a command waits for.
@@ -65,11 +71,12 @@ struct OutboxText {
         switch items.service {
         case .applied(let owners) where command.submitted.timeIntervalSinceNow < -1:
             owners.count == 1
-                ? "\(Self.names(owners)) applies commands, and has not come to it, or does not know it"
-                : "\(Self.names(owners)) apply commands, and have not come to it, or do not know it"
+                ? "\(Self.names(owners)) applies commands, and has not come to it, does not know it, or is older than the database"
+                : "\(Self.names(owners)) apply commands, and have not come to it, do not know it, or are older than the database"
         case .applied(let owners): "waits for \(Self.names(owners, " or "))"
         case .heldUp(let owners): "waits for \(Self.names(owners, " or ")), suspended or stopped"
         case .nobody: "nobody runs who applies commands"
+        case nil where items.place.isWithoutDatabase: "nobody has applied it yet: there is no database"
         case .unknown, nil: "nobody has applied it yet"
         }
     }
@@ -83,7 +90,7 @@ struct OutboxText {
     }
 
     private static func names(_ participants: [DatabaseStatus.Participant], _ separator: String = " and ") -> String {
-        participants.map { "'\($0.author)' (pid \($0.pid))" }.joined(separator: separator)
+        participants.map(\.name).joined(separator: separator)
     }
 
     // MARK: One
@@ -141,7 +148,7 @@ extension WaitingCommand {
     var state: String {
         switch waitsFor {
         case .owner, .nextTry, .earlierCommand, .earlierFile: "waiting"
-        case .removal(.applied), .removal(.waiting): "applied"
+        case .removal(.applied), .removal(.waiting), .removal(.noDatabase): "applied"
         case .removal(.dropped): "dropped"
         case .removal(.setAside): "set aside"
         }

@@ -91,7 +91,7 @@ struct OutboxVerb: ParsableCommand {
     private func perform() throws {
         let items = try OutboxItems(OutboxPlace(path: path, folder: folder), as: author)
         guard let id else {
-            Terminal.write(json ? OutboxJSON.lines(items) : OutboxText(items).table)
+            if json { try OutboxJSON.write(items) } else { try OutboxText(items).write() }
             if json, let missing = items.place.missing { Terminal.complain("\(items.place.name): \(missing)") }
             if let problem = items.problem {
                 throw ToolError(

@@ -13,14 +13,14 @@ struct DatabaseAccess {
     func read(_ run: ScriptRun, _ permission: ScriptRun.Permission) throws -> ScriptRun.Outcome {
         do {
             return try readUnexplained(run, permission)
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
-            throw naming(error)
         } catch let error as DatabaseError where error.resultCode == .SQLITE_READONLY {
             let isHot = error.extendedResultCode == .SQLITE_READONLY_ROLLBACK
             if isHot, permission == .readUnlessWriting, run.script.statements.contains(where: \.surelyWrites) {
                 throw ScriptRun.NeedsWriting()
             }
             throw isHot ? cutShort : refused
+        } catch let error as DatabaseError {
+            throw error.namingFile(url.path)
         }
     }
 
@@ -32,7 +32,9 @@ struct DatabaseAccess {
             guard onlooker.header == nil || onlooker.manner == .still && !onlooker.missesWAL else { break }
             var run = run
             if onlooker.manner == .still { run.journalMode = "wal" }
-            let result = Result { try onlooker.connection().inDatabase { try run.run($0, permission) } }
+            let result = Result {
+                try onlooker.connection(waitingUpTo: options.busyTimeout).inDatabase { try run.run($0, permission) }
+            }
             if try Onlooker(url).sees(sameAs: onlooker) { return try result.get() }
         }
         switch try SharedDatabase.openReadOnly(at: url, schema: .unmanaged, as: author, options: options) {
@@ -97,18 +99,6 @@ struct DatabaseAccess {
 
     // MARK: Errors
 
-    private func naming(_ error: DatabaseError) -> any Error {
-        let status = try? SharedDatabase.status(ofDatabaseAt: url)
-        guard let writer = status?.writeLock else { return error }
-        let name = writer.name.map { "'\($0)' " } ?? ""
-        return ToolError(
-            """
-            \(url.path): the database is locked by \(name)(pid \(writer.pid)); waited \
-            \(options.busyTimeout.formattedSeconds). Wait for it to end, or raise --timeout.
-            """
-        )
-    }
-
     /// A script with transactions of its own.
     private func partly(_ error: DatabaseError) -> ToolError {
         ToolError(
@@ -137,11 +127,5 @@ extension Onlooker {
     /// Whether the files are as they were, as far as their sizes tell, and nobody has come.
     fileprivate func sees(sameAs other: Onlooker) -> Bool {
         size == other.size && header == other.header && companions == other.companions
-    }
-}
-
-extension Duration {
-    fileprivate var formattedSeconds: String {
-        formatted(.units(allowed: [.seconds, .milliseconds], maximumUnitCount: 1))
     }
 }

@@ -83,14 +83,24 @@ struct SQLCommand: ParsableCommand {
         } catch is ScriptRun.NeedsWriting {
             outcome = try access.write(run, notice: Terminal.complain)
         }
-        if json {
-            for result in outcome.results { Terminal.write(result.jsonLines) }
-        } else {
-            var parts = outcome.results.map(\.text)
-            if run.script.changesRows, outcome.hasWritten {
-                parts.append("\(outcome.changeCount.grouped) row\(outcome.changeCount == 1 ? "" : "s") changed\n")
-            }
-            Terminal.write(parts.joined(separator: "\n"))
+        do {
+            try Terminal.print(text(outcome, run.script))
+        } catch let error as OutputError where outcome.hasWritten {
+            throw ToolError(
+                """
+                \(error.problem). The statements have run to the end, and what they wrote is committed: do not run them again, but \
+                look with a SELECT.
+                """
+            )
         }
+    }
+
+    private func text(_ outcome: ScriptRun.Outcome, _ script: SQLScript) -> String {
+        if json { return outcome.results.map(\.jsonLines).joined() }
+        var parts = outcome.results.map(\.text)
+        if script.changesRows, outcome.hasWritten {
+            parts.append("\(outcome.changeCount.grouped) row\(outcome.changeCount == 1 ? "" : "s") changed\n")
+        }
+        return parts.joined(separator: "\n")
     }
 }

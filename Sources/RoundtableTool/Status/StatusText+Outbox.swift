@@ -43,6 +43,6 @@ extension StatusText {
     }
 
     private static func names(_ participants: [DatabaseStatus.Participant]) -> String {
-        participants.map { "'\($0.author)' (pid \($0.pid))" }.joined(separator: ", ")
+        participants.map(\.name).joined(separator: ", ")
     }
 }

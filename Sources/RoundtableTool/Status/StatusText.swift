@@ -12,8 +12,8 @@ struct StatusText {
         let facts = [
             ("files", files), ("format", format), ("sqlite", sqlite), ("schema", schema), ("wal", wal),
             ("checkpoints", checkpoints),
-            ("control block", controlBlock), ("turn", turn), ("write lock", writeLock), ("outbox", outbox),
-            ("extensions", extensions),
+            ("control block", controlBlock), ("other blocks", otherControlBlocks), ("turn", turn),
+            ("write lock", writeLock), ("outbox", outbox), ("extensions", extensions),
         ]
         lines += facts.compactMap { name, value in value.map { "  \(name.padded(to: 14)) \($0)" } }
         if !participants.isEmpty { lines += [""] + participants }
@@ -90,23 +90,32 @@ struct StatusText {
         switch status.controlBlock.state {
         case .usable: "layout version \(status.controlBlock.layoutVersion ?? 0)"
         case .absent: "none: nobody shares the database through Roundtable"
-        case .otherVersion, .damaged, .unreadable: status.controlBlock.problem ?? "cannot be used"
+        case .damaged, .unreadable: status.controlBlock.problem ?? "cannot be used"
         }
+    }
+
+    /// Of programs that were built with another Roundtable.
+    private var otherControlBlocks: String? {
+        let others = status.otherControlBlocks.map { other in
+            let pids = other.pids.map { "pid \($0)" }.joined(separator: ", ")
+            return "layout version \(other.layoutVersion), \(pids.isEmpty ? "used by no process" : pids)"
+        }
+        return others.isEmpty ? nil : others.joined(separator: " · ")
     }
 
     private var turn: String? {
         status.controlBlock.state == .usable
-            ? status.turnHolder.map { "'\($0.author)' (pid \($0.pid))" } ?? "free" : nil
+            ? status.turnHolder.map { $0.name } ?? "free" : nil
     }
 
     private var writeLock: String {
         guard let writer = status.writeLock else { return "free" }
         let name = writer.name.map { "'\($0)' " } ?? ""
-        guard writer.isParticipant else { return "\(name)(pid \(writer.pid)), which does not take turns" }
-        let participant = status.participants.first { $0.pid == writer.pid && $0.writing != nil }
+        guard writer.isParticipant else { return "\(name)(\(writer.pidText)), which does not take turns" }
+        let participant = status.participants.first { $0.party == writer && $0.writing != nil }
         let since = participant?.writing.map { ", for \(Self.time($0))" } ?? ""
         let site = participant?.callSite.map { ", since \($0)" } ?? ""
-        return "\(name)(pid \(writer.pid))\(since)\(site)"
+        return "\(name)(\(writer.pidText))\(since)\(site)"
     }
 
     private var participants: [String] {
@@ -122,7 +131,7 @@ struct StatusText {
         )
         table.rows = status.participants.map { participant in
             [
-                "\(participant.pid)", participant.author,
+                String(participant.pidText.dropFirst("pid ".count)), participant.author,
                 Self.role(participant),
                 Self.condition(participant),
                 participant.waiting.map(Self.time) ?? "–", participant.writing.map(Self.time) ?? "–",
@@ -147,7 +156,7 @@ struct StatusText {
         status.participants.compactMap { participant in
             guard let read = participant.oldestRead else { return nil }
             let stopped = participant.liveness == .stopped ? ", stopped" : ""
-            let name = "'\(participant.author)' (pid \(participant.pid)\(stopped))"
+            let name = "'\(participant.author)' (\(participant.pidText)\(stopped))"
             let site = read.callSite.map { ", since \($0)" } ?? ""
             let who = "\(name) has been reading one moment for \(Self.time(read.age))\(site)"
             let held = read.heldFrames.map { $0 == 0 ? "" : ", and holds \($0.of("WAL frame")) back" } ?? ""
@@ -161,8 +170,9 @@ struct StatusText {
     /// Strangers that hold the WAL back, and participants by other means than a read. How long strangers have done so, nobody
     /// knows: each is pointed out.
     private var otherPins: [String] {
-        let readers = Set(status.participants.filter { $0.oldestRead != nil }.map(\.pid))
-        return (status.wal?.pins ?? []).filter { !readers.contains($0.holder.pid) }.map { pin in
+        let readers = status.participants.filter { $0.oldestRead != nil }
+        let pins = (status.wal?.pins ?? []).filter { pin in !readers.contains { pin.holder.isOf($0) } }
+        return pins.map { pin in
             let stranger = pin.holder.isParticipant ? "" : ", which is no participant,"
             let age = pin.age.map { " for \(Self.time($0))" } ?? ""
             let site = pin.callSite.map { ", since \($0)" } ?? ""

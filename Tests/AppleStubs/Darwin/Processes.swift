@@ -163,6 +163,15 @@ public func posix_spawn(
     _ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>!,
     _ environment: UnsafePointer<UnsafeMutablePointer<CChar>?>!
 ) -> Int32 { notHere() }
+@discardableResult
+public func posix_spawnp(
+    _ pid: UnsafeMutablePointer<pid_t>!,
+    _ file: UnsafePointer<CChar>!,
+    _ actions: UnsafePointer<posix_spawn_file_actions_t?>!,
+    _ attributes: UnsafePointer<posix_spawnattr_t?>!,
+    _ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>!,
+    _ environment: UnsafePointer<UnsafeMutablePointer<CChar>?>!
+) -> Int32 { notHere() }
 
 public let SOCK_STREAM: Int32 = 1
 public let SO_NOSIGPIPE: Int32 = 0x1022

@@ -26,6 +26,13 @@ public func fstat<Status: StatusStructure>(
     _ status: UnsafeMutablePointer<Status>!
 ) -> Int32 { notHere() }
 
+public func fstatat<Status: StatusStructure>(
+    _ folder: Int32,
+    _ path: UnsafePointer<CChar>!,
+    _ status: UnsafeMutablePointer<Status>!,
+    _ flags: Int32
+) -> Int32 { notHere() }
+
 public func statfs<Info: FileSystemStructure>(
     _ path: UnsafePointer<CChar>!,
     _ info: UnsafeMutablePointer<Info>!

@@ -29,7 +29,8 @@ struct EncryptedDatabaseTests {
         let copies = try world.files
         try db.close()
         #expect(copies.keys.sorted().contains("secret.sqlite-wal"))
-        for (name, bytes) in copies.merging(try world.files, uniquingKeysWith: +) where !name.hasSuffix("-coord") {
+        let all = copies.merging(try world.files, uniquingKeysWith: +)
+        for (name, bytes) in all where !name.hasSuffix(ControlBlock.ending) {
             #expect(!bytes.isEmpty || name.hasSuffix("-wal"))
             #expect(bytes.range(of: Data(marker.utf8)) == nil, "\(name)")
             #expect(bytes.range(of: Data("CREATE TABLE".utf8)) == nil, "\(name)")
@@ -38,7 +39,7 @@ struct EncryptedDatabaseTests {
         let header = try #require(try DatabaseHeader(databasePath: world.url.path))
         #expect(header.isWAL && header.isEncrypted && header.pageSize == 4096)
         // The control block has no content, but names.
-        #expect(copies["secret.sqlite-coord"]?.range(of: Data("12345".utf8)) == nil)
+        #expect(copies["secret.sqlite" + ControlBlock.ending]?.range(of: Data("12345".utf8)) == nil)
     }
 
     /// Every connection is keyed, whatever it is for, and the key is asked for each time (rule C6).

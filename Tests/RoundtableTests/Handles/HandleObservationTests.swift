@@ -189,7 +189,7 @@ import Testing
     /// Which tables the triggers write is found out before the turn: a key may be asked for, and nobody is to wait for that (rule U6).
     @Test func tablesAreLookedUpBeforeTheTurn() throws {
         let (isWatched, holders) = (Shared(false), Shared<[String]>([]))
-        let block = try ControlBlock.open(at: ControlBlock.path(forDatabaseAt: db.path), writable: false)
+        let block = try ControlBlock.open(forDatabaseAt: db.path, writable: false)
         let other = try open("other") { _ in
             guard isWatched.value else { return }
             let holder = block.participants().first(where: \.hasTurn)

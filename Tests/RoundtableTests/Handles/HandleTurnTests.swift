@@ -301,7 +301,7 @@ import Testing
         try await eventually("the other one writes") { isHolding.value }
         let waiting = Task { try await handle.withTurn {} }
         try await eventually("it waits for the turn") {
-            try ControlBlock.open(at: db.path + "-coord", writable: false).participants().contains { $0.waiting != nil }
+            try ControlBlock.open(forDatabaseAt: db.path, writable: false).participants().contains { $0.waiting != nil }
         }
         waiting.cancel()
         await #expect(throws: CancellationError.self) { try await waiting.value }

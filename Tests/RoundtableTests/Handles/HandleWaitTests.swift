@@ -204,7 +204,7 @@ import Testing
         try await eventually("the other one writes") { isWriting.value }
         let waiting = (0..<3).map { _ in Task { await onThread { Result { try handle.beginTurn() } } } }
         try await eventually("one waits for the turn") {
-            try ControlBlock.open(at: db.path + "-coord", writable: false).participants().contains { $0.waiting != nil }
+            try ControlBlock.open(forDatabaseAt: db.path, writable: false).participants().contains { $0.waiting != nil }
         }
         // Two at once: neither undoes what the other has done.
         async let first = onThread { Result { try handle.detach() } }

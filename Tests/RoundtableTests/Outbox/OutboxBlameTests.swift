@@ -121,7 +121,7 @@ import Testing
         let old = try world.open(as: "old")
         let drain = world.rounds(old, .entries())
         try drain()
-        for ending in ["", "-wal", "-shm", "-coord"] {
+        for ending in ["", "-wal", "-shm", ControlBlock.ending] {
             let path = world.url.path + ending
             guard FileManager.default.fileExists(atPath: path) else { continue }
             try FileManager.default.moveItem(atPath: path, toPath: world.folder.file("moved").path + ending)
@@ -280,11 +280,11 @@ import Testing
                 let submission = try await outbox.submit(AddEntry(text: "\(number)"))
                 group.addTask { try await submission.outcome(within: .seconds(60)) }
             }
-            try await eventually("all wait") { FolderNews.count(of: folder.answers) == 60 }
+            try await eventually("all wait") { FolderNews.count(of: folder.path(of: .answers)) == 60 }
             _ = try await onThread { Result { try world.rounds(db, .entries())() } }.get()
             for try await outcome in group { #expect(outcome == .applied) }
         }
-        try await eventually("nobody waits") { FolderNews.count(of: folder.answers) == 0 }
+        try await eventually("nobody waits") { FolderNews.count(of: folder.path(of: .answers)) == 0 }
     }
 
     /// Whatever has come while it failed: once all is well, the next command is applied at once.

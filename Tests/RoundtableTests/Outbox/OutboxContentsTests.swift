@@ -177,7 +177,7 @@ import Testing
         let world = try OutboxWorld()
         let outbox = try world.outbox()
         let (one, two) = (try outbox.submit(AddEntry(text: "1")), try outbox.submit(AddEntry(text: "2")))
-        for submission in [one, two] { #expect(try submission.outcome(within: .zero) == .waiting) }
+        for submission in [one, two] { #expect(try submission.outcome(within: .zero) == world.noDatabase) }
         var waiting = try Outbox.contents(forDatabaseAt: world.url).waiting
         // Before there is a database.
         #expect(try outbox.drop(waiting[0], forAbsentDatabaseAt: world.url) == .dropped)

@@ -112,6 +112,39 @@ import Testing
         #expect(try System.status(ofFileAt: name) == nil)
     }
 
+    /// A program may submit before the one that makes the database has run for the first time; and a path may be wrong.
+    @Test func anOutboxWithoutADatabase() async throws {
+        let (world, folder) = try place()
+        let outbox = try world.outbox()
+        let submission = try await outbox.submit(AddEntry(text: "a"))
+        let path = world.url.resolvingSymlinksInPath().path
+        let missing = world.noDatabase
+        #expect(try await submission.outcome(within: .zero) == missing)
+        let isMissing = try await onThread { Result { try submission.outcome(within: .milliseconds(20)) == missing } }
+            .get()
+        #expect(isMissing)
+        #expect(try await outbox.outcome(of: UUID(), within: .milliseconds(20)) == missing)
+        #expect("\(missing)".contains("there is no database at \(path)") && "\(missing)".contains("handlers"))
+        // Nothing was made of it.
+        #expect(try System.status(ofFileAt: world.url.path) == nil)
+        // Who waits is told when it is made and has applied the command.
+        let outcome = Task { try await submission.outcome(within: .seconds(60)) }
+        try await eventually("asked") { world.files("questions").count == 2 && world.files("answers").isEmpty }
+        let db = try world.open { $0.outbox = .entries() }
+        #expect(try await outcome.value == .applied)
+        try db.close()
+        // With a database that nobody has open, it is an owner that is waited for.
+        let later = try await outbox.submit(AddEntry(text: "b"))
+        #expect(try await later.outcome(within: .zero) == .waiting)
+
+        // Of a folder that the program has named, the database is not known, whatever the name looks like.
+        try makeGroup(folder)
+        for name in [folder, folder.deletingLastPathComponent().appendingPathComponent("x-outbox")] {
+            let submission = try await Outbox(at: name, as: "widget").submit(AddEntry(text: "a"))
+            #expect(try await submission.outcome(within: .zero) == .waiting)
+        }
+    }
+
     /// Commands do not say which database they are for.
     @Test func twoDatabasesDoNotShareAFolder() throws {
         let (one, folder) = try place()

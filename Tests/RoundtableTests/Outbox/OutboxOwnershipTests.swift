@@ -36,7 +36,7 @@ import Testing
     }
 
     private func records(_ db: SharedDatabase) throws -> Int {
-        try System.names(inFolder: db.outboxFolder.owners)?.count ?? 0
+        try db.outboxFolder.names(in: .owners)?.count ?? 0
     }
 
     // MARK: Told
@@ -180,8 +180,8 @@ import Testing
         let world = try OutboxWorld()
         let db = try world.open()
         #expect(try told(db).isEmpty)
-        let folder = try #require(try System.names(inFolder: db.outboxFolder.owners)).first
-        let path = "\(db.outboxFolder.owners)/\(try #require(folder))"
+        let folder = try #require(try db.outboxFolder.names(in: .owners)).first
+        let path = "\(db.outboxFolder.path(of: .owners))/\(try #require(folder))"
         try System.removeFile(at: path)
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
         #expect(try told(db).isEmpty && findings(db).isEmpty)

@@ -63,6 +63,9 @@ final class OutboxWorld: Sendable {
     var url: URL { folder.file("db.sqlite") }
     var commands: URL { folder.file("db.sqlite-outbox/commands") }
 
+    /// What who asks for an outcome is told before there is a database.
+    var noDatabase: OutboxOutcome { .noDatabase(path: url.resolvingSymlinksInPath().path) }
+
     init() throws { folder = try TemporaryFolder() }
 
     /// - parameter path: of a folder that is there.

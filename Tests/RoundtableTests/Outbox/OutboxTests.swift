@@ -45,7 +45,7 @@ import Testing
         #expect(try db.texts() == ["1", "2", "3"])
 
         // Nothing is taken that comes after what only the second sees: something before it may be missing there.
-        let folder = OutboxFolder(databasePath: db.path)
+        let folder = try OutboxFolder(databasePath: db.path).open(.commands)
         let isSecond = Shared(false)
         func name(_ number: UInt64) throws -> CommandFileName {
             try #require(CommandFileName(sender: "a", epoch: 1, stream: 7, number: number))

@@ -71,7 +71,8 @@
         private var migratedPath: String { task.folder + "/migrated.sqlite" }
 
         private func removeMigrated() {
-            for suffix in ["", "-wal", "-shm", "-coord"] { unlink(migratedPath + suffix) }
+            let names = (try? FileManager.default.contentsOfDirectory(atPath: task.folder)) ?? []
+            for name in names where name.hasPrefix("migrated.sqlite") { unlink("\(task.folder)/\(name)") }
         }
 
         /// What an attempt that failed has left is gone on with.

@@ -1,0 +1,58 @@
+import CRoundtableShims
+import GRDB
+import GRDBSQLite
+import RoundtableKernel
+
+/// A database file that a connection of this process has open, until the connection closes (rule W4).
+///
+/// SQLite keeps a table of the files that the process has open, and of the locks on them. `fork` copies the table and not the locks: a connection
+/// that a child opens to such a file takes neither SHARED nor the lock of the wal-index, because the table tells that the process has them.
+final class OpenFile {
+    private let device: UInt64
+    private let inode: UInt64
+    private let generation: UInt32
+
+    private init(_ status: FileStatus) {
+        device = UInt64(truncatingIfNeeded: status.st_dev)
+        inode = UInt64(truncatingIfNeeded: status.st_ino)
+        generation = rt_open_file_add(device, inode)
+    }
+
+    deinit { rt_open_file_remove(device, inode, generation) }
+
+    /// Notes the file of a connection that has just been opened.
+    static func note(_ db: Database, path: String) {
+        guard let status = try? System.status(ofFileAt: path) else { return }
+        // SQLite drops the function, and what belongs to it, when it closes the connection.
+        sqlite3_create_function_v2(
+            db.sqliteConnection,
+            "roundtable_open_file",
+            0,
+            SQLITE_UTF8 | SQLITE_DETERMINISTIC,
+            Unmanaged.passRetained(OpenFile(status)).toOpaque(),
+            { context, _, _ in sqlite3_result_int(context, 1) },
+            nil,
+            nil,
+            { file in file.map { Unmanaged<OpenFile>.fromOpaque($0).release() } }
+        )
+    }
+
+    /// - throws: `SQLITE_MISUSE` when the file was open before a fork that made this process.
+    static func refuseInherited(_ status: FileStatus, path: String) throws {
+        let device = UInt64(truncatingIfNeeded: status.st_dev)
+        let inode = UInt64(truncatingIfNeeded: status.st_ino)
+        if rt_open_file_is_inherited(device, inode) != 0 { throw DatabaseError.openedBeforeFork(path) }
+    }
+}
+
+extension DatabaseError {
+    static func openedBeforeFork(_ path: String) -> DatabaseError {
+        DatabaseError(
+            resultCode: .SQLITE_MISUSE,
+            message: """
+                \(path) was opened before fork(): a child process must not use its parent's connections, and cannot open the database anew, because \
+                SQLite would take its parent's locks for its own. Call exec in the child, and open the database in the program that it starts
+                """
+        )
+    }
+}

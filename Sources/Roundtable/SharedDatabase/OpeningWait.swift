@@ -1,0 +1,79 @@
+import GRDB
+import GRDBSQLite
+import RoundtableKernel
+
+/// How long a connection that is being opened waits for other processes that create, recover, switch or close the database (rule W9).
+///
+/// A busy handler is not enough: a connection may have none, SQLite does not ask it at every such lock, and a handler that has refused
+/// once is not asked again until the next statement begins. So a whole opening that meets `SQLITE_BUSY` is repeated.
+struct OpeningWait {
+    let path: String
+    let timeout: Nanoseconds
+    /// Ends the wait when it closes. nil for a connection that no gate guards.
+    var gate: SuspensionGate?
+
+    private static let shortest: Nanoseconds = 500_000
+    private static let longest: Nanoseconds = 20_000_000
+
+    /// - parameter attempt: opens a connection. Its busy handler waits no longer than the time that it is given, and says by `Answers` when
+    ///   it ends the wait.
+    /// - throws: what the last attempt throws; a `SQLITE_BUSY` with the lock's owner, and with the time that passed.
+    func run<T>(_ attempt: (_ remaining: Nanoseconds, Answers) throws -> T) throws -> T {
+        let began = MonotonicClock.now
+        let deadline = began.addingSaturating(timeout)
+        let answers = Answers()
+        var pause = Self.shortest
+        while true {
+            do {
+                return try attempt(deadline.subtractingSaturating(MonotonicClock.now), answers)
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+                if let gate, gate.isClosed {
+                    gate.hasGivenUp.store(true, ordering: .releasing)
+                    throw error
+                }
+                let now = MonotonicClock.now
+                guard now < deadline, !answers.hasRefused else {
+                    throw error.namingLock(on: path, waited: now - began)
+                }
+                MonotonicClock.sleep(min(pause, deadline - now))
+                pause = min(2 * pause, Self.longest)
+            }
+        }
+    }
+
+    /// What the busy handler of a connection that is being opened has answered.
+    final class Answers: @unchecked Sendable {
+        // @unchecked: SQLite asks on the connection's queue, while the thread that opens waits for it.
+        fileprivate var hasRefused = false
+
+        func note(_ goesOn: Bool) -> Bool {
+            if !goesOn { hasRefused = true }
+            return goesOn
+        }
+    }
+}
+
+extension OpeningWait {
+    /// Opens a connection whose busy mode is that of `configuration`; while it is being opened, a timeout is what remains of the wait.
+    func queue(_ configuration: Configuration, _ open: (Configuration) throws -> DatabaseQueue) throws -> DatabaseQueue
+    {
+        try run { remaining, answers in
+            var opening = configuration
+            let milliseconds: CInt
+            switch configuration.busyMode {
+            case .callback(let callback):
+                opening.busyMode = .callback { answers.note(callback($0)) }
+                return try open(opening)
+            case .immediateError: milliseconds = 0
+            case .timeout(let seconds): milliseconds = CInt(seconds * 1000)
+            }
+            opening.busyMode = .timeout(min(Double(remaining) / 1e9, Self.longestTimeout))
+            let queue = try open(opening)
+            queue.inDatabase { db in _ = sqlite3_busy_timeout(db.sqliteConnection, milliseconds) }
+            return queue
+        }
+    }
+
+    /// In seconds: SQLite takes milliseconds in 32 bits.
+    static let longestTimeout = 2_000_000.0
+}

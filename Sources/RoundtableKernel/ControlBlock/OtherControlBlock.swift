@@ -1,0 +1,88 @@
+/// A control block of another layout version beside the same database. The programs that use it have a queue and a ring of their own
+/// (rule L1).
+package struct OtherControlBlock: Equatable, Sendable {
+    package let path: String
+    package let version: UInt32
+    /// The processes that have a slot in it and are not proven dead, in order.
+    package let pids: [Int32]
+
+    /// Those that lie beside a database, in the order of their versions. Reads their files; changes nothing.
+    package static func all(besideDatabaseAt databasePath: String) -> [OtherControlBlock] {
+        let (folder, name) = System.place(of: databasePath)
+        let names = (try? System.names(inFolder: folder)) ?? []
+        return names.filter { isName($0, of: name + ControlBlock.kind) }
+            .compactMap { OtherControlBlock("\(folder)/\($0)", databasePath) }
+            .sorted { $0.version < $1.version }
+    }
+
+    /// Before version 4, the name had no number.
+    private static func isName(_ name: String, of beginning: String) -> Bool {
+        guard name.hasPrefix(beginning) else { return false }
+        let number = name.dropFirst(beginning.count)
+        return number.allSatisfy { $0.isASCII && $0.isNumber } && number != "\(Layout.version)"
+    }
+
+    private init?(_ path: String, _ databasePath: String) {
+        let contents = try? System.contents(
+            ofFileAt: path,
+            limit: Self.limit,
+            followingLinks: false,
+            notOf: databasePath
+        )
+        guard let contents else { return nil }
+        let bytes = Bytes(all: contents)
+        guard bytes.word(at: Layout.Header.magic) == Layout.magic,
+            let version = bytes.halfWord(at: Layout.Header.version)
+        else { return nil }
+        self.path = path
+        self.version = version
+        pids = bytes.pids()
+    }
+
+    private static let limit = 1 << 20
+}
+
+/// What all layout versions have in common: the seal, and the first words of a slot (rule L6).
+private struct Bytes {
+    let all: [UInt8]
+
+    /// Of a slot.
+    private static let commonSize = 32
+
+    func halfWord(at offset: Int) -> UInt32? { number(at: offset) }
+    func word(at offset: Int) -> UInt64? { number(at: offset) }
+
+    private func number<Number: FixedWidthInteger>(at offset: Int) -> Number? {
+        let size = MemoryLayout<Number>.size
+        guard offset + size <= all.count else { return nil }
+        return all[offset..<offset + size].reversed().reduce(0) { $0 << 8 | Number($1) }
+    }
+
+    func pids() -> [Int32] {
+        guard let start = halfWord(at: Layout.Header.headerSize), let size = halfWord(at: Layout.Header.slotSize),
+            let count = halfWord(at: Layout.Header.slotCount), size >= Self.commonSize
+        else { return [] }
+        let reader = ProcessIdentity.current
+        var pids: Set<Int32> = []
+        for index in 0..<min(Int(count), max(0, all.count - Int(start)) / Int(size)) {
+            guard let owner = owner(ofSlotAt: Int(start) + index * Int(size), seenFrom: reader) else { continue }
+            if owner.liveness(seenFrom: reader) != .dead { pids.insert(owner.pid) }
+        }
+        return pids.sorted()
+    }
+
+    /// As rule P4 judges: a slot that is not filled yet by its pid alone.
+    private func owner(ofSlotAt offset: Int, seenFrom reader: ProcessIdentity) -> ProcessIdentity? {
+        guard let word = word(at: offset + Layout.Slot.owner).map(OwnerWord.init), word.pid > 0,
+            let traits = self.word(at: offset + Layout.Slot.description).map(ParticipantTraits.init),
+            let startTime = self.word(at: offset + Layout.SlotNumber.startTime.rawValue),
+            let namespace = self.word(at: offset + Layout.SlotNumber.namespace.rawValue)
+        else { return nil }
+        let isFilled = traits.incarnation == word.incarnation
+        return ProcessIdentity(
+            pid: word.pid,
+            startTime: isFilled ? startTime : 0,
+            namespace: isFilled ? namespace : reader.namespace
+        )
+    }
+}

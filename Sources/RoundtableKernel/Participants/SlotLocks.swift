@@ -1,0 +1,122 @@
+import CRoundtableShims
+import Synchronization
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// The locks that prove to other pid namespaces that the owners of slots live (rules G4, P9). One byte a slot, where the slot begins.
+///
+/// They belong to an open file description of their own, and not to that of the mapping, which children of fork(2) inherit and keep. The
+/// descriptor is opened when it is first needed, and lives as long as the object.
+final class SlotLocks: Sendable {
+    enum Claim: Equatable {
+        /// The slot is another's.
+        case failed
+        case locked
+        /// The slot is claimed. The system has no such locks, or not on this file.
+        case unlocked
+    }
+
+    private struct State {
+        var descriptor: Int32 = -1
+        var shimIndex: Int32 = -1
+        /// In a child of fork(2), the descriptor is closed, and its number may be another file's.
+        var forkGeneration: UInt32 = 0
+        /// For whom the slots are locked: one's own locks are not seen by a question of one's own.
+        var owners: [Int: UInt64] = [:]
+    }
+
+    private let path: String
+    private let identity: FileIdentity
+    private let isWritable: Bool
+    private let state = Mutex(State())
+
+    /// - parameter file: what is mapped of the control block at `path`.
+    init(path: String, file: MappedFile) {
+        self.path = path
+        identity = file.identity
+        isWritable = file.isWritable
+    }
+
+    deinit {
+        state.withLock { state in
+            guard state.descriptor >= 0, state.forkGeneration == rt_fork_generation() else { return }
+            rt_keep_in_child(state.shimIndex)
+            close(state.descriptor)
+        }
+    }
+
+    /// Takes the lock of a slot, and then the slot.
+    ///
+    /// - parameter claim: writes the owner word; returns whether the slot is the owner's now.
+    func take(_ slot: Int, for owner: UInt64, claim: () -> Bool) -> Claim {
+        state.withLock { state in
+            guard isWritable, let descriptor = descriptor(&state),
+                let isTaken = try? System.lock(byte: Self.byte(slot), of: descriptor, path)
+            else { return claim() ? .unlocked : .failed }
+            guard isTaken else { return .failed }
+            guard claim() else {
+                // Another participant of this object may have it.
+                if state.owners[slot] == nil { System.unlock(byte: Self.byte(slot), of: descriptor) }
+                return .failed
+            }
+            state.owners[slot] = owner
+            return .locked
+        }
+    }
+
+    /// Releases the lock of a slot, unless it is another owner's by now.
+    func drop(_ slot: Int, of owner: UInt64) {
+        state.withLock { state in
+            guard state.owners[slot] == owner else { return }
+            state.owners[slot] = nil
+            if let descriptor = descriptor(&state) { System.unlock(byte: Self.byte(slot), of: descriptor) }
+        }
+    }
+
+    /// Whether the lock of a slot is held; nil: the system does not tell.
+    func isHeld(_ slot: Int) -> Bool? {
+        state.withLock { state in
+            if state.owners[slot] != nil { return true }
+            guard let descriptor = descriptor(&state) else { return nil }
+            return try? System.isLocked(byte: Self.byte(slot), of: descriptor, path)
+        }
+    }
+
+    private static func byte(_ slot: Int) -> Int { Layout.headerSize + slot * Layout.slotSize }
+
+    private func descriptor(_ state: inout State) -> Int32? {
+        #if os(Linux)
+            if state.descriptor >= 0 {
+                return state.forkGeneration == rt_fork_generation() ? state.descriptor : nil
+            }
+            guard let descriptor = opened() else { return nil }
+            state.descriptor = descriptor
+            state.forkGeneration = rt_fork_generation()
+            state.shimIndex = rt_close_in_child(descriptor)
+            return descriptor
+        #else
+            return nil
+        #endif
+    }
+
+    #if os(Linux)
+        /// nil: the file cannot be opened, or is another one by now (rule L4).
+        private func opened() -> Int32? {
+            guard (try? System.identity(ofFileAt: path)) == identity else { return nil }
+            let flags = (isWritable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
+            guard let descriptor = try? System.perform(.open, path, { open(path, flags) }) else { return nil }
+            var status = stat()
+            guard (try? System.perform(.fstat, path) { fstat(descriptor, &status) }) != nil,
+                FileIdentity(status) == identity
+            else {
+                // It may be a file of a database that was put there since: it is left open (rule G5).
+                return nil
+            }
+            return descriptor
+        }
+    #endif
+}

@@ -1,0 +1,307 @@
+#if os(Linux)
+    import CRoundtableShims
+    import Foundation
+    import Glibc
+    import Synchronization
+
+    /// The one inotify(7) instance of this process, and the thread that reads it, for all `FileWatch`es and `FolderWatch`es: a user has 128
+    /// instances on most systems, which are soon used up by one for each database and purpose.
+    ///
+    /// The instance is opened for the first watch, and closed with the last. inotify gives an inode one watch, whatever paths lead to it: so
+    /// watches are shared here too, and each subscriber hears of what it asked for.
+    final class WatchHub: Sendable {
+        private struct Subscription {
+            let mailbox: WatchMailbox
+            let path: String
+            var mask: UInt32
+            /// It ends with its first event.
+            let isOnce: Bool
+        }
+
+        private struct Watch {
+            /// What the kernel was asked for.
+            var mask: UInt32
+            /// The kernel ends it with its first event.
+            let isOneShot: Bool
+            var subscriptions: [ObjectIdentifier: Subscription] = [:]
+        }
+
+        private final class Instance: Sendable {
+            let descriptor: Int32
+            let interrupter: Interrupter
+            /// A child after `fork` closes the descriptor in the fork itself: later, its number may be another file's.
+            private let childIndex: Int32
+
+            init() throws {
+                interrupter = try Interrupter()
+                descriptor = try System.perform(.inotify) { inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)) }
+                childIndex = rt_close_in_child(descriptor)
+            }
+
+            deinit {
+                rt_keep_in_child(childIndex)
+                close(descriptor)
+            }
+        }
+
+        private struct State {
+            /// nil while there are no members.
+            var instance: Instance?
+            /// By watch descriptor. The kernel numbers watches upwards, so an event of a watch that has ended meets no later one.
+            var watches: [Int32: Watch] = [:]
+            /// The subscribers, and the watches that each is told of. One may have none for a while, and goes on afterwards.
+            var members: [ObjectIdentifier: Set<Int32>] = [:]
+        }
+
+        private let state = Mutex(State())
+        private let generation = rt_fork_generation()
+
+        // MARK: One for each process
+
+        /// The address of the hub, which is never freed; 0: none yet.
+        private static let current = Atomic<UInt>(0)
+
+        /// The hub of this process. A child after `fork` has one of its own: an event that it read from the parent's instance would be lost to
+        /// the parent, and a watch that it ended there would be the parent's. No lock guards this, because a child may find it locked for ever.
+        static var shared: WatchHub {
+            while true {
+                let address = current.load(ordering: .acquiring)
+                let found = UnsafeRawPointer(bitPattern: address).map {
+                    Unmanaged<WatchHub>.fromOpaque($0).takeUnretainedValue()
+                }
+                if let found, found.isInOwnProcess { return found }
+                let new = Unmanaged.passRetained(WatchHub())
+                let isMine = current.compareExchange(
+                    expected: address,
+                    desired: UInt(bitPattern: new.toOpaque()),
+                    ordering: .acquiringAndReleasing
+                ).exchanged
+                if !isMine { new.release() }
+            }
+        }
+
+        private var isInOwnProcess: Bool { generation == rt_fork_generation() }
+
+        /// A watch that a child after `fork` has from its parent works no more.
+        private func checkProcess() throws {
+            if !isInOwnProcess { throw SystemError(call: .inotify, errno: EBADF, path: nil) }
+        }
+
+        // MARK: Subscribers
+
+        /// Tells `mailbox` of the next event of the file alone, or, while there is no such file, of the next of the folder. What it was told of before
+        /// ends.
+        ///
+        /// - returns: whether it was told of something that it has not taken.
+        func armOnce(
+            _ mailbox: WatchMailbox,
+            file: (path: String, mask: UInt32),
+            folder: (path: String, mask: UInt32)
+        ) throws -> Bool {
+            try checkProcess()
+            return try state.withLock { state in
+                let instance = try openInstance(for: mailbox, &state)
+                readEvents(instance, &state)
+                let hadEvent = mailbox.take().events != 0
+                var number = try armOnce(mailbox, instance, file.path, file.mask, &state)
+                if number == nil {
+                    let above = try add(instance, folder.path, folder.mask | UInt32(IN_MASK_ADD))
+                    subscribe(mailbox, to: above, folder.path, folder.mask, isOneShot: false, isOnce: true, &state)
+                    // The file may have come before the folder was watched.
+                    number = try armOnce(mailbox, instance, file.path, file.mask, &state) ?? above
+                }
+                for other in state.members[ObjectIdentifier(mailbox)] ?? [] where other != number {
+                    unsubscribe(ObjectIdentifier(mailbox), from: other, &state)
+                }
+                return hadEvent
+            }
+        }
+
+        /// The kernel forgets this watch with its first event, so that later events cost the file's writers nothing.
+        ///
+        /// - returns: the watch; nil when there is no such file.
+        private func armOnce(
+            _ mailbox: WatchMailbox,
+            _ instance: Instance,
+            _ path: String,
+            _ mask: UInt32,
+            _ state: inout State
+        ) throws -> Int32? {
+            do {
+                let number = try add(instance, path, mask | inOneShot)
+                subscribe(mailbox, to: number, path, mask, isOneShot: true, isOnce: true, &state)
+                return number
+            } catch let error as SystemError where error.errno == ENOENT {
+                return nil
+            }
+        }
+
+        /// Tells `mailbox` of these events at a folder, beside what it is told of already, until it leaves.
+        func watch(_ mailbox: WatchMailbox, folder: String, mask: UInt32) throws {
+            try checkProcess()
+            try state.withLock { state in
+                let instance = try openInstance(for: mailbox, &state)
+                let number = try add(instance, folder, mask | UInt32(IN_MASK_ADD))
+                subscribe(mailbox, to: number, folder, mask, isOneShot: false, isOnce: false, &state)
+            }
+        }
+
+        /// Tells `mailbox` nothing any more.
+        func leave(_ mailbox: WatchMailbox) {
+            // In a child, all of this is the parent's.
+            guard isInOwnProcess else { return }
+            let id = ObjectIdentifier(mailbox)
+            let last: Instance? = state.withLock { state in
+                for number in state.members[id] ?? [] { unsubscribe(id, from: number, &state) }
+                state.members[id] = nil
+                guard state.members.isEmpty else { return nil }
+                defer { state.instance = nil }
+                state.watches = [:]
+                return state.instance
+            }
+            // The thread closes it: that takes the system up to tens of milliseconds.
+            last?.interrupter.interrupt()
+        }
+
+        private func openInstance(for mailbox: WatchMailbox, _ state: inout State) throws -> Instance {
+            let instance = try state.instance ?? Instance()
+            if state.instance == nil {
+                state.instance = instance
+                let thread = Thread { [self] in read(instance) }
+                thread.name = "roundtable.hub"
+                thread.start()
+            }
+            if state.members[ObjectIdentifier(mailbox)] == nil { state.members[ObjectIdentifier(mailbox)] = [] }
+            return instance
+        }
+
+        // MARK: Watches
+
+        private func add(_ instance: Instance, _ path: String, _ mask: UInt32) throws -> Int32 {
+            try System.perform(.inotify, path) { inotify_add_watch(instance.descriptor, path, mask) }
+        }
+
+        private func remove(_ instance: Instance, _ number: Int32) {
+            _ = try? System.perform(.inotify) { inotify_rm_watch(instance.descriptor, number) }
+        }
+
+        private func subscribe(
+            _ mailbox: WatchMailbox,
+            to number: Int32,
+            _ path: String,
+            _ mask: UInt32,
+            isOneShot: Bool,
+            isOnce: Bool,
+            _ state: inout State
+        ) {
+            let id = ObjectIdentifier(mailbox)
+            let earlier = state.watches[number]?.subscriptions[id]?.mask ?? 0
+            state.watches[number, default: Watch(mask: 0, isOneShot: isOneShot)].mask |= mask
+            state.watches[number]?.subscriptions[id] =
+                Subscription(mailbox: mailbox, path: path, mask: mask | earlier, isOnce: isOnce)
+            state.members[id]?.insert(number)
+        }
+
+        private func unsubscribe(_ id: ObjectIdentifier, from number: Int32, _ state: inout State) {
+            state.members[id]?.remove(number)
+            state.watches[number]?.subscriptions[id] = nil
+            narrow(number, &state)
+        }
+
+        /// Asks the kernel for no more than the subscribers of a watch want: a folder above one that is watched may be a busy one.
+        private func narrow(_ number: Int32, _ state: inout State) {
+            guard let instance = state.instance, let watch = state.watches[number] else { return }
+            guard let path = watch.subscriptions.values.first?.path else {
+                state.watches[number] = nil
+                // It fails where the watch has ended by itself.
+                remove(instance, number)
+                return
+            }
+            let wanted = watch.subscriptions.values.reduce(0) { $0 | $1.mask }
+            guard wanted != watch.mask, !watch.isOneShot else { return }
+            let found = try? add(instance, path, wanted)
+            if found == number {
+                state.watches[number]?.mask = wanted
+                return
+            }
+            // The path leads elsewhere by now, or nowhere: its subscribers watch anew, and so do those of the watch that was changed instead.
+            tellAll(of: number, UInt32(IN_IGNORED), state)
+            if let found {
+                if state.watches[found] == nil { remove(instance, found) }
+                tellAll(of: found, UInt32(IN_IGNORED), state)
+            }
+        }
+
+        private func tellAll(of number: Int32, _ events: UInt32, _ state: State) {
+            for subscription in state.watches[number]?.subscriptions.values ?? [:].values {
+                subscription.mailbox.tell(events)
+            }
+        }
+
+        // MARK: Events
+
+        private func read(_ instance: Instance) {
+            while true {
+                do {
+                    if try waitForInput(instance.descriptor, instance.interrupter, timeout: nil).interrupt { return }
+                } catch {
+                    // The system refuses to wait. This must not spin.
+                    MonotonicClock.sleep(Self.pauseAfterFailure)
+                }
+                state.withLock { state in
+                    if state.instance === instance { readEvents(instance, &state) }
+                }
+            }
+        }
+
+        private static let pauseAfterFailure: Nanoseconds = 250_000_000
+
+        /// Under the lock, so that an event is told before a later watch begins, and none of a watch that is not noted yet.
+        private func readEvents(_ instance: Instance, _ state: inout State) {
+            withUnsafeTemporaryAllocation(byteCount: 4096, alignment: MemoryLayout<inotify_event>.alignment) { buffer in
+                while true {
+                    let count = Glibc.read(instance.descriptor, buffer.baseAddress, buffer.count)
+                    if count <= 0 { return }
+                    var offset = 0
+                    while offset + MemoryLayout<inotify_event>.size <= count {
+                        let event = buffer.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
+                        receive(event.mask, from: event.wd, &state)
+                        offset += MemoryLayout<inotify_event>.size + Int(event.len)
+                    }
+                }
+            }
+        }
+
+        /// What every subscriber is told of, whatever it asked for.
+        private static let always = UInt32(IN_IGNORED) | UInt32(IN_UNMOUNT) | UInt32(IN_Q_OVERFLOW)
+
+        private func receive(_ events: UInt32, from number: Int32, _ state: inout State) {
+            if events & UInt32(IN_Q_OVERFLOW) != 0 {
+                // The end of a watch may be among what was lost: each subscriber watches anew.
+                for number in state.watches.keys { tellAll(of: number, events, state) }
+                return
+            }
+            guard let watch = state.watches[number] else { return }
+            for (id, subscription) in watch.subscriptions where events & (subscription.mask | Self.always) != 0 {
+                subscription.mailbox.tell(events)
+                guard subscription.isOnce else { continue }
+                state.members[id]?.remove(number)
+                state.watches[number]?.subscriptions[id] = nil
+            }
+            if events & UInt32(IN_IGNORED) != 0 {
+                for id in watch.subscriptions.keys { state.members[id]?.remove(number) }
+                state.watches[number] = nil
+            } else if state.watches[number]?.subscriptions.count != watch.subscriptions.count {
+                narrow(number, &state)
+            }
+        }
+
+        /// Acts as if the kernel had said this. For tests of what it says too seldom.
+        func receive(_ events: UInt32, from number: Int32) {
+            state.withLock { receive(events, from: number, &$0) }
+        }
+    }
+
+    /// A macro of its own form, which Swift does not import.
+    private let inOneShot: UInt32 = 0x8000_0000
+#endif

@@ -1,0 +1,14 @@
+import Foundation
+
+/// Dates as text, of which many are of the same second.
+struct DateTexts {
+    private var last: (second: Double, text: String)?
+
+    mutating func text(_ date: Date) -> String {
+        let second = date.timeIntervalSince1970.rounded(.down)
+        if let last, last.second == second { return last.text }
+        let text = date.formatted(.iso8601)
+        last = (second, text)
+        return text
+    }
+}

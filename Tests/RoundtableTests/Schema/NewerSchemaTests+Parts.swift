@@ -1,0 +1,110 @@
+import Foundation
+import GRDB
+import RoundtableKernel
+import Testing
+
+@testable import Roundtable
+
+/// What else writes: the outbox, raw handles, databases that come back from a suspension.
+extension NewerSchemaTests {
+    /// The owner of an outbox applies nothing to a schema that it does not know, and counts no try; a newer owner does. What is performed is submitted.
+    @Test func outbox() throws {
+        let old = try world.open()
+        let handlers = Self.handlers
+        let drain = HandDrain(old, handlers)
+        old.drains.add(OutboxDrain(unattended: old, handlers: handlers))
+        #expect(try old.perform(AddPlayer(name: "A")).isApplied)
+        try world.migrateElsewhere(UpgradeWorld.addsColumn)
+        let migrator = world.newerMigrator(UpgradeWorld.addsColumn)
+        let new = try SharedDatabase.open(at: world.url, schema: Schema(migrator), as: "new")
+        #expect(try !old.perform(AddPlayer(name: "B")).isApplied)
+        let outbox = try Outbox(forDatabaseAt: world.url, as: "widget")
+        try outbox.submit(AddPlayer(name: "C"))
+        for _ in 1...10 { #expect(throws: world.tooNew([UpgradeWorld.addsColumn])) { try drain() } }
+        #expect(try new.names() == ["A"])
+        #expect(try HandDrain(new, handlers)().applied == 2)
+        #expect(try new.names().sorted() == ["A", "B", "C"])
+    }
+
+    private struct AddPlayer: OutboxCommand {
+        static let name = "add-player"
+        static let version = 1
+        var name: String
+    }
+
+    private static var handlers: OutboxHandlers {
+        var handlers = OutboxHandlers()
+        handlers.handle(AddPlayer.self) { db, command in _ = try Player(name: command.name).inserted(db) }
+        return handlers
+    }
+
+    /// **Rule S12**: a raw handle gets no turn, and leaves it to others.
+    @Test(arguments: [UpgradeWorld.addsColumn, UpgradeWorld.changesRows]) func rawHandles(migration: String) throws {
+        let old = try world.open()
+        let raw = try RawSQLite(old.path)
+        let handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: old)
+        try handle.turn { try raw.insert("A") }
+        try world.migrateElsewhere(migration)
+        for _ in 1...2 {
+            #expect(throws: world.tooNew([migration])) { try handle.turn { try raw.insert("B") } }
+        }
+        #expect(throws: world.tooNew([migration])) { try handle.beginTurn() }
+        #expect(!handle.isInTurn)
+        let migrator = world.newerMigrator(migration)
+        let new = try SharedDatabase.open(at: world.url, schema: Schema(migrator), as: "new")
+        try new.insert("C")
+        #expect(try new.names() == ["A", "C"])
+        let participants = try #require(new.seat.participant).block.participants()
+        #expect(!participants.contains { $0.hasTurn && $0.author == "old" })
+        try handle.detach()
+    }
+
+    /// With the policy *continue*, a raw handle goes on.
+    @Test func rawHandlesThatGoOn() throws {
+        let old = try world.open { $0.newerSchemaPolicy = .continue }
+        let raw = try RawSQLite(old.path)
+        let handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: old)
+        try world.migrateElsewhere(UpgradeWorld.addsColumn)
+        try handle.turn { try raw.insert("A") }
+        #expect(try old.names() == ["A"])
+        try handle.detach()
+    }
+
+    /// The database was suspended, with or without its connections, while another program migrated it.
+    @Test(arguments: SuspensionPolicy.allCases, [UpgradeWorld.addsColumn, UpgradeWorld.changesRows])
+    func suspended(policy: SuspensionPolicy, migration: String) throws {
+        let old = try world.open { options in
+            options.process = ProcessSuspension()
+            options.suspensionPolicy = policy
+        }
+        try old.insert("A")
+        #expect(old.suspend(deadline: .now + .seconds(1)).outcome == .released)
+        try world.migrateElsewhere(migration)
+        old.resume()
+        #expect(throws: world.tooNew([migration])) {
+            try old.writeWithoutTransaction { try $0.execute(sql: UpgradeWorld.insert) }
+        }
+        #expect(throws: world.tooNew([migration])) { try old.insert("B") }
+        #expect(try old.names() == ["A"])
+    }
+
+    /// An error message that says what to do.
+    @Test func theError() throws {
+        let old = try world.open()
+        try world.migrateElsewhere(UpgradeWorld.addsColumn)
+        let error = #expect(throws: SharedDatabaseError.self) { try old.insert("A") }
+        let text = try #require(error?.errorDescription)
+        #expect(
+            text.contains(old.path) && text.contains(UpgradeWorld.addsColumn) && text.contains("Update this program")
+        )
+    }
+}
+
+extension UpgradeWorld {
+    /// All migrations of the newer program.
+    func newerMigrator(_ last: String) -> DatabaseMigrator {
+        var newer = migrator()
+        newer.registerMigration(last) { _ in }
+        return newer
+    }
+}

@@ -1,0 +1,85 @@
+import Foundation
+import Roundtable
+import Testing
+
+/// Outboxes with much in them.
+@Suite struct OutboxToolListTests {
+    private struct Note: OutboxCommand {
+        static let name = "note"
+        static let version = 1
+        var text: String
+    }
+
+    /// Many files of one command: second names cost no room.
+    private func fill(_ folder: Folder, count: Int, size: Int) throws -> UUID {
+        let url = URL(fileURLWithPath: folder.path("a.db"))
+        var options = Outbox.Options()
+        options.durability = .process
+        let text = String(repeating: "x", count: size)
+        let id = try Outbox(forDatabaseAt: url, as: "widget", options: options).submit(Note(text: text)).id
+        let commands = folder.path("a.db-outbox/commands")
+        let first = try #require(try FileManager.default.contentsOfDirectory(atPath: commands).first)
+        for number in 2...count {
+            let digits = String(repeating: "0", count: 12 - "\(number)".count) + "\(number)"
+            let name = first.replacing("000000000001.command", with: "\(digits).command")
+            try #require(link("\(commands)/\(first)", "\(commands)/\(name)") == 0, "errno \(errno)")
+        }
+        return id
+    }
+
+    /// 400 MB of payloads, in an address space of which the program itself takes most.
+    @Test(arguments: ["", "--json", "show"])
+    func `What waits is not in memory at once`(arguments: String) throws {
+        let folder = try Folder()
+        let id = try fill(folder, count: 1000, size: 400_000)
+        let list = arguments == "show" ? "show \(id)" : arguments
+        let script = "ulimit -v \(Self.limit) && exec '\(try Tool.url.path)' outbox a.db \(list) | cut -c1-600"
+        let result = try Tool.run(["-c", script], in: folder, program: URL(fileURLWithPath: "/bin/sh"))
+        #expect(result.errors.isEmpty, "\(result.errors)")
+        let lines = result.output.split(separator: "\n").count { $0.contains(id.uuidString) }
+        #expect(lines == (arguments == "show" ? 1 : 1000))
+    }
+
+    /// KiB.
+    private static let limit = 350_000
+
+    /// A columns' width is that of the first rows; all are there, in order, and what is no command comes last.
+    @Test func `A long list has all rows`() throws {
+        let folder = try Folder()
+        let id = try fill(folder, count: 1700, size: 10)
+        try Data("torn".utf8).write(to: URL(fileURLWithPath: folder.path("a.db-outbox/damaged/torn")))
+        for hasDatabase in [false, true] {
+            if hasDatabase { try Tool.run("sql", "a.db", "CREATE TABLE t(x)", in: folder) }
+            let lines = try Tool.run("outbox", "a.db", in: folder).output.split(separator: "\n")
+            #expect(lines.count == 1703 && lines[0].hasPrefix("id ") && lines[1].hasPrefix("───"))
+            #expect(lines[2..<1702].allSatisfy { $0.hasPrefix(id.uuidString) && $0.count == lines[2].count })
+            #expect(lines[1702].hasPrefix("! damaged: "))
+            let json = try Tool.run("outbox", "a.db", "--json", in: folder).output.split(separator: "\n")
+            #expect(json.count == 1701)
+            for (index, line) in json.dropLast().enumerated() {
+                let digits = String(repeating: "0", count: 12 - "\(index + 1)".count) + "\(index + 1)"
+                #expect(line.contains("\(digits).command"), "line \(index + 1)")
+            }
+        }
+    }
+
+    /// The dead letters of a database, page by page.
+    @Test func `A long list of dead letters has all of them`() throws {
+        let folder = try Folder()
+        let url = URL(fileURLWithPath: folder.path("a.db"))
+        var outboxOptions = Outbox.Options()
+        outboxOptions.durability = .process
+        let outbox = try Outbox(forDatabaseAt: url, as: "widget", options: outboxOptions)
+        let ids = try (0..<230).map { try outbox.submit(Note(text: "\($0)")).id.uuidString }
+        var options = SharedDatabase.Options()
+        var handlers = OutboxHandlers()
+        handlers.handle(Note.self) { _, _ in throw OutboxRefusal("no tea") }
+        options.outbox = handlers
+        let database = try SharedDatabase.open(at: url, schema: .unmanaged, as: "app", options: options)
+        _ = try database.drainOutbox(with: handlers).drainNow()
+        #expect(try database.deadLetters().map(\.id.uuidString) == ids)
+        try database.close()
+        let lines = try Tool.run("outbox", "a.db", in: folder).output.split(separator: "\n").dropFirst(2)
+        #expect(lines.map { String($0.prefix(36)) } == ids)
+    }
+}
