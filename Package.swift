@@ -6,6 +6,7 @@ let package = Package(
     platforms: [.iOS(.v18), .macOS(.v15)],
     products: [
         .library(name: "Roundtable", targets: ["Roundtable"]),
+        .library(name: "RoundtableFiles", targets: ["RoundtableFiles"]),
         .library(name: "RoundtableC", targets: ["CRoundtable", "RoundtableC"]),
         .library(name: "RoundtableTestKit", targets: ["RoundtableTestKit"]),
         .executable(name: "roundtable", targets: ["RoundtableTool"]),
@@ -17,10 +18,12 @@ let package = Package(
     targets: [
         .target(name: "CRoundtableShims"),
         .target(name: "RoundtableKernel", dependencies: ["CRoundtableShims"]),
+        // For programs that never open a database: neither GRDB nor SQLite.
+        .target(name: "RoundtableFiles", dependencies: ["RoundtableKernel"]),
         .target(
             name: "Roundtable",
             dependencies: [
-                "RoundtableKernel",
+                "RoundtableFiles", "RoundtableKernel",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]
@@ -44,7 +47,7 @@ let package = Package(
         .executableTarget(
             name: "RoundtableTool",
             dependencies: [
-                "Roundtable", "RoundtableTestKit",
+                "Roundtable", "RoundtableKernel", "RoundtableTestKit",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -66,7 +69,7 @@ let package = Package(
         .testTarget(
             name: "RoundtableTests",
             dependencies: [
-                "Roundtable", "RoundtableC", "RoundtableKernel", "RoundtableTestKit",
+                "Roundtable", "RoundtableC", "RoundtableFiles", "RoundtableKernel", "RoundtableTestKit",
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]
         ),
@@ -86,7 +89,7 @@ let package = Package(
 
 // For platforms that have no processes to start, in an app: the library and its unit tests alone.
 if Context.environment["ROUNDTABLE_LIBRARY_ONLY"] != nil {
-    let kept: Set = ["CRoundtableShims", "RoundtableKernel", "Roundtable", "RoundtableTests"]
+    let kept: Set = ["CRoundtableShims", "RoundtableKernel", "RoundtableFiles", "Roundtable", "RoundtableTests"]
     package.targets.removeAll { !kept.contains($0.name) }
-    package.products.removeAll { $0.name != "Roundtable" }
+    package.products.removeAll { !["Roundtable", "RoundtableFiles"].contains($0.name) }
 }

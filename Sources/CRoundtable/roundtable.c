@@ -1,2 +1,2 @@
-// The functions are in the target RoundtableC, in Swift. Here the compiler looks at the header.
+// The functions are implemented in Swift, in the target RoundtableC. This file makes the compiler check the header.
 #include "roundtable.h"

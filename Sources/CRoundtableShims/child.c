@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-// A place holds a descriptor + 1; 0 is free. The handler runs in the only thread of the child.
+// Each element holds a descriptor + 1; 0 is free. The handler runs in the only thread of the child.
 static atomic_int kept[RT_CHILD_CAPACITY];
 static pthread_once_t registered = PTHREAD_ONCE_INIT;
 

@@ -14,7 +14,7 @@ int rt_futex_wait(const uint32_t *word, uint32_t expected, uint64_t timeout_ns) 
         .tv_sec = (time_t)(timeout_ns / 1000000000u),
         .tv_nsec = (long)(timeout_ns % 1000000000u),
     };
-    // FUTEX_WAIT without FUTEX_PRIVATE_FLAG: the key is the file, so that separate mappings meet.
+    // FUTEX_WAIT without FUTEX_PRIVATE_FLAG: the kernel identifies the futex by the file, so that it works across separate mappings.
     long result = syscall(SYS_futex, word, FUTEX_WAIT, expected, &timeout, NULL, 0);
     return result == 0 ? 0 : errno;
 }
@@ -33,7 +33,7 @@ int rt_futex_wait(const uint32_t *word, uint32_t expected, uint64_t timeout_ns) 
         (void *)word, expected, sizeof(*word), OS_SYNC_WAIT_ON_ADDRESS_SHARED, OS_CLOCK_MACH_ABSOLUTE_TIME,
         timeout_ns == 0 ? 1 : timeout_ns);
     if (result >= 0) return 0;
-    // Short of memory, both end a wait before its time. Whoever waits looks at the word again, and finds out there when its page is gone.
+    // When memory is short, both errors end a wait early. The waiter reads the word again, and detects there that its page is gone.
     return errno == EFAULT || errno == ENOMEM ? EINTR : errno;
 }
 

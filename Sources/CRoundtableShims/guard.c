@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// A slot belongs to whoever has set `is_taken`. There is no lock: another thread could hold it during a fork, and the child would wait for
-// it for ever. The handler reads slots at any time, and uses those whose length is not 0: so `base` is written before `length` on the way in,
-// and `length` is cleared first on the way out.
+// A slot belongs to the thread that has set `is_taken`. There is no lock: if another thread held it during a fork, the child would wait for
+// it forever. The handler reads slots at any time, and uses those whose length is not 0. Therefore `base` is written before `length` when
+// a slot is filled, and `length` is cleared first when it is freed.
 struct guarded {
     atomic_int is_taken;
     _Atomic(uintptr_t) base;
@@ -24,9 +24,9 @@ static void pass_on(int signal_number, siginfo_t *info, void *context) {
     if (previous.sa_flags & SA_SIGINFO) {
         previous.sa_sigaction(signal_number, info, context);
     } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
-        // The faulting instruction runs again, and then ends the process the way it would have without us.
+        // The faulting instruction runs again, and then ends the process as it would have without this handler.
         signal(signal_number, SIG_DFL);
-        // Sent by a process instead: nothing runs again by itself.
+        // A signal that a process has sent has no faulting instruction, so it is raised again.
         if (info->si_code <= 0) raise(signal_number);
     } else {
         previous.sa_handler(signal_number);

@@ -13,7 +13,7 @@ struct open_file {
 };
 
 static atomic_uint generation;
-// Guarded by `files_lock`, which the forking thread holds during a fork, so that no other thread holds it in the child.
+// The list is guarded by `files_lock`. The forking thread holds it during a fork, so that no other thread holds it in the child.
 static struct open_file *files;
 static pthread_mutex_t files_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -26,7 +26,7 @@ static void in_child(void) {
     pthread_mutex_unlock(&files_lock);
 }
 
-// When the program is loaded: a fork during a later registration would run some of the handlers twice.
+// The handlers are registered when the program is loaded, because a fork during a later registration would run some of them twice.
 __attribute__((constructor)) static void register_handlers(void) {
     pthread_atfork(before_fork, in_parent, in_child);
 }
@@ -62,7 +62,7 @@ void rt_open_file_remove(uint64_t device, uint64_t inode, uint32_t generation) {
 }
 
 int rt_open_file_is_inherited(uint64_t device, uint64_t inode) {
-    // Most processes are no children that go on without `exec`.
+    // Most processes were not forked, or have called `exec` since: they need no lookup.
     uint32_t current = rt_fork_generation();
     if (current == 0) return 0;
     pthread_mutex_lock(&files_lock);

@@ -10,7 +10,7 @@
 enum { STOP_SIGNALS = 3, CONTINUE = STOP_SIGNALS, SIGNALS };
 static const int numbers[SIGNALS] = {SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT};
 
-// Written before the handlers are put, and not after.
+// These variables are written before the handlers are installed, and not afterwards.
 static struct sigaction previous[SIGNALS];
 static int is_handled[SIGNALS];
 static int wake_descriptor = -1;
@@ -19,7 +19,7 @@ static pthread_t watcher;
 
 static _Atomic(uint64_t) stop_time;
 
-// The clock of `MonotonicClock`.
+// Reads the clock of `MonotonicClock`.
 static uint64_t now_ns(void) {
     struct timespec time;
 #if defined(__APPLE__)
@@ -35,18 +35,18 @@ static void on_signal(int signal_number, siginfo_t *info, void *context) {
     int index = 0;
     while (numbers[index] != signal_number) index++;
     if (getpid() != owner) {
-        // A child after fork: it has no thread that would act. Raised again, the signal comes when this handler returns.
+        // This is a child after fork, which has no watcher thread. The raised signal is delivered when this handler returns.
         sigaction(signal_number, &previous[index], NULL);
         raise(signal_number);
         errno = error;
         return;
     }
     if (index != CONTINUE) {
-        // First of all. The watcher blocks it: it stays pending there, until SIGCONT makes the system discard it.
+        // This comes first. The watcher blocks the signal, which stays pending there until SIGCONT makes the system discard it.
         pthread_kill(watcher, signal_number);
         atomic_store(&stop_time, now_ns());
     }
-    // A full pipe wakes as well.
+    // If the pipe is full, the write fails, but the watcher wakes as well.
     ssize_t written = write(wake_descriptor, "", 1);
     (void)written;
     if (index == CONTINUE && previous[index].sa_handler != SIG_DFL && previous[index].sa_handler != SIG_IGN) {
@@ -68,7 +68,8 @@ static int handle(int index) {
     return sigaction(numbers[index], &action, NULL) == 0 ? 0 : errno;
 }
 
-// Sleeps, and runs the handlers: a process inherits the mask of the thread that spawned it, and all its other threads may block these signals.
+// This thread sleeps and runs the handlers. It is needed because all other threads may block these signals: a process inherits the mask of
+// the thread that spawned it.
 static void *receive(void *unused) {
     (void)unused;
     sigset_t others;
@@ -91,7 +92,7 @@ static sigset_t stop_signals(void) {
     return set;
 }
 
-// Puts the handlers back that were there before: nobody would act on the signals.
+// Restores the previous handlers after a failure, because no thread would act on the signals.
 static int give_back(int error) {
     for (int i = 0; i < SIGNALS; i++) {
         if (!is_handled[i]) continue;
@@ -109,7 +110,7 @@ int rt_stop_signals_handle(int descriptor) {
     int error = pthread_sigmask(SIG_BLOCK, &set, NULL);
     if (error != 0) return -error;
     int count = 0;
-    // SIGCONT first: from the first stop on, somebody notices that it is over.
+    // The handler of SIGCONT is installed first, so that the end of every stop is noticed.
     for (int i = SIGNALS - 1; i >= 0; i--) {
         if (sigaction(numbers[i], NULL, &previous[i]) != 0) return give_back(errno);
         if (i != CONTINUE && previous[i].sa_handler == SIG_IGN) continue;
@@ -118,7 +119,7 @@ int rt_stop_signals_handle(int descriptor) {
         is_handled[i] = 1;
         if (i != CONTINUE) count++;
     }
-    // After the handlers are in place: a stop signal may be pending already.
+    // The receiver starts after the handlers are in place, because a stop signal may be pending already.
     error = count > 0 ? start_receiver() : 0;
     return error != 0 ? give_back(error) : count;
 }
@@ -140,9 +141,9 @@ void rt_stop(void) {
     for (int i = 0; i < STOP_SIGNALS; i++) {
         if (is_handled[i]) sigaction(numbers[i], &previous[i], NULL);
     }
-    // Here the process stops.
+    // The process stops here.
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-    // Blocked before they are handled: the watcher's handler would send them to itself.
+    // The signals are blocked before they are handled again, because the watcher's handler would send them to itself.
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     for (int i = 0; i < STOP_SIGNALS; i++) {
         if (is_handled[i]) handle(i);

@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <string.h>
 
-// The object of the VFS underneath follows it in memory.
+// An open file. The object of the underlying VFS follows it in memory.
 typedef struct {
     sqlite3_file base;
     rt_vfs_file kind;
-    /// Of the main file: how many read marks' locks are held through it.
+    /// For the main file: the number of read mark locks that are held through it.
     int reads;
 } File;
 
@@ -21,7 +21,7 @@ static _Atomic(rt_vfs_watcher) current_watcher;
 static rt_vfs_scope current_scope;
 static void *current_context;
 static atomic_bool is_watcher_running;
-/// What this thread is within.
+/// The operations that this thread is performing.
 enum { CHECKPOINT = 1, WRITE_WITHOUT_READ = 2 };
 static _Thread_local int within;
 
@@ -29,7 +29,7 @@ static sqlite3_file *real(sqlite3_file *file) { return (sqlite3_file *)((File *)
 
 #define REAL(file) real(file)->pMethods
 
-/// As a checkpoint that writes nBackfill before the pages would (<https://www.sqlite.org/walformat.html>).
+/// Sets nBackfill, as a checkpoint would that sets it before it writes the pages (<https://www.sqlite.org/walformat.html>).
 static void count_all_as_copied(sqlite3_file *file) {
     enum { REGION_SIZE = 32768, MX_FRAME = 16, BACKFILL = 96 };
     void volatile *page = NULL;
@@ -41,7 +41,7 @@ static rt_vfs_order tell(sqlite3_file *file, rt_vfs_call call) {
     rt_vfs_watcher watcher = atomic_load(&current_watcher);
     int is_watched = current_scope == RT_VFS_STEPS ? within : within & CHECKPOINT;
     if (!is_watched || !watcher || atomic_exchange(&is_watcher_running, 1)) return RT_VFS_GO_ON;
-    // The watcher's own checkpoints are not part of this one.
+    // The checkpoints of the watcher itself are not part of this one.
     int outer = within;
     within = 0;
     rt_vfs_order order = watcher(current_context, ((File *)file)->kind, call);
@@ -51,7 +51,7 @@ static rt_vfs_order tell(sqlite3_file *file, rt_vfs_call call) {
     return order;
 }
 
-/// Passes a call's result on, unless the process was to die after it.
+/// Returns the result of a call, unless the process must die after it.
 static int after(rt_vfs_order order, int result) {
     if (order == RT_VFS_DIE_AFTER || order == RT_VFS_DIE_HALFWAY) raise(SIGKILL);
     return result;
@@ -114,7 +114,7 @@ static int file_shm_lock(sqlite3_file *file, int offset, int count, int flags) {
     File *opened = (File *)file;
     int takes = flags & SQLITE_SHM_LOCK, is_exclusive = flags & SQLITE_SHM_EXCLUSIVE;
     int entered = !is_exclusive || count != 1 ? 0 : offset == CKPT ? CHECKPOINT : offset == WRITE ? WRITE_WITHOUT_READ : 0;
-    // A transaction that writes has begun to read before.
+    // A write transaction has begun to read before it takes the WRITE lock.
     if (takes && !(entered == WRITE_WITHOUT_READ && opened->reads > 0)) within |= entered;
     rt_vfs_order order = tell(file, RT_VFS_SHM_LOCK);
     int code = after(order, REAL(file)->xShmLock(real(file), offset, count, flags));
@@ -148,7 +148,7 @@ static int file_unfetch(sqlite3_file *file, sqlite3_int64 offset, void *page) {
             file_shm_lock, file_shm_barrier, file_shm_unmap, file_fetch, file_unfetch                             \
     }
 
-// SQLite looks at the version, and at no method beyond it.
+// SQLite uses only the methods that the version includes.
 static const sqlite3_io_methods methods[] = {METHODS(1), METHODS(2), METHODS(3)};
 
 static int vfs_open(sqlite3_vfs *self, const char *name, sqlite3_file *file, int flags, int *result) {
@@ -159,7 +159,7 @@ static int vfs_open(sqlite3_vfs *self, const char *name, sqlite3_file *file, int
                    : flags & SQLITE_OPEN_WAL   ? RT_VFS_WAL_FILE
                                                : RT_VFS_OTHER_FILE;
     int code = underneath->xOpen(underneath, name, real(file), flags, result);
-    // SQLite closes what has methods, also when opening failed.
+    // SQLite closes a file that has methods, even if opening it failed.
     if (REAL(file)) {
         int version = REAL(file)->iVersion;
         opened->base.pMethods = &methods[version < 1 ? 0 : version > 3 ? 2 : version - 1];
@@ -167,7 +167,7 @@ static int vfs_open(sqlite3_vfs *self, const char *name, sqlite3_file *file, int
     return code;
 }
 
-// Whom the watcher would wait for waits for the watcher.
+// While the watcher runs, sleeping is useless, because the connection that it would wait for waits for the watcher.
 static int vfs_sleep(sqlite3_vfs *self, int microseconds) {
     (void)self;
     return atomic_load(&is_watcher_running) ? microseconds : underneath->xSleep(underneath, microseconds);
@@ -177,7 +177,8 @@ int rt_checkpoint_vfs_register(const char *name, int make_default) {
     if (underneath) return SQLITE_OK;
     sqlite3_vfs *found = sqlite3_vfs_find(NULL);
     if (!found) return SQLITE_ERROR;
-    // All but opening and sleeping is done by the other's functions, which get this object: unix and Windows keep what they need in it.
+    // The functions of the underlying VFS do everything but opening and sleeping. They receive this object, which is a copy, because
+    // the VFSes of unix and Windows keep in it what they need.
     vfs = *found;
     vfs.pNext = NULL;
     vfs.zName = name;

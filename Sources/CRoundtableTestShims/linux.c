@@ -17,10 +17,10 @@
 enum { UNSHARE = 1u << 1 };
 
 int rt_leave_file_table(void) {
-    // Since Linux 5.9: a new table, into which nothing is copied.
+    // Since Linux 5.9, this creates a new table, into which nothing is copied.
     if (syscall(SYS_close_range, 0, ~0u, UNSHARE) == 0) return 0;
     if (errno != ENOSYS && errno != EINVAL) return errno;
-    // Before: a copy, which goes away with the thread.
+    // Before Linux 5.9, the thread gets a copy of the table, which is freed when the thread ends.
     return unshare(CLONE_FILES) == 0 ? 0 : errno;
 }
 

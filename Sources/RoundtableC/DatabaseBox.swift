@@ -3,7 +3,7 @@ import GRDB
 import Roundtable
 import Synchronization
 
-/// What a `roundtable_database` points to.
+/// The object that a `roundtable_database` points to.
 final class DatabaseBox: Sendable {
     let database: SharedDatabase
     private let observed = Mutex<(news: News, cancellable: AnyDatabaseCancellable)?>(nil)
@@ -14,7 +14,7 @@ final class DatabaseBox: Sendable {
         Unmanaged<DatabaseBox>.fromOpaque(pointer).takeUnretainedValue()
     }
 
-    /// Begins to observe, the first time.
+    /// Starts the observation at the first call.
     func news() throws -> News {
         try observed.withLock { observed in
             if let observed { return observed.news }
@@ -35,13 +35,13 @@ final class DatabaseBox: Sendable {
     }
 }
 
-/// Changes, counted from the first that is told.
+/// The number of changes since the observation began, and the last change of each table.
 final class News: @unchecked Sendable {
     // @unchecked: `condition` guards the rest.
     private let condition = NSCondition()
     private var last: UInt64 = 1
     private var lastOfTable: [String: UInt64] = [:]
-    /// Of a change of any table.
+    /// The number of the last change whose tables are unknown.
     private var lastOfAny: UInt64 = 0
     private var isOver = false
 
@@ -57,7 +57,7 @@ final class News: @unchecked Sendable {
         condition.unlock()
     }
 
-    /// There is no more to come: nobody waits any longer.
+    /// Ends all waits, because no more changes will come.
     func end() {
         condition.lock()
         isOver = true
@@ -76,7 +76,7 @@ final class News: @unchecked Sendable {
         return last
     }
 
-    /// - parameter limit: in seconds; nil: none.
+    /// - parameter limit: the longest wait in seconds; nil: no limit.
     func wait(after version: UInt64, upTo limit: TimeInterval?) -> Outcome {
         let deadline = limit.map { Date(timeIntervalSinceNow: $0) } ?? .distantFuture
         condition.lock()

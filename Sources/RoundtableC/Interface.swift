@@ -1,7 +1,7 @@
 import Foundation
 import Roundtable
 
-/// The functions of `roundtable.h`. What they do is said there.
+// The functions of `roundtable.h`, which documents them.
 
 @_cdecl("roundtable_open")
 public func roundtableOpen(
@@ -134,7 +134,7 @@ public func roundtableHasChanged(
     _ table: UnsafePointer<CChar>?
 ) -> CInt {
     guard let database, let table else { return 1 }
-    // Where nobody observes, anything may have changed.
+    // Without an observation, any table may have changed.
     guard let news = try? DatabaseBox.at(database).news() else { return 1 }
     guard let name = String(validatingCString: table) else { return 1 }
     return news.hasChanged(name, after: version) ? 1 : 0

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import Roundtable
 
-/// Where a caller wants a message.
+/// The place where a caller wants the error message; NULL for no message.
 public typealias ErrorOutput = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
 
 /// `ROUNDTABLE_NO_CHANGE`.
@@ -13,7 +13,7 @@ struct MissingArgument: Error, CustomStringConvertible {
     var description: String { what }
 }
 
-/// `ROUNDTABLE_DETACHED`, for those who wait for changes.
+/// The database was closed during a wait for a change. It is reported as `ROUNDTABLE_DETACHED`.
 struct ClosedMeanwhile: Error, CustomStringConvertible {
     let path: String
     var description: String {
@@ -21,7 +21,9 @@ struct ClosedMeanwhile: Error, CustomStringConvertible {
     }
 }
 
-/// - throws: when it is not UTF-8: repaired, it would be another name.
+/// Reads a C string.
+///
+/// - throws: `MissingArgument` when the string is not UTF-8. Repairing it would make it another name.
 func text(_ pointer: UnsafePointer<CChar>, _ what: String) throws -> String {
     guard let text = String(validatingCString: pointer) else {
         throw MissingArgument(what: "\(what): not UTF-8: '\(String(cString: pointer))'")
@@ -29,12 +31,12 @@ func text(_ pointer: UnsafePointer<CChar>, _ what: String) throws -> String {
     return text
 }
 
-/// More tables than a database has: a length that was computed wrongly.
+/// The largest accepted number of tables. No database has more, so a larger length was computed wrongly.
 private let mostTables = 100_000
 
 func tableNames(_ tables: UnsafePointer<UnsafePointer<CChar>?>?, count: Int) throws -> Set<String>? {
     guard let tables else { return nil }
-    // As `size_t`, what is beyond `Int` comes as a negative number.
+    // A `size_t` beyond `Int` arrives as a negative number.
     guard 0...mostTables ~= count else {
         throw MissingArgument(
             what: "count: \(UInt(bitPattern: count)) tables. At most \(mostTables); NULL stands for any"
@@ -48,7 +50,7 @@ func tableNames(_ tables: UnsafePointer<UnsafePointer<CChar>?>?, count: Int) thr
     )
 }
 
-/// Runs `body`, and tells of what it throws as C wants it.
+/// Runs `body`, and converts the error that it throws to a message and a result code for C.
 func reporting(to output: ErrorOutput, _ body: () throws -> Void) -> CInt {
     output?.pointee = nil
     do {

@@ -7,10 +7,10 @@ import RoundtableKernel
     import Glibc
 #endif
 
-/// A process that a test started: its standard input and output are the two directions of one socket, its standard error
-/// is a file.
+/// A process that a test started. Its standard input and output are the two directions of one socket, and its standard error is a
+/// file.
 ///
-/// Its pid is a zombie until the test reaps it, and no descriptor of one child leaks into the next.
+/// A process that has ended stays a zombie until the test reaps it. No descriptor of one child leaks into the next.
 package final class ChildProcess {
     package typealias Exit = ProgramExit
 
@@ -21,8 +21,8 @@ package final class ChildProcess {
     private var exit: Exit?
     private var isSocketOpen = true
 
-    /// - parameter errorOutput: the file that takes the standard error.
-    /// - parameter blockedSignals: what a process begins with that a thread of libdispatch has spawned.
+    /// - parameter errorOutput: the file that receives the standard error.
+    /// - parameter blockedSignals: the signals that are blocked when the process starts, as in a process spawned by a libdispatch thread.
     package init(
         executable: URL,
         arguments: [String] = [],
@@ -46,7 +46,7 @@ package final class ChildProcess {
         launch.errorOutput = errorOutput
         launch.blockedSignals = blockedSignals
         launch.environment.merge(environment) { $1 }
-        // SQLite's shell refuses to run with another library than its own (`make test-sqlcipher`).
+        // SQLite's shell refuses to run with a library other than its own (`make test-sqlcipher`).
         if executable.lastPathComponent == "sqlite3" { launch.environment["LD_LIBRARY_PATH"] = nil }
         switch launch.start() {
         case .success(let pid): self.pid = pid
@@ -62,7 +62,7 @@ package final class ChildProcess {
 
     // MARK: Signals
 
-    /// Does nothing to a process that has been reaped.
+    /// Sends a signal. It does nothing if the process has been reaped.
     package func signal(_ number: Int32) {
         guard exitIfAny() == nil else { return }
         kill(pid, number)
@@ -91,7 +91,7 @@ package final class ChildProcess {
         return exit!
     }
 
-    /// How it ended, if it has; reaps it.
+    /// Reaps the process if it has ended, and returns how it ended; nil while it runs.
     private func exitIfAny() -> Exit? {
         if let exit { return exit }
         var status: Int32 = 0
@@ -100,18 +100,18 @@ package final class ChildProcess {
         return exit
     }
 
-    /// What it wrote to its standard error.
+    /// The text that the process wrote to its standard error.
     package var errorText: String { (try? String(contentsOf: errorOutput, encoding: .utf8)) ?? "" }
 
-    /// No more input comes.
+    /// Ends the standard input of the process.
     package func closeInput() { shutdown(socket, Int32(SHUT_WR)) }
 
-    /// Ends and reaps the process, whatever state it is in.
+    /// Kills and reaps the process, whatever its state, and closes the socket.
     package func end() {
         if exitIfAny() == nil {
             kill(pid, SIGKILL)
             var status: Int32 = 0
-            // SIGKILL also ends a stopped process: this wait has an end.
+            // This wait ends, because SIGKILL also ends a stopped process.
             while waitpid(pid, &status, 0) == -1, errno == EINTR {}
             exit = .signal(SIGKILL)
         }
@@ -122,7 +122,7 @@ package final class ChildProcess {
     }
 }
 
-/// What went wrong with a test's own machinery.
+/// A failure of the test kit itself.
 package struct TestKitError: Error, CustomStringConvertible {
     package let description: String
     package init(_ description: String) { self.description = description }

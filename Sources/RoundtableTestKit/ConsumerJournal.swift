@@ -6,14 +6,15 @@ import Foundation
     import Glibc
 #endif
 
-/// What a consumer of the history was handed, and acknowledged, over all its lives: a file that outlives `kill -9`.
+/// A file of all changes that a consumer of the history received and acknowledged. It survives `kill -9`, so several processes can
+/// write it one after the other.
 package enum ConsumerJournal {
     package enum Line: Equatable {
         /// A process has begun to consume.
         case begin
-        /// A row of the table `entry` was handed out.
+        /// The consumer received the change of a row of the table `entry`.
         case change(id: Int64, author: String?)
-        /// All that was handed out so far is acknowledged.
+        /// All changes received so far are acknowledged.
         case acknowledged
     }
 
@@ -26,7 +27,7 @@ package enum ConsumerJournal {
         try check(Int32(truncatingIfNeeded: write(descriptor, text, text.count)), "write \(path)")
     }
 
-    /// A last line that its writer did not finish is left out.
+    /// Reads the file. A last line that its writer did not finish is left out.
     package static func read(_ path: String) throws -> [Line] {
         guard FileManager.default.fileExists(atPath: path) else { return [] }
         let text = try String(contentsOfFile: path, encoding: .utf8)

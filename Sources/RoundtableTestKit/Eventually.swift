@@ -2,7 +2,7 @@ import Foundation
 
 /// Waits until `condition` holds.
 ///
-/// - throws: when it does not within `timeout`.
+/// - throws: `TestKitError` when the condition does not hold within `timeout`.
 package func eventually(
     _ what: String,
     within timeout: Duration = .seconds(10),
@@ -17,9 +17,9 @@ package func eventually(
     }
 }
 
-/// Makes sure that `condition` holds for all of this time.
+/// Checks that `condition` holds during all of this time.
 ///
-/// - throws: as soon as it does not.
+/// - throws: `TestKitError` as soon as the condition does not hold.
 package func stays(_ what: String, for time: Duration, _ condition: () throws -> Bool) throws {
     let end = ContinuousClock.now + time
     repeat {

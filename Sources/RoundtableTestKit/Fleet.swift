@@ -3,8 +3,8 @@ import RoundtableKernel
 
 /// Real processes on one database in a temporary folder.
 ///
-/// Whatever a test does to them, they are continued, killed and reaped, and the folder is removed, when `run` returns or
-/// throws. One thread at a time.
+/// When `run` returns or throws, all processes are killed and reaped, whatever a test did to them, and the folder is removed. Only
+/// one thread at a time may use a fleet.
 package final class Fleet {
     package let folder: URL
     package private(set) var peers: [Peer] = []
@@ -16,7 +16,7 @@ package final class Fleet {
         self.executable = try executable ?? Self.peerExecutable()
         temporary = try TemporaryFolder(inMemory: inMemory)
         folder = temporary.url
-        // Peers that run as another user write here too.
+        // Peers that run as another user write into these folders, too.
         try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder.path)
         try FileManager.default.createDirectory(at: notes, withIntermediateDirectories: true)
         try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: notes.path)
@@ -24,7 +24,7 @@ package final class Fleet {
         try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: databaseFolder.path)
     }
 
-    /// - parameter executable: `roundtable-peer`, or a program that talks like it; by default the one beside the tests.
+    /// - parameter executable: `roundtable-peer`, or a program with the same protocol; by default, the peer beside the tests.
     /// - parameter inMemory: see `TemporaryFolder`.
     package static func run<T>(
         executable: URL? = nil,
@@ -44,23 +44,23 @@ package final class Fleet {
 
     // MARK: Places
 
-    /// The folder that holds nothing but the database and what belongs to it.
+    /// The folder that contains only the database and its companion files.
     package var databaseFolder: URL { folder.appendingPathComponent("database", isDirectory: true) }
     package var database: URL { database(named: "shared.sqlite") }
     package var controlBlock: URL { URL(fileURLWithPath: ControlBlock.path(forDatabaseAt: database.path)) }
 
     package func database(named name: String) -> URL { databaseFolder.appendingPathComponent(name) }
 
-    /// Standard error and progress of each process.
+    /// The folder for the standard error and the progress file of each process.
     private var notes: URL { folder.appendingPathComponent("notes", isDirectory: true) }
 
-    /// `roundtable-peer`: of the environment variable `ROUNDTABLE_PEER`, else beside the running test program.
+    /// The path of `roundtable-peer`: the environment variable `ROUNDTABLE_PEER`, else the program beside the running test program.
     private static func peerExecutable() throws -> URL {
         if let path = ProcessInfo.processInfo.environment["ROUNDTABLE_PEER"] { return URL(fileURLWithPath: path) }
         return try program(named: "roundtable-peer")
     }
 
-    /// A product of ours, beside the running test program.
+    /// The path of a product of this package, beside the running test program.
     package static func program(named name: String) throws -> URL {
         #if canImport(Darwin)
             let bundle = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") } ?? .main
@@ -80,11 +80,11 @@ package final class Fleet {
 
     // MARK: Processes
 
-    /// Starts a peer. Its name, by default a new one, is its author name, and must be its own.
+    /// Starts a peer. Its name is also its author name, and must be unique in the fleet; by default, a new name is chosen.
     ///
-    /// - parameter user: the numeric user to run as; only the superuser may ask for this.
-    /// - parameter environment: what is added to the caller's.
-    /// - parameter blockedSignals: what it begins with.
+    /// - parameter user: the numeric id of the user to run as; only the superuser may use it.
+    /// - parameter environment: the variables that are added to the caller's environment.
+    /// - parameter blockedSignals: the signals that are blocked when the peer starts.
     package func spawn(
         _ name: String? = nil,
         user: UInt32? = nil,
@@ -95,13 +95,13 @@ package final class Fleet {
     }
 
     #if os(Linux)
-        /// Starts a peer in namespaces of its own.
+        /// Starts a peer in its own namespaces.
         package func spawn(_ name: String, in namespaces: Namespaces, user: UInt32? = nil) throws -> Peer {
             try spawn(name, user: user) { (Namespaces.unshare, namespaces.command($0)) }
         }
     #endif
 
-    /// - parameter wrapping: the program that runs the given command, and its arguments.
+    /// - parameter wrapping: returns the program that runs the given command, and the arguments of that program.
     private func spawn(
         _ name: String?,
         user: UInt32? = nil,
@@ -114,7 +114,7 @@ package final class Fleet {
         var program = executable
         var arguments: [String] = []
         if let user {
-            // A copy, because the user may not reach the build folder.
+            // The peer runs from a copy, because the user may not have access to the build folder.
             program = URL(fileURLWithPath: "/usr/bin/setpriv")
             arguments = ["--reuid=\(user)", "--regid=\(user)", "--clear-groups", try reachableExecutable().path]
         }
@@ -125,7 +125,7 @@ package final class Fleet {
         let process = try ChildProcess(
             executable: program,
             arguments: arguments,
-            // A peer that crashes shall end now, not after a minute of symbolication.
+            // Without this, a crashed peer ends only after a minute of symbolication.
             environment: environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 },
             blockedSignals: blockedSignals,
             errorOutput: notes.appendingPathComponent("\(name).stderr")
@@ -187,7 +187,7 @@ package final class Fleet {
         )
     }
 
-    /// Starts so many peers, and opens the fleet's database in all of them.
+    /// Starts `count` peers, and opens the fleet's database in each of them.
     package func spawnOpen(_ count: Int, options: PeerOptions = PeerOptions()) throws -> [Peer] {
         let started = try spawn(count)
         for peer in started { try peer.send(.open(opening(peer, options: options))) }

@@ -1,27 +1,27 @@
 #if os(Linux)
     import Foundation
 
-    /// New namespaces for a process, as containers have them (unshare(1)).
+    /// New namespaces for a process, such as containers use (unshare(1)).
     package struct Namespaces: Sendable {
         private let arguments: [String]
 
         private init(_ arguments: [String]) { self.arguments = arguments }
 
-        /// Of pids, with a `/proc` that shows them alone.
+        /// A pid namespace, with a `/proc` that shows only its processes.
         package static let pid = Namespaces(["--pid", "--mount-proc"])
-        /// Of times: the clocks are ahead by more than an hour.
+        /// A time namespace, whose clocks are ahead by more than an hour.
         package static let time = Namespaces(["--time", "--boottime", "100000", "--monotonic", "5000"])
-        /// Of users: the process has no user of the machine.
+        /// A user namespace, in which the process has no user of the machine.
         package static let user = Namespaces(["--user"])
-        /// Of users and pids: it is the superuser there alone.
+        /// A user namespace and a pid namespace, in which the process is the superuser.
         package static let userAndPID = Namespaces(["--user", "--map-root-user", "--pid", "--mount-proc"])
 
         static let unshare = "/usr/bin/unshare"
 
-        /// The process ends with the one that is started, and the other way round.
+        /// The arguments of `unshare` that start a program. `unshare` ends when the program ends, and the program when `unshare` ends.
         func command(_ program: [String]) -> [String] { arguments + ["--fork", "--kill-child"] + program }
 
-        /// Whether the system lets this process have them.
+        /// Whether the system allows this process to create these namespaces.
         package var arePermitted: Bool {
             guard FileManager.default.isExecutableFile(atPath: Self.unshare) else { return false }
             let process = Process()

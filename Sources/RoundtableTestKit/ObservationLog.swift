@@ -7,20 +7,20 @@ import RoundtableKernel
     import Glibc
 #endif
 
-/// A `Change` that a peer was told, and what it could read then.
+/// A `Change` that a peer was notified of, and what the peer could read then.
 package struct ObservedChange: Codable, Sendable, Equatable {
     package var sequence: UInt64
-    /// The highest row of the table `entry`, read after the change was told; -1 when that failed.
+    /// The highest row of the table `entry`, read after the notification; -1 when the read failed.
     package var readable: Int
     package var detail: String
-    /// 0: not known.
+    /// The pid of the writer; 0 if it is not known.
     package var pid: Int32
-    /// Empty: not known.
+    /// The author; empty if it is not known.
     package var author: String
-    /// `*`: any.
+    /// The changed tables; `*` if any table may have changed.
     package var tables: [String]
     package var isOwn: Bool
-    /// When it had been read.
+    /// The time when the read had ended.
     package var time: Nanoseconds
 
     package init(
@@ -55,7 +55,7 @@ package struct ObservedValue: Codable, Sendable, Equatable {
     }
 }
 
-/// What an observing peer was told, a line each, in a file that outlives it. Any thread may append.
+/// The notifications of an observing peer, one on each line, in a file that survives the peer. Any thread may append.
 package final class ObservationLog: Sendable {
     /// One line.
     package enum Entry: Codable, Sendable, Equatable {
@@ -80,12 +80,12 @@ package final class ObservationLog: Sendable {
     private func append(_ entry: Entry) {
         guard var line = try? JSONEncoder().encode(entry) else { preconditionFailure("an entry is always JSON") }
         line.append(UInt8(ascii: "\n"))
-        // One call: lines of several threads do not mix.
+        // A single call of `write` keeps the lines of several threads apart.
         _ = line.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
     }
 }
 
-/// Follows the log of a peer from outside. One thread at a time.
+/// Follows the log of a peer from another process. Only one thread at a time may use it.
 package final class ObservationLogReader {
     package private(set) var changes: [ObservedChange] = []
     package private(set) var values: [ObservedValue] = []
@@ -95,7 +95,7 @@ package final class ObservationLogReader {
 
     package init(path: String) { self.path = path }
 
-    /// Reads what has been appended since.
+    /// Reads the lines that were appended since the last call.
     package func update() throws {
         guard let file = FileHandle(forReadingAtPath: path) else { return }
         defer { try? file.close() }

@@ -3,12 +3,13 @@
     import Foundation
     import Glibc
 
-    /// Runs what is denied to users without privileges, in this process.
+    /// Runs code of this process as another user, to test what is denied to users without privileges.
     package enum OtherUser {
         /// Whether this process may become another user.
         package static var isPossible: Bool { geteuid() == 0 }
 
-        /// Runs `body` on a thread of its own that belongs to another user, by default `nobody`. What it hands to other threads runs with the rights of the process.
+        /// Runs `body` on its own thread, which belongs to another user, by default `nobody`. Work that `body` passes to other threads
+        /// runs with the rights of the process.
         package static func run<T: Sendable>(
             as user: UInt32 = 65534,
             _ body: @escaping @Sendable () throws -> T

@@ -6,7 +6,7 @@ import Foundation
     import Glibc
 #endif
 
-/// One `roundtable-peer` process, and the conversation with it.
+/// One `roundtable-peer` process, and the exchange of commands and replies with it.
 package final class Peer {
     package let name: String
     package let process: ChildProcess
@@ -21,14 +21,14 @@ package final class Peer {
 
     package var pid: Int32 { process.pid }
 
-    /// How many transactions it told to be committed. Also after its death.
+    /// The number of transactions that the peer has acknowledged as committed. It is known even after the peer's death.
     package var acknowledged: Int { ProgressFile.count(at: progressPath) }
 
     // MARK: Commands
 
     /// Sends a command, and waits for its reply.
     ///
-    /// - throws: when the reply is not `done`, the process ends, or `timeout` passes.
+    /// - throws: `TestKitError` when the reply is not `done`, the process ends, or `timeout` passes.
     @discardableResult
     package func call(_ command: PeerCommand, within timeout: Duration = .seconds(30)) throws -> PeerReply {
         let reply = try attempt(command, within: timeout)
@@ -38,13 +38,13 @@ package final class Peer {
         return reply
     }
 
-    /// The same, with any reply.
+    /// Sends a command, waits for its reply, and returns it even if it is not `done`.
     package func attempt(_ command: PeerCommand, within timeout: Duration = .seconds(30)) throws -> PeerReply {
         try send(command)
         return try reply(within: timeout)
     }
 
-    /// Sends a command, and does not wait.
+    /// Sends a command without waiting for its reply.
     package func send(_ command: PeerCommand) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .withoutEscapingSlashes
@@ -64,7 +64,7 @@ package final class Peer {
         }
     }
 
-    /// Waits for the reply to the first command that has not been replied to.
+    /// Waits for the reply to the first command that has no reply yet.
     package func reply(within timeout: Duration = .seconds(30)) throws -> PeerReply {
         let deadline = ContinuousClock.now + timeout
         var searched = input.startIndex
@@ -87,7 +87,7 @@ package final class Peer {
         }
     }
 
-    /// Ends a `writeLoop` that is under way, and returns its report.
+    /// Ends a running `writeLoop`, and returns its report.
     package func stopLoop(within timeout: Duration = .seconds(30)) throws -> WriteReport {
         try send(.stop)
         let report = try report(within: timeout)

@@ -1,92 +1,95 @@
 import Roundtable
 import RoundtableKernel
 
-/// What a test tells `roundtable-peer` to do: one line of JSON on its standard input. Each command gets one `PeerReply`,
-/// in order.
+/// A command of a test to `roundtable-peer`: one line of JSON on its standard input. Each command gets one `PeerReply`, in order.
 package enum PeerCommand: Codable, Sendable {
     /// Opens a `SharedDatabase` for reading and writing.
     case open(PeerOpening)
-    /// Opens a `SharedDatabase` for reading; `waiting`: up to so many ms for it to become available, 0 for not at all.
+    /// Opens a `SharedDatabase` for reading. `waiting` is the longest wait in ms for the database to become available; 0 for no wait.
     case openReadOnly(PeerOpening, waiting: Int)
-    /// Opens a plain GRDB `DatabasePool`, as GRDB's sharing guide says, to compare with.
+    /// Opens a plain GRDB `DatabasePool`, as GRDB's sharing guide advises, for comparison.
     case openPool(PeerOpening)
-    /// Commits one transaction with so many rows.
+    /// Commits one transaction that inserts `rows` rows.
     case write(rows: Int)
-    /// Commits transactions until the time is over or `stop` comes. The reply has a `WriteReport`.
+    /// Commits transactions until the time is over or `stop` arrives. The reply has a `WriteReport`.
     case writeLoop(WriteLoad)
-    /// Commits transactions of `LedgerSchema`, with random tables and pauses, until the time is over or a command comes.
+    /// Commits transactions of `LedgerSchema`, with random tables and pauses, until the time is over or a command arrives.
     case ledgerLoop(seconds: Double, pause: Double, seed: UInt64)
     /// Ends a `writeLoop` or a `consumeLoop`.
     case stop
-    /// Begins a transaction, inserts a row, and stays inside until `release`. The reply comes when it is inside.
+    /// Begins a transaction, inserts a row, and keeps the transaction open until `release`. The peer replies when the row is inserted.
     case holdTransaction
-    /// Takes the turn, writes nothing, and keeps it until `release`. The reply comes when it has it.
+    /// Takes the turn, writes nothing, and keeps the turn until `release`. The peer replies when it has the turn.
     case holdTurn
-    /// Begins an ordinary read, and stays inside until `release`. The reply comes when it is inside; its message is the line of
+    /// Begins an ordinary read, and keeps it open until `release`. The peer replies when the read has begun; the message is the line of
     /// code.
     case holdRead
-    /// Looks at a database from outside, and from there. The reply has `status` and `diagnosis`.
+    /// Inspects a database in the peer's process, without opening it. The reply has `status` and `diagnosis`.
     case look(path: String)
-    /// The same, without `diagnosis`, which may take a second.
+    /// Inspects a database as `look` does. The reply has `status` alone, because `diagnosis` may take a second.
     case lookAtStatus(path: String)
     /// The reply has the `WALHealth`.
     case walHealth
-    /// Ends `holdTransaction`, `holdTurn` or `holdRead`. The reply comes when it has ended.
+    /// Ends `holdTransaction`, `holdTurn` or `holdRead`. The peer replies when that has ended.
     case release(commit: Bool)
-    /// The reply's number is how many rows the table has.
+    /// Counts the rows of the table `entry`. The reply's number is the count.
     case count
-    /// The reply's message is what `SharedDatabase.Options.onSchemaEvent` has reported, a line each.
+    /// The reply's message has the events that `SharedDatabase.Options.onSchemaEvent` has reported, one on each line.
     case schemaEvents
-    /// The reply's message is why the database is uncoordinated; none when it is coordinated.
+    /// The reply's message is the reason why the database is uncoordinated; there is none when it is coordinated.
     case status
     /// Runs SQL in one transaction.
     case execute(sql: String)
-    /// Makes a snapshot, or does something with it. The replies have `moments`.
+    /// Makes a snapshot or uses it. The replies have `moments`.
     case snapshot(SnapshotCommand)
-    /// Does something with a snapshot file. Needs no database.
+    /// Uses a snapshot file. Needs no database.
     case snapshotFile(SnapshotFileCommand)
-    /// Consumes the history until `stop` comes.
+    /// Consumes the history until `stop` arrives.
     case consumeLoop(ConsumeLoad)
-    /// Submits to the outbox, without opening the database. The reply comes when all is submitted.
+    /// Submits commands to the outbox, without opening the database. The peer replies when all are submitted.
     case submitLoop(SubmitLoad)
-    /// What a peer does with extensions.
+    /// Uses the extensions of `ExtensionWorld`.
     case extensions(ExtensionCommand)
-    /// Opens the database of `PeerOutbox` as the owner of its outbox; publishes a `PeerSnapshotValue` with the count of what is applied.
+    /// Opens the database of `PeerOutbox` as the owner of its outbox, and publishes a `PeerSnapshotValue` with the count of applied
+    /// commands.
     case ownOutbox(path: String, publishingTo: String? = nil)
-    /// Uses the outbox and snapshot files in every way, without opening the database, until a command comes. The reply has a `SharingReport`.
+    /// Uses the outbox and snapshot files in every way, without opening the database, until a command arrives. The reply has a
+    /// `SharingReport`.
     case share(SharingLoad)
-    /// The reply's number is how many commands of `PeerOutbox` are applied.
+    /// The reply's number is the number of applied commands of `PeerOutbox`.
     case countApplied
-    /// Interrupts the database after so many ms, from another thread.
+    /// Interrupts the database from another thread, after this many ms.
     case interrupt(after: Int)
     case close
-    /// Forks, and writes in the child. The reply's message is the error that the child got.
+    /// Forks, and writes in the child. The reply's message is the error that the write in the child failed with.
     case useAfterFork
-    /// Makes system calls of the kernel fail; replaces earlier faults.
+    /// Makes system calls of Roundtable's kernel fail. The faults replace earlier ones.
     case inject([Fault])
-    /// Observes the database until the peer ends, and logs what it is told. The reply comes when it has begun.
+    /// Observes the database until the peer ends, and logs each notification. The peer replies when the observation has begun.
     case observe(Observing)
-    /// Runs schedules one after the other, each on a new database in this folder. The reply has `outcomes`. Changes the VFS of the peer.
+    /// Runs schedules one after the other, each on a new database in `folder`. The reply has `outcomes`. Changes the VFS of the peer.
     case runSchedules([CheckpointSchedule], by: Checkpointer, folder: String)
-    /// Notes the calls of the checkpoints from now on, and meets a fate at one. To be said before the database is opened, and as often as needed:
-    /// each time counts from 0. *Beyond*, if said the first time: also the calls that are made with the WRITE lock, outside of transactions and
-    /// checkpoints (rule K5). Changes the VFS of the peer.
+    /// Records the calls of the checkpoints from now on, and applies the `CheckpointFate` at one of them.
+    ///
+    /// The first of these commands must come before the database is opened. Each later one counts the calls from 0 again. If the first one
+    /// has `beyond`, the calls that are made with the WRITE lock outside of transactions and checkpoints are recorded, too (rule K5).
+    /// Changes the VFS of the peer.
     case watchCheckpoints(CheckpointFate? = nil, beyond: Bool = false)
-    /// The reply has the `calls`.
+    /// The reply has the recorded `calls`.
     case checkpointCalls
-    /// The reply's number is how many frames are not in the database file.
+    /// Makes a checkpoint. The reply's number is the number of frames that are not in the database file.
     case checkpoint(CheckpointSchedule.Mode)
-    /// Commits one row, and dies within (`kill -9`): there is no reply.
+    /// Commits one row, and dies during the commit (`kill -9`), without a reply.
     case die(DyingMoment)
 }
 
-/// What an observing peer does with what it is told. Its logs are an `ObservationLog`.
+/// How a peer observes the database. It writes an `ObservationLog`.
 package struct Observing: Codable, Sendable {
     /// The path of the log.
     package var log: String
-    /// Through `changes(in:)`, and not through `observeChanges(in:)`.
+    /// Whether the peer uses `changes(in:)` instead of `observeChanges(in:)`.
     package var asSequence = false
-    /// How long it takes over each change.
+    /// The pause after each change.
     package var pauseMilliseconds: Double = 0
 
     package init(log: String, asSequence: Bool = false, pause: Double = 0) {
@@ -98,9 +101,9 @@ package struct Observing: Codable, Sendable {
 
 /// Moments of a commit at which a peer can be made to die.
 package enum DyingMoment: String, Codable, Sendable, CaseIterable {
-    /// The record is reserved, SQLite has not committed (rule R4: void).
+    /// The record is reserved, but SQLite has not committed (rule R4: void).
     case beforeCommitting
-    /// SQLite has committed, the record is not settled.
+    /// SQLite has committed, but the record is still reserved.
     case beforePublishing
 }
 
@@ -114,22 +117,22 @@ package struct PeerOpening: Codable, Sendable {
     package var progress: String?
 }
 
-/// `SharedDatabase.Options`, as far as tests need them; nil for the default.
+/// The `SharedDatabase.Options` that tests need. nil stands for the default.
 package struct PeerOptions: Codable, Sendable {
-    /// 0 interactive, 1 default, 2 background.
+    /// The priority: 0 for interactive, 1 for default, 2 for background.
     package var priority: UInt8?
     package var sliceMilliseconds: Int?
     package var patienceMilliseconds: Int?
     package var busyTimeoutMilliseconds: Int?
     package var setupTimeoutMilliseconds: Int?
-    /// Of a GRDB pool: tells it of suspensions, which the peer hears of from the police.
+    /// For a GRDB pool: whether the pool observes suspension notifications. The peer posts them when the police gives notice.
     package var observesSuspension: Bool?
-    /// Of ours: what it lets go of when the police is about to freeze the peer. nil: it is not connected to the police.
-    /// Writes that meet the closed gate wait.
+    /// For a `SharedDatabase`: what it releases when the police is about to freeze the peer; nil to not connect to the police.
+    /// Writes that find the gate closed wait.
     package var suspensionPolicy: SuspensionPolicy?
-    /// Whether it asks the police for assertions.
+    /// Whether the peer asks the police for assertions.
     package var takesAssertions: Bool?
-    /// Of a `SharedDatabase`: `suspendAllOnTerminalStop()`, and writes wait while it is suspended.
+    /// For a `SharedDatabase`: whether the peer calls `suspendAllOnTerminalStop()`. Writes wait while the database is suspended.
     package var suspendsOnTerminalStop: Bool?
     package var checkpointing: Checkpointing?
     package var encryption: PeerEncryption?
@@ -167,12 +170,12 @@ package struct PeerOptions: Codable, Sendable {
 /// The work of a `writeLoop`.
 package struct WriteLoad: Codable, Sendable {
     package var seconds: Double
-    /// Between two transactions.
+    /// The pause between two transactions.
     package var thinkMilliseconds: Double
-    /// How long each transaction takes at least.
+    /// The shortest duration of each transaction.
     package var transactionMilliseconds: Double
     package var rows: Int
-    /// The most transactions; nil: as many as fit into the time.
+    /// The largest number of transactions; nil for as many as fit into the time.
     package var commits: Int?
 
     package init(seconds: Double, think: Double = 0, transaction: Double = 0, rows: Int = 1, commits: Int? = nil) {
@@ -184,13 +187,13 @@ package struct WriteLoad: Codable, Sendable {
     }
 }
 
-/// The work of a `consumeLoop`: the changes of `entry` go into a `ConsumerJournal`, and, in the transaction that acknowledges
-/// them, into the table `mirror`.
+/// The work of a `consumeLoop`. The peer writes the changes of `entry` into a `ConsumerJournal`, and also into the table `mirror`, in
+/// the transaction that acknowledges them.
 package struct ConsumeLoad: Codable, Sendable {
     package var journal: String
-    /// The most changes at once.
+    /// The largest number of changes that are read at once.
     package var limit: Int
-    /// Between reading and acknowledging.
+    /// The pause between reading and acknowledging.
     package var milliseconds: Double
 
     package init(journal: String, limit: Int, milliseconds: Double) {

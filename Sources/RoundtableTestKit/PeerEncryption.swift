@@ -3,7 +3,7 @@ import Roundtable
 
 /// A key that a test gives to a peer. Tests have no secrets.
 package enum PeerEncryption: Codable, Sendable, Equatable {
-    /// So many times the same byte.
+    /// A raw key in which every byte has this value.
     case rawKey(UInt8)
     case passphrase(String)
 
@@ -22,9 +22,10 @@ package enum PeerEncryption: Codable, Sendable, Equatable {
     }
 }
 
-/// What the tests that encrypt need.
+/// The requirement of the tests that encrypt.
 package enum SQLCipherRequirement {
-    /// Whether this program has SQLCipher; or is to have it (`scripts/sqlcipher.sh`), and is to fail without.
+    /// Whether this program has SQLCipher. It is also true if the environment demands SQLCipher (`scripts/sqlcipher.sh`): the tests
+    /// then fail without it.
     package static var isMet: Bool {
         SQLCipher.version != nil || ProcessInfo.processInfo.environment["ROUNDTABLE_SQLCIPHER"] != nil
     }

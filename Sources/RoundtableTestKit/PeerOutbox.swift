@@ -2,7 +2,8 @@ import Foundation
 import GRDB
 import Roundtable
 
-/// What peers submit: number `n` of a sender, whose id tells both, so that a sender that was killed can submit its last one again.
+/// The command that peers submit: number `n` of a sender. Its id is made of both, so that a sender that was killed can submit its
+/// last command again.
 package struct PeerCommandEntry: OutboxCommand {
     package static let name = "entry"
     package static let version = 1
@@ -22,7 +23,7 @@ package struct PeerCommandEntry: OutboxCommand {
     }
 }
 
-/// The table that the owner applies them to. It takes the same command twice, so that the check can find that it did.
+/// The table that the owner applies the commands to. It accepts the same command twice, so that a test detects such an error.
 package enum PeerOutbox {
     package static let schema: Schema = {
         var migrator = DatabaseMigrator()
@@ -37,7 +38,8 @@ package enum PeerOutbox {
     package static var handlers: OutboxHandlers {
         var handlers = OutboxHandlers()
         handlers.handle(PeerCommandEntry.self) { db, command, info in
-            // Some fail at first, so that the order is kept through tries, too. Not those of sender 0, which is for measuring.
+            // Some commands fail the first time, to test that retries keep the order. Those of sender 0 do not, because it is used
+            // for measurements.
             if command.sender != 0, command.n % 97 == 0, info.attempt == 1 { throw FirstTry() }
             try db.cachedStatement(sql: "INSERT INTO applied (sender, n) VALUES (?, ?)")
                 .execute(arguments: [command.sender, command.n])
@@ -49,8 +51,8 @@ package enum PeerOutbox {
     private struct FirstTry: Error {}
 }
 
-/// How a peer submits: commands `from` to `through` of a sender, each when the one before is acknowledged. The count of those that are is in
-/// the progress file.
+/// The work of a `submitLoop`. The peer submits the commands `from` to `through` of a sender, each after the one before is
+/// acknowledged. The progress file has the number of acknowledged commands.
 package struct SubmitLoad: Codable, Sendable {
     package var path: String
     package var sender: Int
@@ -58,7 +60,7 @@ package struct SubmitLoad: Codable, Sendable {
     package var from: Int
     package var through: Int
     package var isDurable: Bool
-    /// Between two submissions, at most.
+    /// The longest pause between two submissions.
     package var pauseMilliseconds: Double = 0
 
     package init(path: String, sender: Int, progress: String, from: Int, through: Int, isDurable: Bool) {

@@ -1,12 +1,12 @@
 import Roundtable
 
-/// What `roundtable-peer` answers: one line of JSON on its standard output.
+/// A reply of `roundtable-peer`: one line of JSON on its standard output.
 package struct PeerReply: Codable, Sendable {
     package enum Outcome: String, Codable, Sendable {
         case done
-        /// With the error's text as message, and SQLite's extended result code if it has one.
+        /// The command failed. The message is the text of the error, and `code` is SQLite's extended result code, if the error has one.
         case failed
-        /// The answer of a read-only opening, with the reason as message.
+        /// A read-only opening found the database unavailable. The message is the reason.
         case unavailable
     }
 
@@ -52,17 +52,17 @@ package struct PeerReply: Codable, Sendable {
     }
 }
 
-/// What a `writeLoop` did. A wait lasts from the call of `write` until its closure runs, inside the transaction.
+/// The result of a `writeLoop`. A wait lasts from the call of `write` until its closure runs inside the transaction.
 package struct WriteReport: Codable, Sendable {
-    /// Those of this loop.
+    /// The number of commits of this loop.
     package var commits: Int
     package var seconds: Double
     package var errorCount: Int
-    /// The first few of them.
+    /// The first five errors.
     package var errors: [String]
-    /// The longest waits in ms, the longest first.
+    /// The ten longest waits in ms, the longest first.
     package var longestWaits: [Double]
-    /// Of the whole call of `write`, in µs.
+    /// The median duration of a whole call of `write`, in µs. `latencyP99` is its 99th percentile.
     package var latencyP50: Double
     package var latencyP99: Double
 
@@ -84,6 +84,6 @@ package struct WriteReport: Codable, Sendable {
         self.latencyP99 = latencyP99
     }
 
-    /// In ms.
+    /// The longest wait, in ms.
     package var longestWait: Double { longestWaits.first ?? 0 }
 }

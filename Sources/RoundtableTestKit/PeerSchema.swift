@@ -4,21 +4,22 @@ import Roundtable
 
 /// The schema that a peer opens a database with.
 ///
-/// Its migrations are `v1`, `v2`, …: each adds a row to the table `migrationLog`, so that one that ran twice shows, with the last `id` of
-/// `entry` at that moment. `v1` makes the table `entry`, one row of which says that `author` committed its transaction number `n`. Of the others, those
-/// with an even number change the schema, and those with an odd number only rows.
+/// Its migrations are `v1`, `v2`, …. Each adds a row to the table `migrationLog`, with the last `id` of `entry` at that moment, so
+/// that a test detects a migration that ran twice. `v1` creates the table `entry`. Each row of `entry` says that `author` committed
+/// its transaction number `n`. Of the other migrations, those with an even number change the schema, and those with an odd number
+/// change only rows.
 package struct PeerSchema: Codable, Sendable {
     package enum Kind: String, Codable, Sendable {
         case migrated
-        /// Sets `eraseDatabaseOnSchemaChange`.
+        /// The migrator sets `eraseDatabaseOnSchemaChange`.
         case erasing
-        /// Has no migrator.
+        /// The schema has no migrator.
         case unmanaged
     }
 
     package var kind: Kind
     package var migrations: Int
-    /// How long each migration takes at least.
+    /// The shortest duration of each migration.
     package var migrationMilliseconds: Double
 
     package init(_ kind: Kind = .migrated, migrations: Int = 1, migrationMilliseconds: Double = 0) {
@@ -60,7 +61,7 @@ package struct PeerSchema: Codable, Sendable {
     package var schema: Schema { kind == .unmanaged ? .unmanaged : Schema(migrator) }
 }
 
-/// A part of the work load: it takes this long.
+/// Sleeps for this time, as a part of the work load.
 package func pause(milliseconds: Double) {
     guard milliseconds > 0 else { return }
     Thread.sleep(forTimeInterval: milliseconds / 1000)

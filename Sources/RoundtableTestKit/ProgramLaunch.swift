@@ -6,25 +6,28 @@ import Foundation
     import Glibc
 #endif
 
-/// How a program is started: with no signal ignored, and none blocked unless a test asks for it.
+/// Starts a program. The program ignores no signal, and blocks only the signals that a test asks for.
 ///
-/// A child inherits the signal mask of the thread that spawns it, and libdispatch's threads block nearly everything: a child of theirs would
-/// see neither `kill PID` nor Ctrl-Z.
+/// A child inherits the signal mask of the thread that spawns it, and the threads of libdispatch block nearly all signals. Such a
+/// child would receive neither the signal of `kill PID` nor that of Ctrl-Z.
 ///
-/// `posix_spawn` and not Foundation's `Process`, which resets neither mask nor ignored signals, and reaps the child: its pid may be another's
-/// before a signal is sent to it. A package for spawning would be one more for every user of the library to fetch.
+/// This type uses `posix_spawn` instead of Foundation's `Process`, which resets neither the mask nor ignored signals. `Process` also
+/// reaps the child, so that another process may have its pid when a signal is sent to it. A package for spawning would be one more
+/// dependency of every user of the library.
 package struct ProgramLaunch {
-    /// A path; or a name, which is looked for in `PATH`.
+    /// The path of the program, or a name that is looked up in `PATH`.
     package var program: String
     package var arguments: [String] = []
     package var environment = ProcessInfo.processInfo.environment
-    /// What the child has as its descriptors, by their numbers; all others of the caller's that are not closed by `exec` are inherited.
+    /// The caller's descriptors that the child receives, by their numbers in the child. The child also inherits all other descriptors
+    /// that `exec` does not close.
     package var descriptors: [Int32: Int32] = [:]
-    /// The file that takes the standard error.
+    /// The file that receives the standard error.
     package var errorOutput: URL?
-    /// Should the caller die, the system continues and hangs up a stopped child in a process group of its own.
+    /// Whether the child has its own process group. If the caller dies while such a child is stopped, the system sends SIGHUP and
+    /// SIGCONT to the child.
     package var hasOwnGroup = true
-    /// What the child begins with.
+    /// The signals that are blocked when the child starts.
     package var blockedSignals: Set<Int32> = []
 
     package init(_ program: String, _ arguments: [String] = []) {
@@ -32,7 +35,7 @@ package struct ProgramLaunch {
         self.arguments = arguments
     }
 
-    /// - returns: the pid, which the caller reaps; or the errno of `posix_spawnp(3)`.
+    /// - returns: the pid of the child, which the caller must reap, or the errno of `posix_spawnp(3)`.
     package func start() -> Result<Int32, ProgramLaunchError> {
         #if canImport(Darwin)
             var actions: Darwin.posix_spawn_file_actions_t?
@@ -81,12 +84,12 @@ package struct ProgramLaunchError: Error, CustomStringConvertible {
     package var description: String { "cannot start \(program): \(String(cString: strerror(errno))) (errno \(errno))" }
 }
 
-/// How a process has ended.
+/// How a process ended.
 package enum ProgramExit: Equatable, Sendable {
     case status(Int32)
     case signal(Int32)
 
-    /// - parameter status: as `waitpid(2)` tells it.
+    /// - parameter status: the status that `waitpid(2)` returned.
     package init(waitStatus status: Int32) {
         let number = status & 0x7F
         self = number == 0 ? .status((status >> 8) & 0xFF) : .signal(number)

@@ -6,8 +6,8 @@ import Foundation
     import Glibc
 #endif
 
-/// A conversation, line by line, with a program that reads standard input and writes standard output, such as the `sqlite3`
-/// shell. One thread at a time.
+/// Exchanges lines with a program that reads standard input and writes standard output, such as the `sqlite3` shell. Only one thread
+/// at a time may use it.
 package final class ProgramSession {
     package let process: ChildProcess
     private var input: [UInt8] = []

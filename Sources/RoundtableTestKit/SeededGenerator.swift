@@ -1,14 +1,14 @@
 import Foundation
 
-/// Random numbers that can be had again: SplitMix64 (Steele, Lea, Flood 2014).
+/// Reproducible random numbers: SplitMix64 (Steele, Lea, Flood 2014).
 ///
-/// The seed is that of the environment variable `ROUNDTABLE_SEED`, or a new one; it is printed, so that a failure can be
-/// repeated.
+/// The seed comes from the environment variable `ROUNDTABLE_SEED`, or is a new one. It is printed, so that a failure can be
+/// reproduced.
 package struct SeededGenerator: RandomNumberGenerator {
     package let seed: UInt64
     private var state: UInt64
 
-    /// - parameter test: the name that the seed is printed with.
+    /// - parameter test: the name that is printed with the seed.
     package init(for test: String = #function) {
         let chosen = ProcessInfo.processInfo.environment["ROUNDTABLE_SEED"].flatMap(Self.number)
         self.init(seed: chosen ?? UInt64.random(in: 0...UInt64.max))

@@ -1,14 +1,14 @@
-/// What a peer does that shares without the database: it submits commands, and asks for the outcome of some; it reads one snapshot file and
-/// follows it, and writes another one.
+/// The work of a peer that shares data without opening the database. It submits commands and waits for the outcomes of some of them.
+/// It reads and follows one snapshot file, and writes another one.
 package struct SharingLoad: Codable, Sendable {
-    /// Of the database, which is not opened.
+    /// The path of the database, which is not opened.
     package var path: String
     package var sender: Int
-    /// A `ProgressFile` with the number of the last command that was acknowledged.
+    /// The path of a `ProgressFile` with the number of the last acknowledged command.
     package var progress: String
-    /// Somebody else's snapshot file, of `PeerSnapshotValue`s.
+    /// The path of the snapshot file that another process writes, with `PeerSnapshotValue`s.
     package var snapshot: String
-    /// The peer's own, of the same.
+    /// The path of the snapshot file that the peer writes, with `PeerSnapshotValue`s.
     package var own: String
 
     package init(path: String, sender: Int, progress: String, snapshot: String, own: String) {
@@ -20,14 +20,14 @@ package struct SharingLoad: Codable, Sendable {
     }
 }
 
-/// How often it did what, and what was wrong.
+/// The counts of a peer's operations, and the problems that it found.
 package struct SharingReport: Codable, Sendable {
     package var submitted = 0
-    /// Outcomes that came: all of them have to be that a command was applied.
+    /// The number of outcomes that say that a command was applied. Any other outcome is a problem.
     package var outcomes = 0
     package var reads = 0
     package var writes = 0
-    /// Values that came to who follows the file.
+    /// The number of values that following the file delivered.
     package var values = 0
     package var problems: [String] = []
 

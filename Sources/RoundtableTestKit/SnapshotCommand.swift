@@ -1,25 +1,25 @@
 import Foundation
 import Roundtable
 
-/// What a peer does with its snapshot.
+/// A command of a test to a peer about its snapshot.
 package enum SnapshotCommand: Codable, Sendable {
     case make
-    /// The reply has the moment where it is.
+    /// The reply has the present moment of the snapshot.
     case look
-    /// The reply has the moment where it is now.
+    /// Advances the snapshot. The reply has its new moment.
     case advance
-    /// Advances until the time is over or a command comes, at random intervals of so many ms. The reply has all moments.
+    /// Advances until the time is over or a command arrives, at random intervals of up to `pause` ms. The reply has all moments.
     case follow(seconds: Double, pause: Double)
     case close
 }
 
-/// Where a snapshot is: its reading of the table `ledger`, in which each transaction has a row.
+/// The moment that a snapshot shows, as found in the table `ledger`, in which each transaction has a row.
 package struct PeerMoment: Codable, Sendable {
     /// The number of the last transaction.
     package var last: Int
-    /// How many there are.
+    /// The number of transactions.
     package var count: Int
-    /// What `advance()` told on the way here.
+    /// The changes that `advance()` reported on the way to this moment.
     package var changes: [PeerChange]
 
     package init(last: Int, count: Int, changes: [PeerChange]) {
@@ -29,12 +29,12 @@ package struct PeerMoment: Codable, Sendable {
     }
 }
 
-/// A `Change`.
+/// A `Change` in a form that can be encoded.
 package struct PeerChange: Codable, Sendable, Equatable {
     package var author: String?
     package var pid: Int32?
     package var isOwn: Bool
-    /// nil: any.
+    /// The changed tables; nil if any table may have changed.
     package var tables: Set<String>?
 
     package init(_ change: Change) {
@@ -45,7 +45,7 @@ package struct PeerChange: Codable, Sendable, Equatable {
     }
 }
 
-/// A database in which each transaction says what it writes.
+/// A database in which each transaction records the tables that it writes.
 package enum LedgerSchema {
     package static let tables = (0..<8).map { "t\($0)" }
 
@@ -53,7 +53,7 @@ package enum LedgerSchema {
         tables.map { "CREATE TABLE \($0) (x);" }.joined()
         + "CREATE TABLE ledger (n INTEGER PRIMARY KEY, author TEXT NOT NULL, tables TEXT NOT NULL);"
 
-    /// A transaction that writes some of the tables, and the ledger.
+    /// The SQL of a transaction that writes some of the tables, and the ledger.
     package static func transaction(author: String, tables: [String]) -> String {
         let list = tables.sorted().joined(separator: ",")
         return tables.map { "INSERT INTO \($0) VALUES (1);" }.joined()

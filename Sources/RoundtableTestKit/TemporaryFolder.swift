@@ -1,11 +1,11 @@
 import Foundation
 
-/// A folder that is removed, with all that is in it, by `remove()` or with its last reference.
+/// A folder that is removed with its content by `remove()`, or when the last reference is released.
 package final class TemporaryFolder {
     package let url: URL
 
-    /// - parameter inMemory: on a file system without a disk behind it, where there is one, for tests that measure
-    ///   something else than the disk.
+    /// - parameter inMemory: whether to use a file system in memory, where the system has one. It is for tests that must not
+    ///   measure the disk.
     package init(inMemory: Bool = false) throws {
         let name = "roundtable-\(ProcessInfo.processInfo.processIdentifier)-\(UInt64.random(in: 0...UInt64.max))"
         let memory = "/dev/shm"
@@ -23,13 +23,13 @@ package final class TemporaryFolder {
     }
 }
 
-/// What a folder holds: to tell whether anything was written.
+/// The content of a folder, used to find out whether anything was written.
 ///
-/// Reads files of databases: take it only while the calling process has none of them open (rule G5).
+/// It reads the files of databases. Create it only while the calling process has none of these databases open (rule G5).
 package struct FolderContents: Equatable {
     private let files: [String: Data?]
 
-    /// - parameter ignored: the ends of names that are left out.
+    /// - parameter ignored: the suffixes of file names that are left out.
     package init(of folder: URL, ignoring ignored: [String] = []) throws {
         let names = try FileManager.default.subpathsOfDirectory(atPath: folder.path)
             .filter { name in !ignored.contains { name.hasSuffix($0) } }
@@ -38,7 +38,7 @@ package struct FolderContents: Equatable {
         )
     }
 
-    /// The names of what differs.
+    /// The names of the files that differ.
     package func differences(from other: FolderContents) -> [String] {
         Set(files.keys).union(other.files.keys).filter { files[$0] != other.files[$0] }.sorted()
     }

@@ -1,10 +1,10 @@
 import Foundation
 
-/// How often the threads of a process have gone to sleep by themselves: each wake-up ends with one.
+/// The number of voluntary context switches of each thread of a process. Each wake-up ends with one.
 package struct ThreadSwitches: Sendable {
     private var byThread: [Int: Int]
 
-    /// - throws: where the system does not tell (`/proc/PID/task/TID/status`, proc(5)), or the process is gone.
+    /// - throws: when the system has no such numbers (`/proc/PID/task/TID/status`, proc(5)), or the process has ended.
     package init(of pid: Int32) throws {
         let tasks = "/proc/\(pid)/task"
         byThread = [:]
@@ -20,8 +20,8 @@ package struct ThreadSwitches: Sendable {
         guard !byThread.isEmpty else { throw TestKitError("\(tasks): tells of no thread") }
     }
 
-    /// How often its threads have slept and woken since. A thread that has ended meanwhile does not count: those of Dispatch's queues
-    /// do after 5 s without work. One that has begun does.
+    /// How often the threads have slept and woken since `earlier`. A thread that has started meanwhile counts. A thread that has ended
+    /// meanwhile does not: the threads of Dispatch's queues end after 5 s without work.
     package func count(since earlier: ThreadSwitches) -> Int {
         byThread.reduce(0) { $0 + ($1.value - (earlier.byThread[$1.key] ?? -1)) }
     }

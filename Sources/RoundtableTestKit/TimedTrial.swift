@@ -1,13 +1,13 @@
 import Foundation
 
-/// Measures times against bounds, anew when the machine was busy with something else meanwhile.
+/// Measures times against bounds, and repeats the measurement if other work disturbed it.
 ///
-/// Other programs, and other machines on the same processors, can only add to a wait. So a trial whose bounds do not hold
-/// is repeated, three in all, but only when the system itself tells of a disturbance (see `MachineWitness`): on a machine
-/// that was ours alone, the first trial counts. Whatever else a trial expects counts in each of them.
+/// Other programs, and other machines on the same processors, can only make a wait longer. So a trial whose bounds do not hold is
+/// repeated, up to three trials in all, but only if the system itself reports a disturbance (see `MachineWitness`). On an otherwise
+/// idle machine, the first trial counts. All other expectations of a trial count in each trial.
 ///
-/// A machine may be busy all the time. If all trials were disturbed, and what is beyond the bounds is no more than what a mere sleeper lost explains,
-/// nothing was measured, which is neither a pass nor a failure: ``NotMeasured``.
+/// A machine may be busy all the time. Nothing was measured if all trials were disturbed and the delay of a thread that only sleeps
+/// explains the excess. That is neither a pass nor a failure: ``NotMeasured``.
 package final class TimedTrial {
     private struct Excess {
         let value: Double
@@ -17,24 +17,24 @@ package final class TimedTrial {
 
     private var excesses: [Excess] = []
     package var violations: [String] { excesses.map(\.text) }
-    /// Who waits for a turn is woken after the one before, who had to be woken, too.
+    /// The factor by which late wake-ups add up, because a waiter is woken by a participant that had to be woken, too.
     private static let hands = 4.0
 
     private init() {}
 
-    /// - parameter value: in milliseconds, as the bound.
+    /// - parameter value: the measured time, in milliseconds, as is the bound.
     package func expect(_ what: String, _ value: Double, atMost bound: Double) {
-        // Not a number is no time.
+        // NaN violates every bound.
         guard !(value <= bound) else { return }
         excesses.append(Excess(value: value, bound: bound, text: "\(what): \(value) ms, the bound is \(bound)"))
     }
 
-    /// Whether the machine explains all that is beyond the bounds.
+    /// Whether the disturbance explains every violation.
     private func isExplained(by disturbance: Disturbance) -> Bool {
         excesses.allSatisfy { $0.value <= $0.bound + Self.hands * disturbance.longestOversleep }
     }
 
-    /// The machine was never quiet enough.
+    /// All trials were disturbed, so that nothing was measured.
     package struct NotMeasured: Error, CustomStringConvertible {
         package let violations: [String]
         package let disturbance: Disturbance
@@ -44,8 +44,8 @@ package final class TimedTrial {
         }
     }
 
-    /// - returns: the bounds that did not hold in the trial that counts; none when all is well.
-    /// - throws: ``NotMeasured``; what `body` throws.
+    /// - returns: the bounds that did not hold in the trial that counts; empty when all of them held.
+    /// - throws: ``NotMeasured``, and the errors of `body`.
     package static func run(_ body: (TimedTrial) throws -> Void) throws -> [String] {
         try run(
             watching: {
@@ -56,7 +56,7 @@ package final class TimedTrial {
         )
     }
 
-    /// - parameter watch: begins to watch the machine, and answers what ends it.
+    /// - parameter watch: begins to watch the machine, and returns the function that ends the watch.
     package static func run(
         attempts: Int = 3,
         watching watch: () throws -> () -> Disturbance,
@@ -79,12 +79,12 @@ package final class TimedTrial {
     }
 }
 
-/// What others did on this machine while a test measured time.
+/// The other work on this machine while a test measured time.
 package struct Disturbance: CustomStringConvertible {
-    /// How much processor time others used per second: other programs, the system's own work, and other machines on the
-    /// same processors ("steal"). nil where the system does not tell.
+    /// The processor time per second that was used by other programs, the system's own work, and other machines on the same processors
+    /// ("steal"). nil where the system does not report it.
     package let coresUsedByOthers: Double?
-    /// By how much a thread that only sleeps woke too late, at worst, in milliseconds.
+    /// The longest delay of the wake-ups of a thread that only sleeps, in milliseconds.
     package let longestOversleep: Double
 
     package init(coresUsedByOthers: Double?, longestOversleep: Double) {
@@ -92,7 +92,8 @@ package struct Disturbance: CustomStringConvertible {
         self.longestOversleep = longestOversleep
     }
 
-    /// Small beside what a second program takes, and large beside what an idle machine shows.
+    /// Whether the disturbance counts. The limits are small compared with the use of a second program, and large compared with an idle
+    /// machine.
     package var isNoticeable: Bool { coresUsedByOthers ?? 0 >= 0.1 || longestOversleep >= 5 }
 
     package var description: String {
@@ -101,8 +102,8 @@ package struct Disturbance: CustomStringConvertible {
     }
 }
 
-/// Watches the machine from when it is made to `end`: the processors' books, and a thread that wants nothing but to wake
-/// on time. Children that were started meanwhile must have been waited for at the end; else their work counts as others'.
+/// Watches the machine from its creation to `end`: the processor times of the system, and the delays of a thread that only sleeps.
+/// Children that were started meanwhile must have been reaped before `end`; otherwise, their work counts as that of other programs.
 private final class MachineWitness: @unchecked Sendable {
     private let began = ContinuousClock.now
     private let busy: Double?
@@ -136,13 +137,13 @@ private final class MachineWitness: @unchecked Sendable {
         return Disturbance(coresUsedByOthers: cores, longestOversleep: longest)
     }
 
-    /// What all processors spent on anything but idling and waiting: the first line of `/proc/stat` (proc(5)).
+    /// The time that all processors spent on anything but idling and waiting: the first line of `/proc/stat` (proc(5)).
     private static func busySeconds() throws -> Double? {
         #if os(Linux)
             let line = try String(contentsOfFile: "/proc/stat", encoding: .utf8).prefix { $0 != "\n" }
             let ticks = line.split(separator: " ").dropFirst().compactMap { Double($0) }
             guard ticks.count >= 8 else { throw TestKitError("/proc/stat begins with \(line)") }
-            // All of user, nice, system, idle, iowait, irq, softirq, steal but the fourth and fifth.
+            // The fields are user, nice, system, idle, iowait, irq, softirq and steal. The fourth and the fifth are subtracted.
             let busy = ticks[..<8].reduce(0, +) - ticks[3] - ticks[4]
             return busy / Double(sysconf(Int32(_SC_CLK_TCK)))
         #else
@@ -150,7 +151,7 @@ private final class MachineWitness: @unchecked Sendable {
         #endif
     }
 
-    /// Of this process, and of its children that were waited for. 0 where `busySeconds` tells nothing.
+    /// The processor time of this process and of its reaped children. 0 where `busySeconds` is nil.
     private static var ownSeconds: Double {
         #if os(Linux)
             [RUSAGE_SELF, RUSAGE_CHILDREN].reduce(0) { sum, who in

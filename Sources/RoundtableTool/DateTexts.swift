@@ -1,6 +1,6 @@
 import Foundation
 
-/// Dates as text, of which many are of the same second.
+/// Formats dates, and reuses the text of the last date, because many dates are in the same second.
 struct DateTexts {
     private var last: (second: Double, text: String)?
 

@@ -1,10 +1,10 @@
 import Roundtable
 
 extension SharedDatabase.Options {
-    /// What people type either ends in less, or takes much longer.
+    /// The grace time for writes. Statements that people type either end sooner or take much longer.
     private static let grace = Duration.milliseconds(20)
 
-    /// Ctrl-Z lets go of the database before it stops this process, and what is to be written waits until the process goes on.
+    /// Makes Ctrl-Z release the database before it stops this process. Writes then wait until the process continues.
     mutating func waitWhileStopped() {
         whileSuspended = .wait
         do {

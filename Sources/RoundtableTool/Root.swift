@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// The command line, and how its errors look: one line on standard error that says what, where and what next.
+/// The command line. It prints an error as one line on standard error: what happened, where, and what to do next.
 @main
 struct Root: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -35,7 +35,7 @@ struct Root: ParsableCommand {
             }
         } catch {
             let code = exitCode(for: error)
-            // Help, version, and what has been reported already.
+            // These are help, the version, and errors that have already been reported.
             if code.isSuccess || error is ExitCode { exit(withError: error) }
             if code == .validationFailure {
                 let verb = CommandLine.arguments.dropFirst().first { name in

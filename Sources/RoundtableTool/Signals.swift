@@ -7,10 +7,10 @@ import Foundation
     import Glibc
 #endif
 
-/// The signals that this program was started with.
+/// The signal mask that this program was started with.
 enum InheritedSignals {
-    /// A program inherits the mask of the thread that spawned it, and the threads of libdispatch block nearly everything: neither Ctrl-C nor
-    /// Ctrl-Z nor `kill` would arrive. To be called by the main thread, before there are others.
+    /// Unblocks all signals. A program inherits the mask of the thread that spawned it, and the threads of libdispatch block nearly all
+    /// signals, including those of Ctrl-C, Ctrl-Z and `kill`. The main thread must call this before there are other threads.
     static func unblock() {
         var none = sigset_t()
         sigemptyset(&none)
@@ -23,16 +23,17 @@ enum InheritedSignals {
     }
 }
 
-/// Ctrl-C and its like.
+/// Handles the signals that end the program, such as that of Ctrl-C.
 final class EndingSignals: @unchecked Sendable {
-    // @unchecked: the sources are only created and cancelled here, which is safe from any thread.
+    // @unchecked is correct because the sources are only created and cancelled here, which is safe from any thread.
     private let sources: [any DispatchSourceSignal]
 
     init(_ handle: @escaping @Sendable (Int32) -> Void) {
         // Writing to a process that has just died must not end this one.
         signal(SIGPIPE, SIG_IGN)
         sources = [SIGINT, SIGTERM, SIGHUP].compactMap { number in
-            // What nohup(1) makes the program ignore, or a shell without job control for what runs in its background, stays ignored.
+            // A signal that was ignored at the start stays ignored: nohup(1) does that, and a shell without job control for
+            // programs in its background.
             let previous = signal(number, SIG_IGN)
             guard unsafeBitCast(previous, to: Int.self) != unsafeBitCast(SIG_IGN, to: Int.self) else { return nil }
             let source = DispatchSource.makeSignalSource(signal: number, queue: .global())

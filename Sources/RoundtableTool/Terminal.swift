@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Roundtable
+import RoundtableKernel
 
 #if canImport(Darwin)
     import Darwin
@@ -12,24 +13,24 @@ import Roundtable
 enum Terminal {
     static let isInteractive = isatty(STDOUT_FILENO) == 1
 
-    /// Whether there is somebody to ask.
+    /// Whether a user can be asked.
     static var canAsk: Bool { isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1 }
 
-    /// Asks on standard error. Only "y" and "yes" are a yes.
+    /// Asks a question on standard error, and returns whether the answer is "y" or "yes".
     static func ask(_ question: String) -> Bool {
         complain("\(question) [y/N]")
         return ["y", "yes"].contains(readLine()?.trimmingCharacters(in: .whitespaces).lowercased())
     }
 
-    /// One line on standard error.
+    /// Writes one line to standard error.
     static func complain(_ line: String) {
         let text = Array("roundtable: \(line.visibleText)\n".utf8)
-        // There is nowhere else to complain.
+        // The result is ignored, because there is no other place to report an error.
         _ = text.withUnsafeBytes { Self.systemWrite(STDERR_FILENO, $0.baseAddress, $0.count) }
     }
 
-    /// Standard output, at once and whole. Ends the program when it cannot be written: quietly when nobody reads it any more, as
-    /// when the signal for that is not ignored.
+    /// Writes to standard output, at once and whole. If that fails, it ends the program: without a message if the reader has closed the
+    /// pipe, as SIGPIPE would.
     static func write(_ text: String) {
         do {
             guard try writeIfRead(text) else { exit(0) }
@@ -41,15 +42,16 @@ enum Terminal {
 
     /// Writes to standard output, at once and whole, for a verb that has something to clean up.
     ///
-    /// - throws: `ExitCode.success` when nobody reads standard output any more, `OutputError` when it cannot be written.
+    /// - throws: `ExitCode.success` when the reader of standard output has closed the pipe, `OutputError` when it cannot be written.
     static func print(_ text: String) throws {
         guard try writeIfRead(text) else { throw ExitCode.success }
     }
 
-    /// Writes to standard output, at once and whole, for a verb that decides what follows: Foundation traps on a closed pipe.
+    /// Writes to standard output, at once and whole, for a verb that decides what follows. It does not use Foundation, which traps on a
+    /// closed pipe.
     ///
-    /// - returns: false when nobody reads standard output any more. `SIGPIPE` must be ignored.
-    /// - throws: `OutputError` when it cannot be written, because the disk is full, say.
+    /// - returns: false when the reader of standard output has closed the pipe. `SIGPIPE` must be ignored.
+    /// - throws: `OutputError` when standard output cannot be written, for example because the disk is full.
     static func writeIfRead(_ text: String) throws -> Bool {
         var rest = Array(text.utf8)[...]
         while !rest.isEmpty {
@@ -62,14 +64,14 @@ enum Terminal {
         return true
     }
 
-    // By its module, since `write` is a method here.
+    // The module is named because `write` is also a method of this type.
     #if canImport(Darwin)
         private static let systemWrite = Darwin.write
     #else
         private static let systemWrite = Glibc.write
     #endif
 
-    /// This program with other arguments, to be copied from the terminal and run: it need not be in the `PATH`.
+    /// The command line of this program with other arguments, to be copied from the terminal and run. The program need not be in `PATH`.
     static func commandLine(_ arguments: String...) -> String { commandLine(arguments) }
 
     static func commandLine(_ arguments: [String]) -> String {
@@ -77,17 +79,17 @@ enum Terminal {
         return ([program.contains("/") ? program : "roundtable"] + arguments).map(\.shellQuoted).joined(separator: " ")
     }
 
-    /// What moves up `count` lines, and clears everything from there on.
+    /// The control sequence that moves up `count` lines, and clears everything from there on.
     static func erasing(lines count: Int) -> String { count > 0 ? "\u{1B}[\(count)A\u{1B}[J" : "" }
 
     static func clear() { write("\u{1B}[H\u{1B}[2J") }
 }
 
-/// Standard output takes no more.
+/// Standard output cannot be written.
 struct OutputError: Error, CustomStringConvertible {
     let errno: Int32
 
-    /// What happened, without what to do next.
+    /// What happened, without the advice.
     var problem: String { "standard output cannot be written: \(String(cString: strerror(errno))) (errno \(errno))" }
     var description: String { "\(problem). \(SystemErrorAdvice.next(errno))." }
 }

@@ -11,7 +11,7 @@ struct TextTable {
         return header(widths) + rows.map { line($0, widths) }
     }
 
-    /// What the titles and the rows need.
+    /// The widths that the titles and the rows need.
     fileprivate var widths: [Int] {
         columns.indices.map { index in
             (rows.map { $0[index].displayWidth } + [columns[index].title.displayWidth]).max() ?? 0
@@ -32,14 +32,15 @@ struct TextTable {
     }
 }
 
-/// Writes rows as they come, to standard output. The columns have the widths that the first rows need: those of later ones may be wider.
+/// Writes rows to standard output as they are appended. The columns have the widths that the first rows need, so a later cell may be
+/// wider than its column.
 struct StreamedTable {
-    /// So many have a part in the widths.
+    /// The number of rows that determine the widths.
     private static let firstRows = 500
 
     private var table: TextTable
     private let textWhenEmpty: String
-    /// nil until the header is written.
+    /// The widths of the columns; nil until the header is written.
     private var widths: [Int]?
     private var buffer = LineBuffer()
     private(set) var isEmpty = true
@@ -63,7 +64,7 @@ struct StreamedTable {
         table.rows = []
     }
 
-    /// No more rows come.
+    /// Writes the remaining rows. No rows may be appended afterwards.
     mutating func end() {
         if hasEnded { return }
         hasEnded = true
@@ -73,12 +74,12 @@ struct StreamedTable {
     }
 }
 
-/// Lines that are written many at a time, to standard output.
+/// Lines that are written to standard output, many at a time.
 struct LineBuffer {
     private static let size = 64 << 10
     private var text = ""
 
-    /// - parameter line: without its end. Control characters in it are made visible.
+    /// - parameter line: a line without its line end. Control characters in it are made visible.
     mutating func append(_ line: String) { append(raw: line.visibleLine + "\n") }
 
     mutating func append(raw more: String) {
@@ -93,7 +94,7 @@ struct LineBuffer {
 }
 
 extension String {
-    /// How many columns of a terminal the text takes up, for the scripts and symbols that take up two.
+    /// The number of terminal columns that the text takes. Characters of some scripts, and symbols, take two.
     var displayWidth: Int {
         if isPlain { return utf8.count }
         return reduce(0) { sum, character in

@@ -1,13 +1,14 @@
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableKernel
 
 /// An error of the tool itself.
 struct ToolError: Error, Equatable, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
 
-    /// What is printed for `error`: one line.
+    /// The one line that is printed for `error`.
     static func line(for error: any Error) -> String {
         let text: String
         switch error {
@@ -26,13 +27,13 @@ struct ToolError: Error, Equatable, CustomStringConvertible {
         return text.split(whereSeparator: \.isNewline).joined(separator: " ")
     }
 
-    /// Foundation says what and where.
+    /// Foundation's text says what happened and where. This adds the advice.
     private static func describe(_ error: CocoaError) -> String {
         guard let cause = error.underlying as? POSIXError else { return error.localizedDescription }
         return "\(error.localizedDescription) \(SystemErrorAdvice.next(cause.code.rawValue))."
     }
 
-    /// What Ctrl-Z has done to a write.
+    /// What happened to a write that Ctrl-Z interrupted.
     static func stopped(_ error: DatabaseError) -> String {
         let statement = error.sql.map { ", in: \(short($0))" } ?? ""
         return "rolled back, since the program was stopped (Ctrl-Z) while it wrote\(statement)"
@@ -41,7 +42,7 @@ struct ToolError: Error, Equatable, CustomStringConvertible {
     private static func describe(_ error: DatabaseError) -> String {
         if error.isSuspension { return "\(stopped(error)). Run it again." }
         let text = error.message ?? "\(error.extendedResultCode)"
-        // What SQLite or GRDB began by themselves says nothing to whoever typed other SQL.
+        // A BEGIN that SQLite or GRDB ran by themselves is not shown, because the user did not type it.
         guard let sql = error.sql, !sql.hasPrefix("BEGIN ") else { return text }
         return "\(text), in: \(short(sql))"
     }

@@ -1,15 +1,15 @@
-// Texts and names that others have written, paths among them, may have control characters in them, which a terminal would take for orders.
+// Texts, names and paths of other programs may contain control characters, which a terminal would obey.
 
 extension String {
-    /// One line, with a dot for each control character.
+    /// The text as one line, with a dot for each control character.
     var visibleLine: String { isPlain ? self : String(map { $0.isControl ? "·" : $0 }) }
 
-    /// The same, of text that may have several lines.
+    /// The text with a dot for each control character except line ends and tabs.
     var visibleText: String { String(map { $0.isControl && $0 != "\n" && $0 != "\t" ? "·" : $0 }) }
 }
 
 extension String {
-    /// Whether it is of ASCII characters alone, none of which is a control character: as most is, and quickly seen.
+    /// Whether the text has only ASCII characters, and no control characters. Most texts are plain, and this check is fast.
     var isPlain: Bool { utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F } }
 }
 

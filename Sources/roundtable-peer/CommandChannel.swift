@@ -7,11 +7,11 @@ import RoundtableTestKit
     import Glibc
 #endif
 
-/// Standard input and output, as commands and replies.
+/// Reads commands from standard input, and writes replies to standard output.
 final class CommandChannel {
     private var input: [UInt8] = []
 
-    /// The next command; ends the process when there will be none.
+    /// Waits for the next command, and returns it. At the end of the input, it ends the process.
     func next() -> PeerCommand {
         while true {
             if let end = input.firstIndex(of: UInt8(ascii: "\n")) {
@@ -32,7 +32,7 @@ final class CommandChannel {
         }
     }
 
-    /// Whether a command, or the end of the input, is there to be read.
+    /// Whether a command, or the end of the input, can be read without waiting.
     var hasInput: Bool {
         if input.contains(UInt8(ascii: "\n")) { return true }
         var request = pollfd(fd: 0, events: Int16(POLLIN), revents: 0)
@@ -48,7 +48,7 @@ final class CommandChannel {
         while written < line.count {
             let count = line.withUnsafeBytes { write(1, $0.baseAddress! + written, line.count - written) }
             if count == -1, errno == EINTR { continue }
-            // The test is gone.
+            // The test has ended.
             if count <= 0 { exit(0) }
             written += count
         }

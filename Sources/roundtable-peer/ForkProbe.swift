@@ -12,9 +12,9 @@ import Synchronization
     import Glibc
 #endif
 
-/// Forks, uses the database and opens it again in the child, and returns what the child was told (rule W4).
+/// Forks, uses the database and opens it again in the child, and returns the errors that the child got (rule W4).
 ///
-/// The child reports through a pipe and leaves with `_exit`: nothing of its parent's is closed or flushed.
+/// The child reports through a pipe and ends with `_exit`, which closes or flushes nothing that belongs to the parent.
 func errorOfForkedChild(_ database: SharedDatabase) throws -> String {
     var connection: OpaquePointer?
     guard sqlite3_open_v2(database.path, &connection, SQLITE_OPEN_READWRITE, nil) == SQLITE_OK, let connection else {
@@ -32,7 +32,7 @@ func errorOfForkedChild(_ database: SharedDatabase) throws -> String {
     defer { close(ends[0]) }
     let child = rt_fork()
     if child == 0 {
-        // Another thread of the parent was perhaps at the table of guarded mappings.
+        // Another thread of the parent may have been changing the table of guarded mappings.
         rt_guard_remove(rt_guard_add(mappings.page, GuardChurn.size))
         let url = URL(fileURLWithPath: database.path)
         let report = [
@@ -42,7 +42,7 @@ func errorOfForkedChild(_ database: SharedDatabase) throws -> String {
             },
             outcome("read") { _ = try database.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM entry") } },
             outcome("beginTurn") { try handle.beginTurn() },
-            // It would take the parent's place away.
+            // A detach in the child must fail, because it would free the parent's slot.
             outcome("detach") { try handle.detach() },
             outcome("close") { try database.close() },
             outcome("open") { _ = try SharedDatabase.open(at: url, schema: .unmanaged, as: "child") as SharedDatabase },
@@ -62,7 +62,7 @@ func errorOfForkedChild(_ database: SharedDatabase) throws -> String {
     close(ends[1])
     guard child > 0 else { throw TestKitError("fork: \(String(cString: strerror(errno)))") }
     defer {
-        // A child that hangs is a failed test, not a process left behind.
+        // A child that hangs fails the test, and must not be left behind.
         kill(child, SIGKILL)
         var status: Int32 = 0
         while waitpid(child, &status, 0) == -1, errno == EINTR {}
@@ -78,10 +78,10 @@ func errorOfForkedChild(_ database: SharedDatabase) throws -> String {
     throw TestKitError("the forked child said nothing within 10 s")
 }
 
-/// Guards and forgets a mapping all the time, in threads of its own, until it is told to end.
+/// Adds a mapping to the guard's table and removes it again, in two threads, until `end()`.
 private final class GuardChurn: Sendable {
     static let size = 65536
-    // nonisolated(unsafe): a constant address, which nobody reads or writes.
+    // nonisolated(unsafe) is correct because this is a constant address of memory that no thread reads or writes.
     nonisolated(unsafe) let page: UnsafeMutableRawPointer
     private let isOver = Atomic(false)
     private let running = DispatchGroup()

@@ -3,7 +3,7 @@ import Roundtable
 import RoundtableTestKit
 
 extension PeerSession {
-    /// Consumes the history until a command comes: by one name into a journal, by another into a table of the database.
+    /// Consumes the history until a command arrives. One named consumer writes a journal, another one a table of the database.
     func consume(_ load: ConsumeLoad, in database: SharedDatabase) throws {
         try ConsumerJournal.append([.begin], to: load.journal)
         while !channel.hasInput {

@@ -5,13 +5,13 @@ import Roundtable
 import RoundtableTestKit
 import Synchronization
 
-/// The database of a peer: ours, or GRDB's to compare with.
+/// The database of a peer: a `SharedDatabase`, or GRDB's for comparison.
 enum PeerDatabase {
     case shared(SharedDatabase)
     case pool(DatabasePool)
     case queue(DatabaseQueue)
 
-    /// Not through `any DatabaseWriter`, which would lose the call site.
+    /// Calls the method of the concrete type, because a call through `any DatabaseWriter` would lose the call site.
     func write(_ updates: (Database) throws -> Void) throws {
         switch self {
         case .shared(let database): try database.write(updates)
@@ -38,8 +38,8 @@ enum PeerDatabase {
     func close() throws { try reader.close() }
 }
 
-/// As GRDB's guide on sharing a database says: a busy timeout and persistent WAL. What it says of a file coordinator is
-/// for Apple's systems.
+/// Opens a pool with a busy timeout and persistent WAL, as GRDB's guide on sharing a database advises. Its advice about a file
+/// coordinator applies to Apple's systems.
 func openPool(at url: URL, observesSuspension: Bool) throws -> DatabasePool {
     var configuration = Configuration()
     configuration.observesSuspensionNotifications = observesSuspension
@@ -78,14 +78,14 @@ extension PeerOptions {
     }
 }
 
-/// What a peer was told of the schema.
+/// The schema events that a peer received.
 final class SchemaEvents: Sendable {
     private let events = Mutex<[SchemaEvent]>([])
     @Sendable func note(_ event: SchemaEvent) { events.withLock { $0.append(event) } }
     var text: String { events.withLock { $0.map { "\($0)" }.joined(separator: "\n") } }
 }
 
-/// Runs an asynchronous function to its end. The peer does one thing at a time, on its main thread.
+/// Runs an asynchronous function and waits for its end. The peer does one thing at a time, on its main thread.
 func blocking<T: Sendable>(_ body: @escaping @Sendable () async throws -> T) throws -> T {
     let result = ResultBox<T>()
     let isDone = DispatchSemaphore(value: 0)

@@ -11,7 +11,7 @@ import RoundtableTestKit
     import Glibc
 #endif
 
-/// Follows all commits and the last row of the table, and logs what it is told.
+/// Observes all commits and the last row of the table, and logs the notifications.
 final class PeerObserver {
     private let log: ObservationLog
     private var cancellables: [AnyDatabaseCancellable] = []
@@ -54,7 +54,7 @@ final class PeerObserver {
 
 private let lastRowQuery = "SELECT MAX(id) FROM entry"
 
-/// A change, with what can be read once it is told.
+/// A change, with what can be read after its notification.
 private func observed(_ change: Change, in database: SharedDatabase) -> ObservedChange {
     let readable = try? database.read { try Int.fetchOne($0, sql: lastRowQuery) ?? 0 }
     return ObservedChange(
@@ -69,14 +69,14 @@ private func observed(_ change: Change, in database: SharedDatabase) -> Observed
     )
 }
 
-/// Makes this process end at a moment of the commit that is about to be made. Inside a transaction.
+/// Makes this process end at a moment of the next commit. It must be called inside the transaction.
 func arrangeDeath(at moment: DyingMoment, in db: Database) {
     switch moment {
     case .beforeCommitting:
-        // Told after those that were there before, the library's among them.
+        // This observer is called after all earlier observers, including the library's.
         db.add(transactionObserver: Death(), extent: .databaseLifetime)
     case .beforePublishing:
-        // In the place of the hook in which the library publishes.
+        // This hook replaces the one in which the library publishes.
         sqlite3_wal_hook(
             db.sqliteConnection,
             { _, _, _, _ in

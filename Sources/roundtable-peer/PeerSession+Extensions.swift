@@ -4,7 +4,7 @@ import Roundtable
 import RoundtableTestKit
 
 extension PeerSession {
-    /// - returns: nil when a database is to be opened.
+    /// Performs any command but `open`, which the caller performs.
     func perform(_ command: ExtensionCommand, _ database: SharedDatabase) throws -> PeerReply {
         switch command {
         case .open: return PeerReply()

@@ -39,7 +39,7 @@ extension PeerSession {
         }
     }
 
-    /// Opens the database as its owner.
+    /// Opens the database as the owner of its outbox.
     func own(path: String) throws -> SharedDatabase {
         var options = SharedDatabase.Options()
         options.outbox = PeerOutbox.handlers

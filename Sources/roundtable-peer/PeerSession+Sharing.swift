@@ -4,7 +4,7 @@ import RoundtableTestKit
 import Synchronization
 
 extension PeerSession {
-    /// Each way has a thread, and none rests: whenever the peer is frozen, it is in the middle of something.
+    /// Each way of sharing has its own busy thread, so that a freeze at any moment interrupts some operation.
     func share(_ load: SharingLoad) throws -> SharingReport {
         let work = SharingWork()
         let snapshot = SnapshotFile<PeerSnapshotValue>(at: URL(fileURLWithPath: load.snapshot), as: "sharing")
@@ -55,7 +55,7 @@ extension PeerSession {
     }
 }
 
-/// What the threads of `share` have in common.
+/// The state that the threads of `share` have in common.
 private final class SharingWork: Sendable {
     private struct State {
         var report = SharingReport()
@@ -86,7 +86,7 @@ private final class SharingWork: Sendable {
 
     func note(_ body: (inout SharingReport) -> Void) { state.withLock { body(&$0.report) } }
 
-    /// - returns: whether it is a whole value.
+    /// - returns: whether the reading is a whole value.
     func check(_ reading: SnapshotReading<PeerSnapshotValue>) -> Bool {
         switch reading {
         case .value(let value, _) where value.isWhole: return true
@@ -97,7 +97,7 @@ private final class SharingWork: Sendable {
         }
     }
 
-    /// Not of all of them: that takes longer than submitting.
+    /// Requests the outcome of a command, unless four are pending. Waiting for all outcomes would take longer than submitting.
     func ask(_ id: UUID) {
         state.withLock { if $0.asked.count < 4 { $0.asked.append(id) } }
     }

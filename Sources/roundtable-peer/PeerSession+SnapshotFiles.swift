@@ -15,7 +15,7 @@ extension PeerSession {
             return try read(file(path), seconds: seconds, isOrdered: isOrdered)
         case .follow(let path, let log):
             let progress = try ProgressFile(countingAt: log)
-            // Only the task below uses it from here on.
+            // Only the task below uses the file from here on.
             nonisolated(unsafe) let counter = progress
             let file = file(path)
             Task.detached {

@@ -34,7 +34,7 @@ extension PeerSession {
         return try moment(try snapshot.advance().map(PeerChange.init))
     }
 
-    /// Asks twice, as of one moment.
+    /// Reads twice. Both reads must show the same moment.
     private func moment(_ changes: [PeerChange]) throws -> PeerMoment {
         guard let snapshot else { throw TestKitError("there is no snapshot") }
         let count = try snapshot.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM ledger") ?? 0 }

@@ -4,14 +4,14 @@ import Roundtable
 import RoundtableKernel
 import RoundtableTestKit
 
-/// Runs commands, one after the other, on one database.
+/// Performs commands, one after the other, on one database.
 final class PeerSession {
     let channel = CommandChannel()
     private var database: PeerDatabase?
     private(set) var author = ""
     var snapshot: SharedDatabaseSnapshot?
     private var progress: ProgressFile?
-    /// The number of the last transaction that was committed.
+    /// The number of the last committed transaction.
     private var committed = 0
     private var observers: [PeerObserver] = []
     private var suspension: PoolSuspension?
@@ -163,7 +163,7 @@ final class PeerSession {
         let author = opening.author
         let answer: SharedDatabase.Availability
         if waiting == 0 {
-            // In no task, so that the tests can count wake-ups: on Linux, the threads of tasks wake once a second.
+            // This call uses no task, because on Linux the threads of tasks wake once a second, and tests count wake-ups.
             answer = try SharedDatabase.openReadOnly(at: url, schema: schema, as: author, options: options)
         } else {
             answer = try blocking {
@@ -232,7 +232,7 @@ final class PeerSession {
             }
             acknowledge()
         } catch is RolledBack {
-            // As asked.
+            // The test asked for this rollback.
         }
     }
 
@@ -248,7 +248,7 @@ final class PeerSession {
         }
     }
 
-    /// Replies to the command that holds, then waits for `release`, whose reply is up to the caller.
+    /// Replies to the command that holds, then waits for `release`. The caller must reply to `release`.
     private func waitForRelease(message: String? = nil) -> Bool {
         channel.reply(PeerReply(message: message))
         while true {

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import RoundtableTestKit
 
-/// Has the peer's databases of ours suspended when the police is about to freeze the process.
+/// Makes the peer suspend its `SharedDatabase`s when the police is about to freeze the process.
 func followPolice(takingAssertions: Bool) throws {
     #if os(Linux)
         guard try SuspensionSubject.connectSharedDatabases(takingAssertions: takingAssertions) != nil else {
@@ -13,8 +13,8 @@ func followPolice(takingAssertions: Bool) throws {
     #endif
 }
 
-/// Tells GRDB's connections when the police is about to freeze the process, as GRDB's guide on sharing a database has an app do
-/// when iOS is about to.
+/// Notifies GRDB's connections when the police is about to freeze the process. GRDB's guide on sharing a database tells apps to do
+/// the same when iOS is about to suspend them.
 final class PoolSuspension {
     #if os(Linux)
         private let subject: SuspensionSubject

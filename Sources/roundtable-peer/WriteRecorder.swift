@@ -1,12 +1,12 @@
 import RoundtableKernel
 import RoundtableTestKit
 
-/// What a write loop measures.
+/// The measurements of a write loop.
 struct WriteRecorder {
     private let began = MonotonicClock.now
-    /// In ms.
+    /// The waits, in ms.
     private var waits: [Double] = []
-    /// In µs.
+    /// The durations of the whole calls of `write`, in µs.
     private var latencies: [Double] = []
     private var errors: [String] = []
     private var errorCount = 0

@@ -1,3 +1,3 @@
-// The scriptable child process of the tests: reads one command a line, does it, replies with one line.
-// See `PeerCommand` of RoundtableTestKit.
+// This program is the scriptable child process of the tests. It reads commands, one on each line, performs them, and replies to each
+// with one line. See `PeerCommand` of RoundtableTestKit.
 PeerSession().run()

@@ -56,7 +56,7 @@ import Testing
         let registration = LockedFiles(ofDatabaseAt: database)
         try System.makeFile(at: value, [1], isDurable: false)
         let found = try #require(try System.identity(ofFileAt: value))
-        #expect(try LockedFiles.look(at: value, foundAs: found) == .nobodys)
+        #expect(try LockedFiles.look(at: value, foundAs: found) == .unclaimed)
         // As if it were a new file with the same number.
         try System.renameFile(at: value, to: database)
         #expect(try LockedFiles.look(at: value, foundAs: found) == .replaced)

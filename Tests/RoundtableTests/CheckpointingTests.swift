@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableFiles
 
 /// Rules K of `docs/PROTOCOL.md`, within one process.
 @Suite struct CheckpointingTests {

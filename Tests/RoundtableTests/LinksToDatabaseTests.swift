@@ -4,6 +4,7 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableFiles
 
 #if os(Linux)
     /// Names that lead to the database's own files, where files are opened by names that others have given (rule G5).

@@ -130,7 +130,7 @@ import Testing
 
     /// SQLite takes paths of up to 504 bytes. What is wrong with a longer one is said, and no file is left.
     @Test func aPathThatIsTooLong() throws {
-        let root = DatabaseFile.resolved(folder.url.path)
+        let root = System.resolvedPath(folder.url.path)
         let deep = root + "/" + String(repeating: "d", count: 200) + "/" + String(repeating: "e", count: 200)
         try FileManager.default.createDirectory(atPath: deep, withIntermediateDirectories: true)
         func database(_ length: Int) -> URL {

@@ -3,6 +3,7 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableFiles
 
 /// What a snapshot file answers, whatever lies there (rules V1–V5).
 @Suite struct SnapshotFileTests {

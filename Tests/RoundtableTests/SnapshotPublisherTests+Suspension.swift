@@ -4,6 +4,7 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableFiles
 
 /// What is published before a suspension, and what is not fetched for one (rule V9).
 extension SnapshotPublisherTests {

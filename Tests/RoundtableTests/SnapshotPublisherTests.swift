@@ -4,6 +4,7 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableFiles
 
 /// What keeps a snapshot file equal to a query (rules V7–V9).
 @Suite(.timeLimit(.minutes(2))) struct SnapshotPublisherTests {

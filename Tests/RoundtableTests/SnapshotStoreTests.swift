@@ -3,6 +3,7 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableFiles
 
 /// When what was written is on the disk, and that nothing which others have written meanwhile is replaced (rules V2, V7).
 @Suite struct SnapshotStoreTests {

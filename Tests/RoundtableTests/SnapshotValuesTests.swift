@@ -3,6 +3,7 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableFiles
 
 /// Waiting for a snapshot file to be replaced (rule V6).
 @Suite(.serialized, .timeLimit(.minutes(2))) struct SnapshotValuesTests {

@@ -242,7 +242,7 @@ import Testing
         #expect(db.isSuspended)
         #expect(throws: DatabaseError.self) { try db.withProtectedAccess { try db.write { try add($0) } } }
         suspend()
-        process.goOn()
+        process.endStop()
         // Somebody else's suspension stays.
         #expect(db.isSuspended)
         process.resume()

@@ -1,15 +1,16 @@
-/// Fair turns, and news of commits, for C code that shares a SQLite database with other processes through Roundtable.
+/// Roundtable for C: fair turns, and notification of commits, for code that shares a SQLite database with other processes.
 ///
-/// The connection, its statements, its transactions and its hooks stay yours: open it with sqlite3_open as ever, attach it, and put each write
-/// transaction into a turn. `docs/PROTOCOL.md`, section U, says what happens in between.
+/// The connection, its statements, its transactions and its hooks stay yours. Open it with sqlite3_open as usual, attach it, and put each
+/// write transaction into a turn. `docs/PROTOCOL.md`, section U, describes what Roundtable does in between.
 ///
 /// Functions that can fail return ROUNDTABLE_OK or a code: one of SQLite's result codes (`code & 0xff` is a primary one, such as
-/// SQLITE_BUSY), or one of those below. When `error` is not NULL, it is set to a message, or to NULL where there is no error: who is
-/// in the way, and what to do. The message belongs to the caller, who gives it back with `roundtable_free`.
+/// SQLITE_BUSY), or one of those below. If `error` is not NULL, it is set to a message, or to NULL if there is no error. The message says
+/// what happened, which process is in the way, and what to do. It belongs to the caller, who frees it with `roundtable_free`.
 ///
-/// Any thread may call any function; a turn is ended by the thread that began it. To attach, and to begin and end a turn, uses the connection: one
-/// that was opened with SQLITE_OPEN_NOMUTEX must not be used by another thread meanwhile. Text is UTF-8: SQLITE_MISUSE where it is not. After `fork`, the child must
-/// neither use what its parent has opened nor open the same database again, until it has called `exec`.
+/// Any thread may call any function, but the thread that began a turn must end it. Attaching, beginning a turn and ending a turn use the
+/// connection. If it was opened with SQLITE_OPEN_NOMUTEX, no other thread may use it at the same time. Text is UTF-8; other text is
+/// rejected with SQLITE_MISUSE. After `fork`, the child must not use what its parent has opened, and must not open the same database
+/// again, until it has called `exec`.
 #ifndef ROUNDTABLE_H
 #define ROUNDTABLE_H
 
@@ -22,92 +23,99 @@ extern "C" {
 
 struct sqlite3;
 
-/// A database that this process shares: a participant.
+/// A database that this process shares, as a participant.
 typedef struct roundtable_database roundtable_database;
-/// A connection that takes turns.
+/// An attached connection, which takes turns.
 typedef struct roundtable_handle roundtable_handle;
 
 enum {
     ROUNDTABLE_OK = 0,
-    /// Another file than the shared database, or none at all.
+    /// The connection is to another file than the shared database.
     ROUNDTABLE_OTHER_DATABASE = 21 | 1 << 8,
+    /// The connection is to a database in memory, or to a temporary one.
     ROUNDTABLE_NOT_A_FILE = 21 | 2 << 8,
+    /// The database is not in WAL mode, according to the connection.
     ROUNDTABLE_NOT_IN_WAL_MODE = 21 | 3 << 8,
-    /// The connection was opened by another copy of SQLite in this process.
+    /// The connection was opened by another copy of SQLite in this process, or through another VFS.
     ROUNDTABLE_OTHER_SQLITE = 21 | 4 << 8,
-    /// A turn cannot begin within a transaction.
+    /// The connection is inside a transaction, where a turn cannot begin.
     ROUNDTABLE_TRANSACTION_OPEN = 21 | 5 << 8,
-    /// A turn cannot end within a transaction: COMMIT or ROLLBACK, then end it again. All other processes wait.
+    /// The connection is inside a transaction, where a turn cannot end. COMMIT or ROLLBACK, then end the turn again. All other writers
+    /// wait.
     ROUNDTABLE_TRANSACTION_LEFT_OPEN = 21 | 6 << 8,
-    /// This thread has a turn already.
+    /// This thread already holds a turn.
     ROUNDTABLE_NESTED_TURN = 21 | 7 << 8,
+    /// The turn was begun by another thread.
     ROUNDTABLE_WRONG_THREAD = 21 | 8 << 8,
     /// There is no turn to end.
     ROUNDTABLE_NO_TURN = 21 | 9 << 8,
-    /// A handle cannot be detached in a turn.
+    /// The handle holds a turn, in which it cannot be detached.
     ROUNDTABLE_DETACHED_IN_TURN = 21 | 10 << 8,
-    /// The database was closed, also while a change was waited for.
+    /// The database was closed during a wait for a turn or for a change. Turns that are requested later fail with SQLITE_MISUSE.
     ROUNDTABLE_DETACHED = 21 | 11 << 8,
     /// The connection is in SQLite's shared-cache mode.
     ROUNDTABLE_SHARED_CACHE = 21 | 12 << 8,
     /// The connection is one of Roundtable's own.
     ROUNDTABLE_OWN_CONNECTION = 21 | 14 << 8,
-    /// Another thread has left a transaction open in its turn: COMMIT or ROLLBACK, then end that.
+    /// Another thread has left a transaction open in its turn. COMMIT or ROLLBACK, then end that turn.
     ROUNDTABLE_TURN_KEPT = 21 | 15 << 8,
-    /// Nothing has changed in that time.
+    /// Nothing changed before the timeout.
     ROUNDTABLE_NO_CHANGE = 101,
 };
 
-/// Who goes first when several participants wait to write.
+/// Priorities. They decide which participant goes first when several wait to write.
 enum {
     ROUNDTABLE_INTERACTIVE = 0,
     ROUNDTABLE_DEFAULT = 1,
     ROUNDTABLE_BACKGROUND = 2,
 };
 
-/// Opens a database for sharing; creates it, and sets WAL mode, where that is needed. The schema is the caller's.
+/// Opens a database for sharing. Creates it and sets WAL mode if needed. The schema is the caller's.
 ///
-/// `author` is how other processes will know this one: in `SQLITE_BUSY`, in `roundtable status`, in their changes.
+/// `author` is the name of this process for other processes: in `SQLITE_BUSY`, in `roundtable status`, and in its changes.
 int roundtable_open(const char *path, const char *author, roundtable_database **database, char **error);
 
-/// Detaches all handles (they must still be freed by `roundtable_detach`), leaves the other participants, and frees `database`. On
-/// failure it is not freed: SQLITE_BUSY when a handle has the turn. NULL is fine.
+/// Closes a database: detaches all handles (they must still be freed by `roundtable_detach`), stops being a participant, and frees
+/// `database`. On failure, `database` is not freed. Returns SQLITE_BUSY when a handle holds the turn. `database` may be NULL.
 int roundtable_close(roundtable_database *database, char **error);
 
-/// Lets a connection to the same file, open for writing, take turns. Turns its automatic checkpoints off, where they are SQLite's own: Roundtable
-/// checkpoints. A WAL hook of yours stays.
+/// Attaches a connection, so that it can take turns. The connection must be open for writing to the same file. If SQLite's own automatic
+/// checkpoints are on, they are turned off, because Roundtable checkpoints. Your own WAL hook stays.
 int roundtable_attach(roundtable_database *database, struct sqlite3 *connection, roundtable_handle **handle, char **error);
 
-/// Ends that, and frees `handle`; the connection stays open. To be called before the connection is closed. On failure it is as before. NULL is fine.
+/// Detaches a connection and frees `handle`. The connection stays open. Call this before the connection is closed. On failure, nothing
+/// changes. `handle` may be NULL.
 int roundtable_detach(roundtable_handle *handle, char **error);
 
-/// Waits for the turn to write: then `BEGIN IMMEDIATE … COMMIT` on the connection.
+/// Acquires the turn to write. Then run `BEGIN IMMEDIATE … COMMIT` on the connection.
 ///
-/// `timeout` is in milliseconds, negative for 5 s. SQLITE_BUSY when it passes: the message names who is in the way. SQLITE_INTERRUPT
-/// while the database is suspended.
+/// `timeout` is in milliseconds; a negative value stands for 5 s. Returns SQLITE_BUSY when the timeout passes: the message names the
+/// process in the way. Returns SQLITE_INTERRUPT while the database is suspended.
 int roundtable_begin_turn(roundtable_handle *handle, int timeout, int priority, char **error);
 
-/// Ends the turn, and tells all who observe of what was committed in it.
+/// Ends the turn, and notifies all observers of the commits made in it.
 ///
-/// `tables` are the names of those that were written; those that their triggers and foreign keys write are added. NULL: any may have been, and everybody
-/// is told to look at everything. SQLITE_MISUSE, with the turn as it was, when a name is NULL or not UTF-8, or `count` is beyond 100,000. `sqlite3_errmsg` of the connection may be another one afterwards.
+/// `tables` are the names of the tables that were written. The tables that their triggers and foreign keys write are added. NULL means that
+/// any table may have been written: all observers are notified, of all tables. Returns SQLITE_MISUSE, and does not end the turn, when a
+/// name is NULL or not UTF-8, or `count` is beyond 100,000. The connection's `sqlite3_errmsg` may change.
 int roundtable_end_turn(roundtable_handle *handle, const char *const *tables, size_t count, char **error);
 
-/// Whether the connection is in a turn, of any thread.
+/// Returns 1 if any thread is in a turn of the connection, else 0.
 int roundtable_is_in_turn(roundtable_handle *handle);
 
-/// A number that grows with each change that anybody has committed, this process included. It means nothing to other processes, nor after closing. The
-/// first call begins to observe, and gives 1.
+/// Sets `*version` to a number that grows with each committed change of any process, this process included. It has no meaning for other
+/// processes, or after the database was closed. The first call begins to observe, and returns the version 1.
 int roundtable_version(roundtable_database *database, uint64_t *version, char **error);
 
-/// Waits until the version is greater than `*version`, and sets it. ROUNDTABLE_NO_CHANGE when `timeout` passes, in milliseconds; negative: never.
-/// ROUNDTABLE_DETACHED when another thread closes the database meanwhile; a wait that begins later must not.
+/// Waits until the version is greater than `*version`, and sets `*version` to it. `timeout` is in milliseconds; a negative value means no
+/// timeout. Returns ROUNDTABLE_NO_CHANGE when the timeout passes, and ROUNDTABLE_DETACHED when another thread closes the database during
+/// the wait. A wait must not begin after the database was closed.
 int roundtable_wait_for_change(roundtable_database *database, uint64_t *version, int timeout, char **error);
 
-/// 1 when `table` may have changed after `version`; else 0. Names are compared as SQLite tells them, by letter.
+/// Returns 1 if `table` may have changed after `version`, else 0. `table` must be spelled as SQLite reports it, in the same case.
 int roundtable_has_changed(roundtable_database *database, uint64_t version, const char *table);
 
-/// Frees a message. NULL is fine.
+/// Frees an error message. `error` may be NULL.
 void roundtable_free(char *error);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-// What the test kit cannot call from Swift. Not linked into programs that use the library Roundtable alone.
+// Functions that the test kit cannot call from Swift. Programs that use only the library Roundtable do not link them.
 
 #ifndef ROUNDTABLE_TEST_SHIMS_H
 #define ROUNDTABLE_TEST_SHIMS_H
@@ -7,23 +7,23 @@
 
 #if defined(__linux__)
 
-/// Gives the calling thread an empty table of open files of its own; it must end soon, and share nothing with a pool.
-/// Returns 0, else an errno.
+/// Gives the calling thread its own table of open files: an empty one since Linux 5.9, else a copy. The thread must end soon, and must
+/// not belong to a pool. Returns 0 or an errno.
 ///
-/// Why: closing any descriptor of a file drops the POSIX locks that the *table* has on it. A thread with a table of its own
-/// can read a database's header while another thread of the process has the database open in SQLite. `unshare` and
-/// `close_range` are not among what Swift imports of glibc. Can go when they are.
+/// Why: closing any descriptor of a file drops the POSIX locks that the *table* has on it. A thread with its own table can read the
+/// header of a database while another thread of the process has the database open in SQLite. Swift does not import `unshare` and
+/// `close_range` from glibc. This function can go when it does.
 int rt_leave_file_table(void);
 
-/// Makes the calling thread, and no other, that of another user, for the rest of its life. Returns 0, else an errno.
+/// Makes the calling thread, and no other, run as another user until it ends. Returns 0 or an errno.
 ///
-/// Why: what a process may not read or write cannot be tested as root, whom the system denies nothing. glibc's `setresuid` changes all threads;
-/// the system call changes one.
+/// Why: root can read and write everything, so tests of denied access must run as another user. glibc's `setresuid` changes all threads,
+/// but the system call changes only one.
 int rt_give_up_root(unsigned user);
 
-/// The process at the other end of a Unix socket, as it was when it connected; -1 when unknown.
+/// Returns the pid of the process that connected the other end of a Unix socket; -1 when it is not known.
 ///
-/// Why: `struct ucred` and `SO_PEERCRED` are not among what Swift imports of glibc.
+/// Why: Swift does not import `struct ucred` and `SO_PEERCRED` from glibc.
 int rt_peer_pid(int socket);
 
 #endif

@@ -1,7 +1,7 @@
 #ifndef ROUNDTABLE_CHECKPOINT_VFS_H
 #define ROUNDTABLE_CHECKPOINT_VFS_H
 
-/// Which file of a database a call is about. The wal-index has no file object of its own: its calls go to the main file's.
+/// The file of a database that a call is made on. The wal-index has no file object: its calls are made on the main file's object.
 typedef enum { RT_VFS_MAIN_FILE, RT_VFS_WAL_FILE, RT_VFS_OTHER_FILE } rt_vfs_file;
 
 /// The methods of `sqlite3_io_methods` that a checkpoint calls.
@@ -19,40 +19,40 @@ typedef enum {
     RT_VFS_UNFETCH,
 } rt_vfs_call;
 
-/// What the VFS does with a call. To die is to be killed with SIGKILL, which leaves what a crash leaves.
+/// What the VFS does with a call. A process dies by SIGKILL, which leaves the same state as a crash.
 typedef enum {
     RT_VFS_GO_ON,
-    /// Of a write: dies when half of it is written; of another: as after.
+    /// For a write: the process dies when half of it is written. For any other call: the process dies after it.
     RT_VFS_DIE_HALFWAY,
     RT_VFS_DIE_AFTER,
-    /// A lie to the others, to see that a test finds it: says in the wal-index that all is copied, and goes on. For calls to the main file.
+    /// Marks all pages as copied in the wal-index, although they are not, and continues. It checks that a test detects such a
+    /// defect. For calls on the main file.
     RT_VFS_COUNT_ALL_AS_COPIED,
 } rt_vfs_order;
 
-/// Which calls are told.
+/// The calls that are watched.
 typedef enum {
-    /// Those of a checkpoint: from the request for SQLite's CKPT lock to its release, both included.
+    /// The calls of a checkpoint, from the request for SQLite's CKPT lock to its release, both included.
     RT_VFS_CHECKPOINTS,
-    /// Also those that are made with the WRITE lock outside of transactions: of a checkpoint that keeps writers out for longer than SQLite does,
-    /// and of what is done to the WAL's file beside checkpoints.
+    /// Also the calls that are made with the WRITE lock outside of transactions. These belong to checkpoints that exclude writers for
+    /// longer than SQLite does, and to other work on the WAL file.
     RT_VFS_STEPS,
 } rt_vfs_scope;
 
 typedef rt_vfs_order (*rt_vfs_watcher)(void *context, rt_vfs_file file, rt_vfs_call call);
 
-/// Registers a VFS of that name, once, which passes everything on to the one that is the default until then, and makes it the
-/// default if asked. Returns a result code of SQLite.
+/// Registers a VFS of this name that forwards every call to the present default VFS, and makes it the default if asked. Only the first
+/// call registers it. Returns a result code of SQLite.
 ///
-/// Why: between two system calls of a checkpoint there is no other place where another connection can be made to act at a
-/// chosen moment; without one, SQLite's WAL-reset bug takes luck to meet. In C, because SQLite calls these functions with
-/// structures that they extend. Can go when nobody uses a SQLite with that bug (before 3.51.3), and nobody wants to know
-/// what else a checkpoint bears.
+/// Why: only a VFS lets another connection act at a chosen moment between two system calls of a checkpoint. Without it, a test meets
+/// SQLite's WAL-reset bug only by luck. It is written in C, because SQLite calls these functions with structures that they extend.
+/// It can go when no program uses a SQLite with that bug (before 3.51.3), and no test interrupts checkpoints.
 int rt_checkpoint_vfs_register(const char *name, int make_default);
 
-/// Has `watcher` called before each call of that scope that is made through this VFS, in whichever thread; NULL: no more.
+/// Makes this VFS call `watcher` before each call of that scope, in any thread; NULL ends this.
 ///
-/// What the watcher does itself is not watched, and while it runs, SQLite does not sleep between its attempts to get a lock: the checkpoint
-/// stands still. To be changed while no checkpoint is under way.
+/// The calls of the watcher itself are not watched. While it runs, SQLite does not sleep between its attempts to acquire a lock, because
+/// the checkpoint cannot proceed. The watcher must not be changed during a checkpoint.
 void rt_checkpoint_vfs_watch(rt_vfs_scope scope, rt_vfs_watcher watcher, void *context);
 
 #endif

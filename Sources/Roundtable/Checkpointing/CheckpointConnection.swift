@@ -4,7 +4,7 @@ import GRDBSQLite
 import RoundtableKernel
 import Synchronization
 
-/// The connection that a participant checkpoints on: not the one it writes on, which would have to wait.
+/// The connection that a participant checkpoints on. It is not the writer connection, on which a checkpoint would have to wait.
 final class CheckpointConnection: @unchecked Sendable {
     // @unchecked: `budget` is confined to the queue, where SQLite calls the busy handler.
     private let path: String
@@ -17,7 +17,7 @@ final class CheckpointConnection: @unchecked Sendable {
         var configuration = options.configuration
         configuration.readonly = false
         configuration.journalMode = .default
-        // The gate follows them.
+        // The suspension gate observes these notifications.
         configuration.observesSuspensionNotifications = false
         configuration.busyMode = .callback { _ in budget.goesOn() }
         configuration.prepareDatabase { db in
@@ -28,7 +28,7 @@ final class CheckpointConnection: @unchecked Sendable {
         queue = try options.connectionOpening(path).queue(configuration)
         self.budget = budget
         try queue.inDatabase { db in
-            // A connection that has read nothing has no WAL to checkpoint.
+            // A connection that has read nothing has not opened the WAL, and cannot checkpoint it.
             guard try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal" else {
                 throw DatabaseError.leftWAL(path)
             }
@@ -36,10 +36,10 @@ final class CheckpointConnection: @unchecked Sendable {
         }
     }
 
-    /// nil when its header is being written.
+    /// The frames of the WAL; nil while the wal-index header is being written.
     var frames: WalIndex.Frames? { queue.inDatabase { WalIndex($0)?.frames } }
 
-    /// Whether the file of the WAL takes more of the disk than it should, and can be made shorter soon.
+    /// Whether the WAL's file is longer than its limit, and can be shortened soon.
     func isFileLong(_ limits: CheckpointLimits) -> Bool {
         queue.inDatabase { db in
             guard let index = WalIndex(db), let frames = index.frames, frames.uncopied < limits.threshold else {
@@ -49,13 +49,14 @@ final class CheckpointConnection: @unchecked Sendable {
         }
     }
 
-    /// Whether it is too long to be truncated in one go, while everybody waits.
+    /// Whether the WAL's file is too long to be truncated in one step while all writers wait.
     func isFileVeryLong(_ limits: CheckpointLimits) -> Bool {
         queue.inDatabase { WalIndex($0).flatMap(framesInFile) ?? 0 } > limits.longest + limits.piece
     }
 
-    /// Cuts a piece off the end of the WAL's file, if the WAL has begun anew: what is beyond its last frame is of the run before, and nobody's.
-    /// Nobody writes meanwhile, as when SQLite cuts it to `journal_size_limit`.
+    /// Cuts a piece off the end of the WAL's file, if the WAL has been restarted. The content after its last frame is then left over
+    /// from before the restart, and no process reads it. Writers are excluded meanwhile, as when SQLite cuts the file to
+    /// `journal_size_limit`.
     ///
     /// - returns: whether a piece was cut off.
     func cutFile(_ limits: CheckpointLimits) -> Bool {
@@ -76,7 +77,7 @@ final class CheckpointConnection: @unchecked Sendable {
 
     private static let headerSize = 32
 
-    /// How many would fit; nil when it cannot be told.
+    /// The number of frames that fit into the WAL's file; nil when that is not known.
     private func framesInFile(_ index: WalIndex) -> Int? {
         guard let pageSize = index.pageSize, let size = try? System.status(ofFileAt: path + "-wal")?.st_size else {
             return nil
@@ -87,16 +88,16 @@ final class CheckpointConnection: @unchecked Sendable {
     private func walFile(_ db: Database) -> UnsafeMutablePointer<sqlite3_file>? {
         var file: UnsafeMutablePointer<sqlite3_file>?
         let code = sqlite3_file_control(db.sqliteConnection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file)
-        // Not open yet, it has no methods.
+        // A file that is not open yet has no methods.
         return code == SQLITE_OK && file?.pointee.pMethods != nil ? file : nil
     }
 
-    /// Where the WAL ends; nil when its header is being written.
+    /// Where the WAL ends; nil while the wal-index header is being written.
     var mark: WalMark? { queue.inDatabase { WalIndex($0)?.header?.mark } }
 
     func passive() -> CheckpointStep.Outcome { queue.inDatabase { CheckpointStep.passive($0) } }
 
-    /// - parameter patience: how long to wait for readers, for each of two times.
+    /// - parameter patience: how long to wait for readers, in each of the two waits, in ns.
     func restart(truncating: Bool, patience: Nanoseconds) -> CheckpointStep.Outcome {
         queue.inDatabase { db in
             budget.begin(patience) { [db] in db.interruptNow() }
@@ -106,16 +107,16 @@ final class CheckpointConnection: @unchecked Sendable {
         }
     }
 
-    /// Writes what the WAL holds to the disk, so that the next checkpoint does not have to.
+    /// Syncs the WAL to the disk, so that the next checkpoint does not have to.
     func syncWAL() {
         queue.inDatabase { db in
             guard let file = walFile(db), let methods = file.pointee.pMethods else { return }
-            // What fails here, fails in the checkpoint, which tells.
+            // If this fails, the checkpoint fails for the same reason and reports it.
             _ = methods.pointee.xSync(file, SQLITE_SYNC_NORMAL)
         }
     }
 
-    /// Ends the step that runs. From any thread.
+    /// Interrupts the running step. May be called from any thread.
     func interrupt() { queue.interrupt() }
 
     func close() throws { try queue.close() }
@@ -146,9 +147,9 @@ private final class Budget: @unchecked Sendable {
         interrupt = {}
     }
 
-    /// Waits a little.
+    /// Waits for a short time.
     ///
-    /// - returns: false when the time is over.
+    /// - returns: false when the budget is used up, or the gate is closed.
     func waitsOn() -> Bool {
         let now = MonotonicClock.now
         guard now < deadline, !gate.isClosed else { return false }
@@ -156,7 +157,7 @@ private final class Budget: @unchecked Sendable {
         return true
     }
 
-    /// Whether SQLite shall try again. If not, the step must not go on (rule K5).
+    /// Whether SQLite should try again. If not, the connection is interrupted, because the step must not continue (rule K5).
     func goesOn() -> Bool {
         if waitsOn() { return true }
         interrupt()

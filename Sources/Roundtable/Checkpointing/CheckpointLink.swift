@@ -3,7 +3,8 @@ import GRDB
 import RoundtableKernel
 import Synchronization
 
-/// The checkpoint connection of a participant: opened at its first use, lent to one step at a time, closed while the database is parked.
+/// The checkpoint connection of a participant. It is opened at its first use, lent to one step at a time, and closed while the
+/// database is parked.
 final class CheckpointLink: Sendable {
     enum Failure: Error {
         /// A step was running until the deadline.
@@ -19,7 +20,7 @@ final class CheckpointLink: Sendable {
 
     private let path: String
     private let open: @Sendable () throws -> CheckpointConnection
-    /// Held through each step, and while the connection is opened or closed.
+    /// A lock that is held during each step, and while the connection is opened or closed.
     private let using = NSLock()
     private let state = Mutex(State())
 
@@ -64,13 +65,13 @@ final class CheckpointLink: Sendable {
 
     var isOpen: Bool { state.withLock { $0.connection != nil } }
 
-    /// Ends the step that runs. From any thread.
+    /// Interrupts the running step. May be called from any thread.
     func interrupt() {
-        // It does not close while the lock is held.
+        // The connection is not closed while this lock is held.
         state.withLock { $0.connection?.interrupt() }
     }
 
-    /// Gives the connection up, and opens none.
+    /// Closes the connection, and opens no other one until `unpark()`.
     ///
     /// - returns: false when a step was running until the deadline.
     func park(until deadline: Nanoseconds) -> Bool {
@@ -80,7 +81,7 @@ final class CheckpointLink: Sendable {
 
     func unpark() { state.withLock { $0.isParked = false } }
 
-    /// For good. What runs is interrupted.
+    /// Closes the connection for good, and interrupts a running step.
     func close() {
         state.withLock { $0.isClosed = true }
         interrupt()
@@ -94,7 +95,7 @@ final class CheckpointLink: Sendable {
             defer { state.connection = nil }
             return state.connection
         }
-        // No statement of ours keeps it open; one of the user's configuration closes with the last reference.
+        // No statement of this library keeps the connection open. One of the user's configuration is closed with the last reference.
         try? connection?.close()
         return true
     }

@@ -1,18 +1,19 @@
 import RoundtableKernel
 
-/// How long to leave it at that after attempts in vain (rule K7).
+/// How long to pause after failed attempts at a checkpoint (rule K7).
 struct CheckpointPauses {
-    /// What was in the way.
+    /// What held up an attempt.
     enum Obstacle {
         case readers
-        /// Another checkpoint, or a write that takes no turns.
+        /// Another checkpoint, or a write by a program that takes no turns.
         case others
-        /// SQLite fails: the disk is full, say.
+        /// An error of SQLite, for example because the disk is full.
         case failure
-        /// It cannot be opened.
+        /// The connection for checkpoints cannot be opened, or the wal-index header is being written.
         case connection
 
-        /// So many attempts in vain do not count. Who is at it, is done soon, and meanwhile no one should make the WAL longer; unless it is frozen.
+        /// The number of failed attempts before other participants pause too. Another checkpoint ends soon unless it is frozen, and
+        /// holding the turn until then keeps the WAL from growing.
         fileprivate var grace: Int {
             switch self {
             case .readers, .failure: 2
@@ -22,40 +23,41 @@ struct CheckpointPauses {
         }
     }
 
-    /// The first one; each is twice as long as the one before.
+    /// The first pause. Each pause is twice as long as the one before.
     static let shortest: Nanoseconds = 25_000_000
-    /// The longest that this participant waits by itself, while nobody commits.
+    /// The longest pause of this participant while there are no commits.
     static let longest: Nanoseconds = 30_000_000_000
 
-    /// Attempts in vain, one after the other.
+    /// The number of failed attempts in a row.
     private var vain = 0
-    /// Of this participant: its connection may be what is wrong.
+    /// When the pause of this participant ends. It can differ from the shared one, because only this participant's connection may be
+    /// at fault.
     private var ownEnd: Nanoseconds = 0
-    /// Of all, for those who have no control block to say so.
+    /// When the pause of all participants ends, for use without a control block.
     private var sharedEnd: Nanoseconds = 0
 
     var isHeldUp: Bool { vain > 0 }
 
-    /// Whether readers are worth keeping everybody waiting for.
+    /// Whether writers should be kept waiting for readers to end.
     ///
-    /// - parameter isOldReadShown: whether a participant has been reading for longer than that could take. Of those who show nothing, it is
-    ///   not known: so after some attempts, only some wait.
+    /// - parameter isOldReadShown: whether a participant shows a read that has lasted longer than such a wait could. The age of reads
+    ///   that are not shown is unknown, so after ten failed attempts only every eighth attempt waits.
     func isWorthWaiting(_ isOldReadShown: @autoclosure () -> Bool) -> Bool {
         if vain <= Obstacle.readers.grace { return true }
         return (vain < 10 || vain % 8 == 0) && !isOldReadShown()
     }
 
-    /// How long this participant waits by itself, as things are.
+    /// The pause of this participant after the failed attempts so far, in ns.
     var own: Nanoseconds {
         min(Self.longest, Self.shortest << UInt64(min(max(vain - Obstacle.readers.grace - 1, 0), 20)))
     }
 
-    /// Whether anybody should leave it at that.
+    /// Whether all participants should pause.
     func isShared(at now: Nanoseconds, _ block: ControlBlock?) -> Bool {
         (block?.checkpointPause(at: now) ?? sharedEnd.subtractingSaturating(now)) > 0
     }
 
-    /// Whether this participant should.
+    /// Whether this participant should pause.
     func isOwn(at now: Nanoseconds, _ block: ControlBlock?) -> Bool { ownEnd > now || isShared(at: now, block) }
 
     mutating func lengthen(at now: Nanoseconds, _ obstacle: Obstacle, _ block: ControlBlock?) {

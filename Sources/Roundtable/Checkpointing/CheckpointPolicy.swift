@@ -1,49 +1,51 @@
 extension SharedDatabase {
-    /// Who copies what the WAL has gathered into the database file, and when
-    /// (<https://www.sqlite.org/wal.html#checkpointing>). All participants of a database should say the same.
+    /// Which process copies the content of the WAL into the database file, and when
+    /// (<https://www.sqlite.org/wal.html#checkpointing>). All participants of a database should use the same policy.
     public enum CheckpointPolicy: Sendable, Hashable {
-        /// The participants do, one at a time, in the background: none of their commits pays for it.
+        /// The participants checkpoint in the background, one at a time. Their commits do not wait for it.
         ///
-        /// - parameter threshold: how many frames (pages that transactions wrote) the WAL gathers before they are copied. It begins anew from
-        ///   twice as many on, and is at most four times as long, unless somebody reads one moment of the database for long. At
-        ///   least 16.
+        /// - parameter threshold: how many frames (pages that transactions wrote) the WAL collects before they are copied. From twice
+        ///   as many on, the WAL is restarted. It is at most four times as long, unless a process reads one snapshot of the database
+        ///   for long. At least 16.
         case automatic(threshold: Int)
-        /// Only ``SharedDatabase/checkpoint(_:waitingForReaders:file:line:)`` does, and the last one that closes the database.
+        /// Only ``SharedDatabase/checkpoint(_:waitingForReaders:file:line:)`` checkpoints, and the last participant that closes the
+        /// database.
         case manual
-        /// Somebody else does, such as Litestream. The WAL is left alone, at closing too. Do not call
-        /// ``SharedDatabase/checkpoint(_:waitingForReaders:file:line:)`` with it.
+        /// Another program checkpoints, such as Litestream. The participants leave the WAL alone, at closing too. Do not call
+        /// ``SharedDatabase/checkpoint(_:waitingForReaders:file:line:)`` with this policy.
         case external
 
-        /// After 1,000 frames, as SQLite does by itself.
+        /// The automatic policy with a threshold of 1,000 frames, which is SQLite's default.
         public static let automatic = CheckpointPolicy.automatic(threshold: 1000)
     }
 }
 
-/// How many frames in the WAL call for what.
+/// The numbers of frames in the WAL from which each kind of checkpoint is made.
 struct CheckpointLimits: Sendable, Equatable {
-    /// Rule K2.
+    /// The number of frames left to copy from which a checkpoint begins (rule K2).
     let threshold: Int
-    /// Those of others, as far as one can know.
+    /// The limits that are assumed for participants whose policy is not known.
     static let `default` = CheckpointLimits(threshold: 1000)
 
     private init(threshold: Int) { self.threshold = threshold }
 
-    /// nil: nothing is done without being asked for.
+    /// Returns nil if the policy makes checkpoints only on request or not at all.
     init?(_ policy: SharedDatabase.CheckpointPolicy) {
         guard case .automatic(let threshold) = policy else { return nil }
-        // Nothing that a program can say overflows.
+        // The limits that are multiples of the threshold must not overflow.
         self.threshold = min(max(16, threshold), Int(UInt32.max))
     }
 
-    /// Rule K5.
+    /// The length of the WAL from which a checkpoint lets it be restarted (rule K5).
     var restart: Int { 2 * threshold }
-    /// Rule K6.
+    /// The length of the WAL from which a writer checkpoints within its turn (rule K6).
     var need: Int { 3 * threshold }
-    /// The most that there should be; a longer file is truncated.
+    /// The length that the WAL should not exceed. A longer file is truncated.
     var longest: Int { 4 * threshold }
-    /// A file that is longer than the rest of it by more than so many is cut in pieces of so many: the system takes its time to free them.
+    /// A file that exceeds `longest` by more than this many frames is cut in pieces of this many, because the system needs time to
+    /// free them.
     var piece: Int { 32 * threshold }
-    /// So few are copied within the turn.
+    /// At most this many frames are left to be copied within the turn.
     var few: Int { threshold / 8 }
 
     func wantsCheckpoint(_ frames: WalIndex.Frames) -> Bool {
@@ -56,6 +58,6 @@ struct CheckpointLimits: Sendable, Equatable {
 }
 
 extension WalIndex.Frames {
-    /// Those that are not in the database file yet.
+    /// The number of frames that are not in the database file yet.
     var uncopied: Int { committed - backfilled }
 }

@@ -2,14 +2,14 @@ import GRDB
 import GRDBSQLite
 import RoundtableKernel
 
-/// One call of SQLite's checkpoint, in the two ways that keep clear of its WAL-reset bug (`docs/WALRESET.md`).
+/// One call of SQLite's checkpoint, in the two ways that avoid its WAL-reset bug (`docs/WALRESET.md`).
 enum CheckpointStep {
     enum Outcome {
-        /// All that there was is in the database file.
+        /// All frames are in the database file.
         case complete
-        /// Readers of older moments keep the rest from being copied.
+        /// Readers of older snapshots keep the rest from being copied.
         case heldUp
-        /// Somebody else is at it, or the step was interrupted.
+        /// Another checkpoint or a writer holds the lock, or the step was interrupted.
         case refused
         case failed(DatabaseError)
 
@@ -19,7 +19,7 @@ enum CheckpointStep {
         }
     }
 
-    /// Rule K4. Waits for nobody, and holds nobody up. Outside of transactions.
+    /// Makes a PASSIVE checkpoint (rule K4). It waits for no other process and delays none. Must be called outside of transactions.
     static func passive(_ db: Database, schema: String = "main") -> Outcome {
         guard db.isWithoutTransaction, let index = WalIndex(db, schema: schema) else { return .refused }
         var outcome = Outcome.refused
@@ -34,13 +34,13 @@ enum CheckpointStep {
         return outcome
     }
 
-    /// Rule K5. Has everything copied, and lets the next writer start the WAL anew. Outside of transactions, with the turn.
+    /// Copies all frames, and lets the next writer restart the WAL (rule K5). Must be called outside of transactions, with the turn.
     ///
-    /// SQLite's RESTART would wait for one reader after another of a mark, even when that mark is not in the way any more, and so for ever while
-    /// readers overlap.
+    /// SQLite's RESTART would wait for one reader after another of a mark, even when that mark is not in the way any more. While
+    /// readers overlap, it would wait for ever.
     ///
     /// - Parameters:
-    ///   - goesOn: whether to wait a little more for readers. Nobody writes meanwhile.
+    ///   - goesOn: whether to wait a little more for readers. Writers are excluded meanwhile.
     ///   - renew: called between the two waits for readers, each of which may take as long as the longest read.
     static func restart(_ db: Database, goesOn: () -> Bool, renew: () -> Void) -> Outcome {
         guard db.isWithoutTransaction, let index = WalIndex(db) else { return .refused }
@@ -48,30 +48,30 @@ enum CheckpointStep {
             let outcome = index.whileNobodyWrites { () -> Outcome in
                 guard let frames = index.frames else { return .refused }
                 if frames.uncopied > 0 {
-                    // Whoever begins to read now, reads the end of the WAL.
+                    // A reader that begins now reads the end of the WAL.
                     while index.isRead(before: frames.committed) || index.isDatabaseFileRead {
                         guard goesOn() else { return .heldUp }
                     }
                     renew()
                     var outcome = checkpoint(db, SQLITE_CHECKPOINT_PASSIVE)
-                    // Somebody else is at it, and not to be held up by more to copy.
+                    // Another process is checkpointing. Writers stay excluded meanwhile, so that it does not get more frames to copy.
                     while case .refused = outcome, goesOn() { outcome = checkpoint(db, SQLITE_CHECKPOINT_PASSIVE) }
                     guard outcome.isComplete else { return outcome }
                 }
-                // Whoever begins to read now, reads the database file.
+                // A reader that begins now reads the database file.
                 while index.isRead() { guard goesOn() else { return .heldUp } }
                 return .complete
             }
             if let outcome { return outcome }
-            // A stranger, who takes no turns.
+            // A program that takes no turns is writing.
             guard goesOn() else { return .refused }
         }
     }
 
-    /// Empties the file of the WAL, when everything is copied and nobody reads from it: else, that is waited for.
+    /// Empties the WAL's file, after all frames have been copied and all reads from the WAL have ended.
     ///
-    /// The connection's busy handler must interrupt the connection before it gives up (`CheckpointConnection`): if the write lock is
-    /// somebody else's, SQLite goes on as with PASSIVE, and that is not protected here.
+    /// The connection's busy handler must interrupt the connection before it gives up (`CheckpointConnection`). If another process
+    /// holds the write lock, SQLite otherwise continues as with PASSIVE, which is not protected here.
     static func truncate(_ db: Database) -> Outcome { checkpoint(db, SQLITE_CHECKPOINT_TRUNCATE) }
 
     private static func checkpoint(_ db: Database, _ mode: CInt, schema: String = "main") -> Outcome {
@@ -80,7 +80,7 @@ enum CheckpointStep {
         let code = sqlite3_wal_checkpoint_v2(db.sqliteConnection, schema, mode, &frames, &copied)
         switch code & 0xFF {
         case SQLITE_OK: return copied < frames ? .heldUp : .complete
-        // With PASSIVE: of the CKPT lock. Else of readers.
+        // With PASSIVE, the CKPT lock is busy. Otherwise, readers are in the way.
         case SQLITE_BUSY: return mode == SQLITE_CHECKPOINT_PASSIVE ? .refused : .heldUp
         case SQLITE_INTERRUPT: return .refused
         default: return .failed(DatabaseError(resultCode: ResultCode(rawValue: code), message: db.lastErrorMessage))

@@ -1,9 +1,9 @@
 import Dispatch
 import Synchronization
 
-/// Tells the program that checkpoints are held up, and not again and again of the same.
+/// Notifies the program that checkpoints are held up, without repeating a warning about the same read.
 final class CheckpointWarnings: Sendable {
-    /// One read of one process.
+    /// Identifies one read of one process.
     private struct PinIdentity: Hashable {
         let pid: Int32
         let name: String?
@@ -17,49 +17,51 @@ final class CheckpointWarnings: Sendable {
     }
 
     private struct State {
-        /// Those that were told of and still hold something back.
+        /// The reads that were reported and still hold frames back.
         var told: Set<PinIdentity> = []
-        /// How long the WAL was when it was last told of; nil: never.
+        /// The length of the WAL at the last report, in frames; nil before the first one.
         var frames: Int?
-        /// How checkpoints have failed since the last one that did not, as far as it was told: SQLite's result codes.
+        /// The failures reported since the last checkpoint that succeeded: SQLite's result codes.
         var failures: Set<Int32> = []
     }
 
-    /// In seconds.
+    /// A read younger than this does not cause a report by itself, in seconds.
     private static let youth = 0.25
 
     private let onHeldUp: (@Sendable (WALHealth) -> Void)?
     private let state = Mutex(State())
-    /// One call at a time, in order.
+    /// Runs one call of `onHeldUp` at a time, in order.
     private let queue = DispatchQueue(label: "roundtable.warnings")
-    /// Not behind a call that takes its time.
+    /// A queue of its own, so that inspections do not wait for a slow `onHeldUp`.
     private let looking = DispatchQueue(label: "roundtable.health")
 
     init(_ onHeldUp: (@Sendable (WALHealth) -> Void)?) { self.onHeldUp = onHeldUp }
 
-    /// Whether anybody listens: else the health need not be found out.
+    /// Whether the program observes warnings. If not, the health need not be determined.
     var isWanted: Bool { onHeldUp != nil }
 
     func later(_ body: @escaping @Sendable () -> Void) { looking.async(execute: body) }
 
-    /// A checkpoint was held up, and the WAL is longer than it should be. From any thread; returns at once.
+    /// Reports that a checkpoint was held up, and that the WAL is longer than it should be. May be called from any thread; returns at
+    /// once.
     func heldUp(_ health: WALHealth) {
         guard let onHeldUp, isNews(health) else { return }
         queue.async { onHeldUp(health) }
     }
 
-    /// When they fail again, that is news.
+    /// Forgets the reported failures, so that the next failure is reported again.
     func recovered() { state.withLock { $0.failures = [] } }
 
-    /// Whether another one holds back most than was told of, or checkpoints fail in another way, or the WAL is twice as long as it was then.
+    /// Whether there is something new to report: another read holds back the most frames, checkpoints fail in another way, or the WAL
+    /// is twice as long as at the last report.
     func isNews(_ health: WALHealth) -> Bool {
         let pins = health.pins.map(PinIdentity.init)
         return state.withLock { state in
             state.told.formIntersection(pins)
-            // Begun anew meanwhile: doubled since then.
+            // If the WAL has been restarted, its growth is counted from there.
             state.frames = state.frames.map { min($0, health.committedFrames) }
             let hasDoubled = state.frames.map { health.committedFrames >= 2 * max(1, $0) } ?? true
-            // A read that is young will end soon.
+            // A young read will end soon.
             let isLong = health.pins.first.map { $0.age ?? .infinity >= Self.youth } ?? false
             let isAnother = isLong && pins.first.map { !state.told.contains($0) } ?? false
             let failsAnew = health.failure.map { state.failures.insert($0.code).inserted } ?? false
@@ -72,10 +74,10 @@ final class CheckpointWarnings: Sendable {
 }
 
 extension SharedDatabase {
-    /// An attempt at a checkpoint was held up, or failed: readers in the way are asked to advance (rule K8), and where the WAL is longer than it
-    /// should be, the program is told.
+    /// Inspects the WAL after an attempt at a checkpoint was held up or failed. Readers in the way are asked to advance (rule K8). If
+    /// the WAL is longer than it should be, the program is notified.
     func lookWhatHoldsCheckpointsUp(_ obstacle: CheckpointPauses.Obstacle) {
-        // What keeps the WAL from being looked at, the next attempt meets again.
+        // If the WAL cannot be inspected, the next attempt fails for the same reason.
         guard let state = try? readers.walState(insideWrite: false) else { return }
         if obstacle == .readers { seat.participant?.block.askToAdvance(end: state.end) }
         let limits = writer.checkpointer?.limits ?? .default

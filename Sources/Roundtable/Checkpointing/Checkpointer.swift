@@ -3,12 +3,12 @@ import GRDB
 import RoundtableKernel
 import Synchronization
 
-/// The checkpoints of one participant (rules K of `docs/PROTOCOL.md`): off the commit path, on a connection and a thread of their own, and
-/// by one participant of all at a time.
+/// The checkpoints of one participant (rules K of `docs/PROTOCOL.md`). They run off the commit path, on a connection and a thread of
+/// their own, and in one participant at a time.
 final class Checkpointer: @unchecked Sendable {
     // @unchecked: `framesInWAL` is confined to the writer's queue; the rest is constant, or guarded.
 
-    /// How long a step within a turn waits for readers, each time of two; and for another step of this participant.
+    /// How long a step within a turn waits for readers, in each of two waits, and for another step of this participant.
     static let budget: Nanoseconds = 40_000_000
     private static let way: Nanoseconds = 100_000
     private static let handleInterval: Nanoseconds = 5_000_000
@@ -16,36 +16,37 @@ final class Checkpointer: @unchecked Sendable {
     private enum Phase: Equatable {
         case idle
         case running
-        /// Until a time, or until a commit finds that the pause is over. The number tells one sleep from the next.
+        /// The checkpointer pauses until a timer fires, or until a commit finds that the pause is over. The time at which the pause
+        /// began distinguishes one pause from the next.
         case sleeping(Nanoseconds)
     }
 
     private struct State {
         var phase = Phase.idle
         var pauses = CheckpointPauses()
-        /// The gate was closed when there was something to do, and its opening is waited for.
+        /// Whether a checkpoint was requested while the gate was closed, and begins when the gate opens.
         var awaitsGate = false
-        /// The gate has opened while a step was ending that a closed gate had turned away.
+        /// Whether the gate opened while a step was ending that the closed gate had turned away. Another step then follows.
         var runsAgain = false
         var seat: Seat?
-        /// Of the last attempt.
+        /// The failure of the last attempt.
         var failure: ControlBlock.CheckpointFailure?
-        /// When a raw handle last found something to do.
+        /// When a raw handle last requested a checkpoint.
         var lastHandleRequest: Nanoseconds = 0
     }
 
-    /// What it needs of the database.
+    /// What the checkpointer needs of the database.
     struct Hooks {
-        /// Has its argument called, on the writer's queue with the turn; else, that it was not to be had. False when there is no database
-        /// any more.
+        /// Calls its argument with the turn, on the writer's queue, or with `hasTurn` false if the turn could not be acquired.
+        /// Returns false when the database does not exist any more.
         var withinTurn: @Sendable (@escaping @Sendable (_ hasTurn: Bool) -> Void) -> Bool = { _ in false }
-        /// An attempt was held up by readers, or failed.
+        /// Called when an attempt was held up by readers, or failed.
         var heldUp: @Sendable (CheckpointPauses.Obstacle) -> Void = { _ in }
-        /// SQLite does not fail any more.
+        /// Called when a checkpoint succeeds after failures.
         var recovered: @Sendable () -> Void = {}
     }
 
-    /// nil: nothing is done without being asked for.
+    /// nil when the policy makes checkpoints only on request or not at all.
     let limits: CheckpointLimits?
     let policy: SharedDatabase.CheckpointPolicy
     let link: CheckpointLink
@@ -53,7 +54,7 @@ final class Checkpointer: @unchecked Sendable {
     private let queue = DispatchQueue(label: "roundtable.checkpoint", qos: .utility)
     private let state = Mutex(State())
     private let hooks = Mutex(Hooks())
-    /// As the last commit of the writer connection left it. On the writer's queue.
+    /// The length of the WAL after the last commit of the writer connection. Confined to the writer's queue.
     private var framesInWAL = 0
 
     init(path: String, options: SharedDatabase.Options, gate: SuspensionGate) {
@@ -71,28 +72,29 @@ final class Checkpointer: @unchecked Sendable {
 
     // MARK: On the writer's queue
 
-    /// What the WAL hook tells.
+    /// Records what the WAL hook reports.
     func noteCommit(framesInWAL: Int) { self.framesInWAL = framesInWAL }
 
-    /// The writer has another connection.
+    /// Called when the writer has opened another connection.
     func writerDidOpen(_ db: Database) { framesInWAL = WalIndex(db)?.frames?.committed ?? 0 }
 
-    /// Rule K6: whether the WAL has become so long that the one who makes it longer must see to it.
+    /// Whether the WAL has become so long that the writer must checkpoint it within its turn (rule K6).
     func isWriterInNeed(_ db: Database) -> Bool {
         guard let limits, framesInWAL >= limits.need, let frames = look(db) else { return false }
         return frames.committed >= limits.need && frames.uncopied > 0 && !isPausing { $0.isShared(at: $1, $2) }
     }
 
-    /// Rule K6. With the turn.
+    /// Checkpoints for the writer (rule K6). Must be called with the turn.
     func helpWriter(_ db: Database) {
         if waitsForBackground(db) { return }
         let outcome = stepWithinTurn()
         participant?.block.count(.checkpointsByWriters)
-        // The connection for it cannot be opened, say.
+        // For example, the connection for steps cannot be opened.
         if case .failed = outcome { note(CheckpointStep.passive(db)) }
     }
 
-    /// Rule K6: so much is not copied while everybody waits. Nobody makes it more for a moment, and that is all.
+    /// Waits up to 40 ms for the background checkpoint, without giving the turn up, if too much is left to be copied while all
+    /// writers wait (rule K6). The wait keeps other writers from making the WAL longer.
     private func waitsForBackground(_ db: Database) -> Bool {
         guard let limits, let frames = look(db), frames.uncopied > limits.longest else { return false }
         beginIfNeeded(db)
@@ -105,7 +107,7 @@ final class Checkpointer: @unchecked Sendable {
         return true
     }
 
-    /// Rule K2: begins a checkpoint in the background, if it is time for one and nobody is at it.
+    /// Begins a checkpoint in the background, if one is due and none is running (rule K2).
     func beginIfNeeded(_ db: Database) {
         guard let limits, framesInWAL >= limits.threshold, let frames = look(db) else { return }
         guard limits.wantsCheckpoint(frames), state.withLock({ $0.phase }) != .running else { return }
@@ -115,8 +117,8 @@ final class Checkpointer: @unchecked Sendable {
         begin()
     }
 
-    /// The same for a raw handle, on its thread, with its turn (rule U8). What is so long that it should not be copied while everybody waits, the
-    /// step leaves alone by itself.
+    /// Checkpoints for a raw handle, on its thread and with its turn (rule U8). Does nothing if more frames are left than should be
+    /// copied while all writers wait.
     func helpHandle(_ frames: WalIndex.Frames) {
         guard let limits, frames.committed >= limits.need, frames.uncopied > 0, frames.uncopied <= limits.longest,
             !isPausing({ $0.isShared(at: $1, $2) })
@@ -125,7 +127,8 @@ final class Checkpointer: @unchecked Sendable {
         participant?.block.count(.checkpointsByWriters)
     }
 
-    /// Rule K2, as far as it can be said without the writer's queue. Not true again at once: the queue may be busy, and is not to be filled.
+    /// Whether a checkpoint should begin (rule K2), as far as that is known outside of the writer's queue. Returns true at most once
+    /// every 5 ms, because the writer's queue may be busy and must not fill up with requests.
     func wantsCheckpoint(_ frames: WalIndex.Frames) -> Bool {
         guard limits?.wantsCheckpoint(frames) == true else { return false }
         let now = MonotonicClock.now
@@ -138,7 +141,7 @@ final class Checkpointer: @unchecked Sendable {
 
     private func look(_ db: Database) -> WalIndex.Frames? {
         guard db.isWithoutTransaction, let frames = WalIndex(db)?.frames else { return nil }
-        // Somebody may have begun the WAL anew.
+        // Another process may have restarted the WAL.
         framesInWAL = frames.committed
         return frames
     }
@@ -149,7 +152,7 @@ final class Checkpointer: @unchecked Sendable {
 
     // MARK: In the background
 
-    /// Rule K10: what a closed gate turned away begins when the gate opens.
+    /// Begins a checkpoint when the gate opens, in place of one that the closed gate turned away (rule K10).
     private func beginWhenOpen() {
         let isFirst = state.withLock { state in
             defer { state.awaitsGate = true }
@@ -164,7 +167,7 @@ final class Checkpointer: @unchecked Sendable {
     }
 
     private func gateDidChange() {
-        // The last visit has left: that is a change, too.
+        // The gate also reports a change when the last visit leaves while it is closed.
         if gate.isClosed { return awaitGate() }
         state.withLock { state in
             state.awaitsGate = false
@@ -185,7 +188,7 @@ final class Checkpointer: @unchecked Sendable {
     private enum Next { case nothing, again, turn, pause }
 
     private func run() {
-        // Renewed before each step.
+        // The lease is renewed before each step.
         let isElected = participant?.takeCheckpointing(at: MonotonicClock.now) != false
         switch isElected ? step() : .nothing {
         case .again: queue.async { self.run() }
@@ -206,9 +209,9 @@ final class Checkpointer: @unchecked Sendable {
         }
     }
 
-    /// Whether there is something to cut.
+    /// Whether the WAL's file should be shortened.
     private var isFileLong: Bool {
-        // Opening the connection may recover the WAL, which takes WRITE.
+        // Opening the connection may recover the WAL, which takes the WRITE lock. Therefore it happens inside the gate.
         guard let limits else { return false }
         guard let visit = gate.enter(.checkpoint, at: nil, isRunning: true) else {
             beginWhenOpen()
@@ -230,7 +233,7 @@ final class Checkpointer: @unchecked Sendable {
         queue.asyncAfter(deadline: .now() + .nanoseconds(Int(pause))) { [weak self] in self?.begin(from: phase) }
     }
 
-    /// Rule K4.
+    /// Makes one step in the background (rule K4).
     private func step() -> Next {
         guard let limits else { return .nothing }
         guard let visit = gate.enter(.checkpoint, at: nil, isRunning: true) else {
@@ -258,7 +261,7 @@ final class Checkpointer: @unchecked Sendable {
                 return (before, connection.frames, connection.isFileLong(limits))
             }
         } catch {
-            // A writer in need does what it can (rule K6).
+            // A writer in need checkpoints on its own connection instead (rule K6).
             if case .cannotOpen(let error) = error { noteFailure(error) }
             return heldUp(.connection)
         }
@@ -269,13 +272,13 @@ final class Checkpointer: @unchecked Sendable {
         case .complete, .heldUp: forgetFailure()
         case .refused: break
         }
-        // Somebody has just died, who was writing the wal-index's header.
+        // The frames are nil while the wal-index header is being written, or after a process died writing it.
         guard case (let before?, let after?, let isFileLong) = looks else { return heldUp(.connection) }
-        // Somebody else is at it. (Or W7's lock was not to be had, for a moment.)
+        // Another process is checkpointing, or the lock of rule W7 was not available for a moment.
         if case .refused = outcome { return heldUp(.others) }
         let isMuchLeft = after.uncopied >= limits.threshold
         let wantsRestart = limits.wantsRestart(after) || isFileLong
-        // Some was added while more was copied. Nobody is to be stopped for what can be copied now.
+        // Frames were added while others were copied. Writers should not wait while a step outside of the turn still makes progress.
         if isMuchLeft || wantsRestart && after.uncopied > limits.few,
             after.backfilled >= before.backfilled + max(limits.few, after.uncopied / 2)
         {
@@ -292,7 +295,7 @@ final class Checkpointer: @unchecked Sendable {
 
     // MARK: Within a turn
 
-    /// Rule K5. With the turn, inside the gate.
+    /// Makes one step that lets the WAL be restarted (rule K5). Must be called with the turn, inside the gate.
     func stepWithinTurn() -> CheckpointStep.Outcome {
         guard let limits else { return .refused }
         let deadline = MonotonicClock.now + Self.budget
@@ -302,7 +305,7 @@ final class Checkpointer: @unchecked Sendable {
             outcome = try link.use(until: deadline) { connection in
                 guard let frames = connection.frames else { return .refused }
                 let isFileLong = connection.isFileLong(limits)
-                // Somebody may have been faster.
+                // Another participant may have made this step already.
                 guard limits.wantsRestart(frames) || isFileLong else { return .complete }
                 let isOverdue = limits.wantsRestart(frames)
                 if !isOverdue, connection.cutFile(limits) { return .complete }
@@ -317,7 +320,8 @@ final class Checkpointer: @unchecked Sendable {
                 if let frames = connection.frames, frames.uncopied >= limits.threshold, !isWorthWaiting {
                     return .heldUp
                 }
-                // It is cut when somebody has begun the WAL anew: at once, where somebody writes.
+                // A very long file is not truncated here. It is cut after the next writer has restarted the WAL, which is soon if
+                // processes write.
                 let isTruncating = isFileLong && !(isOverdue && connection.isFileVeryLong(limits))
                 let outcome = connection.restart(truncating: isTruncating, patience: Self.budget)
                 if outcome.isComplete { participant?.block.count(.walRestarts) }
@@ -325,7 +329,7 @@ final class Checkpointer: @unchecked Sendable {
             }
         } catch {
             switch error {
-            // A step of this participant: so it is being done.
+            // Another step of this participant is running, which does the same work.
             case .isBusy: return .refused
             case .cannotOpen(let error):
                 noteFailure(error)
@@ -344,7 +348,7 @@ final class Checkpointer: @unchecked Sendable {
         return outcome
     }
 
-    // MARK: What has come of it
+    // MARK: Outcomes
 
     private func isPausing(_ body: (CheckpointPauses, Nanoseconds, ControlBlock?) -> Bool) -> Bool {
         let block = participant?.block
@@ -357,9 +361,9 @@ final class Checkpointer: @unchecked Sendable {
         forgetFailure()
     }
 
-    /// Rule K12.
+    /// Records a failure (rule K12).
     func noteFailure(_ error: DatabaseError) {
-        // One that is to wait for the gate, or for somebody's lock, has not failed.
+        // An attempt that must wait for the gate, or for another process's lock, has not failed.
         if error.isSuspension || error.resultCode == .SQLITE_BUSY { return }
         let participant = participant
         let failure = ControlBlock.CheckpointFailure(
@@ -371,7 +375,7 @@ final class Checkpointer: @unchecked Sendable {
         participant?.block.setCheckpointFailure(failure)
     }
 
-    /// SQLite has copied something, or there was nothing to copy.
+    /// Called when SQLite has copied frames, or there was nothing to copy.
     private func forgetFailure() {
         let hadFailed = state.withLock { state in
             defer { state.failure = nil }
@@ -381,7 +385,7 @@ final class Checkpointer: @unchecked Sendable {
         if hadFailed { hooks.withLock { $0 }.recovered() }
     }
 
-    /// What has come of a step that the background has not made.
+    /// Records the outcome of a step that did not run in the background.
     func note(_ outcome: CheckpointStep.Outcome) {
         switch outcome {
         case .complete: progressed()
@@ -391,7 +395,7 @@ final class Checkpointer: @unchecked Sendable {
         }
     }
 
-    /// Of the last attempt; of this participant's, where there is no control block.
+    /// The failure of the last attempt by any participant; without a control block, by this participant.
     var failure: ControlBlock.CheckpointFailure? {
         guard let block = participant?.block else { return state.withLock { $0.failure } }
         return block.checkpointFailure
@@ -402,21 +406,22 @@ final class Checkpointer: @unchecked Sendable {
         return state.withLock { $0.pauses }.isWorthWaiting(block?.isRead(longerThan: 4 * Self.budget) == true)
     }
 
-    /// Rule K7.
+    /// Lengthens the pause after an attempt that was held up or failed (rule K7).
     private func heldUp(_ obstacle: CheckpointPauses.Obstacle) -> Next {
         let block = participant?.block
         state.withLock { state in
             state.pauses.lengthen(at: MonotonicClock.now, obstacle, block)
         }
         block?.count(.checkpointsHeldUp)
-        // Not while everybody waits for the turn.
+        // If another checkpoint or a write is in the way, there is no reader to ask and nothing to report.
         guard obstacle != .others else { return .pause }
         let heldUp = hooks.withLock { $0 }.heldUp
+        // The hook runs later, because the turn may be held here.
         queue.async { heldUp(obstacle) }
         return .pause
     }
 
-    /// Rule K9.
+    /// Records a sample of the WAL (rule K9).
     private func sample(_ connection: CheckpointConnection) {
         guard let block = participant?.block, let mark = connection.mark else { return }
         block.setWalSample(ControlBlock.WalSample(time: MonotonicClock.now, mark: mark))

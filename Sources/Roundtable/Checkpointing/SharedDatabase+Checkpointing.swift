@@ -2,15 +2,15 @@ import GRDB
 import RoundtableKernel
 
 extension SharedDatabase {
-    /// What a checkpoint has come to.
+    /// The state of the WAL after a checkpoint.
     public struct CheckpointResult: Sendable, Hashable, Codable {
-        /// Frames that are in the WAL now: pages that transactions wrote.
+        /// The number of frames that are in the WAL now. A frame is a page that a transaction wrote.
         public var frames: Int
-        /// Those of them that are in the database file.
+        /// The number of frames that have been copied into the database file.
         public var backfilledFrames: Int
 
-        /// Whether everything is in the database file. If not, somebody reads an older moment (``walHealth()`` says who), or has written
-        /// since.
+        /// Whether every frame is in the database file. If not, a process reads an older snapshot of the database (``walHealth()``
+        /// names it), or has written since.
         public var isComplete: Bool { backfilledFrames == frames }
 
         enum CodingKeys: String, CodingKey {
@@ -19,21 +19,22 @@ extension SharedDatabase {
         }
     }
 
-    /// Copies what the WAL has gathered into the database file. There is no need to, but for ``CheckpointPolicy/manual``, or to have
-    /// everything in one file.
+    /// Copies the content of the WAL into the database file. Only ``CheckpointPolicy/manual`` needs this, or a program that wants to
+    /// have everything in one file.
     ///
-    /// In difference to GRDB's `Database.checkpoint(_:on:)` and `PRAGMA wal_checkpoint`, it keeps clear of SQLite's WAL-reset bug.
+    /// Unlike GRDB's `Database.checkpoint(_:on:)` and `PRAGMA wal_checkpoint`, it avoids SQLite's WAL-reset bug.
     ///
     /// - Parameters:
-    ///   - mode: `.passive` waits for nobody and holds nobody up. The others take a turn, wait for readers of older moments, and let
-    ///     the WAL begin anew; `.truncate` makes its file empty.
-    ///     Only `.passive` may be called inside of an access to the same database.
-    ///   - patience: how long they wait for readers: for those who read an older moment, and then for those who came meanwhile. All who want to
-    ///     write wait, too.
-    /// - returns: how far it came: not being complete is no error.
-    /// - throws: `SQLITE_READONLY` from a read-only participant; `SQLITE_BUSY`, with the name of who is in the way, when somebody else
-    ///   checkpoints, or a program that takes no turns writes, for longer than `patience` (`.passive` does not wait); `SQLITE_INTERRUPT` while the
-    ///   database is suspended (the asynchronous form waits, as writes do); `SQLITE_FULL`, `SQLITE_IOERR` …
+    ///   - mode: `.passive` waits for no other process and delays none. The other modes take a turn, wait for readers of older
+    ///     snapshots, and let the next writer restart the WAL; `.truncate` also makes its file empty. Only `.passive` may be called
+    ///     inside of an access to the same database.
+    ///   - patience: how long the other modes wait for readers of older snapshots, and then again for readers that began meanwhile.
+    ///     Writers wait during that time, too.
+    /// - returns: the state of the WAL after the checkpoint. An incomplete checkpoint is not an error.
+    /// - throws: `SQLITE_READONLY` from a read-only participant; `SQLITE_BUSY`, with the name of the process in the way, when another
+    ///   process checkpoints, or a program that takes no turns writes, for longer than `patience` (`.passive` does not wait);
+    ///   `SQLITE_INTERRUPT` while the database is suspended (the asynchronous form waits, as writes do); `SQLITE_FULL`,
+    ///   `SQLITE_IOERR` …
     @discardableResult
     public func checkpoint(
         _ mode: Database.CheckpointMode = .passive,
@@ -57,7 +58,9 @@ extension SharedDatabase {
         }
     }
 
-    /// The same, without blocking a thread of Swift's pool.
+    /// Copies the content of the WAL into the database file, without blocking a thread of Swift's pool.
+    ///
+    /// Parameters and errors are those of the blocking form. While the database is suspended, this form waits, as writes do.
     @discardableResult
     public func checkpoint(
         _ mode: Database.CheckpointMode = .passive,
@@ -86,7 +89,7 @@ extension SharedDatabase {
                     return true
                 },
                 heldUp: { [weak self, checkpointWarnings] obstacle in
-                    // The turn may be had now: not on this thread.
+                    // This runs on another thread, because the checkpointer may hold the turn at this moment.
                     checkpointWarnings.later { [weak self] in self?.lookWhatHoldsCheckpointsUp(obstacle) }
                 },
                 recovered: { [checkpointWarnings] in checkpointWarnings.recovered() }
@@ -94,7 +97,7 @@ extension SharedDatabase {
         )
     }
 
-    /// For those who write without the writer connection. Takes no turn.
+    /// Requests a checkpoint for a raw handle, which does not write on the writer connection. Takes no turn.
     func checkpointSoon() {
         writer.soon { [weak self] db in
             guard let checkpointer = self?.writer.checkpointer, self?.gate.isClosed == false else { return }
@@ -133,7 +136,7 @@ extension SharedDatabase {
 
     private func checkpointInTheWay(since began: Nanoseconds) -> DatabaseError {
         let obstacle: String
-        // What keeps it from being found out is not what this is about.
+        // If `walHealth()` fails, the lock holder is reported instead.
         if let holder = (try? walHealth())?.checkpointLock {
             obstacle = "\(holder) holds the lock for checkpoints"
         } else {
@@ -160,12 +163,12 @@ extension SharedDatabase {
 }
 
 extension Checkpointer {
-    /// Rule K11: the last one out leaves an empty WAL.
+    /// Empties the WAL, if possible, when the last participant closes the database (rule K11).
     ///
-    /// - returns: whether it did.
+    /// - returns: whether the WAL is empty.
     func emptyWAL() -> Bool {
         if policy == .external { return false }
-        // Whatever keeps it from that, the next participant does it.
+        // If this fails, the next participant empties the WAL.
         let isEmpty = try? link.use(until: MonotonicClock.now + Self.budget) { connection in
             guard let frames = connection.frames else { return false }
             return frames.committed == 0 || connection.restart(truncating: true, patience: Self.budget).isComplete

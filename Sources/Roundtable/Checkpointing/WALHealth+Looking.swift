@@ -4,17 +4,17 @@ import GRDBSQLite
 import RoundtableKernel
 
 extension SharedDatabase {
-    /// How long the WAL is, how fast it grows, and who keeps it from being copied into the database file.
+    /// Reports how long the WAL is, how fast it grows, and which reads keep it from being copied into the database file.
     ///
-    /// Reads shared memory and the system's list of locks, and begins no transaction: it may be asked for often, and from
-    /// inside an access. In a read-only participant too.
+    /// It reads shared memory and the system's list of locks, and begins no transaction. It may be called often, from inside an
+    /// access, and in a read-only participant.
     ///
     /// - throws: `SQLITE_ERROR` when the database is not in WAL mode; `SQLITE_PROTOCOL` while a commit keeps the wal-index from being
-    ///   read (ask again); `SQLITE_MISUSE` after `close()`; `SQLITE_INTERRUPT` (`DatabaseError.isSuspension`) while the
-    ///   database is suspended and has given its connections up.
+    ///   read (retry); `SQLITE_MISUSE` after `close()`; `SQLITE_INTERRUPT` (`DatabaseError.isSuspension`) while the database is
+    ///   suspended and has closed its connections.
     public func walHealth() throws -> WALHealth {
         try checkProcess()
-        // Before the wal-index: what is held longer than that is held by a mark that does not move.
+        // The locks are read before the wal-index, because a read mark does not change while its lock is held.
         let locks = SystemLocks.walLocks(databasePath: path)
         let state = try readers.walState(insideWrite: Access.isWriting(self))
         return WALHealth(
@@ -28,7 +28,7 @@ extension SharedDatabase {
 }
 
 extension ReaderPool {
-    /// What the wal-index tells now.
+    /// The current state of the wal-index.
     func walState(insideWrite: Bool) throws -> WalIndexView.State {
         if let state = openWalState { return try state.get() }
         return try withReader(at: nil, insideWrite: insideWrite) { reader in
@@ -37,7 +37,7 @@ extension ReaderPool {
         }
     }
 
-    /// nil when no connection is open.
+    /// The state as an open connection sees it; nil when no connection is open.
     private var openWalState: Result<WalIndexView.State, any Error>? {
         withOpenConnection { connection in
             connection.walIndex.map { view in Result { try Self.state(view, path) } }
@@ -53,7 +53,7 @@ extension ReaderPool {
 extension WALHealth {
     /// - Parameters:
     ///   - locks: nil when the system does not list them.
-    ///   - ownFailure: what is known without the control block.
+    ///   - ownFailure: the last failure of this participant, for use without a control block.
     init(
         _ state: WalIndexView.State,
         locks: SystemLocks.WalLocks?,
@@ -75,7 +75,7 @@ extension WALHealth {
             },
             checkpointLock: locks?.checkpointing.map { Party(pid: $0, among: participants) },
             pins: Self.pins(state, locks: locks, participants: participants, at: now),
-            // Of what is copied by now, it says nothing.
+            // A failure is not reported when every frame has been copied.
             failure: state.frames.uncopied == 0
                 ? nil
                 : (block == nil ? ownFailure : block?.checkpointFailure).flatMap { failure in
@@ -85,7 +85,7 @@ extension WALHealth {
         )
     }
 
-    /// Rule K9. In frames per second.
+    /// The growth of the WAL in frames per second (rule K9).
     static func growth(from sample: ControlBlock.WalSample, to end: WalMark, at now: Nanoseconds) -> Double? {
         guard sample.mark.salt == end.salt, end.frames >= sample.mark.frames, now > sample.time,
             now - sample.time >= shortestInterval
@@ -93,30 +93,30 @@ extension WALHealth {
         return Double(end.frames - sample.mark.frames) / (Double(now - sample.time) / 1e9)
     }
 
-    /// In less, a single commit, or the pause after it, would make the rate jump.
+    /// Over a shorter interval, a single commit or the pause after it would distort the rate.
     private static let shortestInterval: Nanoseconds = 250_000_000
 
-    /// So many frames older, a mark is not that of a read that is shown.
+    /// A read mark that is older than the read a participant shows by this many frames belongs to another read.
     private static let otherConnection = 1000
 
-    /// What participants say of themselves, and for the rest, what the system's list of locks tells.
+    /// The reads that participants show, and other reads that are known from the system's list of locks.
     static func pins(
         _ state: WalIndexView.State,
         locks: SystemLocks.WalLocks?,
         participants: [ParticipantSnapshot],
         at now: Nanoseconds
     ) -> [Pin] {
-        // Whoever checkpoints holds a mark too, while it is at it (rule W7).
+        // A process that checkpoints holds a read mark too while the step runs (rule W7).
         var unexplained = (locks?.readMarks ?? [:]).filter { $0.key != locks?.checkpointing }
             .compactMapValues { marks in marks.map(state.framesHeld(byReadMark:)).max() }
         var pins: [Pin] = []
         let byAge = participants.sorted { $0.pinSince(at: now) ?? .max < $1.pinSince(at: now) ?? .max }
         for participant in byAge {
             guard let since = participant.pinSince(at: now) else { continue }
-            // The place that is shown may be a little before the true one.
+            // The position that a participant shows may be a little before the true one.
             let shown = min(state.left, participant.oldestRead?.mark.framesHeld(now: state.end) ?? 0)
-            // A reader may be at an older mark than it knows of (rule O3). At one much older, it is another connection of the process, which
-            // shows nothing.
+            // A reader may be at an older mark than it knows of (rule O3). A much older mark belongs to another connection of the
+            // process, which shows no read.
             var held = shown
             if let pid = unexplained.keys.first(where: participant.isProcess), let mark = unexplained[pid],
                 mark < shown + otherConnection
@@ -135,7 +135,7 @@ extension WALHealth {
             )
         }
         pins += unexplained.map { pid, held in
-            // Who shows a read of its own is not the one.
+            // A participant that already shows a read does not hold this mark: another connection of its process does.
             let isShown = participants.contains { $0.pinSince(at: now) != nil && $0.isProcess(pid) }
             return Pin(holder: Party(pid: pid, among: isShown ? [] : participants), heldFrames: held)
         }
@@ -145,14 +145,14 @@ extension WALHealth {
 }
 
 extension ParticipantSnapshot {
-    /// When its oldest read began, or its write, which is a read as well.
+    /// When the participant's oldest read began, or its write, which is a read as well.
     fileprivate func pinSince(at now: Nanoseconds) -> Nanoseconds? {
         oldestRead?.since ?? writing.map { now.subtractingSaturating($0) }
     }
 }
 
 extension WALHealth.Failure {
-    /// nil: of a time that has not come, as after a restart of the machine.
+    /// Returns nil if the time of the failure is in the future, as after a restart of the machine.
     fileprivate init?(_ failure: ControlBlock.CheckpointFailure, by party: WALHealth.Party?, at now: Nanoseconds) {
         guard failure.time <= now else { return nil }
         self.init(

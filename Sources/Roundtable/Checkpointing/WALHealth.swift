@@ -1,30 +1,32 @@
 import Foundation
 import RoundtableKernel
 
-/// How long the write-ahead log is, how fast it grows, and who keeps it from being copied into the database file
+/// The length and growth of the write-ahead log, and the readers that keep it from being copied into the database file
 /// (<https://www.sqlite.org/wal.html#avoiding_excessively_large_wal_files>).
 ///
-/// What a moment showed: those named may have gone on since. It encodes as JSON with the keys listed here; times are
-/// seconds, sizes bytes.
+/// It describes one moment: a read that it names may have ended since. It encodes as JSON with the keys listed here; times are in
+/// seconds, sizes in bytes.
 public struct WALHealth: Codable, Sendable, Equatable {
-    /// Frames of committed transactions. A frame is a page that a transaction wrote.
+    /// The number of frames of committed transactions. A frame is a page that a transaction wrote.
     public var committedFrames: Int
-    /// Those of them that a checkpoint has copied into the database file.
+    /// The number of committed frames that a checkpoint has copied into the database file.
     public var backfilledFrames: Int
-    /// Of the `-wal` file, which keeps its length when SQLite starts the WAL anew.
+    /// The size of the `-wal` file. The file keeps its length when SQLite restarts the WAL.
     public var size: Int
-    /// Frames per second, since the last attempt at a checkpoint. nil when that cannot be told: there was none, it was less
-    /// than 250 ms ago, or the WAL was begun anew meanwhile.
+    /// Frames per second since the last attempt at a checkpoint. nil when the rate is not known: there was no attempt, it was less
+    /// than 250 ms ago, or the WAL has been restarted since.
     public var growth: Double?
-    /// The participant that makes checkpoints for all at this time; nil while there is nothing to do.
+    /// The participant that makes checkpoints for all participants at this time; nil while there is nothing to do.
     public var checkpointer: Party?
-    /// Who holds SQLite's lock for checkpoints (Linux). Nobody else can make one meanwhile: see whether it is stopped.
+    /// The holder of SQLite's lock for checkpoints (Linux). No other process can checkpoint meanwhile: check whether the holder is
+    /// stopped.
     public var checkpointLock: Party?
-    /// Who keeps frames from being copied, who holds back most first.
+    /// The reads that keep frames from being copied, sorted by the number of frames they hold back, the largest first.
     public var pins: [Pin]
-    /// Why SQLite failed on the last attempt at a checkpoint; nil when it did not. Until one gets through, the WAL grows.
+    /// Why SQLite failed on the last attempt at a checkpoint; nil when it did not, or when no frames are left to copy. The WAL grows
+    /// until a checkpoint succeeds.
     public var failure: Failure?
-    /// nil without a control block.
+    /// The counters of all participants; nil without a control block.
     public var counters: Counters?
 
     public init(
@@ -59,15 +61,16 @@ public struct WALHealth: Codable, Sendable, Equatable {
 }
 
 extension WALHealth {
-    /// A participant, or a process that is none.
+    /// A participant, or a process that is not a participant.
     public struct Party: Codable, Sendable, Equatable {
-        /// Of a participant: in its own pid namespace.
+        /// The process id; for a participant, in its own pid namespace.
         public var pid: Int32
-        /// Whether that is another one than that of the process that looked.
+        /// Whether that pid namespace differs from the one of the inspecting process.
         public var isInOtherPIDNamespace: Bool
-        /// The author of a participant, the program of a stranger; nil when the system does not tell.
+        /// The author of a participant, or the program of another process; nil when the system does not report it.
         public var name: String?
-        /// Strangers are such as the `sqlite3` shell, or a participant of another control block.
+        /// Whether this is a participant. Other processes are, for example, the `sqlite3` shell, or a participant of another control
+        /// block.
         public var isParticipant: Bool
         public var liveness: DatabaseStatus.Participant.Liveness
 
@@ -92,17 +95,17 @@ extension WALHealth {
         }
     }
 
-    /// A read, or the read that every write begins with, which lets no frame be copied that was committed after it began.
+    /// A read transaction, or the read that every write begins with. Frames committed after it began cannot be copied until it ends.
     public struct Pin: Codable, Sendable, Equatable {
         public var holder: Party
-        /// How many committed frames it holds back.
+        /// The number of committed frames that it holds back.
         public var heldFrames: Int
-        /// How long it has lasted; nil when that is not known, as of strangers.
+        /// How long it has lasted; nil when that is not known, as for processes that are not participants.
         public var age: TimeInterval?
-        /// When it began, in ns of the machine's monotonic clock: with the holder, it tells one pin from another.
+        /// When it began, in ns of the machine's monotonic clock. Together with the holder, it identifies a pin.
         public var since: UInt64?
-        /// Where in the code it began, as `Module/File.swift:12`; nil when that is not known: of strangers, and of reads through
-        /// `some DatabaseReader`.
+        /// Where in the code it began, as `Module/File.swift:12`. nil when that is not known: for processes that are not
+        /// participants, and for reads through `some DatabaseReader`.
         public var callSite: String?
 
         public init(
@@ -128,15 +131,15 @@ extension WALHealth {
         }
     }
 
-    /// A checkpoint that failed: the disk was full, say, or the file was not to be written.
+    /// A checkpoint that failed, for example because the disk was full or the file was not writable.
     public struct Failure: Codable, Sendable, Equatable {
         /// SQLite's extended result code (<https://www.sqlite.org/rescode.html>).
         public var code: Int32
-        /// SQLite's words for it.
+        /// SQLite's message for the code.
         public var reason: String
-        /// How long ago that was.
+        /// How long ago the attempt was made.
         public var age: TimeInterval
-        /// Whose attempt it was; nil when it has left.
+        /// The participant that made the attempt; nil when it has left.
         public var by: Party?
 
         public init(code: Int32, reason: String, age: TimeInterval, by: Party? = nil) {
@@ -152,13 +155,13 @@ extension WALHealth {
         }
     }
 
-    /// Of all participants, since the control block was made.
+    /// Counters of all participants, since the control block was created.
     public struct Counters: Codable, Sendable, Equatable {
         /// Checkpoints that copied frames.
         public var checkpoints: Int
-        /// Those that made SQLite start the WAL anew.
+        /// Checkpoints that let SQLite restart the WAL.
         public var walRestarts: Int
-        /// Attempts that somebody was in the way of.
+        /// Attempts that were held up by a reader or another process, or that failed.
         public var heldUp: Int
         /// Checkpoints that a writer had to make within its turn.
         public var byWriters: Int
@@ -179,7 +182,7 @@ extension WALHealth {
     }
 }
 
-// MARK: - In words
+// MARK: - Descriptions
 
 extension WALHealth: CustomStringConvertible {
     public var description: String {
@@ -207,7 +210,7 @@ extension WALHealth.Party {
 }
 
 extension WALHealth.Party: CustomStringConvertible {
-    /// As `'widget' (pid 12, stopped)`.
+    /// The description, as `'widget' (pid 12, stopped)`.
     public var description: String {
         let quoted = name.map { "'\($0)' " } ?? ""
         let condition = liveness == .alive ? "" : ", \(liveness)"

@@ -3,7 +3,7 @@ import GRDB
 
 /// How the values of a ``KeyValueCollection`` are stored.
 public struct CollectionCoding<Value: Codable & Sendable>: Sendable {
-    /// Whether SQL can look inside, with SQLite's JSON functions.
+    /// Whether SQLite's JSON functions can read the stored values.
     let isJSON: Bool
     let column: String
     let encode: @Sendable (Value) throws -> DatabaseValue
@@ -11,7 +11,7 @@ public struct CollectionCoding<Value: Codable & Sendable>: Sendable {
 
     /// A coding of your own.
     ///
-    /// Equal values should be encoded alike: what is stored already is not written again.
+    /// Equal values should have equal encodings, because a value that is already stored is not written again.
     ///
     /// - parameter isJSON: whether values are stored as JSON text.
     public init(
@@ -42,7 +42,7 @@ public struct CollectionCoding<Value: Codable & Sendable>: Sendable {
         )
     }
 
-    /// JSON text by coders of your own. Have them sort keys, so that equal values are encoded alike.
+    /// JSON text by coders of your own. The encoder should sort keys, so that equal values have equal encodings.
     public static func json(
         encoder: @escaping @Sendable () -> JSONEncoder,
         decoder: @escaping @Sendable () -> JSONDecoder
@@ -54,7 +54,7 @@ public struct CollectionCoding<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Binary property lists. SQL cannot look inside.
+    /// Binary property lists. SQL cannot read their contents.
     public static var propertyList: CollectionCoding {
         CollectionCoding { value in
             let encoder = PropertyListEncoder()

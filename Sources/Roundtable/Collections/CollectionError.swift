@@ -1,11 +1,11 @@
 import Foundation
 
-/// What can go wrong with a value of a ``KeyValueCollection``. Errors of SQLite are GRDB's `DatabaseError`.
+/// An error of a key, value or metadata of a ``KeyValueCollection``. Errors of SQLite are GRDB's `DatabaseError`.
 public enum CollectionError: Error, Sendable {
-    /// What is stored is no value of the type. Perhaps another version of the program stored it, or another program.
+    /// The stored data cannot be decoded as the type. Another version of the program, or another program, may have stored it.
     case undecodable(collection: String, key: String, part: Part, reason: String)
 
-    /// The coding does not store this value.
+    /// The key, value or metadata cannot be stored.
     case unencodable(collection: String, key: String, part: Part, reason: String)
 
     public enum Part: String, Sendable {
@@ -30,7 +30,7 @@ extension CollectionError: CustomStringConvertible, LocalizedError {
 }
 
 extension CollectionError {
-    /// The way to what is wrong, and what that is.
+    /// Returns the coding path of an error, and its description.
     static func reason(_ error: any Error) -> String {
         let context: DecodingError.Context
         switch error {
@@ -43,7 +43,7 @@ extension CollectionError {
             return "\(path(found.codingPath))\(found.debugDescription)"
         default: return "\(error)"
         }
-        // Foundation ends it with a full stop, or does not.
+        // The description may end with a full stop.
         let description = context.debugDescription
         return "\(path(context.codingPath))\(description.hasSuffix(".") ? String(description.dropLast()) : description)"
     }

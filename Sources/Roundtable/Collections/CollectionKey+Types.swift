@@ -14,7 +14,7 @@ extension Int64: CollectionKey {
 }
 
 extension UUID: CollectionKey {
-    /// 16 bytes, as GRDB stores them.
+    /// A UUID is stored as 16 bytes, as GRDB does.
     public static var keyColumn: CollectionKeyColumn { .blob }
 }
 

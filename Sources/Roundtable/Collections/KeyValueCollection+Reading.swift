@@ -1,8 +1,10 @@
 import GRDB
 
 extension KeyValueCollection {
+    /// Returns the value of a key.
+    ///
     /// - returns: nil when there is no such key.
-    /// - throws: ``CollectionError/undecodable(collection:key:part:reason:)``, `DatabaseError`.
+    /// - throws: ``CollectionError``, `DatabaseError`.
     public func get(_ key: Key, in db: Database) throws -> Value? {
         let stored = try DatabaseValue.fetchOne(
             statement("SELECT value FROM \(tableName) WHERE key = ?", in: db),
@@ -11,21 +13,28 @@ extension KeyValueCollection {
         return try stored.map { try decode($0, values, .value, of: key.databaseValue) }
     }
 
-    /// The values of those keys that are there, in the order in which they are asked for.
+    /// Returns the values of the keys that exist, in the order of `keys`.
     ///
-    /// Pairs, and no dictionary: two strings that Swift takes for equal can be two keys (``CollectionKeyColumn/text``).
+    /// The result is not a dictionary, because two strings that Swift considers equal can be two keys (``CollectionKeyColumn/text``).
+    ///
+    /// - throws: ``CollectionError``, `DatabaseError`.
     public func getMany(_ keys: some Sequence<Key>, in db: Database) throws -> [(key: Key, value: Value)] {
         try keys.compactMap { key in try get(key, in: db).map { (key, $0) } }
     }
 
+    /// Returns the metadata of a key.
+    ///
     /// - returns: nil when there is no such key, or it has no metadata.
+    /// - throws: ``CollectionError``, `DatabaseError`.
     public func metadata(for key: Key, in db: Database) throws -> Metadata? {
         let sql = "SELECT metadata FROM \(tableName) WHERE key = ? AND metadata IS NOT NULL"
         let stored = try DatabaseValue.fetchOne(statement(sql, in: db), arguments: [storedKey(key)])
         return try stored.map { try decode($0, metadata, .metadata, of: key.databaseValue) }
     }
 
-    /// Value and metadata at once.
+    /// Returns the value and the metadata of a key, or nil if there is no such key.
+    ///
+    /// - throws: ``CollectionError``, `DatabaseError`.
     public func entry(_ key: Key, in db: Database) throws -> Entry? {
         let statement = try statement("SELECT key, value, metadata FROM \(tableName) WHERE key = ?", in: db)
         return try CollectionRow.fetchOne(statement, arguments: [storedKey(key)]).map(entry)
@@ -36,7 +45,9 @@ extension KeyValueCollection {
         return try Bool.fetchOne(statement, arguments: [storedKey(key)]) ?? false
     }
 
-    /// How many keys there are, in a range or in all.
+    /// Returns the number of keys in a range, or of all keys.
+    ///
+    /// - throws: ``CollectionError``, `DatabaseError`.
     public func count(_ range: CollectionRange<Key> = .all, in db: Database) throws -> Int {
         try Int.fetchOne(
             statement("SELECT count(*) FROM \(tableName)\(range.condition)", in: db),
@@ -44,7 +55,9 @@ extension KeyValueCollection {
         ) ?? 0
     }
 
-    /// Keys in their order (``CollectionKeyColumn``).
+    /// Returns the keys of a range in their order (``CollectionKeyColumn``).
+    ///
+    /// - throws: ``CollectionError``, `DatabaseError`.
     public func keys(
         _ range: CollectionRange<Key> = .all,
         descending: Bool = false,
@@ -56,14 +69,16 @@ extension KeyValueCollection {
         return try DatabaseValue.fetchAll(statement(sql, in: db), arguments: arguments).map(key)
     }
 
-    /// Keys, values and metadata in the order of keys, one after the other: each is read and decoded when it is asked for.
+    /// Returns a cursor over keys, values and metadata, in the order of keys. Each entry is read and decoded when it is requested.
     ///
     /// ```swift
     /// let entries = try people.entries(.from("m"), in: db)
     /// while let entry = try entries.next() { … }
     /// ```
     ///
-    /// As any cursor, it is for the access that made it, and the collection is not to be changed while it runs.
+    /// Use the cursor only in the database access that created it. Do not change the collection while it runs.
+    ///
+    /// - throws: ``CollectionError``, `DatabaseError`.
     public func entries(
         _ range: CollectionRange<Key> = .all,
         descending: Bool = false,
@@ -72,13 +87,13 @@ extension KeyValueCollection {
     ) throws -> AnyCursor<Entry> {
         let sql = select("key, value, metadata", range, descending, limit)
         let arguments = StatementArguments(try storedBounds(range))
-        // Two cursors would be in each other's way on one cached statement.
+        // The statement is not a cached one, because two cursors cannot share a statement.
         let statement = try explaining { try db.makeStatement(sql: sql) }
         let rows = try CollectionRow.fetchCursor(statement, arguments: arguments)
         return AnyCursor(rows.map(entry))
     }
 
-    /// What rows of the table are, such as an extension has found:
+    /// Decodes rows of the table, such as those that an extension has found:
     ///
     /// ```swift
     /// let page = try people.entries(of: byCity.rows(in: db, group: "Oslo", limit: 50))
@@ -142,9 +157,9 @@ public struct CollectionRow: FetchableRecord, Sendable {
     }
 }
 
-/// Some of the keys of a collection.
+/// A range of the keys of a collection.
 public struct CollectionRange<Key: CollectionKey>: Sendable {
-    /// ` WHERE …`
+    /// The SQL text ` WHERE …`, or an empty text for all keys.
     let condition: String
     let bounds: [Key]
 
@@ -155,21 +170,21 @@ public struct CollectionRange<Key: CollectionKey>: Sendable {
 
     public static var all: CollectionRange { CollectionRange() }
 
-    /// From a key on, which is included.
+    /// The keys from `first` on. `first` is included.
     public static func from(_ first: Key) -> CollectionRange { CollectionRange(["key >= ?"], [first]) }
 
-    /// After a key, which is not included: for the next page.
+    /// The keys after `last`, for the next page. `last` is not included.
     public static func after(_ last: Key) -> CollectionRange { CollectionRange(["key > ?"], [last]) }
 
-    /// Up to a key, which is not included.
+    /// The keys before `end`. `end` is not included.
     public static func before(_ end: Key) -> CollectionRange { CollectionRange(["key < ?"], [end]) }
 
-    /// From one key to another, both included.
+    /// The keys from `first` to `last`. Both are included.
     public static func from(_ first: Key, through last: Key) -> CollectionRange {
         CollectionRange(["key >= ?", "key <= ?"], [first, last])
     }
 
-    /// From one key to another, which is not included.
+    /// The keys from `first` to `end`. `end` is not included.
     public static func from(_ first: Key, before end: Key) -> CollectionRange {
         CollectionRange(["key >= ?", "key < ?"], [first, end])
     }

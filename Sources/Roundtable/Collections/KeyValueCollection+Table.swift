@@ -1,7 +1,9 @@
 import GRDB
 
 extension Database {
-    /// Creates the table of a collection. In a migration, as any table.
+    /// Creates the table of a collection. Call it in a migration, like the creation of any table.
+    ///
+    /// - throws: `DatabaseError`.
     public func create<Key, Value, Metadata>(collection: KeyValueCollection<Key, Value, Metadata>) throws {
         let columns = [
             "key \(Key.keyColumn.rawValue) NOT NULL PRIMARY KEY", "value \(collection.values.column) NOT NULL",
@@ -10,36 +12,38 @@ extension Database {
         try execute(sql: "CREATE TABLE \(collection.table.sqlName) (\(columns.joined(separator: ", ")))")
     }
 
-    /// Drops the table of a collection, with all that is in it. In a migration.
+    /// Drops the table of a collection with all its contents. Call it in a migration.
+    ///
+    /// - throws: `DatabaseError`.
     public func drop<Key, Value, Metadata>(collection: KeyValueCollection<Key, Value, Metadata>) throws {
         try execute(sql: "DROP TABLE \(collection.table.sqlName)")
     }
 }
 
 extension KeyValueCollection: DatabaseRegionConvertible {
-    /// For observations, and for `changes(in:)`.
+    /// Returns the region of the collection's table, for observations and for `changes(in:)`.
     public func databaseRegion(_ db: Database) throws -> DatabaseRegion { try Table(table).databaseRegion(db) }
 }
 
 extension KeyValueCollection {
-    /// An SQL expression of what is found at a path in a value: for extensions, indexes, conditions.
+    /// Returns an SQL expression for the content at a path in a value. Use it in extensions, indexes and conditions.
     ///
     /// ```swift
     /// SecondaryIndex("cities", version: 1, of: people.table, fields: [.init("city", people.field("address", "city"))])
     /// ```
     ///
-    /// It is NULL where there is nothing. Numbers and text are themselves, `true` and `false` are 1 and 0, dates are as the coding has them, arrays and objects are
-    /// JSON. Only for collections whose values are JSON.
+    /// The expression is NULL if the path does not exist. Numbers and text are returned as they are, `true` and `false` as 1 and 0, dates
+    /// as the coding stores them, arrays and objects as JSON. The collection's values must be JSON.
     ///
-    /// - parameter path: names of coding keys, from the outside in; none: the whole value. They may not contain quotation marks, backslashes
-    ///   or control characters, which versions of SQLite look for in different ways.
+    /// - parameter path: the names of coding keys, from the outermost to the innermost. An empty path is the whole value. The names may not
+    ///   contain quotation marks, backslashes or control characters, because versions of SQLite find these in different ways.
     public func field(_ path: String...) -> String { expression(path.map(Step.name), of: "value", values.isJSON) }
 
-    /// The same, by coding keys. A number, as `CodingKey` has for the elements of arrays, is a place in an array; in an object that has numbers for
-    /// names, name it as text.
+    /// Returns an SQL expression for the content at a path of coding keys in a value. A number, which `CodingKey` has for the elements of
+    /// arrays, is an index in an array. If an object has numbers as names, pass the name as text.
     public func field(_ path: [any CodingKey]) -> String { expression(Self.steps(path), of: "value", values.isJSON) }
 
-    /// The same, in the metadata.
+    /// Returns an SQL expression for the content at a path in the metadata.
     public func metadataField(_ path: String...) -> String {
         expression(path.map(Step.name), of: "metadata", metadata.isJSON)
     }
@@ -55,7 +59,7 @@ extension KeyValueCollection {
 
     private static func steps(_ path: [any CodingKey]) -> [Step] {
         path.map { key in
-            // Keys of objects can have numbers, too; JSON has their names.
+            // Keys of objects can have numbers, too, but JSON stores their names.
             guard let place = key.intValue, ["", "\(place)", "Index \(place)"].contains(key.stringValue) else {
                 return .name(key.stringValue)
             }
@@ -63,7 +67,7 @@ extension KeyValueCollection {
         }
     }
 
-    /// Whether a path of SQLite's JSON functions finds the name, in all its versions.
+    /// Whether paths of SQLite's JSON functions can contain the name, in all versions of SQLite.
     static func isNameable(_ name: String) -> Bool {
         name.utf8.allSatisfy { $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
     }

@@ -1,9 +1,9 @@
 import GRDB
 
 extension KeyValueCollection {
-    /// Stores a value. The metadata stays.
+    /// Stores a value, and keeps the metadata.
     ///
-    /// If the same is stored already, nothing is written, and nobody is told of a change: see ``touch(_:in:)``.
+    /// If the same value is already stored, nothing is written and observers are not notified: see ``touch(_:in:)``.
     ///
     /// - returns: whether something was written.
     /// - throws: ``CollectionError``, `DatabaseError`.
@@ -20,9 +20,10 @@ extension KeyValueCollection {
         ) > 0
     }
 
-    /// Stores a value with its metadata; nil takes that away.
+    /// Stores a value with its metadata. If `metadata` is nil, stored metadata is removed.
     ///
     /// - returns: whether something was written.
+    /// - throws: ``CollectionError``, `DatabaseError`.
     @discardableResult
     public func set(_ value: Value, metadata: Metadata?, for key: Key, in db: Database) throws -> Bool {
         let stored = try encoded(value, of: key)
@@ -38,9 +39,10 @@ extension KeyValueCollection {
         ) > 0
     }
 
-    /// Stores metadata for a key that has a value; nil takes it away.
+    /// Stores metadata for a key that has a value. If `metadata` is nil, stored metadata is removed.
     ///
-    /// - returns: whether something was written: not when there is no such key.
+    /// - returns: whether something was written. It is false if there is no such key.
+    /// - throws: ``CollectionError``, `DatabaseError`.
     @discardableResult
     public func set(metadata: Metadata?, for key: Key, in db: Database) throws -> Bool {
         let stored = try encoded(metadata: metadata, of: key)
@@ -51,32 +53,41 @@ extension KeyValueCollection {
         ) > 0
     }
 
-    /// Tells all who observe the key that it has changed, though it has not: for what is shown with it and stored elsewhere.
+    /// Notifies all observers of the key, although its value has not changed. Use it when related data that is stored elsewhere has
+    /// changed.
     ///
     /// - returns: whether there is such a key.
+    /// - throws: ``CollectionError``, `DatabaseError`.
     @discardableResult
     public func touch(_ key: Key, in db: Database) throws -> Bool {
-        // SQLite does not write a row that stays as it is, and then there is no commit that others could hear of. Observers in this process ask
-        // for the columns that a statement sets.
+        // `touches` is changed, because SQLite does not write a row that stays the same, and other processes would see no commit. The other
+        // columns are set, because observers in this process are notified by the columns that a statement sets.
         let assignments = "value = value, metadata = metadata, touches = touches + 1"
         return try run("UPDATE \(tableName) SET \(assignments) WHERE key = ?", [storedKey(key)], in: db) > 0
     }
 
+    /// Removes a key with its value and metadata.
+    ///
     /// - returns: whether there was such a key.
+    /// - throws: ``CollectionError``, `DatabaseError`.
     @discardableResult
     public func remove(_ key: Key, in db: Database) throws -> Bool {
         try run("DELETE FROM \(tableName) WHERE key = ?", [storedKey(key)], in: db) > 0
     }
 
-    /// - returns: how many there were.
+    /// Removes keys with their values and metadata.
+    ///
+    /// - returns: the number of removed keys.
+    /// - throws: ``CollectionError``, `DatabaseError`.
     @discardableResult
     public func remove(_ keys: some Sequence<Key>, in db: Database) throws -> Int {
         try keys.reduce(0) { try $0 + (remove($1, in: db) ? 1 : 0) }
     }
 
-    /// Removes what is in a range of keys; without one, everything.
+    /// Removes all keys in a range, or all keys if no range is given.
     ///
-    /// - returns: how many there were.
+    /// - returns: the number of removed keys.
+    /// - throws: ``CollectionError``, `DatabaseError`.
     @discardableResult
     public func removeAll(_ range: CollectionRange<Key> = .all, in db: Database) throws -> Int {
         try run("DELETE FROM \(tableName)\(range.condition)", storedBounds(range), in: db)
@@ -95,7 +106,7 @@ extension KeyValueCollection {
         try explaining { try db.cachedStatement(sql: sql) }
     }
 
-    /// - throws: for a table that is missing, SQLite's error with what to do.
+    /// Runs `prepare`. If the collection's table is missing, the error tells how to create it.
     func explaining<T>(_ prepare: () throws -> T) throws -> T {
         do {
             return try prepare()
@@ -111,7 +122,7 @@ extension KeyValueCollection {
         }
     }
 
-    /// SQLite would cut text at a NUL, and take one key for another.
+    /// Returns the stored form of a key. A text that contains a NUL is refused, because SQLite would cut it there and confuse keys.
     func storedKey(_ key: Key) throws -> DatabaseValue {
         let stored = key.databaseValue
         guard case .string(let text) = stored.storage, text.utf8.contains(0) else { return stored }

@@ -1,6 +1,6 @@
 import GRDB
 
-/// Values by key, in a table of their own: what a key-value store has, in the same transactions as SQL.
+/// A key-value store in a table of its own. It is read and written in the same transactions as other tables.
 ///
 /// ```swift
 /// let people = KeyValueCollection("people", of: Person.self, by: String.self)
@@ -12,25 +12,25 @@ import GRDB
 /// let arthur = try await db.read { db in try people.get("arthur", in: db) }
 /// ```
 ///
-/// The table is an ordinary one, with the columns `key`, `value`, `metadata` and `touches`. Values are JSON, unless said otherwise: SQL, observations, the
-/// history and extensions (``field(_:)-(String...)``) use them as they use any table.
+/// The table is an ordinary one, with the columns `key`, `value`, `metadata` and `touches`. Values are JSON by default. SQL, observations,
+/// the history and extensions (``field(_:)-(String...)``) use the table like any other.
 ///
-/// A collection is a value: declare it once, in the module that your programs share, and use it wherever there is a `Database`.
+/// A collection is a Swift value. Declare it once, in the module that your programs share, and use it wherever there is a `Database`.
 public struct KeyValueCollection<Key: CollectionKey, Value: Codable & Sendable, Metadata: Codable & Sendable>: Sendable
 {
-    /// How it is called in errors.
+    /// The name of the collection in errors.
     public let name: String
 
-    /// The table that it is in.
+    /// The name of the table.
     public let table: String
 
     let values: CollectionCoding<Value>
     let metadata: CollectionCoding<Metadata>
 
-    /// A collection with metadata: a second value for each key, which can be read and written without the first.
+    /// Creates a collection with metadata: a second value for each key, which can be read and written without the first.
     ///
     /// - Parameters:
-    ///   - table: nil for `collection_` and the name.
+    ///   - table: the name of the table, or nil for `collection_` and the name.
     ///   - coding: how values are stored.
     ///   - metadataCoding: how metadata is stored.
     public init(
@@ -48,10 +48,10 @@ public struct KeyValueCollection<Key: CollectionKey, Value: Codable & Sendable, 
         self.metadata = metadataCoding
     }
 
-    /// A collection without metadata.
+    /// Creates a collection without metadata.
     ///
     /// - Parameters:
-    ///   - table: nil for `collection_` and the name.
+    ///   - table: the name of the table, or nil for `collection_` and the name.
     ///   - coding: how values are stored.
     public init(
         _ name: String,
@@ -63,20 +63,20 @@ public struct KeyValueCollection<Key: CollectionKey, Value: Codable & Sendable, 
         self.init(name, of: value, by: key, metadata: Never.self, table: table, coding: coding)
     }
 
-    /// A key, with what is stored for it.
+    /// A key, with its value and metadata.
     public struct Entry: Sendable {
         public let key: Key
         public let value: Value
-        /// nil: it has none.
+        /// The metadata, or nil if the key has none.
         public let metadata: Metadata?
     }
 }
 
 extension KeyValueCollection.Entry: Equatable where Value: Equatable, Metadata: Equatable {}
 
-/// A type whose values are keys of a ``KeyValueCollection``, and the type of the column that holds them.
+/// A type that can be the key of a ``KeyValueCollection``, with the type of the column that stores it.
 ///
-/// A type of your own whose raw values are keys is one, too:
+/// A type of your own can conform by its raw values:
 ///
 /// ```swift
 /// struct PersonID: RawRepresentable, CollectionKey { let rawValue: String }
@@ -85,12 +85,12 @@ public protocol CollectionKey: DatabaseValueConvertible, Hashable, Sendable {
     static var keyColumn: CollectionKeyColumn { get }
 }
 
-/// How keys are stored, and so how they are ordered.
+/// How keys are stored and ordered.
 public enum CollectionKeyColumn: String, Sendable {
-    /// By the bytes of UTF-8. Two strings that Swift takes for equal, but that are composed of other characters, are two keys.
+    /// Text, ordered by the bytes of UTF-8. Two strings that Swift considers equal, but that consist of other characters, are two keys.
     case text = "TEXT"
-    /// The rowid of the table itself: the fastest.
+    /// Integers, stored as the rowid of the table. This is the fastest.
     case integer = "INTEGER"
-    /// By bytes.
+    /// Blobs, ordered by bytes.
     case blob = "BLOB"
 }

@@ -1,11 +1,11 @@
 import Foundation
 
-/// Announces the creation of a database in the container of an App Group to whoever coordinates the access to its files, as Apple asks of
-/// processes that share one, and GRDB's guide recommends.
+/// Announces the creation of a database in the container of an App Group to other processes that coordinate access to its files. Apple
+/// asks this of processes that share a container, and GRDB's guide recommends it.
 ///
-/// It is for them that this is done: Roundtable's own processes wait for each other by their turn (rule S2). So it is tried for a
-/// moment only, and without it, the database is created all the same. A file that exists is opened without: coordination is held across
-/// a suspension, and would block the others.
+/// Roundtable's own processes do not need this, because they wait for each other by their turn (rule S2). So coordination is attempted
+/// for 2 s only, and if that fails, the database is created without it. An existing file is opened without coordination, because
+/// coordination is held across a suspension and would block other processes.
 enum CoordinatedCreation {
     static func perform<T>(_ file: DatabaseFile, _ create: () throws -> T) throws -> T {
         #if canImport(Darwin)

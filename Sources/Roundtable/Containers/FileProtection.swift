@@ -1,12 +1,12 @@
 import Foundation
 import RoundtableKernel
 
-/// The protection classes of a database's files: when they can be read, on devices that lock.
+/// The protection classes of a database's files. They say when the files can be read on devices that lock.
 struct FileProtection: Equatable {
     enum Member: CaseIterable {
         case database, wal, shm, coord, salt
 
-        /// What follows the database's own name.
+        /// The suffix that follows the database's own name.
         var ending: String {
             switch self {
             case .database: ""
@@ -18,13 +18,13 @@ struct FileProtection: Equatable {
         }
     }
 
-    /// What there is. Files that are not there, or whose class the system does not tell, are missing.
+    /// The classes of the present files. Files that do not exist, or whose class the system does not report, are missing.
     var present: [Member: ProtectionClass]
 
-    /// What to change, so that all files have the class that was asked for; or that of the database, if none was: the `-wal` file holds
-    /// the same secrets.
+    /// The changes after which all files have the class that was requested, or that of the database if none was requested. The `-wal` file
+    /// needs the same class, because it holds the same secrets.
     ///
-    /// The control block holds none, and is mapped: it always stays readable after the first unlocking.
+    /// The control block holds no secrets, and is mapped. It always stays readable after the first unlocking.
     func changes(to wanted: ProtectionClass?) -> [Member: ProtectionClass] {
         guard let target = wanted ?? present[.database] else { return [:] }
         var changes: [Member: ProtectionClass] = [:]
@@ -37,10 +37,10 @@ struct FileProtection: Equatable {
 }
 
 extension FileProtection {
-    /// Sets the classes of a database's files, right after opening it. Asks and sets by path: opening the files would drop SQLite's locks
-    /// (rule G5).
+    /// Sets the classes of a database's files, right after opening it. Gets and sets them by path, because opening the files would drop
+    /// SQLite's locks (rule G5).
     ///
-    /// What fails is left as it is: only devices have protection classes, and a file may go away.
+    /// Failures are ignored, because only devices have protection classes, and a file may disappear.
     static func apply(_ wanted: ProtectionClass?, to path: String) {
         #if canImport(Darwin) && !os(macOS) && !targetEnvironment(macCatalyst) && !targetEnvironment(simulator)
             var present: [Member: ProtectionClass] = [:]
@@ -63,19 +63,3 @@ extension SharedDatabase.Options {
         #endif
     }
 }
-
-#if canImport(Darwin)
-    extension ProtectionClass {
-        /// Nil for one that is not known here.
-        init?(_ type: FileProtectionType) {
-            let classes: [String: ProtectionClass] = [
-                FileProtectionType.complete.rawValue: .complete,
-                FileProtectionType.completeUnlessOpen.rawValue: .unlessOpen,
-                FileProtectionType.completeUntilFirstUserAuthentication.rawValue: .untilFirstUnlock,
-                FileProtectionType.none.rawValue: .none,
-            ]
-            guard let value = classes[type.rawValue] else { return nil }
-            self = value
-        }
-    }
-#endif

@@ -8,13 +8,13 @@ package struct DatabaseHeader: Equatable, Sendable {
     package let isWAL: Bool
     package let pageSize: Int
     package let userVersion: Int
-    /// Whether what follows the first bytes is no header in plain text (rule C7).
+    /// Whether the file is encrypted behind its first bytes, which are plain (rule C7).
     package let isEncrypted: Bool
 
     static let size = 100
 
-    /// Reads the header through SQLite's own file object: opening the file ourselves would drop the locks of a connection
-    /// that this process has to it (rule G5).
+    /// Reads the header through SQLite's own file object. Opening and closing the file directly would drop the locks of a connection that
+    /// this process has to it (rule G5).
     ///
     /// - returns: nil for an empty file, which is an empty database.
     /// - throws: `DatabaseError`: `SQLITE_NOTADB`, `SQLITE_CANTOPEN`, `SQLITE_IOERR`.
@@ -36,7 +36,7 @@ package struct DatabaseHeader: Equatable, Sendable {
         else { throw DatabaseError(resultCode: ResultCode(rawValue: code)).naming(path) }
 
         var bytes = [UInt8](repeating: 0, count: Self.size)
-        // What lies past the end of the file is read as zeros, and reported as SHORT_READ.
+        // SQLite reads zeros past the end of the file, and reports SHORT_READ.
         let result = ResultCode(rawValue: read(file, &bytes, Int32(Self.size), 0))
         guard result == .SQLITE_OK || result == .SQLITE_IOERR_SHORT_READ else {
             throw DatabaseError(resultCode: result).naming(path)
@@ -55,7 +55,8 @@ package struct DatabaseHeader: Equatable, Sendable {
         let size = number(16..<18)
         pageSize = size == 1 ? 65536 : size
         isWAL = bytes[18] == 2
-        // Zero by the file format; of random bytes, once in 2^160. SQLCipher keeps bytes of each page for itself.
+        // These bytes are zero by the file format. Random bytes are all zero once in 2^160. SQLCipher reserves bytes of each page for
+        // itself.
         isEncrypted = bytes[20] != 0 && !bytes[72..<92].allSatisfy { $0 == 0 }
         userVersion = isEncrypted ? 0 : Int(Int32(truncatingIfNeeded: number(60..<64)))
     }
@@ -65,9 +66,9 @@ extension DatabaseHeader {
     /// What a database file that is not empty seems to be.
     enum Kind {
         case plain
-        /// With a plain header.
+        /// The database is encrypted, and its first bytes are plain.
         case encrypted
-        /// No database, or one whose header is encrypted, too.
+        /// The file is no database, or its first bytes are encrypted, too.
         case unknown
     }
 

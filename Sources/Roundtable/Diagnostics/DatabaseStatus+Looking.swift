@@ -4,10 +4,10 @@ import GRDBSQLite
 import RoundtableKernel
 
 extension SharedDatabase {
-    /// Looks at a database from outside: who shares it, who writes, who waits, and what state its files are in.
+    /// Inspects a database from outside: which processes share it, write or wait, and what state its files are in.
     ///
-    /// Takes no part: it creates and changes no file, takes no place in the control block and no turn. It works on any
-    /// SQLite database, shared through Roundtable or not, and also in a process that has the database open.
+    /// The inspection creates and changes no file, and takes no place in the control block and no turn. It works on any SQLite database,
+    /// shared through Roundtable or not, and also in a process that has the database open.
     ///
     /// - throws: ``SharedDatabaseError`` when there is no such file, or it cannot be a database; `DatabaseError` with
     ///   `SQLITE_NOTADB` or `SQLITE_CANTOPEN`. What else cannot be found out is in ``DatabaseStatus/unknowns``.
@@ -42,13 +42,13 @@ extension SharedDatabase {
             writeLock: nil,
             unknowns: []
         )
-        // Participants and lock first: reading the database may have to wait for the one who holds it.
+        // Participants and the write lock come first, because reading the database may have to wait for the owner of that lock.
         let (block, snapshots) = status.lookAtControlBlock()
         status.otherControlBlocks = OtherControlBlock.all(besideDatabaseAt: onlooker.path).map {
             DatabaseStatus.OtherControlBlock(path: $0.path, layoutVersion: Int($0.version), pids: $0.pids)
         }
         status.lookAtWriteLock()
-        // Before the onlooker reads, and holds a lock itself.
+        // The locks are listed before the onlooker reads, because it then holds a lock itself.
         let locks = SystemLocks.walLocks(databasePath: onlooker.path)
         let (state, letters) = WalIndexGate.look { status.lookIntoDatabase(onlooker) } ?? status.nothingSeen()
         if let state {
@@ -98,8 +98,8 @@ extension DatabaseStatus {
         #endif
     }
 
-    /// Who holds the write lock, by the system's list of locks, or else by what participants say of themselves: the list leaves out the processes
-    /// of other pid namespaces, those below excepted.
+    /// The owner of the write lock, from the system's list of locks, or else from what participants show in the control block. The list
+    /// leaves out the processes of other pid namespaces, except for those below.
     package static func writer(ofDatabaseAt path: String, among participants: [Participant]) -> Writer? {
         let participants = participants.filter { $0.liveness != .dead }
         guard let pid = SystemLocks.writer(databasePath: path) else {
@@ -114,7 +114,7 @@ extension DatabaseStatus {
         return Writer(pid: pid, name: ProcessTable.name(pid), isParticipant: false)
     }
 
-    /// Nothing, as this process was opening databases all the time, and a look would be in the way.
+    /// Notes that the database was not read, because this process was opening databases all the time.
     fileprivate mutating func nothingSeen() -> (WalIndexView.State?, OutboxStatus.DeadLetters?) {
         unknowns.append(
             "The content, and how much of the WAL is copied: this process was opening a database for a second. Look again when it is open."
@@ -122,7 +122,7 @@ extension DatabaseStatus {
         return (nil, nil)
     }
 
-    /// - returns: what the wal-index tells, and what of the outbox is in the database; nil when it cannot be asked.
+    /// - returns: the state of the WAL, and the dead letters of the outbox; each is nil when it cannot be read.
     fileprivate mutating func lookIntoDatabase(
         _ onlooker: Onlooker
     ) -> (WalIndexView.State?, OutboxStatus.DeadLetters?) {
@@ -169,7 +169,7 @@ extension DatabaseStatus {
         }
     }
 
-    /// What the dead read holds nothing back: SQLite's locks ended with them.
+    /// Adds the oldest reads of participants. A dead participant holds nothing back, because SQLite's locks ended with its process.
     fileprivate mutating func oldestReads(of snapshots: [ParticipantSnapshot], endOfWAL: WalMark?) {
         let now = MonotonicClock.now
         for (index, snapshot) in snapshots.enumerated() where snapshot.liveness != .dead {

@@ -7,37 +7,37 @@ import RoundtableKernel
 public struct DatabaseStatus: Codable, Sendable, Equatable {
     /// The path of the database file, with symbolic links resolved.
     public var path: String
-    /// The version of the SQLite library that looked: <https://www.sqlite.org/c3ref/libversion.html>.
+    /// The version of the SQLite library that inspected the database: <https://www.sqlite.org/c3ref/libversion.html>.
     public var sqliteVersion: String
-    /// Whether that library has SQLite's WAL-reset bug (``SQLiteVersion/hasWALResetBug``): then a database in WAL mode is safe only
-    /// as long as nobody but Roundtable checkpoints. Other processes may run with another library.
+    /// Whether that library has SQLite's WAL-reset bug (``SQLiteVersion/hasWALResetBug``). A database in WAL mode is then safe only as
+    /// long as Roundtable alone checkpoints. Other processes may run with another version of the library.
     public var sqliteHasWALResetBug: Bool
     public var journalMode: JournalMode
-    /// nil for an empty file.
+    /// The page size in bytes; nil for an empty file.
     public var pageSize: Int?
-    /// Whether the file is encrypted, but for its first bytes (<doc:Encryption>): then nothing of its content can be told.
+    /// Whether the file is encrypted, except for its first bytes (<doc:Encryption>). Its content is then not known.
     public var isEncrypted: Bool
     public var files: Files
-    /// nil in rollback-journal mode, and where ``unknowns`` says why.
+    /// The state of the WAL; nil in rollback-journal mode, and where ``unknowns`` says why.
     public var wal: WALHealth?
-    /// nil where ``unknowns`` says why.
+    /// The version of the schema; nil where ``unknowns`` says why.
     public var schema: SchemaVersion?
     public var controlBlock: ControlBlockStatus
-    /// Control blocks of other layout versions. Programs that were built with another Roundtable use them: they take turns among themselves,
-    /// and not with the ``participants``. Empty when there is none.
+    /// Control blocks of other layout versions. Programs that were built with another Roundtable use them: they take turns among
+    /// themselves, and not with the ``participants``. Empty when there is none.
     public var otherControlBlocks: [OtherControlBlock] = []
-    /// All participants, those included that died and that nobody has cleared yet.
+    /// All participants, including those that died and whose place has not been cleared yet.
     public var participants: [Participant]
-    /// Who holds SQLite's write lock; nil when nobody does, or where ``unknowns`` says why.
+    /// The owner of SQLite's write lock; nil when there is none, or where ``unknowns`` says why.
     public var writeLock: Writer?
-    /// The commands that wait for the database, and those that were set aside; nil when there was never any.
+    /// The commands that wait for the database, and those that were set aside; nil when there are none, or where ``unknowns`` says why.
     public var outbox: OutboxStatus?
-    /// nil when there are none, or where ``unknowns`` says why.
+    /// The extensions; nil when there are none, or where ``unknowns`` says why.
     public var extensions: ExtensionsStatus?
     /// What could not be found out, and why, in plain words.
     public var unknowns: [String]
 
-    /// Who has the turn: the one that writes next, or now.
+    /// The participant that holds the turn: it writes now, or next.
     public var turnHolder: Participant? { participants.first(where: \.hasTurn) }
 
     enum CodingKeys: String, CodingKey {
@@ -54,8 +54,8 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
 }
 
 extension DatabaseStatus {
-    /// <https://www.sqlite.org/wal.html>. The file tells these two apart; the kinds of rollback journal are a
-    /// connection's own.
+    /// Whether the file is in WAL mode (<https://www.sqlite.org/wal.html>). The file does not show which kind of rollback journal a
+    /// connection uses.
     public enum JournalMode: String, Codable, Sendable {
         case wal
         case rollback
@@ -67,7 +67,7 @@ extension DatabaseStatus {
         public var wal: Int?
         public var walIndex: Int?
         public var rollbackJournal: Int?
-        /// Of an encrypted database (``FileSaltStore``).
+        /// The size of the salt file of an encrypted database (``FileSaltStore``).
         public var salt: Int?
 
         enum CodingKeys: String, CodingKey {
@@ -77,10 +77,11 @@ extension DatabaseStatus {
         }
     }
 
+    /// The version of a schema, as far as the database shows it.
     public struct SchemaVersion: Codable, Sendable, Equatable {
         /// [`PRAGMA user_version`](https://www.sqlite.org/pragma.html#pragma_user_version).
         public var userVersion: Int
-        /// The migrations that GRDB recorded, in the order they ran; nil when no `DatabaseMigrator` was ever here.
+        /// The migrations that GRDB recorded, in the order they ran; nil when no `DatabaseMigrator` was ever used.
         public var appliedMigrations: [String]?
         /// How many tables there are, virtual ones included, SQLite's own excluded.
         public var tableCount: Int
@@ -92,18 +93,19 @@ extension DatabaseStatus {
         }
     }
 
+    /// Whether the control block can be used.
     public struct ControlBlockStatus: Codable, Sendable, Equatable {
         public enum State: String, Codable, Sendable {
             case usable
             case absent
             case damaged
-            /// The system refuses: ``problem`` says why.
+            /// The system refuses access: ``problem`` says why.
             case unreadable
         }
 
         public var path: String
         public var state: State
-        /// nil when there is none, or it is damaged.
+        /// The version of its layout; nil unless it can be used.
         public var layoutVersion: Int?
         /// Why it cannot be used; nil when it can. Without it, participants rely on SQLite's locks alone.
         public var problem: String?
@@ -118,7 +120,8 @@ extension DatabaseStatus {
     public struct OtherControlBlock: Codable, Sendable, Equatable {
         public var path: String
         public var layoutVersion: Int
-        /// The processes that use it, as far as the system tells who lives. Empty: the file was left behind, and can be removed.
+        /// The processes that use it, as far as the system shows which processes live. If empty, the file was left behind, and can be
+        /// removed.
         public var pids: [Int32]
 
         enum CodingKeys: String, CodingKey {
@@ -147,16 +150,17 @@ extension DatabaseStatus {
 
         public enum Liveness: String, Codable, Sendable {
             case alive
-            /// By a signal, a debugger, or the system.
+            /// The process was stopped by a signal, a debugger, or the system.
             case stopped
             case dead
             /// The system does not tell.
             case unknown
         }
 
-        /// In its own pid namespace (pid_namespaces(7)).
+        /// The process id in the process's own pid namespace (pid_namespaces(7)).
         public var pid: Int32
-        /// Whether that is another one than that of the process that looked, as in another container. Whether it is stopped is then not known.
+        /// Whether that namespace is another one than that of the inspecting process, as in another container. Whether the participant is
+        /// stopped is then not known.
         public var isInOtherPIDNamespace = false
         public var author: String
         public var role: Role
@@ -167,7 +171,7 @@ extension DatabaseStatus {
         public var waiting: TimeInterval?
         /// How long it has been writing; nil when it is not writing.
         public var writing: TimeInterval?
-        /// Where in the code it last began to write; nil when it never did, or did not tell.
+        /// Where in the code it last began to write; nil when it never did, or when this is not known.
         public var callSite: String?
         public var turnsTaken: Int
         public var longestWait: TimeInterval
@@ -175,7 +179,7 @@ extension DatabaseStatus {
         /// The oldest read that is under way, that of a snapshot included; nil when it does not read.
         public var oldestRead: LongLivedRead?
 
-        /// To tell the process from others of its pid.
+        /// The start time of the process, which distinguishes it from others with the same pid.
         package var startTime: UInt64 = 0
         /// The inode of the folder whose commands it applies; 0: none.
         package var commandsFolder: UInt64 = 0
@@ -203,7 +207,7 @@ extension DatabaseStatus {
         public var heldFrames: Int?
         /// Whether it lasts too long, by the default ``LongRead/Limit``: the read should end, the snapshot advance.
         public var isPastLimit: Bool
-        /// Where in the code it began; nil when it did not tell.
+        /// Where in the code it began; nil when this is not known.
         public var callSite: String?
 
         enum CodingKeys: String, CodingKey {
@@ -214,11 +218,11 @@ extension DatabaseStatus {
         }
     }
 
-    /// Who holds SQLite's write lock.
+    /// The owner of SQLite's write lock, or another process that a finding names.
     public struct Writer: Codable, Sendable, Equatable {
-        /// Of a participant: in its own pid namespace.
+        /// The process id; that of a participant is in its own pid namespace.
         public var pid: Int32
-        /// Whether that is another one than that of the process that looked.
+        /// Whether that namespace is another one than that of the inspecting process.
         public var isInOtherPIDNamespace = false
         /// The author of a participant, the program of a stranger; nil when the system does not tell.
         public var name: String?
@@ -234,7 +238,7 @@ extension DatabaseStatus {
 }
 
 extension DatabaseStatus.Participant {
-    /// The participant among those that findings name.
+    /// The participant, as findings name it.
     package var party: DatabaseStatus.Writer {
         DatabaseStatus.Writer(
             pid: pid,
@@ -244,7 +248,7 @@ extension DatabaseStatus.Participant {
         )
     }
 
-    /// As `'app' (pid 17)`.
+    /// The author and the pid, as `'app' (pid 17)`.
     package var name: String { "'\(author)' (\(pidText))" }
     package var pidText: String { ProcessTable.description(ofPID: pid, isElsewhere: isInOtherPIDNamespace) }
 
@@ -255,7 +259,7 @@ extension DatabaseStatus.Participant {
 }
 
 extension DatabaseStatus.Writer {
-    /// Containers often have processes of the same pid: the name tells them apart.
+    /// Whether this is the participant. The name is compared, too, because containers often have processes of the same pid.
     func isSame(as participant: DatabaseStatus.Participant) -> Bool {
         (pid, isInOtherPIDNamespace) == (participant.pid, participant.isInOtherPIDNamespace)
             && (name ?? participant.author) == participant.author

@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableKernel
 
 extension Doctor.Facts {
     /// What is wrong with the salt beside an encrypted database.
@@ -47,6 +48,6 @@ extension Doctor {
         }
     }
 
-    /// With one full stop.
+    /// The text with one full stop at its end.
     static func sentence(_ text: String) -> String { text.hasSuffix(".") ? text : text + "." }
 }

@@ -1,5 +1,5 @@
 extension Doctor {
-    /// What is derived, and is not as it should be.
+    /// Finds extensions that are unfinished or broken.
     mutating func examineExtensions(_ status: DatabaseStatus) {
         let writers = status.participants.filter { $0.role == .readWrite && $0.liveness != .dead }
         let parties = writers.map(\.party)

@@ -1,21 +1,21 @@
 import Foundation
 import RoundtableKernel
 
-// What waits in the outbox, and why nobody applies it.
+// These are the findings about the outbox: what waits in it, and why it is not applied.
 
-/// Who applies what waits in an outbox.
+/// The participants that apply the commands of an outbox.
 package enum OutboxService: Equatable, Sendable {
     case applied(by: [DatabaseStatus.Participant])
-    /// Those who apply commands are all suspended or stopped.
+    /// All participants that apply commands are suspended or stopped.
     case heldUp([DatabaseStatus.Participant])
-    /// Nobody does. These run, and could write.
+    /// No participant applies commands. `running` are the participants that run and may write.
     case nobody(running: [DatabaseStatus.Participant])
-    /// Perhaps one of these: the system does not tell.
+    /// One of these participants may apply commands; it is not known.
     case unknown([DatabaseStatus.Participant])
 }
 
 extension DatabaseStatus {
-    /// What `roundtable` takes to show the commands.
+    /// The arguments with which `roundtable` shows the commands.
     package var outboxArguments: [String] {
         guard let folder = outbox?.path, folder != OutboxFolder(databasePath: path).path else {
             return ["outbox", path]
@@ -41,9 +41,9 @@ extension DatabaseStatus {
 }
 
 extension Doctor {
-    /// An owner that runs has applied a command by then, unless something is wrong.
+    /// The time in seconds in which a running owner applies a command, unless something is wrong.
     private static let patience: TimeInterval = 60
-    /// Nobody has opened the database for so long.
+    /// The time in seconds after which commands that no running owner applies are worth a warning.
     private static let longAbsence: TimeInterval = 24 * 3600
 
     mutating func examineOutbox(_ status: DatabaseStatus, now: Date = Date()) {

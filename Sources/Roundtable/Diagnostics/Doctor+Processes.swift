@@ -1,4 +1,4 @@
-// What processes do that harms others: who holds the WAL back, who is stopped, who takes no turns.
+// These are the findings about processes: which of them hold the WAL back, are stopped, or take no turns.
 
 extension Doctor {
     // MARK: Who holds the WAL back
@@ -7,7 +7,7 @@ extension Doctor {
         for participant in status.participants {
             guard let read = participant.oldestRead, read.isPastLimit else { continue }
             if participant.liveness == .stopped {
-                // Else it is the finding about the process that is stopped.
+                // A frozen reader is reported by `examineStopped`.
                 guard !isFrozenReader(participant, status, facts) else { continue }
                 findFrozenReader(participant, read, .longRead, status)
                 continue
@@ -23,7 +23,7 @@ extension Doctor {
                 next: "End the read\(began): shorten its closure, or advance or close the snapshot."
             )
         }
-        // Strangers do not tell for how long.
+        // How long a stranger has been reading may not be known.
         for pin in status.wal?.pins ?? []
         where !pin.holder.isParticipant && LongRead.Limit().isPassed(age: pin.age ?? 0, heldFrames: pin.heldFrames) {
             find(
@@ -57,7 +57,7 @@ extension Doctor {
         )
     }
 
-    /// As `7,471 WAL frames (29 MiB)`.
+    /// The number of frames and their size, as `7,471 WAL frames (29 MiB)`.
     private func heldBack(_ frames: Int, _ status: DatabaseStatus) -> String {
         "\(frames.of("WAL frame")) (\(size(ofFrames: frames, status)))"
     }
@@ -128,7 +128,7 @@ extension Doctor {
         )
     }
 
-    /// It is stopped without notice, reads, and holds no lock that would be worse.
+    /// Whether the participant was stopped without being suspended, holds frames back by a read, and holds no lock that is worse.
     private func isFrozenReader(
         _ participant: DatabaseStatus.Participant,
         _ status: DatabaseStatus,
@@ -141,7 +141,7 @@ extension Doctor {
         return read.heldFrames != 0 && locks(of: participant, status, facts).isEmpty
     }
 
-    /// Those that keep others out, in words.
+    /// The locks of the participant that keep other processes out, in words.
     private func locks(
         of participant: DatabaseStatus.Participant,
         _ status: DatabaseStatus,

@@ -4,16 +4,16 @@ import GRDBSQLite
 import RoundtableKernel
 
 extension SharedDatabase {
-    /// Looks at a database from outside, as ``status(ofDatabaseAt:)`` does, and says what is wrong and what to do about it.
+    /// Inspects a database from outside, as ``status(ofDatabaseAt:)`` does, and reports what is wrong and what to do about it.
     ///
-    /// Takes no part: it creates and changes no file, takes no place in the control block and no turn. Where the WAL should have been
-    /// checkpointed, it looks again for up to a second: somebody may just be about to.
+    /// The inspection creates and changes no file, and takes no place in the control block and no turn. If a checkpoint is due, the
+    /// inspection is repeated for up to a second, because a participant may be about to make that checkpoint.
     ///
     /// - Parameters:
-    ///   - check: whether the content is checked, too. That reads the whole file, in one read transaction: while it lasts, the WAL of a database
-    ///     that others write cannot start anew.
-    ///   - progress: called now and then while the content is checked.
-    /// - throws: ``SharedDatabaseError/notAFile(path:reason:)`` when there is no such file; what else is wrong is a finding.
+    ///   - check: whether the content is checked, too. This reads the whole file, in one read transaction. While it lasts, the WAL cannot
+    ///     start anew if other processes write.
+    ///   - progress: called repeatedly while the content is checked.
+    /// - throws: ``SharedDatabaseError/notAFile(path:reason:)`` when there is no such file. All other problems are findings.
     public static func diagnose(
         databaseAt url: URL,
         checking check: Diagnosis.Check = .none,
@@ -50,12 +50,12 @@ extension SharedDatabase {
     }
 }
 
-/// Comes from facts to findings.
+/// Derives findings from facts.
 struct Doctor {
-    /// How long somebody who is about to checkpoint is waited for.
+    /// How long a due checkpoint is waited for, in nanoseconds.
     static let secondLook: Nanoseconds = 1_000_000_000
 
-    /// What is to be seen of the system, beside the status.
+    /// What the system shows, in addition to the status.
     struct Facts {
         struct File {
             var path: String
@@ -63,19 +63,19 @@ struct Doctor {
             var mode: UInt32
         }
 
-        /// Those who have the database open and are no participants.
+        /// The processes that have the database open and are no participants.
         var strangers: [Diagnosis.Party] = []
-        /// Who holds SQLite's CKPT lock.
+        /// The owner of SQLite's CKPT lock.
         var checkpointer: Diagnosis.Party?
         var isCheckpointerStopped = false
-        /// There is a participant that may checkpoint, and runs.
+        /// Whether a participant runs that may checkpoint.
         var canCheckpoint = false
         var database: File?
         var companions: [File] = []
         /// In bytes, for this process; nil when the system does not tell.
         var freeSpace: Int?
         var saltProblem: SaltProblem?
-        /// Why this user gets no watch of files.
+        /// Why this user gets no file watch; nil when it does.
         var watchShortage: SystemError?
     }
 
@@ -116,7 +116,7 @@ struct Doctor {
                 next: next
             )
         )
-        // Stable, unlike `sort`.
+        // This keeps the order of findings of the same severity, which `sort` does not promise.
         diagnosis.findings = Diagnosis.Severity.allCases.reversed().flatMap { severity in
             diagnosis.findings.filter { $0.severity == severity }
         }
@@ -334,12 +334,12 @@ struct Doctor {
         )
     }
 
-    /// As `17,666 frames (pages), 69 MiB`.
+    /// The number of frames and their size, as `17,666 frames (pages), 69 MiB`.
     func frames(_ number: Int, _ status: DatabaseStatus) -> String {
         "\(number.of("frame")) (page\(number == 1 ? "" : "s")), \(size(ofFrames: number, status))"
     }
 
-    /// The pages alone, as a checkpoint copies them.
+    /// The size of the pages in the frames, which a checkpoint copies.
     func size(ofFrames number: Int, _ status: DatabaseStatus) -> String {
         (number * (status.pageSize ?? 4096)).byteSize
     }

@@ -2,19 +2,21 @@ import GRDB
 
 /// The extensions of a database, seen from outside.
 public struct ExtensionsStatus: Codable, Sendable, Equatable {
-    /// Of the set (``ExtensionSet/revision``).
+    /// The revision of the set (``ExtensionSet/revision``).
     public var revision: Int
-    /// By name.
+    /// The extensions, ordered by name.
     public var extensions: [Extension]
 
+    /// One extension, as the database has stored it.
     public struct Extension: Codable, Sendable, Equatable {
         public enum State: String, Codable, Sendable {
             case ready
-            /// Not all is derived yet.
+            /// Not all rows are derived yet.
             case building
             /// The table that it is derived from is gone, or is not what it was.
             case baseTableMissing = "base_table_missing"
-            /// Triggers are gone that derive, so that writes are not followed; who declares the extension puts them back with its next write.
+            /// Triggers of the extension are missing, so it does not follow writes. A program that declares the extension restores them
+            /// with its next write.
             case triggersMissing = "triggers_missing"
         }
 
@@ -22,8 +24,9 @@ public struct ExtensionsStatus: Codable, Sendable, Equatable {
         public var version: Int
         public var baseTable: String
         public var state: State
-        /// Rows of the base table that were derived from, of about how many, since building began.
+        /// The number of rows of the base table that were processed since building began.
         public var done: Int
+        /// The approximate number of rows to process.
         public var total: Int
 
         enum CodingKeys: String, CodingKey {
@@ -49,7 +52,7 @@ extension ExtensionsStatus {
             let state: Extension.State =
                 switch stored.state {
                 case .missing: .baseTableMissing
-                // Whoever declares it has not written since.
+                // No program that declares the extension has written since the table was dropped.
                 case _ where !tables.contains(stored.baseTable.lowercased()): .baseTableMissing
                 case _ where !triggers.isSuperset(of: needed): .triggersMissing
                 case .building: .building

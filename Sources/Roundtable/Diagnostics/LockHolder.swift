@@ -2,18 +2,18 @@ import Foundation
 import GRDB
 import RoundtableKernel
 
-/// Who holds SQLite's write lock, as far as it can be found out.
+/// The owner of SQLite's write lock, as far as it can be determined.
 struct LockHolder {
     enum Party {
         case participant(ParticipantSnapshot)
-        /// A process that does not share through Roundtable, or not through this control block.
+        /// A process that does not use Roundtable, or does not use this control block.
         case stranger(pid: Int32, name: String?)
         case unknown
     }
 
     let party: Party
 
-    /// - parameter participant: ourselves, whom it is not; nil: no participant, or not yet.
+    /// - parameter participant: our own participant, which is excluded; nil when there is none, or none yet.
     static func find(databasePath: String, participant: Participant?) -> LockHolder {
         let block = participant?.block ?? (try? ControlBlock.open(forDatabaseAt: databasePath, writable: false))
         let participants = (block?.participants() ?? [])
@@ -24,14 +24,14 @@ struct LockHolder {
             if let holder = own.first { return LockHolder(party: .participant(holder)) }
             return LockHolder(party: .stranger(pid: pid, name: ProcessTable.name(pid)))
         }
-        // Where the system does not tell: whoever has been writing for longest.
+        // The system does not name the owner, so this takes the participant that has been writing for longest.
         if let holder = writers.max(by: { $0.writing ?? 0 < $1.writing ?? 0 }) {
             return LockHolder(party: .participant(holder))
         }
         return LockHolder(party: .unknown)
     }
 
-    /// - parameter waited: nil: that is not known.
+    /// - parameter waited: how long the caller has waited, in nanoseconds; nil when that is not known.
     func description(waited: Nanoseconds? = nil) -> String {
         let waiting = waited.map { "; waited \(Self.seconds($0))" } ?? ""
         switch party {

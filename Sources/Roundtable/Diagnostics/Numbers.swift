@@ -1,9 +1,9 @@
 import Foundation
 
-// Numbers as people read them, in messages and in the tool; what programs read has none of this.
+// These are numbers formatted for people, in messages and in the tool. Output for programs does not use them.
 
 extension Int {
-    /// The sizes of sparse files may add up to more than there is.
+    /// The sum, or `Int.max` if it overflows. The sizes of sparse files may add up to more than that.
     func addingSaturating(_ other: Int) -> Int {
         let (sum, overflow) = addingReportingOverflow(other)
         return overflow ? .max : sum
@@ -20,7 +20,7 @@ extension Int {
         return self < 0 ? "-" + text : text
     }
 
-    /// As `5,210 frames`.
+    /// The number with a noun, as `5,210 frames`.
     package func of(_ noun: String) -> String { "\(grouped) \(noun)\(self == 1 ? "" : "s")" }
 
     /// A number of bytes, in the unit that needs few digits: `1,024 B`, `96 KiB`, `69 MiB`.
@@ -34,10 +34,10 @@ extension Int {
 }
 
 extension TimeInterval {
-    /// As `180.3 s`.
+    /// The time with its unit, as `180.3 s`.
     var seconds: String { String(format: "%.1f s", self) }
 
-    /// As `40 s`, `12 min`, `5 h`, `3 days`.
+    /// The time in a unit that needs few digits, as `40 s`, `12 min`, `5 h`, `3 days`.
     package var rough: String {
         switch self {
         case ..<120: "\(Int(self)) s"

@@ -3,18 +3,19 @@ import GRDB
 import GRDBSQLite
 import RoundtableKernel
 
-/// How to look into a database without leaving a trace: no file is created or changed, no turn taken, no recovery done.
+/// Reads a database without leaving a trace: it creates and changes no file, takes no turn, and recovers nothing.
 ///
-/// SQLite's read-only connections do create `-wal` and `-shm` where they are missing, and rebuild a `-shm` that nobody
-/// uses; which URI keeps it from that depends on what is there.
+/// SQLite's read-only connections create missing `-wal` and `-shm` files, and rebuild a `-shm` file that no connection uses. Which URI
+/// prevents this depends on the files that exist.
 package struct Onlooker: Sendable {
     package enum Manner: Equatable, Sendable {
-        /// Rollback journal: a read-only connection creates nothing.
+        /// The database has a rollback journal. A read-only connection creates nothing.
         case rollback
-        /// WAL, with its companion files: their `-shm` is mapped read-only
+        /// The database is in WAL mode and has its companion files. The `-shm` file is mapped read-only
         /// (<https://www.sqlite.org/walformat.html#recovery>, `readonly_shm`).
         case wal
-        /// WAL, and no `-wal` or no `-shm`: nobody has it open. The database file alone is read, without locks.
+        /// The database is in WAL mode, and the `-wal` or the `-shm` file is missing: no process has it open. The database file alone is
+        /// read, without locks.
         case still
     }
 
@@ -62,8 +63,8 @@ package struct Onlooker: Sendable {
     /// Whether the `-wal` file has frames that a connection in this manner does not see.
     package var missesWAL: Bool { manner == .still && (companions.wal ?? 0) > 0 }
 
-    /// - parameter busyTimeout: how long opening the connection waits for others that lock the database, and then each statement (rule W9).
-    /// - throws: ``EncryptionError/databaseIsEncrypted(path:)``: an onlooker has no key.
+    /// - parameter busyTimeout: how long opening the connection, and then each statement, waits for locks of other connections (rule W9).
+    /// - throws: ``EncryptionError/databaseIsEncrypted(path:)``, because an onlooker has no key.
     package func connection(waitingUpTo busyTimeout: Duration) throws -> DatabaseQueue {
         if header?.isEncrypted == true { throw EncryptionError.databaseIsEncrypted(path: path) }
         let timeout = busyTimeout.nanoseconds
@@ -85,7 +86,7 @@ package struct Onlooker: Sendable {
         }
     }
 
-    /// <https://www.sqlite.org/uri.html>
+    /// The URI of a database file (<https://www.sqlite.org/uri.html>).
     static func uri(_ path: String, _ parameters: String) -> String {
         let allowed = CharacterSet(charactersIn: "/-._~").union(.alphanumerics)
         return "file:\(path.addingPercentEncoding(withAllowedCharacters: allowed) ?? path)?\(parameters)"
@@ -93,9 +94,9 @@ package struct Onlooker: Sendable {
 }
 
 extension Onlooker {
-    /// How long the WAL is, and how much of it is in the database file. In a read transaction of this onlooker's connection.
+    /// How long the WAL is, and how much of it is in the database file. Call it in a read transaction of this onlooker's connection.
     ///
-    /// - returns: nil while nobody keeps the wal-index in order, or its header is being written.
+    /// - returns: nil while no process keeps the wal-index up to date, or its header is being written.
     func walState(_ db: Database) -> WalIndexView.State? {
         // Mapping the wal-index of a connection that does not use it would create the file.
         guard manner == .wal else { return nil }

@@ -2,34 +2,34 @@ import Foundation
 import GRDB
 import RoundtableKernel
 
-/// A file of an outbox that is no command which waits: what is wrong with it, and what can be done.
+/// A file of an outbox that is not a waiting command: what is wrong with it, and what can be done.
 package struct OutboxFile: Sendable, Equatable {
     package enum Kind: Sendable, Equatable {
         case damaged(reason: String)
-        /// Of a version of Roundtable that this program does not know.
+        /// The file was written by a version of Roundtable that this program does not know.
         case newer(format: UInt32)
         case unreadable(reason: String)
-        /// An owner has moved it away, and by now it is a whole command.
+        /// An owner has set the file aside, and by now it is a whole command.
         case whole(WaitingCommand)
     }
 
     package let path: String
     package let kind: Kind
-    /// Whether an owner has moved it away: it keeps no other command waiting.
+    /// Whether an owner has set the file aside. It then delays no other command.
     package let isSetAside: Bool
     package let isFolder: Bool
-    /// nil when it cannot be told.
+    /// The size in bytes; nil when it is not known.
     package let size: Int?
     package let changed: Date?
 
     package var name: String { (path as NSString).lastPathComponent }
 }
 
-/// The files of an outbox, for those who look after it.
+/// The files of an outbox, for programs that maintain it.
 package struct OutboxFiles: Sendable {
     private let folder: OutboxFolder
 
-    /// Beside a database.
+    /// The files of the outbox beside a database.
     package init(forDatabaseAt url: URL) throws { folder = OutboxFolder(databasePath: try DatabaseFile(url).path) }
 
     /// - throws: ``OutboxError``.
@@ -41,27 +41,27 @@ package struct OutboxFiles: Sendable {
     /// Whether there is an outbox.
     package var exists: Bool { (try? System.status(ofFileAt: folder.path(of: .commands))) != nil }
 
-    /// Whether there is its folder, which may have been made for it.
+    /// Whether the folder of the outbox exists. It may have been made before there is an outbox in it.
     package var hasFolder: Bool { (try? System.status(ofFileAt: folder.path)) != nil }
 
-    /// What is said where the folder beside a database is missing.
+    /// The message for a missing folder beside a database.
     package static func noneBeside(_ path: String) -> String {
         "No outbox beside the database (\(path)). If the program has it elsewhere (Options.outboxFolder), name it: --folder FOLDER."
     }
 
-    /// What is there, and what a database knows of it.
+    /// Walks through the files of the outbox, and what a database knows of them.
     package func walk(asking database: SharedDatabase?) -> OutboxWalk { OutboxWalk(folder, asking: database) }
 
-    /// What lies among the commands, and has not the name of one: owners leave it alone.
+    /// The names of files among the commands that are no names of commands. Owners leave those files alone.
     package func foreignNames() throws -> [String] {
         (try folder.names(in: .commands) ?? []).filter { CommandFileName($0) == nil }.sorted()
     }
 
-    /// Looks at a file that is no command which waits.
+    /// Inspects a file that is not a waiting command.
     ///
     /// - Parameters:
-    ///   - path: as ``OutboxWalk`` has found it.
-    ///   - reason: what it said of it.
+    ///   - path: the path that ``OutboxWalk`` has reported.
+    ///   - reason: the reason that ``OutboxWalk`` has given.
     package func file(at path: String, reason: String) -> OutboxFile {
         let place = place(of: path)
         let status = (try? folder.status(of: place.name, in: place.part)) ?? nil
@@ -108,7 +108,7 @@ package struct OutboxFiles: Sendable {
         }
     }
 
-    /// Takes a whole command that was moved away back into the queue, to the place that its name says.
+    /// Moves a whole command that was set aside back into the queue, to the place that its name determines.
     ///
     /// - throws: ``OutboxError``.
     package func takeBack(_ file: OutboxFile) throws {
@@ -121,9 +121,9 @@ package struct OutboxFiles: Sendable {
         }
     }
 
-    /// Removes a file that is no command which waits, or a folder with all that is in it.
+    /// Removes a file that is not a waiting command, or a folder with all that is in it.
     ///
-    /// - returns: false when it had gone.
+    /// - returns: false when it does not exist any more.
     /// - throws: ``OutboxError``.
     package func remove(_ file: OutboxFile) throws -> Bool {
         do {
@@ -139,7 +139,8 @@ package struct OutboxFiles: Sendable {
 }
 
 extension SharedDatabase {
-    /// How often a command has failed since it is tried, or tried anew, and when it is tried again; nil when it has not.
+    /// How often a command has failed since it was first tried, or since a retry was requested, when it is tried next, and the last
+    /// error; nil when it has not failed.
     package func outboxRetry(of id: UUID) throws -> (attempts: Int, next: Date, error: String)? {
         try read { db in
             guard try OutboxTables.exist(db), let retry = try OutboxTables.retry(of: id, db) else { return nil }

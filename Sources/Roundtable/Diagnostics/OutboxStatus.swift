@@ -2,37 +2,37 @@ import Foundation
 import GRDB
 import RoundtableKernel
 
-/// What the outbox of a database holds, seen from outside. `roundtable outbox` has what each command is.
+/// What the outbox of a database holds, seen from outside. `roundtable outbox` shows each command.
 public struct OutboxStatus: Codable, Sendable, Equatable {
-    /// The folder. It need not be there: dead letters are in the database.
+    /// The path of the folder. It need not exist, because dead letters are in the database.
     public var path: String
-    /// How many files of commands wait.
+    /// The number of command files that wait.
     public var waiting: Int
-    /// Of those files.
+    /// The size of these files in bytes.
     public var bytes: Int
-    /// Since when the oldest of them waits; nil when none does.
+    /// Since when the oldest of these files has waited; nil when none waits.
     public var oldest: Date?
     /// How many commands were set aside; nil where ``DatabaseStatus/unknowns`` says why.
     public var deadLetters: Int?
-    /// How many of them somebody wants to have tried again.
+    /// The number of dead letters for which a retry was requested; nil where ``deadLetters`` is nil.
     public var deadLettersToRetry: Int?
-    /// How many files an owner has found damaged, and moved away.
+    /// The number of files that an owner has found damaged and set aside.
     public var damaged: Int
-    /// The participants that apply what waits, unless they are suspended or stopped; nil when that is not known.
+    /// The participants that apply the commands, unless they are suspended or stopped; nil when they are not known.
     public var owners: [DatabaseStatus.Writer]?
 
-    /// Databases that commands of this folder were applied to, too, and that are still there.
+    /// Other databases that commands of this folder were applied to, and that still exist.
     public var otherDatabases: [Other] = []
-    /// Folders of which commands were applied to this database, too, and that are still there; if there were any of this one.
+    /// Other folders whose commands were applied to this database, and that still exist. Empty if commands of this folder never were.
     public var otherFolders: [Other] = []
 
-    /// What shares a folder with the database, or the database with the folder.
+    /// Another database of the same folder, or another folder of the same database.
     public struct Other: Codable, Sendable, Equatable {
-        /// Where it is.
+        /// The path of that database or folder.
         public var path: String
-        /// Who has left word of it, in applying commands.
+        /// The owner that applied the commands and recorded this.
         public var owner: String
-        /// Of a folder: how many commands wait there; nil when it cannot be listed.
+        /// For a folder, the number of commands that wait there; nil when it cannot be listed, and for a database.
         public var waiting: Int?
     }
 
@@ -44,10 +44,10 @@ public struct OutboxStatus: Codable, Sendable, Equatable {
         case deadLettersToRetry = "to_be_retried"
     }
 
-    /// Whether there is nothing to tell of it.
+    /// Whether no command waits, no file is damaged, and no dead letter is known.
     public var isEmpty: Bool { waiting == 0 && damaged == 0 && deadLetters ?? 0 == 0 }
 
-    /// How long the oldest command has waited.
+    /// How long the oldest command has waited, in seconds; nil when none waits.
     public func longestWait(at date: Date = Date()) -> TimeInterval? {
         oldest.map { max(0, date.timeIntervalSince($0)) }
     }
@@ -60,14 +60,14 @@ extension OutboxStatus {
         var toBeRetried = 0
         /// Whether an owner has ever applied commands.
         var isOwned = false
-        /// Where commands were applied from.
+        /// The folders from which commands were applied.
         var ownerships: [OutboxOwnership] = []
 
         init(_ db: Database, path: String) throws {
             guard try OutboxTables.exist(db) else { return }
             isOwned = true
             if let identity = try System.identity(ofFileAt: path) {
-                // A table that is not as we make it tells nothing.
+                // A table of another form is ignored.
                 ownerships = (try? OutboxTables.ownerships(.init(path: path, identity: identity), db)) ?? []
             }
             let sql = "SELECT count(*), total(is_to_be_retried) FROM main.roundtable_outbox_dead"
@@ -77,11 +77,11 @@ extension OutboxStatus {
         }
     }
 
-    /// Looks at names and sizes, and reads no command.
+    /// Reads names and sizes, and no command.
     ///
     /// - Parameters:
-    ///   - letters: nil when the database cannot be asked.
-    ///   - participants: who may apply commands.
+    ///   - letters: nil when the database cannot be read.
+    ///   - participants: the participants that may apply commands.
     /// - returns: nil when there is neither an outbox nor a dead letter.
     /// - throws: `SystemError`.
     init?(_ folder: OutboxFolder, _ letters: DeadLetters?, _ participants: [DatabaseStatus.Participant]) throws {
@@ -91,7 +91,7 @@ extension OutboxStatus {
         path = folder.path
         (waiting, bytes) = (0, 0)
         for name in (names ?? []) where CommandFileName(name) != nil {
-            // What was applied since the folder was listed waits no more.
+            // A command that was applied since the folder was listed does not wait any more.
             guard let status = try commands?.status(ofFile: name), !status.isSymbolicLink else { continue }
             waiting += 1
             bytes = bytes.addingSaturating(Int(status.st_size))
@@ -104,7 +104,7 @@ extension OutboxStatus {
         owners = try Self.owners(folder, participants)
     }
 
-    /// Rule X15.
+    /// Finds other databases of the folder, and other folders of the database (rule X15).
     fileprivate mutating func lookForOthers(
         _ folder: OutboxFolder,
         _ database: String,
@@ -120,7 +120,7 @@ extension OutboxStatus {
         )
         let here = try folder.ownerships()
         otherDatabases = own.others(of: here).map { Other(path: $0.database.path, owner: $0.owner) }
-        // Who looks at a folder that nobody owns has but named the wrong one.
+        // If no owner has connected the folder with the database, the caller may have named a wrong folder.
         let isOwned =
             here.contains { $0.database.identity == databaseIdentity }
             || recorded.contains { $0.folder.identity == folderIdentity }
@@ -132,7 +132,7 @@ extension OutboxStatus {
         }
     }
 
-    /// Owners say in the control block which folder's commands they apply (rule X14).
+    /// The participants that apply the commands of a folder. Each shows that folder in the control block (rule X14).
     private static func owners(
         _ folder: OutboxFolder,
         _ participants: [DatabaseStatus.Participant]

@@ -1,5 +1,5 @@
 extension String {
-    /// As a POSIX shell takes it for one word.
+    /// The text, quoted so that a POSIX shell reads it as one word.
     package var shellQuoted: String {
         let isPlain = !isEmpty && utf8.allSatisfy(Self.plainBytes.contains)
         return isPlain ? self : "'" + replacing("'", with: "'\\''") + "'"

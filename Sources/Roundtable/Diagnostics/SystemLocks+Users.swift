@@ -1,8 +1,9 @@
 import RoundtableKernel
 
 extension SystemLocks {
-    /// The processes that have a database open, or use it at this moment: any lock on the file itself or on `-shm` tells. In WAL mode, every
-    /// connection holds one while it is open; else, while it reads or writes. Empty when the system does not list locks.
+    /// The processes that have a database open, or use it at this moment, by their locks on the file itself or on `-shm`. In WAL mode,
+    /// every connection holds such a lock while it is open; otherwise, while it reads or writes. Empty when the system does not list
+    /// locks.
     static func users(databasePath: String) -> [Int32] {
         #if os(Linux)
             let pids = locks(onFilesAt: [databasePath, databasePath + "-shm"]).map(\.pid)

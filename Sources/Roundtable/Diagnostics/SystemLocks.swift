@@ -1,11 +1,11 @@
 import Foundation
 import RoundtableKernel
 
-/// The file locks that the system lists. Read without opening any file of the database (rule G5).
+/// The file locks that the system lists. The list is read without opening any file of the database (rule G5).
 enum SystemLocks {
-    /// The process that holds the write lock of a database: byte 120 of `-shm` in WAL mode, else PENDING or RESERVED of
-    /// the file itself (<https://www.sqlite.org/walformat.html>, <https://www.sqlite.org/lockingv3.html>). nil when
-    /// nobody does, or the system does not list locks (it does on Linux only, in `/proc/locks`).
+    /// The process that holds the write lock of a database: byte 120 of `-shm` in WAL mode, else PENDING or RESERVED of the file itself
+    /// (<https://www.sqlite.org/walformat.html>, <https://www.sqlite.org/lockingv3.html>). nil when no process holds it, or when the
+    /// system does not list locks (Linux alone does, in `/proc/locks`).
     static func writer(databasePath: String) -> Int32? {
         #if os(Linux)
             guard let bytes = try? ProcessTable.contents(of: "/proc/locks") else { return nil }
@@ -22,11 +22,11 @@ enum SystemLocks {
         #endif
     }
 
-    /// Who holds locks of a wal-index that matter to checkpoints.
+    /// The owners of those locks of a wal-index that matter to checkpoints.
     struct WalLocks: Equatable {
-        /// CKPT: one checkpoints.
+        /// The process that holds CKPT: it is checkpointing. nil when there is none.
         var checkpointing: Int32?
-        /// Which read marks the processes hold, each by its pid.
+        /// The read marks that each process holds, by its pid.
         var readMarks: [Int32: Set<Int>] = [:]
     }
 
@@ -42,8 +42,8 @@ enum SystemLocks {
     }
 
     #if os(Linux)
-        /// A line such as `1: POSIX  ADVISORY  WRITE 2775 fe:00:16220171 120 120` (proc_locks(5)). The device is left
-        /// out of the comparison: overlay file systems list another than `stat` tells.
+        /// A line such as `1: POSIX  ADVISORY  WRITE 2775 fe:00:16220171 120 120` (proc_locks(5)). The device is not compared, because
+        /// overlay file systems list another one than `stat` reports.
         struct Lock {
             let isWrite: Bool
             let pid: Int32
@@ -69,7 +69,7 @@ enum SystemLocks {
 
 #if os(Linux)
     extension SystemLocks.WalLocks {
-        /// - parameter list: as in `/proc/locks`, where neighbouring bytes that one process holds are one lock.
+        /// - parameter list: the contents of `/proc/locks`, where neighbouring bytes that one process holds are one lock.
         init(list: String, inode: UInt64) {
             for line in list.split(separator: "\n") {
                 guard let lock = SystemLocks.Lock(line), lock.inode == inode else { continue }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// How a database is encrypted: by [SQLCipher 4](https://www.zetetic.net/sqlcipher/), which must be linked in SQLite's place.
+/// The encryption of a database by [SQLCipher 4](https://www.zetetic.net/sqlcipher/), which must be linked instead of SQLite.
 ///
 /// ```swift
 /// var options = SharedDatabase.Options()
@@ -8,9 +8,9 @@ import Foundation
 /// let database = try await SharedDatabase.open(at: url, schema: schema, as: "app", options: options)
 /// ```
 ///
-/// All processes say the same. The first 32 bytes of the file stay plain (`cipher_plaintext_header_size`), so that iOS, which ends
-/// processes that are suspended with a lock on anything but a SQLite database, takes it for one. They hold nothing but SQLite's
-/// mark, the page size and the like. SQLCipher keeps its salt there otherwise; here it is in a ``SaltStore``.
+/// All processes must use the same key and salt. The first 32 bytes of the file stay plain text (`cipher_plaintext_header_size`), because
+/// iOS terminates a process that is suspended with a lock on any file but a SQLite database. These bytes hold only SQLite's magic string,
+/// the page size, and similar values. SQLCipher normally keeps its salt there; Roundtable keeps it in a ``SaltStore`` instead.
 ///
 /// See <doc:Encryption> for what is encrypted, and what is not.
 public struct Encryption: Sendable {
@@ -19,20 +19,20 @@ public struct Encryption: Sendable {
 
     /// - Parameters:
     ///   - key: where the key comes from.
-    ///   - salt: where the salt is kept. By default in a file beside the database.
+    ///   - salt: where the salt is kept. The default is a file beside the database.
     public init(key: Key, salt: any SaltStore = .file) {
         self.key = key
         self.salt = salt
     }
 
-    /// Where the key of a database comes from: a function that is called for each connection that is opened. It may be called on any thread, and
-    /// again at any time: when a read needs one more connection, after a suspension.
+    /// The source of a database's key: a function that is called for each connection that is opened. It may be called on any thread and at
+    /// any time, for example when a read needs another connection, or after a suspension.
     ///
-    /// It must not use the database, nor wait for somebody who does. What it throws reaches the access that needs the connection, as
+    /// It must not use the database, nor wait for a thread that does. If it throws an error, the access that needs the connection throws
     /// ``EncryptionError/keyUnavailable(path:underlying:)``.
     ///
-    /// What it returns is given to SQLCipher, and Roundtable's copies of it are overwritten. SQLCipher keeps what it derives as long as the
-    /// connection is open, and the memory of a `String`, or of `Data` that somebody else also holds, is not Roundtable's to overwrite.
+    /// The returned key is passed to SQLCipher, and Roundtable overwrites its copies of it. SQLCipher keeps the derived key as long as the
+    /// connection is open. Roundtable cannot overwrite the memory of a `String`, or of `Data` that has other owners.
     public struct Key: Sendable {
         enum Provider: Sendable {
             case passphrase(@Sendable () throws -> String)
@@ -41,23 +41,23 @@ public struct Encryption: Sendable {
 
         let provider: Provider
 
-        /// A passphrase, of which SQLCipher derives the key: by 256,000 rounds of PBKDF2, a good part of a second for *each* connection. Where nobody types
-        /// it in, prefer ``rawKey(_:)``.
+        /// A passphrase from which SQLCipher derives the key with 256,000 rounds of PBKDF2. This takes a considerable part of a second for
+        /// *each* connection. If no user types in the passphrase, prefer ``rawKey(_:)``.
         public static func passphrase(_ provide: @escaping @Sendable () throws -> String) -> Key {
             Key(provider: .passphrase(provide))
         }
 
-        /// The key itself, ``rawKeySize`` random bytes.
+        /// The key itself: ``rawKeySize`` random bytes.
         public static func rawKey(_ provide: @escaping @Sendable () throws -> Data) -> Key {
             Key(provider: .rawKey(provide))
         }
 
-        /// How many bytes a raw key has: 32.
+        /// The size of a raw key in bytes: 32.
         public static let rawKeySize = 32
     }
 }
 
-// What a closure has captured is not reflected; these make sure of it, whatever is in here one day.
+// Reflection does not show what a closure has captured. These conformances keep the key out of it, whatever properties are added later.
 extension Encryption: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     public var description: String { "Encryption(\(key), salt: \(salt))" }
     public var debugDescription: String { description }

@@ -1,30 +1,30 @@
 import Foundation
 
-/// Why a database cannot be opened with the ``Encryption`` that was asked for, or not without one. The
-/// database was not touched.
+/// The reason why a database cannot be opened with the requested ``Encryption``, or not without an encryption. The database was not
+/// touched.
 public enum EncryptionError: Error, Sendable {
-    /// The SQLite library of this program cannot encrypt. It would have ignored the key, and written plain text.
+    /// The SQLite library of this program cannot encrypt. It would have ignored the key and written plain text.
     case noSQLCipher(path: String, sqliteVersion: String)
-    /// The library is an SQLCipher that is too old to leave the header plain.
+    /// The library is a version of SQLCipher that is too old to leave the header plain.
     case oldSQLCipher(path: String, version: String)
-    /// The key is not this database's; or the salt is not, or the file is damaged: that is all the same to SQLCipher.
+    /// The key is wrong for this database, or the salt is wrong, or the file is damaged. SQLCipher does not distinguish these cases.
     case wrongKey(path: String)
-    /// The database is there, and its salt is not.
+    /// The database exists, and its salt does not.
     case missingSalt(path: String, store: String)
-    /// What the store has is no salt.
+    /// The store returned data that is not a salt.
     case damagedSalt(path: String, store: String, reason: String)
-    /// The store of the salt failed.
+    /// The salt store failed.
     case saltUnavailable(path: String, store: String, underlying: any Error)
     /// The database is not encrypted, and a key was given.
     case databaseIsPlain(path: String)
     /// The database is encrypted, and no key was given.
     case databaseIsEncrypted(path: String)
-    /// The file does not begin like a SQLite database. Perhaps it is none; perhaps it was encrypted with its header, as SQLCipher does unless it
-    /// is told otherwise.
+    /// The file does not begin like a SQLite database. Either it is no database, or its header is encrypted too, which is SQLCipher's
+    /// default.
     case unknownHeader(path: String)
     /// The key's provider failed.
     case keyUnavailable(path: String, underlying: any Error)
-    /// The key's provider returned what cannot be a key.
+    /// The key's provider returned a value that cannot be a key.
     case invalidKey(path: String, reason: String)
     /// SQLCipher refused to set the key.
     case keyRefused(path: String, code: Int32)

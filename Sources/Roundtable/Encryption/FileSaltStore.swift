@@ -3,7 +3,7 @@ import RoundtableKernel
 
 /// Keeps the salt in the file `NAME-salt` beside the database `NAME` (rules C2–C4).
 ///
-/// It belongs to the database like `-wal` does: who copies, moves or restores the database takes it along.
+/// The file belongs to the database like the `-wal` file does: copy, move and restore it together with the database.
 public struct FileSaltStore: SaltStore {
     public init() {}
 
@@ -17,7 +17,7 @@ public struct FileSaltStore: SaltStore {
         guard let salt = Salt(salt) else { throw SaltFileError("\(salt.count) bytes are no salt") }
         let path = Self.path(url)
         let unfinished = UnfinishedFile.name(path)
-        // On the disk before it has its name, and its name before the database is created.
+        // The file is synced before it gets its name, and its name is synced before the database is created.
         try System.makeFile(at: unfinished, Self.file(salt), isDurable: true)
         do {
             try System.renameFile(at: unfinished, toUnused: path)
@@ -30,11 +30,11 @@ public struct FileSaltStore: SaltStore {
         return stored
     }
 
-    /// Makes sure that the file's name is on the disk: perhaps whoever has created it died before it was.
+    /// Syncs the folder, because the creator of the salt file may have died before it did, and removes files that dead creators left
+    /// behind.
     static func settle(_ url: URL) throws {
         let folder = url.deletingLastPathComponent().path
         try System.syncFolder(at: folder)
-        // What processes that died while they created one have left.
         _ = try? UnfinishedFile.removeAbandoned(in: folder, url.lastPathComponent + suffix)
     }
 
@@ -46,7 +46,7 @@ public struct FileSaltStore: SaltStore {
 }
 
 extension SaltStore where Self == FileSaltStore {
-    /// In a file beside the database.
+    /// A store that keeps the salt in a file beside the database.
     public static var file: FileSaltStore { FileSaltStore() }
 }
 
@@ -81,7 +81,7 @@ extension FileSaltStore {
     }
 }
 
-/// A salt file that is not whole.
+/// The error of a salt file that is invalid or was removed.
 struct SaltFileError: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }

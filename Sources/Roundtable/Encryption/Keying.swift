@@ -3,7 +3,7 @@ import GRDB
 import GRDBSQLite
 import RoundtableKernel
 
-/// What is needed to key each connection to one database: the key's provider, and the salt (rules C4–C6).
+/// The key's provider and the salt, with which each connection to one database is keyed (rules C4–C6).
 struct Keying: Sendable {
     let path: String
     let key: Encryption.Key
@@ -15,8 +15,8 @@ struct Keying: Sendable {
         self.salt = salt
     }
 
-    /// - parameter mayCreate: whether a database that is not there yet gets a salt.
-    /// - returns: nil for a database that is not there and gets none.
+    /// - parameter mayCreate: whether to create a salt for a database that does not exist yet.
+    /// - returns: nil for a database that does not exist and has no salt, if `mayCreate` is false.
     /// - throws: ``EncryptionError``.
     init?(_ encryption: Encryption, of file: DatabaseFile, mayCreate: Bool) throws {
         try SQLCipher.check(path: file.path)
@@ -27,13 +27,13 @@ struct Keying: Sendable {
         self.salt = salt
     }
 
-    /// What SQLCipher is given as the key. The provider is asked for it now.
+    /// The key in the form that SQLCipher takes. Calls the key's provider.
     func keyBytes() throws(EncryptionError) -> Secret {
         switch key.provider {
         case .passphrase(let provide): return try bytes(passphrase: try provided(provide))
         case .rawKey(let provide):
             var key = try provided(provide)
-            // Of no effect on bytes that somebody else holds, too.
+            // This has no effect on bytes that have other owners.
             defer { key.resetBytes(in: key.startIndex..<key.endIndex) }
             return try bytes(rawKey: key)
         }
@@ -50,7 +50,7 @@ struct Keying: Sendable {
     private func bytes(passphrase: String) throws(EncryptionError) -> Secret {
         if passphrase.isEmpty { throw .invalidKey(path: path, reason: "it is empty") }
         if passphrase.utf8.contains(0) { throw .invalidKey(path: path, reason: "it has a zero byte") }
-        // SQLCipher takes some of these for a raw key.
+        // SQLCipher takes some passphrases of this form for a raw key.
         if ["x'", "X'"].contains(where: { passphrase.utf8.starts(with: $0.utf8) }),
             passphrase.utf8.last == UInt8(ascii: "'")
         {
@@ -76,7 +76,7 @@ struct Keying: Sendable {
         return secret
     }
 
-    /// For a library that does not export `sqlite3_key_v2`.
+    /// The statement that sets the key, for a library that does not export `sqlite3_key_v2`.
     static func statement(_ key: Secret) -> Secret {
         let secret = Secret(capacity: 32 + 2 * key.count)
         secret.append("PRAGMA key = '")
@@ -90,8 +90,8 @@ struct Keying: Sendable {
         return secret
     }
 
-    /// What follows the key, before anything reads the file. Version 4's format, whatever SQLCipher's own is by then; and no temporary files,
-    /// which are not encrypted.
+    /// The statements that follow the key, before anything reads the file. They set the format of version 4, whatever SQLCipher's current
+    /// version is, and prevent temporary files, which are not encrypted.
     var settings: String {
         """
         PRAGMA cipher_compatibility = 4; PRAGMA cipher_plaintext_header_size = 32; \
@@ -100,14 +100,14 @@ struct Keying: Sendable {
     }
 }
 
-/// Where the salt of one database is kept.
+/// The salt store of one database.
 private struct SaltPlace {
     let store: any SaltStore
     let path: String
     private var url: URL { URL(fileURLWithPath: path) }
     private var name: String { store.name(forDatabaseAt: url) }
 
-    /// Rule C5.
+    /// Loads the salt, or creates it (rule C5).
     func settledSalt(mayCreate: Bool) throws -> Salt? {
         if let salt = try load() {
             if mayCreate, try isAbsentOrEmpty() { try settle() }
@@ -117,7 +117,7 @@ private struct SaltPlace {
             if !mayCreate { return nil }
             return try checked { try store.create(Data(Salt.random().bytes), forDatabaseAt: url) }
         }
-        // Another process may have created both since.
+        // Another process may have created the salt and the database since.
         if let salt = try load() { return salt }
         switch try DatabaseHeader.look(at: path) {
         case .plain: throw EncryptionError.databaseIsPlain(path: path)

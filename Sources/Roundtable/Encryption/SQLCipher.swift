@@ -1,9 +1,9 @@
 import CRoundtableShims
 import GRDBSQLite
 
-/// The SQLite library of this program, as far as it is an SQLCipher.
+/// The functions of SQLCipher, if the SQLite library of this program is one.
 package enum SQLCipher {
-    /// As `4.19.0 community`; nil when the library is none, which ignores keys without a word.
+    /// The version, such as `4.19.0 community`; nil when the library is not SQLCipher. Such a library silently ignores keys.
     package static let version: String? = {
         var connection: OpaquePointer?
         defer { sqlite3_close_v2(connection) }
@@ -19,8 +19,8 @@ package enum SQLCipher {
     typealias KeyFunction =
         @convention(c) (OpaquePointer?, UnsafePointer<CChar>?, UnsafeRawPointer?, CInt) -> CInt
 
-    /// `sqlite3_key_v2`, which nobody can trace. It is looked for, because GRDB is compiled against SQLite, which does not have it; nil also where
-    /// the library does not export it.
+    /// `sqlite3_key_v2`, which trace callbacks do not see. It is looked up at run time, because GRDB is compiled against SQLite, which does
+    /// not have it. nil also when the library does not export it.
     static let keyFunction: KeyFunction? = {
         let neighbour: @convention(c) () -> UnsafePointer<CChar>? = sqlite3_libversion
         return rt_symbol_beside(unsafeBitCast(neighbour, to: UnsafeRawPointer.self), "sqlite3_key_v2")

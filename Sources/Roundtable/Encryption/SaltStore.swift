@@ -1,21 +1,23 @@
 import Foundation
 
-/// Where the salt of an encrypted database is kept: 16 random bytes, which are no secret, and without which nobody can read the
-/// database. All processes that open it use the same store.
+/// The place where the salt of an encrypted database is kept. The salt is 16 random bytes. It is not secret, but without it, the database
+/// cannot be read. All processes that open the database must use the same store.
 ///
-/// ``FileSaltStore`` is the default. One of your own, such as a keychain item that is shared by the app and its extensions, keeps two
-/// promises: ``create(_:forDatabaseAt:)`` never replaces a salt, also when several processes call it at once; and once it has
-/// returned, the salt survives the machine's death.
+/// ``FileSaltStore`` is the default. A store of your own, such as a keychain item that the app and its extensions share, must keep two
+/// promises: ``create(_:forDatabaseAt:)`` never replaces a salt, even when several processes call it at once; and once it has returned,
+/// the salt survives a crash of the machine.
 public protocol SaltStore: Sendable {
-    /// - returns: nil when there is none, for certain. A store that cannot tell, say because the device is locked, throws.
+    /// Loads the salt of a database.
+    ///
+    /// - returns: nil when there certainly is no salt. A store that cannot tell, for example because the device is locked, throws an error.
     func load(forDatabaseAt url: URL) throws -> Data?
 
-    /// Stores a salt, unless there is one.
+    /// Stores a salt, unless one is stored already.
     ///
-    /// - returns: the one that is stored now.
+    /// - returns: the salt that is stored now.
     func create(_ salt: Data, forDatabaseAt url: URL) throws -> Data
 
-    /// What errors call this store, with what says where it is.
+    /// The name of this store in errors, including its location.
     func name(forDatabaseAt url: URL) -> String
 }
 
@@ -23,13 +25,13 @@ extension SaltStore {
     public func name(forDatabaseAt url: URL) -> String { "\(type(of: self))" }
 }
 
-/// A salt, of the size that SQLCipher wants.
+/// A salt of the size that SQLCipher requires.
 struct Salt: Equatable, Sendable {
     static let size = 16
 
     let bytes: [UInt8]
 
-    /// nil for another number of bytes.
+    /// Returns nil for another number of bytes.
     init?(_ bytes: some Sequence<UInt8>) {
         self.bytes = Array(bytes)
         if self.bytes.count != Self.size { return nil }

@@ -1,13 +1,13 @@
 import CRoundtableShims
 
-/// Bytes that are overwritten when they are not needed any more.
+/// Bytes that are overwritten when they are no longer needed.
 final class Secret {
     private let bytes: UnsafeMutableRawBufferPointer
     private(set) var count = 0
 
     init(capacity: Int) {
         bytes = .allocate(byteCount: capacity, alignment: 1)
-        // What is not filled ends a C string.
+        // The first unused byte terminates the C string.
         bytes.initializeMemory(as: UInt8.self, repeating: 0)
     }
 
@@ -35,12 +35,12 @@ final class Secret {
         append(digits.utf8Start[Int(byte & 0xF)])
     }
 
-    /// Without the end of a C string.
+    /// Runs `body` with the bytes, without a terminating zero byte.
     func withBytes<T>(_ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T {
         try body(UnsafeRawBufferPointer(rebasing: bytes.prefix(count)))
     }
 
-    /// As a C string: there is one byte more than were appended.
+    /// Runs `body` with the bytes as a C string. The capacity must exceed `count` by at least one byte.
     func withCString<T>(_ body: (UnsafePointer<CChar>) throws -> T) rethrows -> T {
         precondition(count < bytes.count, "a C string without its end")
         return try bytes.withMemoryRebound(to: CChar.self) { try body($0.baseAddress!) }

@@ -1,15 +1,15 @@
 import GRDB
 
-/// Counts and sums of a table's rows by groups, kept up to date instead of computed.
+/// The counts and sums of a table's rows by group. They are kept up to date by each write, instead of computed by each query.
 ///
 /// ```swift
 /// let spent = Aggregate("spent", version: 1, of: "expense", groupedBy: [.init("category")], values: [.init("cents")])
 /// try spent.total(of: ["travel"], in: db)?.sum("cents")
 /// ```
 ///
-/// Sums of integers are exact as long as 64 bits hold them, and again when they do; in between they are floating-point numbers. Sums of
-/// floating-point numbers have the rounding errors of additions and subtractions: store amounts of money as integers. Infinities count as
-/// in SQL: with two of opposite signs, there is no sum.
+/// A sum of integers is exact while it fits into 64 bits. While it does not fit, it is a floating-point number. Sums of floating-point
+/// numbers have the rounding errors of additions and subtractions, so store amounts of money as integers. Infinities count as in SQL: with
+/// two infinities of opposite signs, there is no sum.
 public struct Aggregate: SharedExtension {
     public let name: String
     public let version: Int
@@ -19,8 +19,8 @@ public struct Aggregate: SharedExtension {
     private let values: [String]
 
     /// - Parameters:
-    ///   - groups: what tells groups apart; NULL is a group, too. None: one group.
-    ///   - values: what is summed up, and has a least and a greatest value.
+    ///   - groups: the columns that define the groups. NULL is a group, too. If the list is empty, all rows are one group.
+    ///   - values: the columns that have a sum, an average, a minimum and a maximum.
     public init(
         _ name: String,
         version: Int,
@@ -97,29 +97,34 @@ public struct Aggregate: SharedExtension {
         var values: [ExtensionDefinition.Column]
     }
 
-    /// Of one group.
+    /// The count and the sums of one group.
     public struct Total: Sendable, Equatable {
         /// The group's values, in the order of the declaration.
         public let group: [DatabaseValue]
-        /// Rows.
+        /// The number of rows.
         public let count: Int
         let sums: [String: DatabaseValue]
-        /// Rows that have a value.
+        /// The number of rows that have a value, by the name of the value.
         package let counts: [String: Int]
 
-        /// nil when no row of the group has this value, or there is no sum: of infinities of opposite signs.
+        /// Returns the sum of a value.
+        ///
+        /// - returns: nil if no row of the group has this value, if infinities of opposite signs make the sum undefined, or if the sum
+        ///   cannot be converted to `Value`.
         public func sum<Value: DatabaseValueConvertible>(_ value: String, as type: Value.Type = Value.self) -> Value? {
             counts[value, default: 0] == 0 ? nil : sums[value].flatMap(Value.fromDatabaseValue)
         }
 
-        /// nil when no row of the group has this value.
+        /// Returns the average of a value.
+        ///
+        /// - returns: nil if no row of the group has this value, or if there is no sum.
         public func average(_ value: String) -> Double? {
             guard let count = counts[value], count > 0, let sum = sum(value, as: Double.self) else { return nil }
             return sum / Double(count)
         }
     }
 
-    /// All groups, in their order.
+    /// Returns all groups, in their order.
     ///
     /// - throws: ``ExtensionError``, `DatabaseError`.
     public func totals(in db: Database) throws -> [Total] {
@@ -128,9 +133,9 @@ public struct Aggregate: SharedExtension {
         return try Row.fetchAll(db, sql: "SELECT * FROM \(schema).\(part("totals"))\(order)").map(total)
     }
 
-    /// One group; nil when it has no rows.
+    /// Returns one group, or nil if it has no rows.
     ///
-    /// - parameter group: its values, in the order of the declaration.
+    /// - parameter group: the group's values, in the order of the declaration.
     /// - throws: ``ExtensionError``, `DatabaseError`.
     public func total(of group: [(any DatabaseValueConvertible)?] = [], in db: Database) throws -> Total? {
         let schema = try stored(db).schema
@@ -138,7 +143,9 @@ public struct Aggregate: SharedExtension {
         return try Row.fetchOne(db, sql: sql, arguments: StatementArguments(group)).map(total)
     }
 
-    /// The least and the greatest value of a group, by an index; nil when there is none.
+    /// Returns the minimum and the maximum of a value in a group, found by an index. Returns nil if no row of the group has the value.
+    ///
+    /// - throws: ``ExtensionError``, `DatabaseError`.
     public func range<Value: DatabaseValueConvertible>(
         of value: String,
         group: [(any DatabaseValueConvertible)?] = [],

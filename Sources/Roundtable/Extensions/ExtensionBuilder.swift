@@ -4,26 +4,26 @@ import GRDB
 import RoundtableKernel
 import Synchronization
 
-/// Builds what is not complete of the extensions that a participant declares: when it opens the database, and in the background after that
-/// (rule E6). Never makes opening fail: what keeps it from building is told as an event.
+/// Builds the incomplete extensions that a participant declares: when it opens the database, and later in the background (rule E6). A
+/// failure does not make opening fail; it is reported as an event.
 final class ExtensionBuilder: Sendable {
-    /// How long a transaction takes: others wait for their turn so long.
+    /// The duration of a building transaction. Other writers wait for their turn this long.
     private static let stepTime: Nanoseconds = 10_000_000
     private static let firstPause = 0.05
     private static let longestPause = 5.0
 
     private struct State {
         var isAtWork = false
-        /// Whether to look again when it is done.
+        /// Whether to look for incomplete extensions again when the current work is done.
         var isWanted = false
         var hasTold = false
-        /// What is to be built may have been made anew in a transaction that goes on still: a read would not see it.
+        /// Whether the transaction that created the extensions again may still be open. A read would not see its changes.
         var awaitsWriter = false
     }
 
     private enum Outcome {
         case done
-        /// Something was in the way that will go.
+        /// A temporary obstacle stopped the building.
         case tryAgain
     }
 
@@ -37,14 +37,14 @@ final class ExtensionBuilder: Sendable {
         self.report = report ?? { _ in }
     }
 
-    /// Returns when all is built, or when that has to wait, and then goes on in the background.
+    /// Builds all extensions. If building has to wait, this method returns, and building continues in the background.
     func begin(_ database: SharedDatabase) { work(on: database, pause: Self.firstPause) }
 
-    /// Soon, on another thread, also after `names` have to be built anew.
-    func beginLater(_ database: SharedDatabase, madeAnew names: [String]) {
+    /// Reports that `names` have to be built again, and starts building soon on another thread.
+    func beginLater(_ database: SharedDatabase, rebuilding names: [String]) {
         DispatchQueue.global(qos: .utility).async { [weak self, weak database] in
             guard let self, let database else { return }
-            report(.madeAnew(names))
+            report(.rebuilding(names))
             state.withLock { $0.awaitsWriter = true }
             work(on: database, pause: Self.firstPause)
         }
@@ -81,7 +81,7 @@ final class ExtensionBuilder: Sendable {
         while true {
             do {
                 if state.withLock({ $0.awaitsWriter }) {
-                    // The connection does one thing after the other.
+                    // The writer connection is serial, so this write runs after that transaction has ended.
                     try database.write(whileSuspended: .fail) { _ in }
                     state.withLock { $0.awaitsWriter = false }
                 }
@@ -118,14 +118,14 @@ final class ExtensionBuilder: Sendable {
     }
 
     private func failed(_ error: any Error, _ database: SharedDatabase) -> Outcome {
-        // It was closed.
+        // The database was closed.
         if (error as? DatabaseError)?.resultCode == .SQLITE_MISUSE { return .done }
         let passes =
             switch (error as? DatabaseError)?.resultCode {
             case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_INTERRUPT, .SQLITE_ABORT: true
             default: false
             }
-        // Once for as long as it lasts.
+        // An obstacle is reported once while it lasts.
         let isNews = state.withLock { state in
             defer { state.hasTold = passes }
             return !state.hasTold

@@ -1,17 +1,17 @@
 import GRDB
 import RoundtableKernel
 
-/// How far the building of an extension is.
+/// The progress of building an extension.
 public struct ExtensionProgress: Sendable, Equatable {
     public var name: String
-    /// Rows of the base table that were looked at.
+    /// The number of base table rows processed so far.
     public var done: Int
-    /// How many there were when building began, or more.
+    /// The number of base table rows counted when building began. It is never less than `done`.
     public var total: Int
     public var isComplete: Bool
 }
 
-/// How many rows are derived from at once, so that a transaction takes the time that it may: one at least.
+/// Chooses the number of rows for the next step, so that a transaction stays within its time limit. A step has at least one row.
 struct BuildingPace: Equatable {
     private var count = 4
     private var timePerRow: Double?
@@ -28,7 +28,7 @@ struct BuildingPace: Equatable {
         count = min(rows * 2, most)
     }
 
-    /// One of so many rows cannot be derived from: which, smaller steps tell.
+    /// Halves the largest step after a step of `rows` rows has failed. Smaller steps isolate the row that fails.
     mutating func narrow(_ rows: Int) {
         most = max(1, rows / 2)
         count = min(count, most)
@@ -36,28 +36,29 @@ struct BuildingPace: Equatable {
 }
 
 extension ExtensionRegistry {
-    /// What became of a step.
+    /// The result of a step.
     struct BuildingStep {
         var progress: ExtensionProgress
-        /// What it does not get beyond.
+        /// The error that blocks further building.
         var obstacle: ExtensionError?
     }
 
-    /// The first one that is not complete.
+    /// Returns the first declared extension whose stored state is `building`, except those in `names`.
     func unfinished(_ db: Database, except names: Set<String> = []) throws -> DescribedExtension? {
         let stored = try StoredExtension.fetchAll(db).filter { $0.state == .building && !names.contains($0.name) }
         return extensions.first { one in stored.contains { $0.name == one.name && $0.isOf(one) } }
     }
 
-    /// How many rows there are to derive from; nil when that has been counted. Others need not wait for it: outside of a write transaction.
+    /// Counts the rows to derive from. Returns nil if they are already counted, or if the extension is not stored. The caller runs this
+    /// outside of a write transaction, so that other writers need not wait for the count.
     func total(of one: DescribedExtension, _ db: Database) throws -> Int? {
         guard let stored = try StoredExtension.fetch(db, one.name), stored.total <= stored.done else { return nil }
         return try Int.fetchOne(db, sql: "SELECT count(*) FROM main.\(try Self.shape(one, db).name.sqlName)")
     }
 
-    /// Derives from some more rows of an extension that is not complete (rule E6). Inside a write transaction.
+    /// Derives from the next rows of an extension that is not complete (rule E6). Must be called inside a write transaction.
     ///
-    /// - parameter total: of all rows, when they were counted.
+    /// - parameter total: the number of all rows, or 0 if they were not counted.
     /// - returns: nil when there is nothing to do.
     func build(
         _ one: DescribedExtension,
@@ -69,7 +70,7 @@ extension ExtensionRegistry {
         guard var stored = try StoredExtension.fetch(db, one.name), stored.state == .building, stored.isOf(one) else {
             return nil
         }
-        // They were put aside for a migration, by a process that did not live to put them back; or were taken away since.
+        // The triggers are missing. A process detached them for a migration and died before it restored them, or they were dropped later.
         if try !ExtensionFollowing.hasTriggers(stored, db) {
             try remake(one, until: deadline, db)
             return try StoredExtension.fetch(db, one.name).map { BuildingStep(progress: ExtensionProgress($0)) }
@@ -81,9 +82,9 @@ extension ExtensionRegistry {
         return BuildingStep(progress: ExtensionProgress(stored), obstacle: obstacle)
     }
 
-    /// Derives until the time is up, or all is done.
+    /// Derives rows until `deadline` approaches, or until all rows are derived.
     ///
-    /// - returns: what cannot be derived from, when that is what comes next.
+    /// - returns: the error for the next row, if it cannot be derived.
     static func derive(
         _ projection: Projection,
         _ stored: inout StoredExtension,
@@ -92,7 +93,7 @@ extension ExtensionRegistry {
         _ db: Database
     ) throws -> ExtensionError? {
         var now = MonotonicClock.now
-        // What is left of the time is not filled up: how long few rows take tells little of how long many do.
+        // No step begins after a quarter of the time, because the duration of a small step does not predict that of a large one.
         let enough = deadline > now ? now + (deadline - now) / 4 : now
         repeat {
             let count = pace.next(within: deadline > now ? deadline - now : 0)
@@ -146,7 +147,7 @@ extension ExtensionProgress {
 }
 
 extension DatabaseError {
-    /// Whether a statement fails because of what it was to write, and will again.
+    /// Whether the error comes from the rows themselves, so that a retry would fail again.
     fileprivate var isOfRows: Bool {
         switch resultCode {
         case .SQLITE_ERROR, .SQLITE_CONSTRAINT, .SQLITE_MISMATCH, .SQLITE_TOOBIG, .SQLITE_RANGE: true

@@ -1,27 +1,27 @@
 import Foundation
 import RoundtableKernel
 
-/// What an extension derives from a table: for each of its rows, at most one.
+/// What an extension derives from a table: at most one row for each row of the table.
 public struct ExtensionDefinition: Sendable, Equatable {
-    /// The table that it is derived from. It needs a primary key; rows of which that is NULL are left out.
+    /// The table to derive from. It needs a primary key. Rows with a NULL in the primary key are left out.
     public let baseTable: String
 
-    /// Which rows, as an SQL expression of that row alone; nil for all.
+    /// An SQL condition that selects rows, or nil for all rows. It uses the columns of that row alone.
     public let filter: String?
 
-    /// What is derived of each.
+    /// The columns that are derived from each row.
     public let columns: [Column]
 
-    /// Indexes of the derived rows.
+    /// The indexes of the derived rows.
     public let indexes: [Index]
 
-    /// What is kept on top of the derived rows.
+    /// Further tables that are maintained from the derived rows.
     public let parts: [Part]
 
-    /// What was declared, as JSON.
+    /// The declaration as JSON.
     let configuration: String
 
-    /// Tells declarations apart.
+    /// A checksum of the declaration. It distinguishes declarations.
     let fingerprint: String
 
     public init(
@@ -35,8 +35,9 @@ public struct ExtensionDefinition: Sendable, Equatable {
         self.init(of: baseTable, where: filter, columns: columns, indexes: indexes, parts: parts, declaration: all)
     }
 
-    /// - parameter declaration: what the fingerprint is of. For definitions that this library makes of something shorter: the SQL
-    ///   may change with the library (``Projection/generation``), and what the user has declared has not.
+    /// - parameter declaration: the value that the fingerprint is computed from. The library's own kinds of extensions pass what the user
+    ///   has declared, because the generated SQL may change with the library (``Projection/generation``) while the declaration stays the
+    ///   same.
     init(
         of baseTable: String,
         where filter: String?,
@@ -71,11 +72,11 @@ public struct ExtensionDefinition: Sendable, Equatable {
     /// A derived column.
     public struct Column: Sendable, Encodable, Equatable {
         public let name: String
-        /// SQL, of columns of the row and pure functions: `json_extract(address, '$.city')`.
+        /// An SQL expression of the row's columns and pure functions, such as `json_extract(address, '$.city')`.
         public let expression: String
-        /// Of the derived column; nil for SQLite's default, `BINARY`.
+        /// The collation of the derived column, or nil for SQLite's default, `BINARY`.
         public let collation: String?
-        /// Of a value within JSON, for checks. It is in the expression, and so no part of the declaration.
+        /// The JSON path, for checks. It is not part of the declaration, because the expression contains it.
         private(set) var path: String?
 
         private enum CodingKeys: CodingKey {
@@ -92,13 +93,14 @@ public struct ExtensionDefinition: Sendable, Equatable {
             self.collation = collation
         }
 
-        /// A column of the table, as it is.
+        /// Creates a derived column that copies a column of the table.
         public init(_ name: String) { self.init(name, name.sqlName) }
 
-        /// A value within a column that holds JSON, as those do in which GRDB stores `Codable` properties.
+        /// Creates a derived column for a value within a column that holds JSON, such as a column in which GRDB stores a `Codable`
+        /// property. The value is NULL if the column does not hold valid JSON.
         ///
-        /// - parameter path: as [SQLite's functions](https://www.sqlite.org/json1.html#path_arguments) have it: `$.address.city`. What is no path is
-        ///   refused when the extension is made. Of what is no JSON, the value is NULL.
+        /// - parameter path: a path of [SQLite's JSON functions](https://www.sqlite.org/json1.html#path_arguments), such as
+        ///   `$.address.city`. An invalid path is refused when the extension is created.
         public static func json(_ name: String, in column: String, at path: String, collation: String? = nil) -> Column
         {
             let text = column.sqlName
@@ -111,7 +113,7 @@ public struct ExtensionDefinition: Sendable, Equatable {
 
     /// An index of derived rows.
     public struct Index: Sendable, Encodable, Equatable {
-        /// Names of derived columns, perhaps with `DESC` behind, and ``key``.
+        /// The names of derived columns, each optionally followed by `DESC`, and ``key``.
         public let terms: [String]
 
         public init(_ terms: [String]) { self.terms = terms }
@@ -120,21 +122,21 @@ public struct ExtensionDefinition: Sendable, Equatable {
         public static let key = "*"
     }
 
-    /// Tables that are kept by triggers of the derived rows. These are only ever inserted and deleted, one by one: a row that changes is deleted
-    /// and inserted anew.
+    /// Tables that triggers of the derived rows maintain. Derived rows are only inserted and deleted, one by one: a row that changes is
+    /// deleted and inserted again.
     ///
-    /// The names of its tables begin with ``SharedExtension/tableName`` and two underscores. Its statements must have no conflict clause:
-    /// that of the statement which made the change would take its place. In all of them, `{schema}` stands for the name of the schema that
-    /// the tables are in, `{rowid}` for the derived rows' column of type INTEGER PRIMARY KEY, `{keys}` for the names of the primary key's columns, `{new.keys}` and `{old.keys}` for their values, and
-    /// `{key columns}` for their definitions.
+    /// The names of its tables begin with ``SharedExtension/tableName`` and two underscores. Its statements must have no conflict clause,
+    /// because the clause of the statement that made the change would replace it. In all statements, `{schema}` stands for the name of the
+    /// schema of the tables, `{rowid}` for the INTEGER PRIMARY KEY column of the derived rows, `{keys}` for the names of the primary key's
+    /// columns, `{new.keys}` and `{old.keys}` for their values, and `{key columns}` for their definitions.
     public struct Part: Sendable, Encodable, Equatable {
-        /// Statements that create its tables: `CREATE TABLE {schema}.…`.
+        /// The statements that create its tables: `CREATE TABLE {schema}.…`.
         public let create: [String]
-        /// After a row was derived: statements, in which `new` is that row.
+        /// The statements that run after a row was derived. In them, `new` is that row.
         public let inserted: [String]
-        /// After a derived row has gone: statements, in which `old` is that row.
+        /// The statements that run after a derived row was deleted. In them, `old` is that row.
         public let deleted: [String]
-        /// After a row of the base table was changed in a way that leaves what is derived of it as it is: statements, in which `new` is the row
+        /// The statements that run after a row of the base table was updated and its derived row stays the same. In them, `new` is the row
         /// of the base table.
         public let touched: [String]
 

@@ -1,8 +1,8 @@
 import Foundation
 
-/// What can go wrong with extensions.
+/// An error of an extension.
 public enum ExtensionError: Error, Equatable, Sendable {
-    /// The database has the same revision of the set of extensions, with other extensions. Nothing was written.
+    /// The database has the same revision of the set of extensions, but with other extensions. Nothing was written.
     case setDiffers(path: String, revision: Int, ExtensionDifference)
 
     /// The database has a later revision of the set: this program is older than the one that upgraded it. Nothing was written.
@@ -11,33 +11,34 @@ public enum ExtensionError: Error, Equatable, Sendable {
     /// The revision was raised, but these extensions have other definitions in the same version, or lower versions. Nothing was written.
     case versionNotRaised(path: String, ExtensionDifference)
 
-    /// The extension cannot be what it is declared to be. Nothing was written.
+    /// The extension cannot be created as declared. Nothing was written.
     case notUsable(name: String, reason: String)
 
     /// The extension is not in the database.
     case notRegistered(path: String, name: String)
 
-    /// The database has another version, or another definition.
+    /// The database has another version, or another definition, of the extension.
     case differs(path: String, name: String, ExtensionDifference.Disagreement)
 
-    /// What is derived is not complete yet: a process is at it, or the next that opens the database for writing goes on.
+    /// The derived rows are not complete yet. A process is building them, or the next process that opens the database for writing
+    /// continues.
     case building(path: String, name: String, done: Int, total: Int)
 
-    /// Rows from which it cannot be derived keep it from being complete: those after the first key, up to the second. Keys are in SQL; nil is
-    /// the begin or the end of the table.
+    /// The extension cannot be completed, because some rows cannot be derived: those after the key `after`, up to and including the key
+    /// `upTo`. Keys are SQL literals. nil is the beginning or the end of the table.
     case notDerived(path: String, name: String, table: String, after: String?, upTo: String?, reason: String)
 
-    /// A program has recreated the table that it is derived from, has renamed its key, or has dropped triggers. The next write of one that
-    /// declares the extension builds it anew.
+    /// A program has recreated the base table, has renamed its key, or has dropped triggers. The next write of a program that declares the
+    /// extension builds it again.
     case notFollowing(path: String, name: String, table: String)
 
-    /// The table that it is derived from is gone, or is not what it was.
+    /// The base table is gone, or no longer fits the definition.
     case baseTableMissing(path: String, name: String, table: String)
 
-    /// Another process may write, and an extension of this process alone cannot follow what it does.
+    /// Another process may write, and a temporary extension cannot follow its changes.
     case temporaryNotAllowed(path: String, name: String, reason: String)
 
-    /// A newer version of Roundtable made what is there.
+    /// The stored extensions were written by a newer version of Roundtable.
     case newerFormat(path: String, format: Int)
 }
 

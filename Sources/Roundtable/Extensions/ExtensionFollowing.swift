@@ -2,12 +2,12 @@ import GRDB
 import GRDBSQLite
 import Synchronization
 
-/// Whether what is stored of extensions follows their tables: a program may have recreated one since, which takes the triggers away, and
-/// nobody who declares the extension has written yet (rule E8). Looked at once for each connection and version of the schema.
+/// Checks that stored extensions follow their base tables (rule E8). A program may have recreated a base table, which drops the triggers,
+/// and no program that declares the extension has written since. The check runs once for each connection and schema version.
 enum ExtensionFollowing {
     /// - throws: ``ExtensionError/notFollowing(path:name:table:)``, ``ExtensionError/baseTableMissing(path:name:table:)``.
     static func check(_ stored: StoredExtension, _ db: Database) throws {
-        // Within a transaction that writes, the schema may have a version that another one will have with other contents.
+        // The result of a write transaction is not kept, because its schema version may later belong to a schema with other contents.
         let isWriting = sqlite3_txn_state(db.sqliteConnection, "main") == SQLITE_TXN_WRITE
         let version =
             isWriting ? nil : try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.schema_version"))
@@ -26,7 +26,7 @@ enum ExtensionFollowing {
         if let version { looks.withLock { $0.add(stored.identity, at: version, on: db) } }
     }
 
-    /// Whether the base table has those without which changes of it are missed.
+    /// Whether the base table has all triggers without which changes to it are missed.
     static func hasTriggers(_ stored: StoredExtension, _ db: Database) throws -> Bool {
         let names = Projection.indispensableTriggers.map { ExtensionNames.part(stored.name, $0).lowercased() }
         let marks = names.map { _ in "?" }.joined(separator: ", ")
@@ -47,7 +47,7 @@ enum ExtensionFollowing {
         private struct Look {
             let connection: Connection
             var version: Int64
-            /// Of what follows its table.
+            /// The identities of the extensions that follow their base tables.
             var identities: Set<String>
         }
         private var known: [ObjectIdentifier: Look] = [:]
@@ -68,7 +68,7 @@ enum ExtensionFollowing {
         }
     }
 
-    // @unchecked: it is only asked whether it is there, and which it is.
+    // @unchecked: the reference is only tested for nil, and compared by identity.
     private struct Connection: @unchecked Sendable {
         weak var database: Database?
     }

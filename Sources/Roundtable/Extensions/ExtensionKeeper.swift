@@ -1,17 +1,17 @@
 import GRDB
 
-/// What the writer connection of a participant does for the extensions that it declares: after schema changes it looks whether their triggers
-/// are still what they have to be (rule E7).
-final class ExtensionKeeper: @unchecked Sendable {
-    // @unchecked: `didMakeAnew` is set before the connection is shared; the rest is confined to the writer's queue.
+/// Restores the triggers of the extensions that a participant declares. After a schema change, its writer connection inspects the triggers
+/// and makes damaged extensions again (rule E7).
+final class ExtensionKeeper: WriteCompanion, @unchecked Sendable {
+    // @unchecked: `willRebuild` is set before the connection is shared; the rest is confined to the writer's queue.
     private let registry: ExtensionRegistry
     private var needsLook = true
     private var schemaVersion: Int32?
-    /// Something was put in the transaction that goes on, or in the last one.
+    /// Whether triggers were restored in the current transaction or in the last one.
     private var hasPut = false
     private let schemaVersionStatement = ReusedPragma("PRAGMA main.schema_version")
-    /// Called on the writer's queue, within a transaction perhaps.
-    var didMakeAnew: ([String]) -> Void = { _ in }
+    /// Receives the names of the extensions that must be built again. It is called on the writer's queue, possibly inside a transaction.
+    var willRebuild: ([String]) -> Void = { _ in }
 
     init(_ registry: ExtensionRegistry) { self.registry = registry }
 
@@ -21,10 +21,11 @@ final class ExtensionKeeper: @unchecked Sendable {
         if hasPut { needsLook = true }
     }
 
-    /// A connection with statements does not close.
+    /// Finalizes the statement, because SQLite does not close a connection that has statements.
     func forgetStatements() { schemaVersionStatement.forget() }
 
-    /// Before a write, inside a transaction or outside of one. Never makes a write fail: what cannot be done now is done by a later one.
+    /// Inspects the triggers before a write, inside or outside of a transaction. A failure does not make the write fail, because a later
+    /// write tries again.
     func prepare(_ db: Database) {
         let version = schemaVersionStatement.value(db)
         if version != schemaVersion { needsLook = true }
@@ -39,6 +40,6 @@ final class ExtensionKeeper: @unchecked Sendable {
         var names: [String] = []
         hasPut = true
         try db.atomically { names = try registry.synchronize(db) }
-        if !names.isEmpty { didMakeAnew(names) }
+        if !names.isEmpty { willRebuild(names) }
     }
 }

@@ -1,11 +1,11 @@
-/// Names of what belongs to extensions (rule E1).
+/// The names of the tables, indexes and triggers of extensions (rule E1).
 enum ExtensionNames {
     static let prefix = "roundtable_ext"
 
     static func projection(_ name: String) -> String { "\(prefix)_\(name)" }
     static func part(_ name: String, _ part: String) -> String { "\(projection(name))__\(part)" }
 
-    /// The extension that a table is of; nil when it is of all, or of none.
+    /// Returns the name of the extension that a table belongs to, or nil if the table belongs to all extensions or to none.
     static func name(ofTable table: String) -> String? {
         let start = "\(prefix)_"
         guard table.hasPrefix(start) else { return nil }
@@ -14,7 +14,7 @@ enum ExtensionNames {
         return String(rest.firstRange(of: "__").map { rest[..<$0.lowerBound] } ?? rest)
     }
 
-    /// What keeps a text from being an extension's name; nil when nothing does.
+    /// Returns why a text cannot be an extension's name, or nil if it can.
     static func problem(_ name: String) -> String? {
         let isWord = name.utf8.allSatisfy { byte in
             switch byte {

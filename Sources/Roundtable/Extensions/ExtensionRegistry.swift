@@ -2,11 +2,11 @@ import Foundation
 import GRDB
 import RoundtableKernel
 
-/// What a participant declares, against what is stored: compares, upgrades, puts back (rules E4, E5, E7).
+/// Compares the extensions that a participant declares with the stored ones, upgrades them, and restores them (rules E4, E5, E7).
 struct ExtensionRegistry: Sendable {
     let revision: Int
     let extensions: [DescribedExtension]
-    /// How long an upgrade, or putting back, derives rows: what is complete by then was never seen incomplete.
+    /// The time for which an upgrade or a restoration derives rows. An extension that is complete by then was never visible incomplete.
     var timeAtOnce: Nanoseconds = 10_000_000
 
     /// - throws: ``ExtensionError/notUsable(name:reason:)``.
@@ -28,7 +28,8 @@ struct ExtensionRegistry: Sendable {
 
     // MARK: Comparing
 
-    /// Whether nothing has to be written. Derived rows may still be missing.
+    /// Whether the stored extensions are those declared, with their triggers intact, so that nothing has to be written. Derived rows may
+    /// still be missing.
     ///
     /// - throws: ``ExtensionError``, when the program may not write this database.
     func isCurrent(_ db: Database) throws -> Bool {
@@ -53,7 +54,7 @@ struct ExtensionRegistry: Sendable {
 
     // MARK: Upgrading
 
-    /// Makes what is stored what is declared. Inside a write transaction.
+    /// Upgrades the stored extensions to those declared. Must be called inside a write transaction.
     func upgrade(_ db: Database) throws {
         if try isCurrent(db) { return }
         try StoredExtension.createTables(db)
@@ -70,7 +71,8 @@ struct ExtensionRegistry: Sendable {
         try synchronize(db, until: deadline)
     }
 
-    /// Derives until the deadline: the rest, and what cannot be derived from, is left to building.
+    /// Creates an extension and derives rows until the deadline. The builder derives the remaining rows, and reports rows that cannot be
+    /// derived.
     private static func make(_ described: DescribedExtension, until deadline: Nanoseconds, _ db: Database) throws {
         let projection = Projection(described, try shape(described, db))
         try projection.check(db)
@@ -97,9 +99,10 @@ struct ExtensionRegistry: Sendable {
         }
     }
 
-    // MARK: Putting back
+    // MARK: Restoring
 
-    /// Extensions whose triggers are not what they have to be (rule E7). Only those that are stored as declared here.
+    /// Returns the extensions whose triggers are missing or wrong (rule E7). Only extensions that are stored as declared here are
+    /// inspected.
     func defects(_ db: Database) throws -> [DescribedExtension] {
         let stored = try StoredExtension.fetchAll(db)
         let triggers = try Self.triggers(db)
@@ -126,16 +129,18 @@ struct ExtensionRegistry: Sendable {
         }
     }
 
-    /// Makes anew what schema changes have damaged. Inside a write transaction.
+    /// Creates again the extensions that schema changes have damaged. Must be called inside a write transaction.
     ///
-    /// - returns: the names of those that could be made.
+    /// - returns: the names of the extensions that could be created.
     @discardableResult
     func synchronize(_ db: Database, until deadline: Nanoseconds? = nil) throws -> [String] {
         let deadline = deadline ?? MonotonicClock.now.addingSaturating(timeAtOnce)
         return try defects(db).filter { try remake($0, until: deadline, db) }.map(\.name)
     }
 
-    /// - returns: whether it could be made. If not, its state says so.
+    /// Creates an extension again. If that fails, its state becomes `missing`.
+    ///
+    /// - returns: whether it could be created.
     @discardableResult
     func remake(_ one: DescribedExtension, until deadline: Nanoseconds, _ db: Database) throws -> Bool {
         do {
@@ -153,19 +158,20 @@ struct ExtensionRegistry: Sendable {
         }
     }
 
-    // MARK: Putting aside
+    // MARK: Detaching
 
-    /// Takes away the triggers of what will be dropped or made anew by the upgrade, before the migrations that come with it (rule E5): they
-    /// may be in the way of these, and call functions that this program does not have. Inside a write transaction.
-    func putAsideWhatChanges(_ db: Database) throws {
+    /// Detaches the extensions that the upgrade will drop or create again, before the migrations that come with it (rule E5). Their
+    /// triggers may block the migrations, and may call functions that this program does not have. Must be called inside a write
+    /// transaction.
+    func detachWhatChanges(_ db: Database) throws {
         for stored in try StoredExtension.fetchAll(db)
         where !extensions.contains(where: { $0.name == stored.name && stored.isOf($0) }) {
-            try Self.putAside(stored, db)
+            try Self.detach(stored, db)
         }
     }
 
-    /// Takes away the triggers of an extension, which is to be built anew. Inside a write transaction.
-    static func putAside(_ stored: StoredExtension, _ db: Database) throws {
+    /// Drops the triggers of an extension and marks it for building. Must be called inside a write transaction.
+    static func detach(_ stored: StoredExtension, _ db: Database) throws {
         if stored.state == .missing { return }
         var stored = stored
         try dropTriggers(stored.name, db)
@@ -174,7 +180,7 @@ struct ExtensionRegistry: Sendable {
         try stored.store(db)
     }
 
-    /// The extension whose trigger keeps a schema change from being made; nil when it is something else.
+    /// Returns the extension whose trigger made a schema change fail, or nil if the error has another cause.
     static func extensionInTheWay(_ error: any Error) -> String? {
         guard let error = error as? DatabaseError, error.resultCode == .SQLITE_ERROR, let message = error.message
         else { return nil }

@@ -3,16 +3,17 @@ import GRDB
 
 /// The extensions that every program which writes a database declares (rule E4).
 ///
-/// Programs of one revision must have the same extensions. To add, change or drop one, raise the revision, and its version where it stays:
-/// the first program to open the database so upgrades it. Programs of an earlier revision that have it open go on writing, since what
-/// is derived is derived by the database; when they open it the next time, for writing, they are told that they are too old.
+/// Programs of one revision must declare the same extensions. To add, change or drop an extension, raise the revision. If an extension
+/// changes, raise its version, too. The first program that opens the database with the new revision upgrades it. Programs of an earlier
+/// revision that have the database open continue to write, because the database itself derives the rows. When such a program next opens the
+/// database for writing, it gets an error that says that it is too old.
 public struct ExtensionSet: Sendable {
     public let revision: Int
     public let extensions: [any SharedExtension]
 
     /// - Parameters:
-    ///   - revision: 1 for the first, and higher for each that differs.
-    ///   - extensions: with different names. In any order.
+    ///   - revision: 1 for the first set, and higher for each changed set.
+    ///   - extensions: the extensions, in any order. Their names must differ.
     public init(revision: Int, _ extensions: [any SharedExtension]) {
         precondition(revision > 0, "the revision of a set of extensions is above 0")
         self.revision = revision
@@ -24,13 +25,13 @@ public struct ExtensionSet: Sendable {
         extensions = []
     }
 
-    /// That of a program which declares none.
+    /// The set of a program that declares no extensions.
     static let empty = ExtensionSet()
 
     var described: [DescribedExtension] { extensions.map(DescribedExtension.init) }
 }
 
-/// An extension with what the database knows of it.
+/// The properties of a declared extension.
 struct DescribedExtension: Sendable {
     let name: String
     let version: Int
@@ -48,24 +49,25 @@ struct DescribedExtension: Sendable {
 
 /// How the extensions that a program declares differ from those of a database.
 public struct ExtensionDifference: Sendable, Equatable {
-    /// In the database, and not declared.
+    /// The extensions in the database that are not declared.
     public var missing: [String] = []
-    /// Declared, and not in the database.
+    /// The declared extensions that are not in the database.
     public var extra: [String] = []
-    /// In both, with another version or definition.
+    /// The extensions in both whose version or definition differs, by name.
     public var different: [String: Disagreement] = [:]
 
     public enum Disagreement: Sendable, Equatable {
         case version(declared: Int, stored: Int)
-        /// Of the same version. Fingerprints of the definitions, and what differs; nothing, when that cannot be told.
+        /// The versions are the same, but the definitions differ. `declared` and `stored` are the fingerprints of the definitions. `parts`
+        /// is what differs, and is empty if that cannot be determined.
         case definition(declared: String, stored: String, parts: [DefinitionPart])
     }
 
     /// An argument of an extension's declaration that is not the same in a program and in a database.
     public struct DefinitionPart: Sendable, Equatable {
-        /// The argument's name: `of`, `where`, `fields` …; `kind` where it is another kind of extension.
+        /// The argument's name: `of`, `where`, `fields` …, or `kind` if it is another kind of extension.
         public let name: String
-        /// A text as it is, anything else as JSON; nil when there is none.
+        /// The declared value: a text as it is, or anything else as JSON. It is nil if there is none.
         public let declared: String?
         public let stored: String?
     }
@@ -91,7 +93,7 @@ public struct ExtensionDifference: Sendable, Equatable {
         extra.sort()
     }
 
-    /// What a higher revision of the set does not explain.
+    /// The differences that a higher revision of the set does not allow.
     var contradictions: ExtensionDifference {
         var rest = ExtensionDifference()
         rest.different = different.filter { _, disagreement in
@@ -140,14 +142,14 @@ extension ExtensionDifference.Disagreement {
 extension ExtensionDifference.DefinitionPart: CustomStringConvertible {
     public var description: String {
         let texts = [stored, declared].map { $0.map { "'\($0)'" } ?? "none" }
-        // Of long ones, one would have to look for the difference.
+        // Long values are left out, because the difference is hard to find in them.
         if texts.contains(where: { $0.count > Self.longest }) { return name }
         return "\(name): \(texts[0]) in the database, \(texts[1]) in this program"
     }
 
     private static let longest = 120
 
-    /// Of two configurations. What is in the file may be anything.
+    /// Compares two configurations. The stored one may be anything, because it comes from the file.
     static func differing(_ declared: String, _ stored: String) -> [Self] {
         guard let declared = values(declared), let stored = values(stored) else { return [] }
         return Set(declared.keys).union(stored.keys).sorted().compactMap { name in

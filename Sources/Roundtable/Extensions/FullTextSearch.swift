@@ -1,14 +1,14 @@
 import GRDB
 
-/// Words of a table's rows, found by [FTS5](https://www.sqlite.org/fts5.html).
+/// A full-text index of a table's rows, by [FTS5](https://www.sqlite.org/fts5.html).
 ///
 /// ```swift
 /// let search = FullTextSearch("search", version: 1, of: "message", columns: [.init("subject"), .init("body")])
 /// let found = try search.rows(Message.self, in: db, matching: "round AND table")
 /// ```
 ///
-/// The words' source is the extension's own table, which holds a copy of the columns: so a row can be taken out of the index by what it
-/// was, whatever has become of it.
+/// The index reads its text from the extension's own table, which holds a copy of the columns. So the index entries of a row can be removed
+/// by its old content, even after the row has changed.
 public struct FullTextSearch: SharedExtension {
     public let name: String
     public let version: Int
@@ -16,10 +16,10 @@ public struct FullTextSearch: SharedExtension {
     public let functions: [DatabaseFunction]
 
     /// - Parameters:
-    ///   - columns: of the table, or expressions.
-    ///   - tokenizer: with its options, [as FTS5 has them](https://www.sqlite.org/fts5.html#tokenizers). Tokenizers of your own have to be added
-    ///     to each connection, by `Options.configuration`.
-    ///   - prefixes: lengths of beginnings of words that have an index of their own.
+    ///   - columns: columns of the table, or expressions.
+    ///   - tokenizer: the tokenizer with its options, [as in FTS5](https://www.sqlite.org/fts5.html#tokenizers). Tokenizers of your own
+    ///     have to be added to each connection, by `Options.configuration`.
+    ///   - prefixes: the lengths of word prefixes that have an index of their own.
     public init(
         _ name: String,
         version: Int,
@@ -64,7 +64,7 @@ public struct FullTextSearch: SharedExtension {
         )
     }
 
-    /// The projection, in searches.
+    /// The alias of the projection in searches.
     private static let texts = "roundtable_texts"
 
     private struct Declaration: Encodable {
@@ -76,11 +76,11 @@ public struct FullTextSearch: SharedExtension {
         var prefixes: [Int]
     }
 
-    /// The rows that match, the best first.
+    /// Returns the rows that match, the best match first.
     ///
-    /// - parameter pattern: [a query of FTS5](https://www.sqlite.org/fts5.html#full_text_query_syntax). For what somebody has typed, use the
-    ///   `rawPattern` of GRDB's `FTS5Pattern(matchingAllPrefixesIn:)`, and the like.
-    /// - throws: ``ExtensionError``, `DatabaseError`: for a pattern that is none, too.
+    /// - parameter pattern: [a query of FTS5](https://www.sqlite.org/fts5.html#full_text_query_syntax). For text that a user has typed, use
+    ///   the `rawPattern` of GRDB's `FTS5Pattern(matchingAllPrefixesIn:)`, or of a similar initializer.
+    /// - throws: ``ExtensionError``, `DatabaseError`, also for an invalid pattern.
     public func rows<Record: FetchableRecord>(
         _ type: Record.Type = Record.self,
         in db: Database,
@@ -94,7 +94,9 @@ public struct FullTextSearch: SharedExtension {
         return try Record.fetchAll(db, sql: sql, arguments: [pattern, limit ?? -1, offset])
     }
 
-    /// The primary keys of rows that match, the best first, with a piece of text around what was found.
+    /// Returns the primary keys of the rows that match, the best match first, with a snippet of text around the match.
+    ///
+    /// - throws: ``ExtensionError``, `DatabaseError`.
     public func matches(_ pattern: String, in db: Database, limit: Int? = nil, offset: Int = 0) throws -> [Match] {
         let stored = try stored(db)
         let keys = stored.keyColumns.map { "\(Self.texts).\($0.sqlName)" }.joined(separator: ", ")
@@ -107,7 +109,9 @@ public struct FullTextSearch: SharedExtension {
         }
     }
 
-    /// How many rows match.
+    /// Returns the number of rows that match.
+    ///
+    /// - throws: ``ExtensionError``, `DatabaseError`.
     public func count(matching pattern: String, in db: Database) throws -> Int {
         let stored = try stored(db)
         let sql = "SELECT count(*) FROM \(stored.schema).\(part("words")) WHERE \(part("words")) MATCH ?"
@@ -116,19 +120,19 @@ public struct FullTextSearch: SharedExtension {
 
     private func matches(_ tables: String, _ schema: String, _ keyColumns: [String]) -> String {
         let words = part("words")
-        // A name of the rowid that no column has taken.
+        // A name of the rowid that no column hides.
         let taken = Set((keyColumns + definition.columns.map(\.name)).map { $0.lowercased() })
         let rowID = ["rowid", "oid", "_rowid_"].first { !taken.contains($0) } ?? "rowid"
         return "\(tables) JOIN \(schema).\(words) ON \(Self.texts).\(rowID) = \(words).rowid WHERE \(words) MATCH ?"
     }
 
-    /// A row that was found.
+    /// A row that matches.
     public struct Match: Sendable, Equatable {
         /// The values of the primary key.
         public let key: [DatabaseValue]
-        /// The lower, the better.
+        /// The rank of the match. A lower rank is better.
         public let rank: Double
-        /// Words around what was found, which is between `<b>` and `</b>`.
+        /// The text around the match, which is between `<b>` and `</b>`.
         public let snippet: String
     }
 }

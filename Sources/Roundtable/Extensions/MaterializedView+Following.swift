@@ -1,9 +1,9 @@
 import GRDB
 
 extension MaterializedView {
-    /// Which rows the view has now.
+    /// Returns the current rows of the view.
     ///
-    /// - parameter limit: the most rows of each group, from its beginning; nil for all.
+    /// - parameter limit: the maximum number of rows per group, from its beginning, or nil for all.
     /// - throws: ``ExtensionError``, `DatabaseError`.
     public func snapshot(in db: Database, limit: Int? = nil) throws -> ViewSnapshot {
         let stored = try stored(db)
@@ -19,9 +19,9 @@ extension MaterializedView {
         return snapshot
     }
 
-    /// What has changed since a snapshot, which becomes that of now.
+    /// Returns the changes since a snapshot, and replaces the snapshot with the current one.
     ///
-    /// Costs what the changed groups cost to list. A snapshot that is more than some thousand changes old is compared row by row.
+    /// The cost is that of listing the changed groups. A snapshot that is more than some thousand changes old is compared row by row.
     ///
     /// - throws: ``ExtensionError``, `DatabaseError`.
     public func changes(since snapshot: inout ViewSnapshot, in db: Database) throws -> ViewChanges {
@@ -43,8 +43,8 @@ extension MaterializedView {
         return ViewChanges(from: snapshot.groups, to: new.groups, touched: touched?.keys)
     }
 
-    /// nil when the log does not reach back that far, or is not the one that the snapshot was made by: what that had was rolled back, or a
-    /// backup was restored.
+    /// Returns the groups and keys that the log contains since a snapshot. Returns nil if the log does not reach back that far, or if it is
+    /// not the log that the snapshot was made from, because changes were rolled back or a backup was restored.
     private func touched(
         since snapshot: ViewSnapshot,
         _ stored: StoredExtension,
@@ -67,7 +67,7 @@ extension MaterializedView {
         let rows = try Row.fetchCursor(db, sql: sql, arguments: [snapshot.last.sequence])
         while let row = try rows.next() {
             let group: DatabaseValue = row[0]
-            // Of a row that stays where it is, nobody has looked up the group.
+            // The group is NULL if the row stays in its place, because the trigger does not look it up.
             if !group.isNull { groups.insert(ExactValue(group)) }
             keys.insert(ViewKey(Array(row.databaseValues.dropFirst())))
         }
@@ -81,7 +81,7 @@ extension MaterializedView {
         return ViewSnapshot.LastChange(sequence: row[0], stamp: row[1])
     }
 
-    /// What the view has, and then what becomes of it, whoever writes.
+    /// Returns a sequence of the view's current rows and of all later changes, by any process.
     ///
     /// ```swift
     /// for try await update in inbox.updates(in: shared, limit: 200) {
@@ -89,17 +89,18 @@ extension MaterializedView {
     /// }
     /// ```
     ///
-    /// What changes again before you ask is told at once. While the view is being built, it waits. It ends when its task is cancelled, and when
-    /// the database is closed; of a closed database, it throws `SQLITE_MISUSE`. It keeps the database open.
+    /// Changes that happen before you request the next element are combined. The sequence waits while the view is being built. It ends when
+    /// its task is cancelled, and when the database is closed. If the database is already closed, the sequence throws `SQLITE_MISUSE`. It
+    /// keeps the database open.
     public func updates(in database: SharedDatabase, limit: Int? = nil) -> ViewUpdates {
         ViewUpdates(view: self, database: database, limit: limit)
     }
 }
 
-/// A view's states, one after the other: see ``MaterializedView/updates(in:limit:)``.
+/// The sequence of a view's states: see ``MaterializedView/updates(in:limit:)``.
 public struct ViewUpdates: AsyncSequence, Sendable {
     public struct Update: Sendable {
-        /// Against the update before; empty for the first one.
+        /// The changes since the previous update. They are empty for the first update.
         public let changes: ViewChanges
         public let snapshot: ViewSnapshot
     }
@@ -110,10 +111,10 @@ public struct ViewUpdates: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> Iterator {
         let view = view
-        // What wakes, and nothing else: what has changed is read afterwards.
+        // The observation only wakes the iterator, which then reads the changes.
         let wakes = ValueObservation.tracking { db in
             let log = ExtensionNames.part(view.name, "log")
-            // What is of one connection is made anew when its table changes.
+            // A temporary extension is derived again when its base table changes.
             let base = try TemporaryExtension.baseTable(of: view.name, db)
             for table in [log, base ?? "roundtable_extensions"] { try db.registerAccess(to: Table(table)) }
         }
@@ -143,10 +144,10 @@ public struct ViewUpdates: AsyncSequence, Sendable {
                 } catch ExtensionError.building {
                     continue
                 } catch ExtensionError.notFollowing {
-                    // Between a migration, or a program that recreates the table, and who builds anew.
+                    // A migration or another program has recreated the base table, and the extension is not yet rebuilt.
                     continue
                 } catch let error as DatabaseError where error.isSuspension {
-                    // Observations tell anew when the database is resumed.
+                    // The observation notifies again when the database is resumed.
                     continue
                 } catch DatabaseError.SQLITE_MISUSE where database.isClosed.withLock({ $0 }) {
                     return nil
@@ -158,14 +159,14 @@ public struct ViewUpdates: AsyncSequence, Sendable {
         }
     }
 
-    /// What an observation tells, until the database is closed: GRDB's are not told that.
+    /// The notifications of an observation, until the database is closed. GRDB's observations do not report that the database is closed.
     struct Wakes {
         private var stream: AsyncThrowingStream<Void, any Error>.AsyncIterator
-        /// End when nobody can ask any more.
+        /// The observation and the close handler. They are cancelled when the iterator is released.
         private let sources: [AnyDatabaseCancellable]
 
         init(_ observation: ValueObservation<ValueReducers.Fetch<Void>>, in database: SharedDatabase) {
-            // What they are about is looked up when they are asked for.
+            // The buffer keeps one notification, because the iterator reads the changes when it asks for the next element.
             let (stream, continuation) = AsyncThrowingStream<Void, any Error>.makeStream(
                 bufferingPolicy: .bufferingNewest(1)
             )

@@ -1,6 +1,6 @@
 import GRDB
 
-/// Rows of a table, filtered, in groups, each in its order: what a list on the screen shows.
+/// The rows of a table, filtered, grouped and sorted, as a list on the screen shows them.
 ///
 /// ```swift
 /// let inbox = MaterializedView(
@@ -11,24 +11,24 @@ import GRDB
 /// for try await update in inbox.updates(in: shared) { … }     // inserted, deleted, moved, updated
 /// ```
 ///
-/// Rows that are equal by the sort order are in the order of their primary keys, so that each has its place.
+/// Rows that have equal sort values are sorted by primary key, so that each row has a definite place.
 public struct MaterializedView: SharedExtension {
     public let name: String
     public let version: Int
     public let definition: ExtensionDefinition
     public let functions: [DatabaseFunction]
-    /// Of the projection: what rows of a group are sorted by before their keys.
+    /// The columns of the projection that a group's rows are sorted by, before the primary key.
     private let sorts: [(column: String, isDescending: Bool)]
 
-    /// What rows are sorted by.
+    /// A term of the sort order of rows.
     public struct SortTerm: Sendable, Equatable, Encodable {
         let expression: String
         let isDescending: Bool
         let collation: String?
 
         /// - Parameters:
-        ///   - expression: a column of the table, or an SQL expression of some.
-        ///   - collation: nil for SQLite's default, `BINARY`.
+        ///   - expression: a column of the table, or an SQL expression of its columns.
+        ///   - collation: the collation, or nil for SQLite's default, `BINARY`.
         public static func ascending(_ expression: String, collation: String? = nil) -> SortTerm {
             SortTerm(expression: expression, isDescending: false, collation: collation)
         }
@@ -38,18 +38,19 @@ public struct MaterializedView: SharedExtension {
         }
     }
 
-    /// How many changes are kept for those who follow; whoever is further behind compares all rows.
+    /// The number of changes that the log keeps. An observer that is further behind compares all rows.
     static let logLength = 10_000
-    // Names of columns beside those of the base table's key.
+    // The names of the columns beside the base table's key columns.
     static let group = "roundtable_group"
     static let sequence = "roundtable_sequence"
-    /// A random number: two logs that have the same number of changes are not the same for that.
+    /// A random number for each change. It distinguishes logs that have the same number of changes.
     static let stamp = "roundtable_stamp"
 
     /// - Parameters:
-    ///   - filter: which rows; nil for all.
-    ///   - group: an SQL expression that tells a row's group; rows of which it is NULL are not in the view. nil: all rows are in one group, `''`.
-    ///   - order: what a group's rows are sorted by; none: by primary key.
+    ///   - filter: an SQL condition that selects rows, or nil for all rows.
+    ///   - group: an SQL expression for the group of a row. Rows for which it is NULL are not in the view. If it is nil, all rows are in
+    ///     one group, `''`.
+    ///   - order: the sort terms of a group's rows. If the list is empty, rows are sorted by primary key.
     public init(
         _ name: String,
         version: Int,
@@ -120,7 +121,8 @@ public struct MaterializedView: SharedExtension {
         var sortedBy: [SortTerm]
     }
 
-    /// When 64 have gathered, so that few changes pay for it. A limit that is NULL is no row's, and is found out without a look at any.
+    /// Returns the statement that deletes old log entries when 64 of them have accumulated, so that few changes bear the cost. Otherwise
+    /// the limit is NULL, which matches no row, and SQLite reads no row to find that out.
     private static func prune(_ log: String) -> String {
         let (first, last) = ("(SELECT min(\(sequence)) FROM \(log))", "(SELECT max(\(sequence)) FROM \(log))")
         let limit = "CASE WHEN \(first) <= \(last) - \(logLength + 64) THEN \(last) - \(logLength) END"
@@ -129,7 +131,7 @@ public struct MaterializedView: SharedExtension {
 
     // MARK: Reading
 
-    /// The groups that have rows, in their order, and how many each has.
+    /// Returns the groups that have rows, in their order, with the number of rows of each.
     ///
     /// - throws: ``ExtensionError``, `DatabaseError`.
     public func groups(in db: Database) throws -> [(group: DatabaseValue, count: Int)] {
@@ -138,14 +140,16 @@ public struct MaterializedView: SharedExtension {
         return try Row.fetchAll(db, sql: sql).map { ($0[0], $0[1]) }
     }
 
-    /// How many rows a group has.
+    /// Returns the number of rows of a group.
+    ///
+    /// - throws: ``ExtensionError``, `DatabaseError`.
     public func count(in db: Database, group: some DatabaseValueConvertible = "") throws -> Int {
         let stored = try stored(db)
         let sql = "SELECT count FROM \(stored.schema).\(part("groups")) WHERE \(Self.group) = ?"
         return try Int.fetchOne(db, sql: sql, arguments: [group]) ?? 0
     }
 
-    /// Rows of a group, in its order.
+    /// Returns the rows of a group, in its order.
     ///
     /// - throws: ``ExtensionError``, `DatabaseError`.
     public func rows<Record: FetchableRecord>(
@@ -160,7 +164,7 @@ public struct MaterializedView: SharedExtension {
         let keys = stored.keyColumns.map { "roundtable_page.\($0.sqlName) = \(base).\($0.sqlName)" }.joined(
             separator: " AND "
         )
-        // The page first, so that rows before it are counted in the index alone.
+        // The page is selected first, so that SQLite skips the rows before it in the index alone.
         let columns = (sorts.map(\.column) + stored.keyColumns.map(\.sqlName)).joined(separator: ", ")
         let page = """
             SELECT \(columns) FROM \(stored.schema).\(table) WHERE \(Self.group) = ? ORDER BY \(order(stored)) LIMIT ? OFFSET ?
@@ -170,7 +174,9 @@ public struct MaterializedView: SharedExtension {
         return try Record.fetchAll(db, sql: sql, arguments: [group, limit ?? -1, offset])
     }
 
-    /// Primary keys of a group's rows, in its order.
+    /// Returns the primary keys of a group's rows, in its order.
+    ///
+    /// - throws: ``ExtensionError``, `DatabaseError`.
     public func keys(
         in db: Database,
         group: some DatabaseValueConvertible = "",
@@ -194,7 +200,7 @@ public struct MaterializedView: SharedExtension {
         return try Row.fetchAll(db, sql: sql, arguments: [group, limit ?? -1, offset]).map(ViewKey.init)
     }
 
-    /// Terms of `ORDER BY` for the rows of a group.
+    /// Returns the terms of `ORDER BY` for the rows of a group.
     private func order(_ stored: StoredExtension, of table: String = "") -> String {
         let sorts = sorts.map { "\(table)\($0.column)\($0.isDescending ? " DESC" : "")" }
         return (sorts + stored.keyColumns.map { "\(table)\($0.sqlName)" }).joined(separator: ", ")

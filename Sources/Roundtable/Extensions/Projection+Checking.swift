@@ -1,7 +1,7 @@
 import GRDB
 
 extension Projection {
-    /// Whether the definition can be what it is to be. Inside a transaction; leaves nothing.
+    /// Checks that the extension can be created as declared. Must be called inside a transaction, and leaves no changes.
     ///
     /// - throws: ``ExtensionError/notUsable(name:reason:)``.
     func check(_ db: Database) throws {
@@ -25,7 +25,7 @@ extension Projection {
         for column in definition.columns { try check(column.expression, isCondition: false, db) }
         if let filter = definition.filter { try check(filter, isCondition: true, db) }
         for column in definition.columns { try check(path: column, db) }
-        // By themselves, too: around them there may be a condition that no probe meets.
+        // Calls of date functions are also checked alone, because the surrounding expression may not call them for any probe.
         for text in definition.columns.map(\.expression) + [definition.filter ?? ""] {
             for call in Self.callsOfDateFunctions(text) { try check(call, isCondition: false, db) }
         }
@@ -46,7 +46,7 @@ extension Projection {
                     depth -= 1
                     if depth == 0 { return tokens[start...end].joined() }
                 default:
-                    // A column of that name.
+                    // The word is the name of a column, and not a call.
                     if depth == 0, !tokens[end].allSatisfy(\.isWhitespace) { return nil }
                 }
             }
@@ -62,8 +62,8 @@ extension Projection {
 
     private func refusal(_ reason: String) -> ExtensionError { .notUsable(name: name, reason: reason) }
 
-    /// What may be in an index is what we ask for: columns of this row, and functions that are deterministic. SQLite checks that, but of functions
-    /// of dates only when it computes an entry.
+    /// Checks an expression by using it in an index, because SQLite has the same requirements there: columns of the same row, and
+    /// deterministic functions. SQLite checks date functions only when it computes an entry, so probe rows are inserted.
     private func check(_ expression: String, isCondition: Bool, _ db: Database) throws {
         let names = shape.columns.map(\.name.sqlName).joined(separator: ", ")
         let index =
@@ -86,11 +86,11 @@ extension Projection {
         }
     }
 
-    /// A path that is none fails for each row that is JSON, and only there.
+    /// Checks a JSON path. An invalid path would fail only later, for each row that holds valid JSON.
     private func check(path column: ExtensionDefinition.Column, _ db: Database) throws {
         guard let path = column.path else { return }
         do {
-            // What is set is looked for to the end of the path.
+            // `json_set` is called because it evaluates the path to its end.
             let sql = "SELECT json_extract('{}', :path), json_extract('[]', :path), json_set('{}', :path, 1)"
             _ = try Row.fetchOne(db, sql: sql, arguments: ["path": path])
         } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
@@ -103,7 +103,8 @@ extension Projection {
         }
     }
 
-    /// Has entries computed for some rows. That an expression fails for these is no matter: it may be sure never to meet such.
+    /// Inserts probe rows, so that SQLite computes index entries. Errors other than non-determinism are ignored, because the real rows may
+    /// never have such values.
     private func probe(_ db: Database) throws {
         for value in ["NULL", "0", "1", "''", "'2026-01-01'"] {
             let values = shape.columns.map { _ in value }.joined(separator: ", ")

@@ -1,22 +1,23 @@
 import GRDB
 
 extension Projection {
-    /// Creates what it needs, where nothing of it is. Inside a transaction.
+    /// Creates the tables, indexes and triggers. The tables must not exist; triggers that exist are kept. Must be called inside a
+    /// transaction.
     func create(_ db: Database) throws {
         for sql in creations { try db.execute(sql: sql) }
         let isThere = "SELECT EXISTS (SELECT 1 FROM \(schema).sqlite_master WHERE type = 'trigger' AND name = ?)"
         for (name, sql) in triggers.sorted(by: { $0.key < $1.key }) {
             if try Bool.fetchOne(db, sql: isThere, arguments: [name]) == true { continue }
-            // Without its schema's name, a trigger on a table that has a temporary namesake would be a temporary one.
+            // The schema is named, because the trigger would otherwise be temporary if a temporary table had the name of its table.
             let start = "CREATE TRIGGER "
             precondition(sql.hasPrefix(start + name.sqlName))
             try db.execute(sql: "\(start)\(schema).\(sql.dropFirst(start.count))")
         }
     }
 
-    /// Removes all tables and triggers that there are of an extension. Inside a transaction.
+    /// Drops all tables and triggers of an extension that exist. Must be called inside a transaction.
     ///
-    /// - parameter kept: triggers that may stay, by name, if these are their texts.
+    /// - parameter kept: the triggers to keep, by name. A trigger is kept only if it has this text.
     static func drop(_ name: String, in schema: String, _ db: Database, keeping kept: [String: String] = [:]) throws {
         let projection = ExtensionNames.projection(name)
         let isOfIt = "(name = ? COLLATE NOCASE OR name LIKE ? ESCAPE '\\')"
@@ -28,7 +29,7 @@ extension Projection {
             if kept[name] == row["sql"] { continue }
             try db.execute(sql: "DROP TRIGGER IF EXISTS \(schema).\(name.sqlName)")
         }
-        // Virtual tables take their own along.
+        // Virtual tables are dropped first, because each drops its own shadow tables.
         let tables = """
             SELECT name FROM \(schema).sqlite_master WHERE type IN ('table', 'view') AND \(isOfIt)
             ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC

@@ -1,18 +1,19 @@
 import GRDB
 
-/// The SQL of one extension on its table, as the table is now (rules E2, E3).
+/// The SQL of one extension for the current shape of its base table (rules E2, E3).
 struct Projection {
     let name: String
     let definition: ExtensionDefinition
     let shape: TableShape
-    /// Where its tables are: `main`, or `temp` for those of one connection.
+    /// The schema that holds its tables: `main`, or `temp` for a temporary extension.
     let schema: String
 
-    /// Raised when the text of the triggers changes, or what a kind of extension makes of its declaration.
+    /// The version of the generated SQL. It is raised when the text of the triggers changes, or the SQL that a kind of extension generates
+    /// from its declaration.
     static let generation = 1
-    /// The rowid of projections whose table has another key than an integer.
+    /// The rowid column of a projection whose base table has no INTEGER PRIMARY KEY.
     static let rowID = "roundtable_rowid"
-    /// Of notes (rule E3).
+    /// The columns of the notes table (rule E3).
     private static let cause = "roundtable_cause"
     private static let moment = "roundtable_moment"
 
@@ -31,7 +32,7 @@ struct Projection {
 
     // MARK: Tables
 
-    /// Statements that create what it needs, but for the triggers.
+    /// The statements that create the tables and indexes of the extension, without the triggers.
     var creations: [String] {
         let columns = definition.columns.map { column in
             column.name.sqlName + (column.collation.map { " COLLATE \($0.sqlName)" } ?? "")
@@ -54,7 +55,7 @@ struct Projection {
             statements.append("CREATE INDEX \(schema).\(name) ON \(table) (\(terms.joined(separator: ", ")))")
         }
         statements += definition.parts.flatMap(\.create).map(expanded)
-        // What is of one connection is derived in one go.
+        // A temporary extension is derived in one step, so it needs no building position.
         if !isTemporary {
             let columns = keyColumns(isPrimary: false).joined(separator: ", ")
             statements.append("CREATE TABLE \(schema).\(building) (\(columns))")
@@ -62,14 +63,14 @@ struct Projection {
         return statements
     }
 
-    /// The same affinities and collations as in the primary key of the base table, so that values stay what they are, and comparisons between
-    /// the two use their indexes.
+    /// The key columns have the affinities and collations of the base table's primary key. So values are stored unchanged, and comparisons
+    /// between the two tables use their indexes.
     private func keyColumns(isPrimary: Bool) -> [String] {
         if shape.hasIntegerKey { return ["\(keys[0]) INTEGER\(isPrimary ? " PRIMARY KEY" : "")"] }
         let columns = shape.key.map { key in
             "\(key.name.sqlName) \(key.affinity.rawValue) COLLATE \((key.keyCollation ?? "BINARY").sqlName)"
         }
-        // Not WITHOUT ROWID: SQLite tells nobody of changes to such tables.
+        // The table is not WITHOUT ROWID, because SQLite's update hook does not report changes to such tables.
         return (isPrimary ? ["\(Self.rowID) INTEGER PRIMARY KEY"] : []) + columns
     }
 
@@ -77,7 +78,7 @@ struct Projection {
         shape.hasIntegerKey ? [] : ["UNIQUE (\(keys.joined(separator: ", ")))"]
     }
 
-    /// A term of an index, with its column's name quoted.
+    /// Returns a term of an index with its column name quoted.
     static func term(_ text: String) -> String {
         let upper = text.uppercased()
         for order in [" DESC", " ASC"] where upper.hasSuffix(order) {
@@ -90,7 +91,7 @@ struct Projection {
 
     private var isTemporary: Bool { schema == "temp" }
 
-    /// By name. What is of one connection does not follow the base table by itself.
+    /// The CREATE TRIGGER statements, by trigger name. A temporary extension has no triggers on the base table.
     var triggers: [String: String] {
         var texts = onTop
         if !isTemporary {
@@ -105,10 +106,11 @@ struct Projection {
         )
     }
 
-    /// Those that fire before a row is written. They are to be the last to do so, and so the older the better (rule E7).
+    /// The triggers that fire before a row is written. They should be older than other triggers, because SQLite fires the oldest trigger
+    /// last (rule E7).
     var notingTriggers: [String: String] { triggers.filter { !OtherTrigger($0.value).isAfter } }
 
-    /// Without these, changes of the base table are missed.
+    /// The parts whose triggers must exist. Without them, changes to the base table are missed.
     static let indispensableTriggers = ["insert", "move", "delete"]
 
     private var refreshing: [String: String] {
@@ -169,7 +171,7 @@ struct Projection {
         statements.map { "\(expanded($0));" }.joined(separator: "\n    ")
     }
 
-    /// A statement of a part, with what stands for the key.
+    /// Returns a statement of a part with its placeholders replaced.
     private func expanded(_ statement: String) -> String {
         let values = { (row: String) in keys.map { "\(row).\($0)" }.joined(separator: ", ") }
         return
@@ -182,24 +184,24 @@ struct Projection {
             .replacing("{key columns}", with: keyColumns(isPrimary: false).joined(separator: ", "))
     }
 
-    /// Columns of the base table that expressions name, or may name.
+    /// The columns of the base table that the expressions name, or may name.
     private var usedColumns: [TableShape.Column] {
         let texts = definition.columns.map(\.expression) + [definition.filter ?? ""]
         let names = IndexDefinition.names(in: texts)
         return shape.columns.filter { names.contains($0.name.lowercased()) }
     }
 
-    /// Whether the rows of these names have the same key.
+    /// The SQL condition that two rows, given by table names or aliases, have the same key.
     private func equal(_ one: String, _ other: String) -> String {
         shape.key.map { key in
             let name = key.name.sqlName
-            // A column may have another collation than the primary key, whose index it is that tells rows apart.
+            // The comparison uses the collation of the primary key's index, because the column may declare another one.
             let collation = key.keyCollation.map { " COLLATE \($0.sqlName)" } ?? ""
             return "\(one).\(name)\(collation) = \(other).\(name)"
         }.joined(separator: " AND ")
     }
 
-    /// Statements that make the projection's row what it is to be (rule E2).
+    /// The statements that refresh one row of the projection (rule E2).
     private func refresh(_ row: String) -> String {
         """
         DELETE FROM \(table) WHERE \(equal(table, row));
@@ -207,7 +209,8 @@ struct Projection {
         """
     }
 
-    /// Rows of the base table, as rows of the projection; further conditions may follow. Without a conflict clause.
+    /// The INSERT statement that derives rows of the projection from rows of the base table. It has no conflict clause. The caller may
+    /// append conditions.
     private func derivation(from base: String) -> String {
         let names = keys + definition.columns.map(\.name.sqlName)
         let values = keys.map { "\(base).\($0)" } + definition.columns.map { "(\($0.expression))" }
@@ -218,13 +221,13 @@ struct Projection {
             """
     }
 
-    // MARK: What REPLACE deletes
+    // MARK: Rows deleted by REPLACE
 
     private var hasNotes: Bool { !replaceGuards.triggers.isEmpty }
 
     private var replaceGuards: ReplaceGuards {
         let list = keys.joined(separator: ", ")
-        // The same all through a statement, triggers within triggers included: what is older is nobody's any more.
+        // This time is constant within a statement, including nested triggers. So an older note was left by a finished statement.
         let now = "julianday('now')"
         return ReplaceGuards(
             shape: shape,
@@ -257,23 +260,23 @@ struct Projection {
 
     // MARK: Building
 
-    /// Derives all of it, into empty tables.
+    /// Derives all rows at once. The tables must be empty.
     func fill(_ db: Database) throws { try db.execute(sql: derivation(from: "main.\(base)")) }
 
-    /// Derives from the next rows of the base table (rule E6). Inside a write transaction.
+    /// Derives from the next rows of the base table (rule E6). Must be called inside a write transaction.
     ///
-    /// The key up to which it has come stays within SQL: what Swift makes of a text may be another one.
+    /// The key of the building position is stored and compared in SQL only, because a conversion to a Swift string may change a text.
     ///
-    /// - returns: whether there are more.
+    /// - returns: whether more rows may remain.
     func build(_ db: Database, count: Int) throws -> Bool {
         let list = keys.joined(separator: ", ")
         let hasBegun = try hasPosition(db)
         let end = key(at: count, hasBegun)
         let hasMore = try Bool.fetchOne(db, sql: "SELECT EXISTS (\(end))") ?? false
-        // Named in full: there may be a temporary table of the same name.
+        // The schema is named, because a temporary table may have the same name.
         let source = "main.\(base)"
         let names = keys.map { "\(source).\($0)" }.joined(separator: ", ")
-        // Triggers have derived from some of them. The name is none that a table has.
+        // Rows that a trigger has already derived are skipped. The alias is a name that no other table has.
         var conditions =
             " AND NOT EXISTS (SELECT 1 FROM main.\(table) AS roundtable_taken WHERE \(equal("roundtable_taken", source)))"
         if hasBegun { conditions += " AND (\(names)) > (SELECT \(list) FROM main.\(building))" }
@@ -291,7 +294,7 @@ struct Projection {
         try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM main.\(building))") ?? false
     }
 
-    /// The key of the row that is so many rows on.
+    /// The query for the key of the row that is `count` rows after the building position.
     private func key(at count: Int, _ hasBegun: Bool) -> String {
         "\(laterKeys(hasBegun)) ORDER BY \(keys.joined(separator: ", ")) LIMIT 1 OFFSET \(count - 1)"
     }
@@ -303,7 +306,8 @@ struct Projection {
         return "SELECT \(list) FROM main.\(base) WHERE \(isWhole)\(later)"
     }
 
-    /// Between which keys the next rows are, as SQL: after the first one, and not after the second. nil: from the beginning, to the end.
+    /// Returns the key range of the next rows as SQL literals. `after` is exclusive, and nil at the beginning of the table. `upTo` is
+    /// inclusive, and nil at its end.
     func nextKeys(_ db: Database, count: Int) throws -> (after: String?, upTo: String?) {
         let hasBegun = try hasPosition(db)
         let quoted = keys.map { "quote(\($0))" }.joined(separator: " || ', ' || ")
@@ -313,12 +317,12 @@ struct Projection {
         )
     }
 
-    /// How many rows there are after the key up to which it has come.
+    /// Counts the rows after the building position.
     func rest(_ db: Database) throws -> Int {
         try Int.fetchOne(db, sql: "SELECT count(*) FROM (\(laterKeys(try hasPosition(db))))") ?? 0
     }
 
-    /// Once it is complete.
+    /// Removes the building position after all rows are derived.
     func endBuilding(_ db: Database) throws {
         try db.execute(sql: "DROP TABLE IF EXISTS main.\(building)")
     }

@@ -1,7 +1,8 @@
 import GRDB
 
-/// The sum of a column, and what it takes to keep it true while values come and go (rule E10): integers in two halves, neither of which can
-/// overflow, and apart from them all that is no integer, of which little may be left when something large goes.
+/// The sum of a column, in a form that stays correct while rows are inserted and deleted (rule E10). Integers are summed in two halves,
+/// neither of which can overflow. Floating-point values are summed separately, because subtracting a large value can lose the precision of
+/// the rest.
 struct RunningSum {
     let name: String
 
@@ -16,7 +17,7 @@ struct RunningSum {
     private var realCount: String { column("reals") }
     private var count: String { column("count") }
 
-    /// Definitions. All begin at 0.
+    /// The column definitions. All columns begin at 0.
     var columns: [String] {
         [
             "\(high) INTEGER NOT NULL", "\(low) INTEGER NOT NULL", "\(real) REAL", "\(realCount) INTEGER NOT NULL",
@@ -24,20 +25,21 @@ struct RunningSum {
         ]
     }
 
-    /// Assignments of an UPDATE.
+    /// The assignments of the UPDATE that adds or subtracts one row.
     ///
     /// - Parameters:
-    ///   - sign: `+` after a row has come, `-` after it has gone.
-    ///   - rest: the table that the rows are in, and which of them, after FROM.
+    ///   - sign: `+` after a row was inserted, `-` after a row was deleted.
+    ///   - rest: the text after FROM that selects the remaining rows: the table and its WHERE clause.
     func changes(_ sign: String, _ row: String, rest: String) -> [String] {
-        // As sum() has it: texts of numbers are numbers, others 0.
+        // As in SQLite's sum(), a text that looks like a number is that number, and other texts are 0.
         let value = "(\(row).\(name.sqlName) + 0)"
         let isInteger = "typeof\(value) = 'integer'"
         let isReal = "typeof\(value) = 'real'"
         func changed(_ column: String, _ difference: String) -> String { "\(column) = \(column) \(sign) \(difference)" }
         var reals = "\(real) \(sign) \(value)"
         if sign == "-" {
-            // Infinities, what is NULL for their sake, and small differences of large numbers tell nothing of what is left.
+            // The sum of the remaining rows cannot be taken from a difference that is infinite, NULL, or far smaller than the subtracted
+            // value. Then it is computed from the rows.
             let isSound = "abs(\(reals)) < 9e999 AND abs(\(reals)) * 1e6 >= abs\(value)"
             let own = "(\(name.sqlName) + 0)"
             let anew = "(SELECT total\(own) FROM \(rest) AND typeof\(own) = 'real')"
@@ -52,7 +54,7 @@ struct RunningSum {
         ]
     }
 
-    /// What the columns of a row say, from this one on.
+    /// Reads the sum and the count from a row's columns, beginning at `index`.
     static func value(of row: Row, at index: Int) -> (sum: DatabaseValue, count: Int) {
         let (high, low, realCount): (Int64, Int64, Int) = (row[index], row[index + 1], row[index + 3])
         return (sum(high, low, realCount == 0 ? 0 : row[index + 2], isInteger: realCount == 0), row[index + 4])
@@ -61,7 +63,7 @@ struct RunningSum {
     private static func sum(_ high: Int64, _ low: Int64, _ real: Double?, isInteger: Bool) -> DatabaseValue {
         let (upper, lower) = (high + low >> 32, low & 0xffff_ffff)
         let (product, isTooLarge) = upper.multipliedReportingOverflow(by: 1 << 32)
-        // Nothing is carried from the lower half: it is positive, and has less than 32 bits.
+        // Adding the lower half cannot overflow, because it is at least 0 and less than 2^32.
         if isInteger, !isTooLarge { return (product + lower).databaseValue }
         guard let real else { return .null }
         let integers = isTooLarge ? Double(upper) * 4_294_967_296 + Double(lower) : Double(product + lower)

@@ -1,6 +1,6 @@
 import GRDB
 
-/// Fields of a table's rows that can be searched, where the table itself cannot: values inside of JSON, or computed ones.
+/// An index of fields that are not columns of the table: values inside JSON, or computed values.
 ///
 /// ```swift
 /// let people = SecondaryIndex(
@@ -16,8 +16,8 @@ public struct SecondaryIndex: SharedExtension {
     public let functions: [DatabaseFunction]
 
     /// - Parameters:
-    ///   - fields: what is looked for, as columns.
-    ///   - indexes: lists of fields, in the order in which they are asked for; nil for one index a field.
+    ///   - fields: the fields to search, as columns.
+    ///   - indexes: the lists of fields to index, each in the order of the index. Pass nil for one index per field.
     public init(
         _ name: String,
         version: Int,
@@ -47,12 +47,13 @@ public struct SecondaryIndex: SharedExtension {
         var indexes: [[String]]?
     }
 
-    /// The rows whose fields meet a condition.
+    /// Returns the rows whose fields meet a condition.
     ///
     /// - Parameters:
-    ///   - type: what rows of the base table become.
-    ///   - condition: SQL, of fields; nil for all rows that are in the index. Where the table has a column of the same name, write `fields.city`.
-    ///   - order: terms of `ORDER BY`.
+    ///   - type: the record type that rows of the base table are converted to.
+    ///   - condition: an SQL condition on the fields, or nil for all rows that are in the index. If the table has a column of the same
+    ///     name, write `fields.city`.
+    ///   - order: the terms of `ORDER BY`.
     /// - throws: ``ExtensionError``, `DatabaseError`.
     public func rows<Record: FetchableRecord>(
         _ type: Record.Type = Record.self,
@@ -68,7 +69,9 @@ public struct SecondaryIndex: SharedExtension {
         return try Record.fetchAll(db, sql: "SELECT \(joined.base).* FROM \(joined.sql)\(tail)", arguments: arguments)
     }
 
-    /// How many rows have fields that meet a condition.
+    /// Returns the number of rows whose fields meet a condition.
+    ///
+    /// - throws: ``ExtensionError``, `DatabaseError`.
     public func count(
         in db: Database,
         where condition: String? = nil,
@@ -88,12 +91,14 @@ public struct SecondaryIndex: SharedExtension {
 }
 
 extension SharedExtension {
-    /// The projection and its base table, joined; and what the latter is called there. Makes sure that the extension can be used.
+    /// Returns the join of the projection and its base table, the name of the base table in it, and the schema of the projection. Throws if
+    /// the extension cannot be used.
     func join(_ db: Database, as alias: String) throws -> (sql: String, base: String, schema: String) {
         let stored = try stored(db)
         let isAlias = stored.baseTable.lowercased() == alias
         let base = isAlias ? "roundtable_base" : stored.baseTable.sqlName
-        // What is on the left has its collation counted: that of the primary key, where the table's column has another.
+        // The projection is on the left, because SQLite uses the collation of the left operand. That is the primary key's collation, which
+        // may differ from the column's.
         let keys = stored.keyColumns.map { "\(alias).\($0.sqlName) = \(base).\($0.sqlName)" }
         let sql =
             "\(stored.schema).\(table) AS \(alias) JOIN main.\(stored.baseTable.sqlName) AS \(base) ON \(keys.joined(separator: " AND "))"

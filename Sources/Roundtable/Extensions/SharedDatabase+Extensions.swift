@@ -1,43 +1,46 @@
 import GRDB
 
-/// What is told of extensions: ``SharedDatabase/Options/onExtensionEvent``.
+/// An event of an extension: see ``SharedDatabase/Options/onExtensionEvent``.
 public enum ExtensionEvent: Sendable {
-    /// Some more rows were derived.
+    /// More rows were derived.
     case progress(ExtensionProgress)
-    /// The triggers of these extensions were not what they have to be: a migration, or another program, has recreated their table, or has
-    /// put a trigger that ends statements. They are built anew; until that is done, their use fails.
-    case madeAnew([String])
-    /// Building has failed. When something is in the way that passes, such as a lock or a suspension, it is tried again in the background, and
-    /// this is told once; the rest is tried when an extension has to be built anew, or when a program opens the database for writing.
-    /// ``ExtensionError/notDerived(path:name:table:after:upTo:reason:)``: from these rows; other extensions are built.
+    /// The triggers of these extensions were missing or wrong. A migration or another program has recreated their table, or has added an
+    /// AFTER trigger to it. The extensions are being built again. Until that is done, using them fails.
+    case rebuilding([String])
+    /// Building has failed. If the cause is temporary, such as a lock or a suspension, building is retried in the background, and this
+    /// event is reported once. Otherwise it is retried when an extension has to be built again, or when a program opens the database for
+    /// writing. ``ExtensionError/notDerived(path:name:table:after:upTo:reason:)`` names the rows that cannot be derived. Other extensions
+    /// are still built.
     case failed(any Error)
 }
 
 extension SharedDatabase {
-    /// Builds in the background what has to be made anew.
+    /// Starts building in the background when an extension has to be built again.
     func followExtensions() {
-        writer.extensions?.didMakeAnew = { [weak self] names in
+        let keeper = writer.companions.lazy.compactMap { $0 as? ExtensionKeeper }.first
+        keeper?.willRebuild = { [weak self] names in
             guard let self else { return }
-            extensionBuilder?.beginLater(self, madeAnew: names)
+            extensionBuilder?.beginLater(self, rebuilding: names)
         }
     }
 
-    /// Takes away the triggers of all extensions that are derived from a table, which are then built anew by the next write of a program that
-    /// declares them, or when one opens the database.
+    /// Drops the triggers of all extensions that are derived from a table. The extensions are built again by the next write of a program
+    /// that declares them, or when such a program opens the database.
     ///
-    /// For schema changes that SQLite refuses because a trigger names the column (`ALTER TABLE … DROP COLUMN`), in the same transaction and
-    /// before the change. Migrations of a ``Schema`` need it not: when one fails so, the extension is put aside, and it is run again.
+    /// Call it before a schema change that SQLite refuses because a trigger names the column (`ALTER TABLE … DROP COLUMN`), in the same
+    /// transaction. Migrations of a ``Schema`` do not need it: if a migration fails for this reason, the extension is detached and the
+    /// migration is run again.
     ///
-    /// - throws: `DatabaseError`.
-    public static func putExtensionsAside(of table: String, in db: Database) throws {
+    /// - throws: ``ExtensionError/newerFormat(path:format:)``, `DatabaseError`.
+    public static func detachExtensions(of table: String, in db: Database) throws {
         for stored in try StoredExtension.fetchAll(db) where stored.baseTable.lowercased() == table.lowercased() {
-            try ExtensionRegistry.putAside(stored, db)
+            try ExtensionRegistry.detach(stored, db)
         }
     }
 }
 
 extension SharedDatabase.Options {
-    /// For all connections.
+    /// Adds functions to all connections.
     mutating func add(_ functions: [DatabaseFunction]) {
         if functions.isEmpty { return }
         configuration.prepareDatabase { db in
@@ -47,12 +50,12 @@ extension SharedDatabase.Options {
 }
 
 extension SharedExtension {
-    /// Makes sure that what is derived can be relied upon, in the transaction that `db` is in (rule E8).
+    /// Checks that the derived rows are complete and correct in the current transaction of `db` (rule E8).
     ///
-    /// - throws: ``ExtensionError``.
+    /// - throws: ``ExtensionError``, `DatabaseError`.
     public func checkIsReady(_ db: Database) throws { _ = try stored(db) }
 
-    /// What the database knows of it, when it is ready.
+    /// Returns the stored extension if it is ready.
     func stored(_ db: Database) throws -> StoredExtension {
         guard let stored = try StoredExtension.fetch(db, name) ?? TemporaryExtension.fetch(db, DescribedExtension(self))
         else {

@@ -6,7 +6,7 @@ struct StoredExtension: Equatable {
     enum State: String {
         case building
         case ready
-        /// The base table is gone, or is not what it was.
+        /// The base table is gone, or no longer fits the definition.
         case missing
     }
 
@@ -17,14 +17,14 @@ struct StoredExtension: Equatable {
     var configuration: String
     /// The primary key of the base table.
     var keyColumns: [String]
-    /// Another one each time that it is made anew.
+    /// A random number, which is new each time the extension is created.
     var identity: String
     var generation: Int
     var state: State
-    /// Rows of the base table that were looked at, of about how many, since building began.
+    /// The number of base table rows processed since building began, of about `total`.
     var done: Int
     var total: Int
-    /// Where its tables are.
+    /// The schema that holds its tables.
     var schema = "main"
 
     static let format = 1
@@ -35,7 +35,7 @@ struct StoredExtension: Equatable {
         return try Bool.fetchOne(db.cachedStatement(sql: sql)) ?? false
     }
 
-    /// The revision of the set; 0 when there is none.
+    /// Returns the revision of the set, or 0 if there is none.
     ///
     /// - throws: ``ExtensionError/newerFormat(path:format:)``.
     static func revision(_ db: Database) throws -> Int {
@@ -65,7 +65,7 @@ struct StoredExtension: Equatable {
         return try Row.fetchOne(statement, arguments: [name]).map(Self.init)
     }
 
-    /// What is in the file may be anything.
+    /// Reads a row of the table. The row is checked, because the file may contain anything.
     ///
     /// - throws: `SQLITE_CORRUPT`.
     init(_ row: Row) throws {
@@ -91,7 +91,7 @@ struct StoredExtension: Equatable {
         keyColumns = (try? JSONDecoder().decode([String].self, from: Data(keys.utf8))) ?? []
         identity = try value("identity")
         generation = try value("generation")
-        // Unknown words can only come from a later format, which is refused.
+        // An unknown state can only come from a later format, which is refused.
         state = State(rawValue: try value("state")) ?? .missing
         done = try value("done")
         total = try value("total")
@@ -111,7 +111,7 @@ struct StoredExtension: Equatable {
         self.total = total
     }
 
-    /// Inside a write transaction.
+    /// Stores the row. Must be called inside a write transaction.
     func store(_ db: Database) throws {
         try Self.remove(name, db)
         try db.execute(
@@ -139,7 +139,7 @@ struct StoredExtension: Equatable {
         version == described.version && fingerprint == described.fingerprint
     }
 
-    /// Inside a write transaction.
+    /// Creates the tables if they do not exist. Must be called inside a write transaction.
     static func createTables(_ db: Database) throws {
         try db.execute(
             sql: """

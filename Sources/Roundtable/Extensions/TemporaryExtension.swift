@@ -3,16 +3,16 @@ import GRDB
 import GRDBSQLite
 import Synchronization
 
-/// Extensions of one process alone (rule E9). Each connection has its own, in its temporary database: derived when it is asked for, and anew
-/// when the database has changed since.
+/// Extensions of a single process (rule E9). Each connection derives its own tables into its temporary database when it first uses an
+/// extension. It derives them again when the database has changed since.
 enum TemporaryExtension {
-    /// One row for each that was declared, and what it was derived from.
+    /// The table with one row for each declared temporary extension, and the stamp of the state that it was derived from.
     private static let table = "roundtable_temporary_extensions"
-    /// How many changes of this connection are derived rows.
+    /// The table with the number of row changes of this connection that wrote derived rows.
     private static let ownChanges = "roundtable_temporary_changes"
     private static let refusal = "roundtable_temporary_refusal"
 
-    /// Makes a connection know them.
+    /// Registers the temporary extensions on a connection.
     static func prepare(_ db: Database, _ extensions: [DescribedExtension], _ company: Company) throws {
         db.add(function: DatabaseFunction(refusal, argumentCount: 0) { _ in company.refusal })
         try db.execute(
@@ -46,7 +46,8 @@ enum TemporaryExtension {
         }
     }
 
-    /// What the connection has of it, as the database is now; nil when it was not declared. Derives it where it has to.
+    /// Returns a temporary extension of this connection in its current state, or nil if it was not declared. Derives its rows again if the
+    /// database has changed.
     ///
     /// - throws: ``ExtensionError``.
     static func fetch(_ db: Database, _ described: DescribedExtension) throws -> StoredExtension? {
@@ -56,10 +57,10 @@ enum TemporaryExtension {
         }
         var stored = try StoredExtension(row)
         stored.schema = "temp"
-        // What GRDB observes is what the rows are derived from.
+        // GRDB's observations track the base table, because the derived rows depend on it.
         try db.registerAccess(to: Table(stored.baseTable))
         let stamp: String? = row["stamp"]
-        // With another definition, whoever asks is told.
+        // With another definition, nothing is derived, because the caller reports the difference.
         guard stored.isOf(described), try stamp != Self.stamp(db) else { return stored }
         try db.whileWritable {
             try db.inSavepoint {
@@ -70,7 +71,7 @@ enum TemporaryExtension {
         return stored
     }
 
-    /// Of which table it is; nil when it was not declared.
+    /// Returns the base table of a temporary extension, or nil if it was not declared.
     static func baseTable(of name: String, _ db: Database) throws -> String? { try row(name, db)?["base"] }
 
     private static func row(_ name: String, _ db: Database) throws -> Row? {
@@ -98,7 +99,7 @@ enum TemporaryExtension {
             sql: "UPDATE temp.\(table) SET key_columns = ?, identity = ? WHERE name = ?",
             arguments: [try StoredExtension.text(stored.keyColumns), stored.identity, stored.name]
         )
-        // This change, and that of the stamp, are among them.
+        // The 2 additional changes are the updates of this number and of the stamp.
         let changes = sqlite3_total_changes64(db.sqliteConnection) - before + 2
         try db.execute(sql: "UPDATE temp.\(ownChanges) SET changes = changes + ?", arguments: [changes])
         try db.execute(
@@ -108,7 +109,7 @@ enum TemporaryExtension {
         return stored
     }
 
-    /// Another one after each change of the main database: by another connection, of its schema, or by this one.
+    /// Returns a stamp that differs after each change of the main database: by another connection, of its schema, or by this connection.
     private static func stamp(_ db: Database, andOne: Bool = false) throws -> String {
         let version = try Int64.fetchOne(db, sql: "PRAGMA main.data_version") ?? 0
         let schema = try Int64.fetchOne(db, sql: "PRAGMA main.schema_version") ?? 0
@@ -118,7 +119,7 @@ enum TemporaryExtension {
         return "\(version)/\(schema)/\(changes)"
     }
 
-    /// Who else writes.
+    /// Detects other processes that may write.
     final class Company: Sendable {
         private struct Known {
             weak var database: SharedDatabase?
@@ -127,7 +128,7 @@ enum TemporaryExtension {
 
         func take(_ database: SharedDatabase) { known.withLock { $0.database = database } }
 
-        /// Why this process cannot have extensions of its own; nil when it can.
+        /// The reason why this process cannot have temporary extensions, or nil if it can.
         var refusal: String? {
             guard let database = known.withLock({ $0.database }), database.role == .readWrite else { return nil }
             guard let participant = database.seat.participant else {
@@ -146,10 +147,10 @@ enum TemporaryExtension {
 }
 
 extension SharedDatabase.Options {
-    /// Makes all connections know the temporary extensions.
+    /// Registers the temporary extensions on all connections.
     ///
-    /// - parameter set: those that are declared in the schema.
-    /// - returns: what has to take the database once it is open; nil when there are none.
+    /// - parameter set: the extensions that the schema declares.
+    /// - returns: the object that must be given the database once it is open, or nil if there are no temporary extensions.
     /// - throws: ``ExtensionError/notUsable(name:reason:)``.
     mutating func prepareTemporaryExtensions(beside set: ExtensionSet?) throws -> TemporaryExtension.Company? {
         if temporaryExtensions.isEmpty { return nil }
@@ -166,7 +167,8 @@ extension SharedDatabase.Options {
 }
 
 extension Database {
-    /// GRDB forbids all writing on connections that only read and do not say so to SQLite: temporary tables, too.
+    /// Runs `body` with `query_only` switched off. GRDB switches it on for connections that only read but are not opened read-only, and it
+    /// forbids writing to temporary tables, too.
     fileprivate func whileWritable(_ body: () throws -> Void) throws {
         guard try Bool.fetchOne(self, sql: "PRAGMA query_only") == true else { return try body() }
         try execute(sql: "PRAGMA query_only = 0")

@@ -8,7 +8,7 @@ public struct ViewKey: Hashable, Sendable {
 
     init(_ row: Row) { values = Array(row.databaseValues) }
 
-    /// Of a key of one integer.
+    /// The value of a key that consists of one integer, or nil for any other key.
     public var integer: Int64? { values.count == 1 ? Int64.fromDatabaseValue(values[0]) : nil }
 
     public static func == (one: Self, other: Self) -> Bool {
@@ -18,8 +18,8 @@ public struct ViewKey: Hashable, Sendable {
     public func hash(into hasher: inout Hasher) { for value in values { hasher.combine(ExactValue(value)) } }
 }
 
-/// A value that is equal to another one if SQLite says so: two texts that Swift takes for the same, but that are written with other
-/// characters, are not.
+/// A value that is compared as SQLite compares it. Two texts that Swift considers equal, but that consist of other characters, are not
+/// equal.
 struct ExactValue: Hashable {
     let value: DatabaseValue
 

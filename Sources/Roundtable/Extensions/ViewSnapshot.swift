@@ -1,6 +1,6 @@
 import GRDB
 
-/// Which rows a view had at one moment: what changes are told against.
+/// The rows of a view at one moment. Changes are computed from one snapshot to the next.
 public struct ViewSnapshot: Sendable, Equatable {
     /// A group, with the keys of its rows in order.
     public struct Group: Sendable, Equatable {
@@ -17,26 +17,26 @@ public struct ViewSnapshot: Sendable, Equatable {
         }
     }
 
-    /// Those that have rows, in their order.
+    /// The groups that have rows, in their order.
     public internal(set) var groups: [Group]
-    /// Of the extension, and the last change that it includes.
+    /// The identity of the stored extension. `last` is the last change that the snapshot includes.
     var identity: String
     var last: LastChange
-    /// The most rows of each group; nil for all.
+    /// The maximum number of rows per group, or nil for all.
     let limit: Int?
 
-    /// The end of a view's log.
+    /// The last entry of a view's log.
     struct LastChange: Sendable, Equatable {
-        /// 0 before the first one.
+        /// The number of the entry, or 0 if the log is empty.
         var sequence: Int64 = 0
         var stamp: Int64 = 0
     }
 }
 
-/// What has become of a view between two moments, as a list that animates wants to be told: deletions and the origins of moves by places
-/// before, insertions and the destinations of moves by places after.
+/// The changes of a view between two moments, in the form that an animated list needs. Deletions and the origins of moves are places in the
+/// old list. Insertions and the destinations of moves are places in the new list.
 public struct ViewChanges: Sendable, Equatable {
-    /// A place in the list: which group, which row of it.
+    /// A place in the list: the index of a group, and the index of a row in that group.
     public struct Place: Hashable, Sendable {
         public var group: Int
         public var row: Int
@@ -53,16 +53,18 @@ public struct ViewChanges: Sendable, Equatable {
         public var to: Place
     }
 
-    /// Places before of groups that have no rows any more. Their rows are not told one by one, but for those that have moved to another group.
+    /// The indexes, in the old list, of the groups that have no rows any more. Their rows are not listed individually, except the rows that
+    /// moved to another group.
     public var deletedGroups: [Int] = []
-    /// Places after of groups that had none.
+    /// The indexes, in the new list, of the groups that had no rows. Their rows are not listed individually, except the rows that moved
+    /// from another group.
     public var insertedGroups: [Int] = []
-    /// Places before.
+    /// The deleted rows, as places in the old list.
     public var deleted: [Place] = []
-    /// Places after.
+    /// The inserted rows, as places in the new list.
     public var inserted: [Place] = []
     public var moved: [Move] = []
-    /// Rows that may look different: places after, moved ones among them.
+    /// The rows whose content may have changed, as places in the new list. Moved rows can be among them.
     public var updated: [Place] = []
 
     public var isEmpty: Bool {
@@ -72,8 +74,8 @@ public struct ViewChanges: Sendable, Equatable {
 }
 
 extension ViewChanges {
-    /// - parameter touched: rows that may have been changed; nil when it may be any. Rows that are not among them are in the same order,
-    ///   before and after.
+    /// - parameter touched: the rows that may have been changed, or nil if any row may have been. All other rows have the same order in
+    ///   both lists.
     init(from old: [ViewSnapshot.Group], to new: [ViewSnapshot.Group], touched: Set<ViewKey>?) {
         let oldNames = Dictionary(old.enumerated().map { (ExactValue($1.name), $0) }) { first, _ in first }
         let newNames = Dictionary(new.enumerated().map { (ExactValue($1.name), $0) }) { first, _ in first }
@@ -81,7 +83,7 @@ extension ViewChanges {
         func isNew(_ group: Int) -> Bool { oldNames[ExactValue(new[group].name)] == nil }
         deletedGroups = old.indices.filter(isGone)
         insertedGroups = new.indices.filter(isNew)
-        // What is gone from its group, and what has come to one: the same key twice has moved between groups.
+        // The rows that have left a group, and the rows that have entered one. A key that is in both has moved between groups.
         var gone: [ViewKey: Place] = [:]
         var come: [ViewKey: Place] = [:]
         for (index, group) in old.enumerated() {
@@ -118,7 +120,7 @@ extension ViewChanges {
         _ gone: inout [ViewKey: Place],
         _ come: inout [ViewKey: Place]
     ) {
-        // Told at once where it is the same list, as that of a group is in which nothing has moved.
+        // A list that is the same needs no comparison by row. In most groups, no row has moved.
         if old == new {
             if touched?.isEmpty == true { return }
             for (row, key) in new.enumerated() where touched?.contains(key) ?? true {
@@ -126,7 +128,7 @@ extension ViewChanges {
             }
             return
         }
-        // Keys are different, but for texts that GRDB does not read to their end.
+        // Keys are unique, except texts that GRDB does not read to their end.
         let oldRows = Dictionary(old.enumerated().map { ($1, $0) }) { first, _ in first }
         var stays = Set<ViewKey>()
         var common: [(key: ViewKey, from: Int, to: Int)] = []
@@ -142,7 +144,7 @@ extension ViewChanges {
         for (from, key) in old.enumerated() where !stays.contains(key) {
             gone[key] = Place(group: oldGroup, row: from)
         }
-        // The longest part of them that is in the same order stays where it is, with all that was not touched.
+        // The longest subsequence that is in the same order stays in place. It includes all rows that were not touched.
         let kept = Self.longestRise(common.map(\.from)) { index in
             touched?.contains(common[index].key) == false
         }
@@ -157,7 +159,7 @@ extension ViewChanges {
         }
     }
 
-    /// Indexes of a longest rising part of a list that has all the fixed ones, which rise.
+    /// Returns the indexes of a longest increasing subsequence that contains all fixed elements. The fixed elements must be increasing.
     static func longestRise(_ values: [Int], isFixed: (Int) -> Bool) -> Set<Int> {
         var kept: Set<Int> = []
         var segment: [Int] = []
@@ -180,7 +182,7 @@ extension ViewChanges {
         return kept
     }
 
-    /// By patience sorting.
+    /// Finds a longest increasing subsequence by patience sorting.
     private static func rise(_ indexes: [Int], _ values: [Int]) -> [Int] {
         var tails: [Int] = []
         var previous: [Int: Int] = [:]

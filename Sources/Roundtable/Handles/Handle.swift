@@ -4,8 +4,8 @@ import RoundtableKernel
 import Synchronization
 
 extension SharedDatabase {
-    /// Lets a `sqlite3` connection that does not belong to GRDB (SQLite.swift, C, an older layer of your program) write to the shared database in
-    /// fair turns, and tells all who observe of its commits. See <doc:RawHandles>.
+    /// Lets a `sqlite3` connection that does not belong to GRDB (SQLite.swift, C, an older layer of your program) write to the shared
+    /// database in fair turns, and notifies all observers of its commits. See <doc:RawHandles>.
     ///
     /// ```swift
     /// let handle = try SharedDatabase.Handle(attachedTo: connection.handle, of: db)
@@ -14,22 +14,26 @@ extension SharedDatabase {
     /// }
     /// ```
     ///
-    /// The connection stays yours: its hooks (commit, update, rollback, WAL, busy, progress, authorizer, trace) are not touched, no statement is kept on it, and
-    /// its transactions are begun and ended by you alone. Around a turn, `PRAGMA data_version` and `PRAGMA schema_version` run on it, and the
-    /// table of GRDB's migrations is read, which trace and authorizer callbacks see. It must stay open until the handle is detached.
+    /// The connection stays yours: Roundtable does not touch its hooks (commit, update, rollback, WAL, busy, progress, authorizer, trace)
+    /// and keeps no statement on it. Only you begin and end its transactions. Around a turn, Roundtable runs `PRAGMA data_version` and
+    /// `PRAGMA schema_version` on it, and reads the table of GRDB's migrations. Trace and authorizer callbacks see these statements. The
+    /// connection must stay open until the handle is detached.
     ///
-    /// A handle may be used from any thread: turns of several threads come one after the other. To begin and to end one is to use the connection,
-    /// though: where that was opened with `SQLITE_OPEN_NOMUTEX`, do so where no other thread uses it; async turns it has none. A handle keeps the
-    /// database in memory, and counts as a participant of its own: in `status`, in the fairness of turns, and in ``Change/author``, by the database's name.
+    /// A handle may be used from any thread: turns of several threads run one after the other. Beginning and ending a turn uses the
+    /// connection. If the connection was opened with `SQLITE_OPEN_NOMUTEX`, begin and end turns only while no other thread uses it; such a
+    /// connection has no async turns.
+    ///
+    /// A handle retains the ``SharedDatabase``. It counts as a participant of its own in `status`, in the fairness of turns, and in
+    /// ``Change/author``, under the name of the database.
     public final class Handle: Sendable {
-        /// What to do about SQLite's automatic checkpoints on the connection: they run within commits while everybody waits, and can
-        /// meet [the WAL-reset bug](https://www.sqlite.org/wal.html#the_wal_reset_bug), where ``SQLiteVersion/hasWALResetBug``.
+        /// What to do about SQLite's automatic checkpoints on the connection. They run within commits while all other writers wait, and can
+        /// trigger [the WAL-reset bug](https://www.sqlite.org/wal.html#the_wal_reset_bug) where ``SQLiteVersion/hasWALResetBug``.
         public enum AutomaticCheckpoints: Sendable {
-            /// They are turned off, for as long as the connection is open: Roundtable checkpoints. A WAL hook of your own stays: SQLite has either
-            /// that or automatic checkpoints.
+            /// Automatic checkpoints are turned off for as long as the connection is open, because Roundtable checkpoints. Your own WAL
+            /// hook stays: a connection has either a WAL hook of its owner or automatic checkpoints.
             case turnedOff
-            /// They stay as they are: then this connection checkpoints as any other program would, within commits, with what comes of it
-            /// (`docs/WALRESET.md`).
+            /// Automatic checkpoints stay as they are. This connection then checkpoints within commits, as any other program would, with
+            /// the consequences that `docs/WALRESET.md` describes.
             case kept
         }
 
@@ -38,12 +42,12 @@ extension SharedDatabase {
         let access: HandleAccess
         private let queue = DispatchQueue(label: "roundtable.handle")
 
-        /// Attaches a connection. Not within a transaction of it.
+        /// Attaches a connection, which must not be inside a transaction.
         ///
         /// - Parameters:
         ///   - connection: a `sqlite3 *` to the file of `database`, in WAL mode, open for writing.
-        ///   - database: open for reading and writing.
-        ///   - automaticCheckpoints: of the connection.
+        ///   - database: a shared database that is open for reading and writing.
+        ///   - automaticCheckpoints: what to do about SQLite's automatic checkpoints on the connection.
         /// - throws: ``HandleError``; `DatabaseError` when the database is closed or suspended.
         public init(
             attachedTo connection: OpaquePointer,
@@ -62,28 +66,29 @@ extension SharedDatabase {
 
         deinit {
             database.handles.remove(ObjectIdentifier(self))
-            // The connection may be closed by now.
+            // The connection must not be used here, because it may already be closed.
             access.abandon()
         }
 
-        /// Whether a turn is under way, of any thread.
+        /// Whether any thread is in a turn of this handle.
         public var isInTurn: Bool { access.isInTurn }
 
         // MARK: Turns
 
-        /// Waits for the turn, runs `body`, which writes with the connection, and ends the turn.
+        /// Acquires the turn, runs `body`, which writes with the connection, and ends the turn.
         ///
-        /// `body` begins and ends transactions, best one `BEGIN IMMEDIATE … COMMIT`: others wait meanwhile. It must not write to the shared database by
-        /// other ways: those would wait for this turn.
+        /// `body` begins and ends transactions, best one `BEGIN IMMEDIATE … COMMIT`, because other writers wait meanwhile. It must not
+        /// write to the shared database in any other way: such a write would wait for this turn.
         ///
         /// - Parameters:
-        ///   - tables: those that `body` may write. What their triggers and foreign keys write is added. nil: any may be, and all
-        ///     observers are told.
-        ///   - timeout: how long to wait for the turn; nil: as ``Options/busyMode`` says.
-        ///   - priority: who goes first; nil: ``Options/priority``.
+        ///   - tables: the tables that `body` may write. The tables that their triggers and foreign keys write are added. nil: `body` may
+        ///     write any table, and all observers are notified.
+        ///   - timeout: how long to wait for the turn; nil: as long as ``Options/busyMode`` says.
+        ///   - priority: the priority of the request among waiting writers; nil: ``Options/priority``.
         ///   - whileSuspended: as for ``write(whileSuspended:file:line:_:)``.
-        /// - throws: what `body` throws; ``HandleError/transactionLeftOpen(path:after:)``, with the turn kept, when it leaves a transaction open; other
-        ///   ``HandleError``s before it runs; `SQLITE_BUSY`, with the name of who is in the way; ``SharedDatabaseError/schemaTooNew(path:unknownMigrations:)``.
+        /// - throws: what `body` throws; ``HandleError/transactionLeftOpen(path:after:)`` when `body` leaves a transaction open: the handle
+        ///   then keeps the turn; other ``HandleError``s before `body` runs; `SQLITE_BUSY`, with the name of the process in the way;
+        ///   ``SharedDatabaseError/schemaTooNew(path:unknownMigrations:)``.
         @_disfavoredOverload
         public func withTurn<T>(
             tables: Set<String>? = nil,
@@ -99,9 +104,10 @@ extension SharedDatabase {
             return try finish(try access.begin(request), body)
         }
 
-        /// The same, without blocking a thread of Swift's pool: `body` runs on a thread of its own.
+        /// Acquires the turn, runs `body`, and ends the turn, without blocking a thread of Swift's pool: `body` runs on a dispatch queue.
         ///
-        /// - throws: also `CancellationError`; ``HandleError/withoutMutex(path:)``, when the connection is not for several threads.
+        /// - throws: what the blocking `withTurn` throws; `CancellationError`; ``HandleError/withoutMutex(path:)`` when several threads
+        ///   must not use the connection.
         public func withTurn<T: Sendable>(
             tables: Set<String>? = nil,
             timeout: Duration? = nil,
@@ -114,7 +120,7 @@ extension SharedDatabase {
             guard raw.hasMutex else { throw HandleError.withoutMutex(path: database.path) }
             let write = database.waitingWrite(CallSite(file, line), whileSuspended)
             while true {
-                // The gate is waited for here, where no thread is blocked.
+                // The task waits for the suspension gate below, where no thread is blocked.
                 let attempt = Write(site: write.site, waits: false)
                 let cancellation = WaitCancellation()
                 let request = HandleAccess.Request(
@@ -145,12 +151,12 @@ extension SharedDatabase {
             }
         }
 
-        /// Waits for the turn. For code that cannot be put into a closure; every turn must be ended, by the same thread.
+        /// Acquires the turn. Use it for code that cannot be put into a closure. The thread that began a turn must end it.
         ///
         /// Its parameters are those of `withTurn`.
         ///
-        /// - throws: ``HandleError``; `SQLITE_BUSY`, with the name of who is in the way; ``SharedDatabaseError/schemaTooNew(path:unknownMigrations:)``. There is
-        ///   no turn then.
+        /// - throws: ``HandleError``; `SQLITE_BUSY`, with the name of the process in the way;
+        ///   ``SharedDatabaseError/schemaTooNew(path:unknownMigrations:)``. The handle does not hold the turn then.
         public func beginTurn(
             tables: Set<String>? = nil,
             timeout: Duration? = nil,
@@ -163,13 +169,13 @@ extension SharedDatabase {
             _ = try access.begin(HandleAccess.Request(write, tables: tables, timeout: timeout, priority: priority))
         }
 
-        /// Ends the turn, and tells all who observe of what was committed in it. The connection's error message (`sqlite3_errmsg`) may
-        /// be another one afterwards.
+        /// Ends the turn, and notifies all observers of the commits made in it. The connection's error message (`sqlite3_errmsg`) may
+        /// change.
         ///
-        /// - parameter tables: those that were written, beside those that were named when the turn began. If none is named
-        ///   then or now, any may have been.
-        /// - throws: ``HandleError/transactionLeftOpen(path:after:)``, with the turn kept; ``HandleError/noTurn(path:)``;
-        ///   ``HandleError/wrongThread(path:)``.
+        /// - parameter tables: the tables that were written, in addition to those that were named when the turn began. If no table is named
+        ///   then or now, any table may have been written.
+        /// - throws: ``HandleError/transactionLeftOpen(path:after:)`` when the connection is inside a transaction: the handle then keeps
+        ///   the turn; ``HandleError/noTurn(path:)``; ``HandleError/wrongThread(path:)``.
         public func endTurn(tables: Set<String>? = nil) throws { try access.end(tables: tables) }
 
         private func finish<T>(_ turn: UInt64, _ body: () throws -> T) throws -> T {
@@ -179,7 +185,10 @@ extension SharedDatabase {
             return try result.get()
         }
 
-        /// - throws: what `body` throws; `NotBegun` when that is cancelled before it runs: it may be behind another turn of this handle.
+        /// Runs `body` on the handle's queue.
+        ///
+        /// - throws: what `body` throws; `NotBegun` if the task is cancelled before `body` runs, which may wait behind another turn of this
+        ///   handle.
         private func onQueue<T: Sendable>(
             unless cancellation: WaitCancellation,
             _ body: @escaping @Sendable () throws -> T
@@ -195,7 +204,7 @@ extension SharedDatabase {
             }
         }
 
-        /// What is resumed by whoever comes first.
+        /// A continuation that is resumed once: by the queue or by the cancellation, whichever claims it first.
         private final class Pending<T: Sendable>: Sendable {
             private let continuation: Mutex<CheckedContinuation<T, any Error>?>
 
@@ -211,12 +220,12 @@ extension SharedDatabase {
 
         // MARK: The end
 
-        /// Leaves the other participants. Call it before the connection is closed. Nothing of the connection is changed; automatic
-        /// checkpoints that were turned off stay so. A second time, it does nothing.
+        /// Detaches the connection. The handle stops being a participant. Call it before the connection is closed. The connection is not
+        /// changed: automatic checkpoints that were turned off stay off. A second call does nothing.
         ///
         /// ``SharedDatabase/close()`` detaches all handles.
         ///
-        /// - throws: ``HandleError/detachedInTurn(path:)``.
+        /// - throws: ``HandleError/detachedInTurn(path:)`` when a thread holds the handle's turn, or is still acquiring it.
         public func detach() throws {
             try access.detach()
             database.handles.remove(ObjectIdentifier(self))
@@ -233,7 +242,7 @@ extension SharedDatabase.Handle {
 
     func show(isSuspended: Bool) { access.seat.show(isSuspended: isSuspended) }
 
-    /// Why the database cannot be closed.
+    /// The error of a close that this handle prevents because it holds the turn.
     var isWriting: DatabaseError {
         DatabaseError(
             resultCode: .SQLITE_BUSY,

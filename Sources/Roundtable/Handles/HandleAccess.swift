@@ -9,11 +9,13 @@ import Synchronization
     import Glibc
 #endif
 
-/// The turns of a raw handle: one after the other, through the gate, with a seat of their own (rules U1, U3–U8).
+/// Runs the turns of a raw handle one after the other. Each turn passes the suspension gate, and the handle has a seat of its own
+/// (rules U1, U3–U8).
 final class HandleAccess: @unchecked Sendable {
-    // @unchecked: `seat`, `commits`, `schema` and `busyHandler` are confined to who has passed `turnstile`; the rest is constant, or guarded.
+    // @unchecked: `seat`, `commits`, `schema` and `busyHandler` are confined to the thread that has passed `turnstile`. The rest is
+    // constant, or guarded.
 
-    /// A turn, before it is had.
+    /// A request for a turn.
     struct Request: Sendable {
         let write: SharedDatabase.Write
         let tables: Set<String>?
@@ -40,19 +42,19 @@ final class HandleAccess: @unchecked Sendable {
         let visit: UInt64
         let site: CallSite?
         let tables: Set<String>?
-        /// Who may end it; nil: anyone.
+        /// The thread that may end the turn; nil: any thread.
         var thread: UInt?
         var isInterrupted = false
-        /// It was to end, and a transaction was open.
+        /// Whether the turn goes on because a transaction was open when it was to end.
         var isKept = false
     }
 
     private struct State {
         var turn: Turn?
-        /// Of who has passed the turnstile, until it has the turn.
+        /// The cancellation of the request that has passed the turnstile, until it acquires the turn.
         var waiting: WaitCancellation?
         var hasLeft = false
-        /// How many want to leave: of two, one may fail.
+        /// The number of calls of `detach` in progress. It is a count, because one of two calls may fail.
         var detaching = 0
 
         var isDetached: Bool { hasLeft || detaching > 0 }
@@ -65,12 +67,14 @@ final class HandleAccess: @unchecked Sendable {
     let seat: Seat
     private let commits: HandleCommits
     private let schema: HandleSchema
-    /// Of the wait for the turn alone.
+    /// Used for the wait for the turn only.
     private let busyHandler: BusyHandler
-    /// Passed from before the wait for the turn to its end; not by a thread. Nobody waits at the gate inside of it.
+    /// Taken before the wait for the turn and left when the turn ends. It belongs to the turn, not to a thread. No thread waits for the
+    /// gate to open while it holds the turnstile.
     private let turnstile = Turnstile()
     private let state = Mutex(State())
-    /// Held by the thread that ends the turn, which may wait for the mutex of the connection: for as long as a statement runs on another thread.
+    /// Held by the thread that ends the turn. That thread may wait for the mutex of the connection as long as a statement runs on another
+    /// thread.
     private let ending = NSLock()
 
     init(_ raw: RawConnection, of database: SharedDatabase) {
@@ -98,7 +102,7 @@ final class HandleAccess: @unchecked Sendable {
 
     // MARK: Beginning
 
-    /// - returns: the turn, for `end`.
+    /// - returns: the identifier of the turn, for `end`.
     func begin(_ request: Request) throws -> UInt64 {
         let thread = Self.currentThread
         while true {
@@ -147,7 +151,7 @@ final class HandleAccess: @unchecked Sendable {
         state.withLock { $0.waiting = request.cancellation }
     }
 
-    /// What ends the wait, whatever it is for.
+    /// Checks whether the request must stop waiting, for the turnstile or for the turn.
     private func checkWanted(_ request: Request) throws {
         let turn = try state.withLock { state in
             if state.isDetached { throw HandleError.detached(path: path) }
@@ -159,7 +163,7 @@ final class HandleAccess: @unchecked Sendable {
         }
     }
 
-    /// Asks the callback of the busy mode; each thread that waits for itself.
+    /// The limit that asks the callback of the busy mode; nil if the busy mode has no callback. Each waiting thread gets its own.
     private func turnstileLimit(since requested: Nanoseconds) -> (any WaitLimit)? {
         guard case .callback = database.options.busyMode else { return nil }
         let handler = BusyHandler(path: path, options: database.options, gate: nil)
@@ -173,7 +177,9 @@ final class HandleAccess: @unchecked Sendable {
         turnstile.leave()
     }
 
-    /// - returns: the visit of the gate, with the turn; nil when the gate is closed.
+    /// Enters the gate and acquires the turn.
+    ///
+    /// - returns: the visit of the gate; nil when the gate is closed.
     private func passGate(_ request: Request, until deadline: Nanoseconds) throws -> UInt64? {
         repeat {
             try checkWanted(request)
@@ -181,7 +187,8 @@ final class HandleAccess: @unchecked Sendable {
             if let visit = gate.enter(.turn, at: request.write.site, isRunning: false) {
                 do {
                     if gate.start(visit) != nil {
-                        // Opens a connection, for which a key may be asked for: nobody is to wait for that.
+                        // This opens a connection, which may ask for a key. It runs before the turn is acquired, so that no other process
+                        // waits for it.
                         commits.lookUp(request.tables)
                         if try takeTurn(request, since: MonotonicClock.now, until: deadline) {
                             try admitTurn()
@@ -194,7 +201,7 @@ final class HandleAccess: @unchecked Sendable {
                 }
                 gate.leave(visit)
             }
-            // Cancelled, or turned back by the gate.
+            // The request was cancelled, or the gate closed before the turn was acquired.
         } while !gate.isClosed
         return nil
     }
@@ -208,7 +215,7 @@ final class HandleAccess: @unchecked Sendable {
         }
     }
 
-    /// - returns: false when the wait was ended.
+    /// - returns: false when the wait was cancelled.
     private func takeTurn(_ request: Request, since started: Nanoseconds, until deadline: Nanoseconds) throws -> Bool {
         seat.setPriority(request.priority?.rawValue ?? seat.settings.priority)
         let deadline = busyHandler.begin(requested: started, deadline: deadline)
@@ -235,9 +242,9 @@ final class HandleAccess: @unchecked Sendable {
 
     // MARK: Ending
 
-    /// The turn of a closure that has returned. If it is kept, any thread may end it: the closure's may be gone.
+    /// Ends the turn of a closure that has returned. If the turn is kept, any thread may end it, because the closure's thread may be gone.
     func end<T>(_ visit: UInt64, after result: Result<T, any Error>) throws {
-        // The closure may have ended it, and another thread have begun one since.
+        // The closure may have ended the turn itself, and another thread may have begun a turn since.
         guard state.withLock({ $0.turn?.visit == visit }) else { return }
         do {
             try end(tables: nil)
@@ -253,7 +260,7 @@ final class HandleAccess: @unchecked Sendable {
         try database.checkProcess()
         let turn: Turn
         do { turn = try takeTurnToEnd() } catch HandleError.transactionLeftOpen(let path, let error) {
-            // Those who wait need not go on.
+            // The waiting threads wake and fail, because the turn is kept.
             turnstile.wakeAll()
             throw HandleError.transactionLeftOpen(path: path, after: error)
         }
@@ -263,7 +270,7 @@ final class HandleAccess: @unchecked Sendable {
     }
 
     private func takeTurnToEnd() throws -> Turn {
-        // Of two threads that end it, one does.
+        // If two threads end the turn at once, only one of them succeeds.
         try ending.withLock {
             let turn = try state.withLock { state in
                 guard let turn = state.turn else { throw HandleError.noTurn(path: path) }
@@ -272,7 +279,7 @@ final class HandleAccess: @unchecked Sendable {
                 }
                 return turn
             }
-            // Rule U7. Without `state`, which those need that interrupt the statement.
+            // Rule U7. `state` is not locked here, because `interrupt` needs it while the statement runs.
             let isKept = raw.isInTransaction
             return try state.withLock { state in
                 if isKept {
@@ -286,7 +293,7 @@ final class HandleAccess: @unchecked Sendable {
     }
 
     private func leave(_ turn: Turn, _ frames: WalIndex.Frames?) {
-        // Rule F4: no checkpoint is begun before a freeze.
+        // No checkpoint is begun before a freeze (rule F4).
         let checkpointer = gate.isClosed ? nil : database.writer.checkpointer
         // Rule U8.
         if let frames { checkpointer?.helpHandle(frames) }
@@ -296,7 +303,8 @@ final class HandleAccess: @unchecked Sendable {
         turnstile.leave()
     }
 
-    /// Nobody can end the turn any more, and the connection must not be touched: what it has committed is for others to find out.
+    /// Gives up the turn of a handle that is deallocated. The connection must not be used, so the commits of the turn are not announced:
+    /// other participants detect them by themselves.
     func abandon() {
         let turn = state.withLock { state in
             defer { state.turn = nil }
@@ -322,7 +330,7 @@ final class HandleAccess: @unchecked Sendable {
                 if hasLeft { state.hasLeft = true }
             }
         }
-        // Who waits for the turn, or for the turnstile, finds out that it is detached.
+        // Threads that wait for the turn or for the turnstile wake and find the handle detached.
         waiting?.cancel()
         turnstile.wakeAll()
         let timeout = database.options.backgroundBusyTimeout.nanoseconds
@@ -342,7 +350,7 @@ final class HandleAccess: @unchecked Sendable {
 
     func isInTurn(onThread thread: UInt) -> Bool { state.withLock { $0.turn?.thread == thread } }
 
-    /// Ends the statement that runs, if there is a turn. While the lock is held, the turn does not end, and so the connection is open.
+    /// Interrupts the running statement, if there is a turn. The turn cannot end while `state` is locked, so the connection is open.
     func interrupt() {
         state.withLock { state in
             guard state.turn != nil else { return }

@@ -1,14 +1,14 @@
 import GRDB
 import RoundtableKernel
 
-/// Announces what a raw handle's connection commits in its turns (rules U4–U6). Confined to who has the turn.
+/// Announces what a raw handle's connection commits in its turns (rules U4–U6). Confined to the thread that has passed the turnstile.
 final class HandleCommits {
-    /// What was known when the turn began.
+    /// The state of the database when the turn began.
     private struct Beginning {
         let counter: UInt32
         let dataVersion: Int64
         let schemaVersion: Int64?
-        /// Those that the record names; nil: any.
+        /// The tables that the reserved record names; nil: any table.
         let written: [String]?
     }
 
@@ -17,10 +17,10 @@ final class HandleCommits {
     private let tables: HandleTables
     private var publisher: ChangePublisher?
     private var beginning: Beginning?
-    /// What could not be told before the turn is not asked again within it.
+    /// The tables for which the lookup before the turn found no result. It is not repeated within the turn.
     private var unknown: (tables: Set<String>, schemaVersion: Int64)?
 
-    /// So many commits of one turn are told one by one.
+    /// The largest number of commits in one turn that are announced one by one.
     private static let mostCommits = 32
 
     init(_ raw: RawConnection, seat: Seat, tables: HandleTables) {
@@ -29,14 +29,14 @@ final class HandleCommits {
         self.tables = tables
     }
 
-    /// Finds out what the likely commits write. Before the turn, outside of a transaction.
+    /// Looks up which tables the commits of the turn are likely to write. Call it before the turn, outside a transaction.
     func lookUp(_ named: Set<String>?) {
         unknown = nil
         guard let named, tables.lastWritten(through: named) == nil, let version = raw.schemaVersion else { return }
         if tables.written(through: named, schemaVersion: version) == nil { unknown = (named, version) }
     }
 
-    /// Rule U4. With the turn, outside of a transaction.
+    /// Reserves the record of the turn's first commit (rule U4). Call it with the turn, outside a transaction.
     func begin(tables: Set<String>?) {
         beginning = nil
         guard let participant = seat.participant, participant.isSeated else {
@@ -44,7 +44,7 @@ final class HandleCommits {
             return
         }
         if publisher?.participant !== participant { publisher = ChangePublisher(participant) }
-        // Before the counter: what others commit between the two, shows.
+        // The data version is read before the counter, so that it shows a commit of another connection between the two.
         guard let version = raw.dataVersion else { return }
         let schemaVersion = raw.schemaVersion
         raw.whileNobodyWrites { index in
@@ -65,7 +65,7 @@ final class HandleCommits {
         return tables.written(through: named, schemaVersion: schemaVersion)
     }
 
-    /// Rule U5. Outside of a transaction.
+    /// Announces the commits of the turn (rule U5). Call it outside a transaction.
     func end(tables named: Set<String>?) {
         guard let beginning, let publisher else { return }
         self.beginning = nil
@@ -75,11 +75,11 @@ final class HandleCommits {
         let count = Int(counter &- beginning.counter)
         if count == 0 { return publisher.settle(.void) }
         let schemaVersion = raw.schemaVersion
-        // After the counter and the schema: what others commit in between, shows.
+        // The data version is read after the counter and the schema, so that it shows a commit of another connection in between.
         guard count <= Self.mostCommits, raw.dataVersion == beginning.dataVersion else {
             return publisher.settle(.unsure)
         }
-        // Where the turn has changed the schema, the triggers of its commits may be gone.
+        // If the turn has changed the schema, the triggers that its commits ran may be gone.
         let isSameSchema = schemaVersion != nil && schemaVersion == beginning.schemaVersion
         let written = isSameSchema ? schemaVersion.flatMap { self.written(through: named ?? [], $0) } : nil
         if count == 1, written == beginning.written { return publisher.settle(.committed) }

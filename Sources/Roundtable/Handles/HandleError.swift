@@ -1,41 +1,42 @@
 import Foundation
 import GRDB
 
-/// What can go wrong with a ``SharedDatabase/Handle``. Errors of SQLite, `SQLITE_BUSY` among them, are GRDB's `DatabaseError`.
+/// The errors of a ``SharedDatabase/Handle``. SQLite's own errors, such as `SQLITE_BUSY`, are reported as GRDB's `DatabaseError`.
 public enum HandleError: Error, Equatable, Sendable {
     /// The connection is to another file than the shared database.
     case otherDatabase(attached: String, shared: String)
     /// The connection is to a database in memory, or to a temporary one.
     case notAFile(shared: String)
-    /// The connection, or the shared database, is read-only: there is nothing to take turns for.
+    /// The connection, or the shared database, is read-only. Turns are for writing.
     case readOnly(path: String)
-    /// The connection is to a database that is not in WAL mode, by its own account.
+    /// The database is not in WAL mode, according to the connection.
     case notInWALMode(path: String, mode: String)
     /// The connection was opened by another copy of SQLite than the one that Roundtable uses, or through another VFS.
     case otherSQLite(path: String)
-    /// The connection was inside of a transaction when the handle was made, or a turn was to begin.
+    /// The connection was inside a transaction when the handle was made, or when a turn was to begin.
     case transactionOpen(path: String)
-    /// The connection is inside of a transaction when the turn was to end. The handle has the turn still.
+    /// The connection was inside a transaction when the turn was to end. The handle keeps the turn.
     ///
-    /// - parameter error: what the closure threw, in words.
+    /// - parameter error: the description of the error that the closure threw.
     case transactionLeftOpen(path: String, after: String?)
     /// A turn began within a turn of the same thread, or within a write to the shared database.
     case nestedTurn(path: String)
     /// A turn was to be ended by a thread that did not begin it.
     case wrongThread(path: String)
-    /// There is no turn to end: it has ended already, or never began.
+    /// There is no turn to end: it has already ended, or never began.
     case noTurn(path: String)
     /// The handle was to be detached within a turn.
     case detachedInTurn(path: String)
-    /// The handle was detached, or its database closed.
+    /// The handle was detached, or its database was closed during a wait for the turn. Turns that are requested after the database is
+    /// closed fail with `SQLITE_MISUSE`.
     case detached(path: String)
     /// The connection shares its cache with others (`cache=shared` in its URI, or `sqlite3_enable_shared_cache`).
     case sharedCache(path: String)
-    /// An async turn of a connection without a mutex (`SQLITE_OPEN_NOMUTEX`), which one thread at a time may use.
+    /// An async turn was requested of a connection without a mutex (`SQLITE_OPEN_NOMUTEX`), which only one thread at a time may use.
     case withoutMutex(path: String)
     /// The connection is one of Roundtable's own.
     case ownConnection(path: String)
-    /// A turn was kept, since a transaction was left open (``transactionLeftOpen(path:after:)``): there is no other before it has ended.
+    /// The handle keeps a turn whose transaction was left open (``transactionLeftOpen(path:after:)``). No other turn begins before it ends.
     ///
     /// - parameter since: where that turn began.
     case turnKept(path: String, since: String?)
@@ -118,7 +119,7 @@ extension HandleError: CustomStringConvertible, LocalizedError {
 
     public var errorDescription: String? { description }
 
-    /// The same as [SQLite's result code](https://www.sqlite.org/rescode.html), extended ones of our own, for C.
+    /// The error as a [SQLite result code](https://www.sqlite.org/rescode.html) for C. Most are extended codes that Roundtable defines.
     package var code: CInt {
         let misuse = ResultCode.SQLITE_MISUSE.rawValue
         return switch self {

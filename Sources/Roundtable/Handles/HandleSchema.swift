@@ -1,9 +1,10 @@
-/// Whether a raw handle may have a turn: not while the database is newer than its participant (rule S12). Confined to who has the turn.
+/// Refuses turns of a raw handle while the database's schema is newer than its participant knows (rule S12). Confined to the thread that
+/// has passed the turnstile.
 final class HandleSchema {
     private let raw: RawConnection
     private let watch: SchemaWatch?
     private var sight = SchemaWatch.Sight()
-    /// Of the connection, at the last look. It moves when another connection commits.
+    /// The connection's data version at the last check. It changes when another connection commits.
     private var dataVersion: Int64?
 
     init(_ raw: RawConnection, _ watch: SchemaWatch?) {
@@ -11,7 +12,7 @@ final class HandleSchema {
         self.watch = watch
     }
 
-    /// With the turn, outside of a transaction.
+    /// Call it with the turn, outside a transaction.
     ///
     /// - throws: ``SharedDatabaseError/schemaTooNew(path:unknownMigrations:)``.
     func admitTurn() throws {
@@ -23,7 +24,9 @@ final class HandleSchema {
         try watch.admitWrite(sight)
     }
 
-    /// - returns: false when it cannot be read, such as when an authorizer of the owner denies it: then the turn is not refused.
+    /// Reads the schema version and the applied migrations.
+    ///
+    /// - returns: false when they cannot be read, for example because an authorizer of the owner denies it. The turn is not refused then.
     private func look(_ watch: SchemaWatch) -> Bool {
         guard let schemaVersion = raw.schemaVersion else { return false }
         let last = raw.text(SchemaWatch.Mark.lastMigrationQuery)

@@ -1,8 +1,8 @@
 import GRDB
 import GRDBSQLite
 
-/// Which tables a writer of some tables may write: those of their triggers and foreign keys too, which the owner of a handle need not know of
-/// (rule U6). Confined to who has the handle's turn.
+/// Finds all tables that a write to some tables may change. These include the tables that triggers and foreign keys write, which the owner
+/// of a handle need not know (rule U6). Confined to the thread that has passed the turnstile.
 final class HandleTables {
     private struct Key: Hashable {
         let tables: Set<String>
@@ -11,25 +11,25 @@ final class HandleTables {
 
     private let opening: ConnectionOpening
     private let configuration: Configuration
-    /// nil: anything.
+    /// The written tables by key; a nil value stands for any table.
     private var known: [Key: [String]?] = [:]
 
     private var last: (tables: Set<String>, written: [String]?)?
 
-    /// Programs that make up names must not fill the memory.
+    /// The largest size of `known`, so that a program that generates table names does not fill the memory.
     private static let maximumCount = 100
 
-    /// - parameter configuration: of a connection that reads.
+    /// - parameter configuration: the configuration of a reading connection.
     init(_ opening: ConnectionOpening, configuration: Configuration) {
         self.opening = opening
         self.configuration = configuration
     }
 
-    /// What the same tables came to the last time: very likely what they will.
+    /// The result of the last lookup, if it was for the same tables. The next commit very likely writes the same tables.
     func lastWritten(through tables: Set<String>) -> [String]? { last?.tables == tables ? last?.written : nil }
 
-    /// - parameter schemaVersion: that of the commit.
-    /// - returns: nil when it may be any.
+    /// - parameter schemaVersion: the schema version of the commit.
+    /// - returns: nil when any table may be written.
     func written(through tables: Set<String>, schemaVersion: Int64) -> [String]? {
         let written = lookUp(tables, schemaVersion)
         last = (tables, written)
@@ -41,7 +41,7 @@ final class HandleTables {
         let key = Key(tables: tables, schemaVersion: schemaVersion)
         if let known = known[key] { return known }
         if known.count >= Self.maximumCount { known = [:] }
-        // A failure is not remembered: the next look may succeed, say once a key can be had again.
+        // A failure is not stored, because the next lookup may succeed, for example once a key is available again.
         guard let found = try? look(key) else { return nil }
         known[key] = .some(found)
         return found
@@ -50,11 +50,11 @@ final class HandleTables {
     private struct SchemaHasChanged: Error {}
 
     private func look(_ key: Key) throws -> [String]? {
-        // One that is closed again: nothing is to be given up while the database is suspended.
+        // The connection is closed after the lookup, so that no connection needs to be released when the database is suspended.
         let queue = try opening.queue(configuration)
         defer { try? queue.close() }
         return try queue.inDatabase { db in
-            // The owner's connection may follow them, whatever ours do.
+            // The owner's connection may enforce foreign keys, whatever the configuration of this connection says.
             try db.execute(sql: "PRAGMA foreign_keys = ON")
             guard try Int64.fetchOne(db, sql: "PRAGMA main.schema_version") == key.schemaVersion else {
                 throw SchemaHasChanged()
@@ -79,12 +79,13 @@ final class HandleTables {
                     written.formUnion(tables)
                 }
             }
-            // Named when a virtual table is connected; triggers do not change the schema.
+            // The authorizer reports the schema table when a virtual table is connected. Triggers do not change the schema.
             return written.subtracting(["sqlite_master", "sqlite_schema"]).sorted()
         }
     }
 
-    /// What SQLite's authorizer says of a statement, which is compiled and not run. Takes the place of GRDB's authorizer.
+    /// The tables that a statement writes, as reported by SQLite's authorizer. The statement is compiled and not run. This replaces GRDB's
+    /// authorizer on the connection.
     private static func tables(writtenBy sql: String, _ db: Database) -> Set<String>? {
         var written: Set<String> = []
         return withUnsafeMutablePointer(to: &written) { written in

@@ -1,8 +1,9 @@
 import CRoundtableShims
+import RoundtableKernel
 import Synchronization
 
-/// The raw handles of one database. Each is there until it is detached, or nobody has it any more.
-final class Handles: Sendable {
+/// The raw handles of one database. A handle is listed until it is detached or deallocated.
+final class Handles: DatabaseCompanion, GateFollower {
     private struct Entry {
         weak var handle: SharedDatabase.Handle?
     }
@@ -18,19 +19,23 @@ final class Handles: Sendable {
 
     func isInTurn(onThread thread: UInt) -> Bool { all.contains { $0.isInTurn(onThread: thread) } }
 
-    /// Interrupts what runs within turns.
-    func interrupt() { all.forEach { $0.interrupt() } }
+    /// Interrupts the statements that run within turns.
+    func gateInterruptsWrites() { all.forEach { $0.interrupt() } }
 
-    func show(isSuspended: Bool) { all.forEach { $0.show(isSuspended: isSuspended) } }
+    func databaseWillSuspend(until deadline: Nanoseconds, isCalledOff: @escaping () -> Bool) {
+        for handle in all { handle.show(isSuspended: true) }
+    }
 
-    /// For a database that closes.
+    func databaseDidResume() { for handle in all { handle.show(isSuspended: false) } }
+
+    /// Detaches all handles of a database that closes.
     ///
-    /// - throws: `SQLITE_BUSY` when one of them has the turn; none is detached then.
-    func detachAll() throws {
+    /// - throws: `SQLITE_BUSY` when a handle holds the turn. If it already holds the turn when this is called, no handle is detached.
+    func databaseWillClose(isWithinAccess: Bool) throws {
         let handles = all
         if let busy = handles.first(where: \.isInTurn) { throw busy.isWriting }
         for handle in handles {
-            // One that waits for the turn may have got it since.
+            // A handle that waited for the turn may have acquired it since the check.
             do { try handle.detach() } catch is HandleError { throw handle.isWriting }
         }
     }

@@ -4,7 +4,7 @@ import GRDBSQLite
 import RoundtableKernel
 
 extension RawConnection {
-    /// Rule U2.
+    /// Checks that the connection can be attached to `database` (rule U2).
     func check(for database: SharedDatabase) throws {
         guard let path else { throw HandleError.notAFile(shared: database.path) }
         let own = (try? System.status(ofFileAt: path)).flatMap { $0 }
@@ -15,11 +15,11 @@ extension RawConnection {
         if database.role == .readOnly || isReadOnly { throw HandleError.readOnly(path: path) }
         if isInTransaction { throw HandleError.transactionOpen(path: path) }
         if OwnConnection.isMarked(self) { throw HandleError.ownConnection(path: path) }
-        // A read, after which the connection has the wal-index.
+        // These pragmas read the database. After that, the connection has the wal-index open.
         guard let mode = text("PRAGMA main.journal_mode"), dataVersion != nil else { throw lastError(path) }
         guard mode == "wal" else { throw HandleError.notInWALMode(path: path, mode: mode) }
         if SharedCache.isUsed(by: pointer) { throw HandleError.sharedCache(path: path) }
-        // Connections of one copy of SQLite share one mapping.
+        // All connections of one copy of SQLite share one mapping of the wal-index.
         let page = try database.unsafeReentrantRead { WalIndex($0)?.page }
         guard let page, withWalIndex(\.page) == page else { throw HandleError.otherSQLite(path: path) }
     }
@@ -27,7 +27,7 @@ extension RawConnection {
     private func lastError(_ path: String) -> DatabaseError {
         let code = ResultCode(rawValue: sqlite3_extended_errcode(pointer))
         guard code != .SQLITE_OK, code.primaryResultCode != .SQLITE_ROW, code.primaryResultCode != .SQLITE_DONE else {
-            // It reads, or its owner has forbidden it.
+            // A statement of the connection is reading, or its owner's authorizer has denied the pragma.
             return DatabaseError(
                 resultCode: .SQLITE_LOCKED,
                 message: "\(path): the connection is reading. Finish or reset its statements before it is attached"

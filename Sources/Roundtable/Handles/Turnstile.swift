@@ -2,7 +2,7 @@ import Dispatch
 import RoundtableKernel
 import Synchronization
 
-/// Lets one through at a time, in the order of arrival. It is not held by a thread: any may leave it.
+/// A lock that is granted in the order of arrival. It does not belong to a thread: any thread may leave it.
 final class Turnstile: Sendable {
     private final class Waiter: Sendable {
         let bell = DispatchSemaphore(value: 0)
@@ -11,17 +11,17 @@ final class Turnstile: Sendable {
     private struct State {
         var isTaken = false
         var waiters: [Waiter] = []
-        /// Whom the last one has left it to.
+        /// The waiter to which the turnstile was handed over.
         var next: Waiter?
     }
     private let state = Mutex(State())
 
-    /// Waits until all who came before have left.
+    /// Waits until all earlier arrivals have left.
     ///
     /// - Parameters:
-    ///   - limit: what else ends the wait.
-    ///   - check: asked first, and each time that `wakeAll` is called. What it throws ends the wait.
-    /// - returns: false when the deadline, of the monotonic clock, has passed.
+    ///   - limit: another condition that ends the wait.
+    ///   - check: called first, and each time that the waiter wakes. An error that it throws ends the wait.
+    /// - returns: false when the deadline, in ns of the monotonic clock, has passed, or `limit` ends the wait.
     func pass(until deadline: Nanoseconds, limit: (any WaitLimit)?, check: () throws -> Void) throws -> Bool {
         let waiter: Waiter? = state.withLock { state in
             guard state.isTaken else {
@@ -61,7 +61,7 @@ final class Turnstile: Sendable {
         next?.bell.signal()
     }
 
-    /// All who wait look whether they still want to.
+    /// Wakes all waiters, which then call `check` again.
     func wakeAll() { state.withLock { $0.waiters }.forEach { $0.bell.signal() } }
 
     private func isNext(_ waiter: Waiter) -> Bool {

@@ -3,11 +3,11 @@ import GRDB
 
 /// The tables whose changes a consumer was handed (rule H11).
 enum ConsumedTables: Hashable, Sendable {
-    /// Whichever it asks for next: it has only just begun.
+    /// Any tables: the consumer was restarted, and has not asked for tables yet.
     case any
-    /// All tables, also those that come later.
+    /// All tables, including those that are created later.
     case all
-    /// By their ids, which stay when a table is renamed.
+    /// The ids of the tables, which stay when a table is renamed.
     case some(Set<Int64>)
 
     func isSubset(of other: ConsumedTables) -> Bool {
@@ -25,7 +25,7 @@ enum ConsumedTables: Hashable, Sendable {
         }
     }
 
-    /// NULL, `*`, or a JSON list.
+    /// The stored form: NULL, `*`, or a JSON list.
     var stored: String? {
         switch self {
         case .any: nil
@@ -34,7 +34,7 @@ enum ConsumedTables: Hashable, Sendable {
         }
     }
 
-    /// What nobody has stored is nothing.
+    /// Decodes the stored form. A text that is not a valid list stands for no tables.
     init(stored: String?) {
         switch stored {
         case nil: self = .any

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 
-/// One row that was inserted, updated or deleted, whoever did it.
+/// One row that was inserted, updated or deleted, by any program.
 public struct HistoryChange: Hashable, Sendable {
     /// What happened to the row.
     ///
@@ -16,18 +16,18 @@ public struct HistoryChange: Hashable, Sendable {
     /// The position after this change. Changes that are read together have rising tokens, in the order of their commits.
     public let token: HistoryToken
 
-    /// The same for all changes of one transaction, and different from those of all others. nil when a program wrote that does
-    /// not use Roundtable.
+    /// The number of the transaction: the same for all its changes, and different from that of all other transactions. nil when the
+    /// program that wrote does not use Roundtable.
     public let transaction: Int64?
 
-    /// Who wrote: the name that a ``SharedDatabase`` was opened as. nil when it was a program that does not use Roundtable, such
-    /// as the `sqlite3` shell.
+    /// The author of the change: the name that a ``SharedDatabase`` was opened as. nil when the program that wrote does not use
+    /// Roundtable, such as the `sqlite3` shell.
     public let author: String?
 
-    /// When the row was written, by the clock of the machine. Neither unique nor always rising.
+    /// When the row was written, by the clock of the machine. Dates are neither unique nor always rising.
     public let date: Date
 
-    /// The table's name as it is now, should it have been renamed.
+    /// The present name of the table, even if the table has been renamed since.
     public let table: String
 
     public let operation: Operation
@@ -38,34 +38,35 @@ public struct HistoryChange: Hashable, Sendable {
     /// The names of the primary key's columns.
     public let keyColumns: [String]
 
-    /// The columns that an `update` changed. nil when that is not known: not recorded, or a column was added meanwhile. Then
-    /// any may have changed.
+    /// The columns that an `update` changed. nil when that is not known: not recorded, or a column was added meanwhile. In that case
+    /// any column may have changed.
     public let columns: Set<String>?
 }
 
 extension HistoryChange {
-    /// The primary key of a table that has an integer for it.
+    /// The primary key, if it is a single integer; otherwise nil.
     public var id: Int64? { key.count == 1 ? Int64.fromDatabaseValue(key[0]) : nil }
 
     /// Counts the rows written to tracked tables since the history began. Rises with the order of commits, with gaps.
     public var sequence: Int64 { token.sequence }
 }
 
-/// Some changes, and where to go on.
+/// Some changes, and the position after them.
 public struct HistoryPage: Hashable, Sendable {
-    /// In the order of the commits. A page ends where a transaction ends, unless one alone is longer than the limit.
+    /// The changes in the order of the commits. A page ends where a transaction ends, unless one transaction is longer than the
+    /// limit.
     public let changes: [HistoryChange]
-    /// Pass it to the next call.
+    /// The position after the page. Pass it to the next call.
     public let token: HistoryToken
-    /// Whether there was more to read already.
+    /// Whether there were more changes to read.
     public let hasMore: Bool
 }
 
 /// What the history of a table records of an update.
 public enum HistoryRecording: String, Sendable, Codable, CaseIterable {
-    /// That a row was updated.
+    /// Records that a row was updated.
     case rows
-    /// Also which columns it changed. Costs a little more per update, and `ALTER TABLE … DROP COLUMN` fails until
-    /// ``SharedDatabase/narrowHistory(of:in:)``. For tables of up to 62 columns.
+    /// Records also which columns an update changed. It costs a little more per update, and `ALTER TABLE … DROP COLUMN` fails until
+    /// ``SharedDatabase/narrowHistory(of:in:)`` is called. For tables of up to 62 columns.
     case changedColumns
 }

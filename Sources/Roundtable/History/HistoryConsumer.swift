@@ -1,31 +1,31 @@
 import Foundation
 import GRDB
 
-/// Somebody who follows the history by name, with its place kept in the database.
+/// A reader that follows the history by name, and whose position is stored in the database.
 public struct HistoryConsumer: Hashable, Sendable {
     public let name: String
-    /// The changes up to here are acknowledged.
+    /// The position up to which changes are acknowledged.
     public let token: HistoryToken
-    /// When it last consumed, by the clock of the machine. Being up to date, it is noted at a twentieth of
-    /// ``HistorySettings/consumerTimeout`` only.
+    /// When the consumer last consumed, by the clock of the machine. While the consumer is up to date, this is updated only once per
+    /// twentieth of ``HistorySettings/consumerTimeout``.
     public let lastSeen: Date
     public let state: State
-    /// How many rows of the history come after its token, those of other tables included.
+    /// The number of rows of the history after the consumer's token, including those of other tables.
     public let backlog: Int
-    /// Of which tables it was handed all changes up to its token.
+    /// The tables of which the consumer was handed all changes up to its token.
     let tables: ConsumedTables
 
     public enum State: String, Sendable, Codable {
-        /// It is handed the changes after its token.
+        /// The consumer is handed the changes after its token.
         case following
-        /// It is new, and has not said yet that it has read the tables. What comes after its token is kept for it.
+        /// The consumer is new, and has not confirmed yet that it has read the tables. Changes after its token are kept for it.
         case starting
-        /// Nothing is kept for it, and it will be told when it returns.
+        /// No changes are kept for the consumer, and it must start over when it returns.
         case dropped
     }
 }
 
-/// The rows of `roundtable_history_consumers` (rule H11). All inside a transaction.
+/// Reads and writes the rows of `roundtable_history_consumers` (rule H11). All functions must be called inside a transaction.
 enum HistoryConsumers {
     static func fetchAll(_ db: Database) throws -> [HistoryConsumer] {
         let state = try HistoryState(db)
@@ -38,7 +38,7 @@ enum HistoryConsumers {
         return try Row.fetchOne(db, sql: sql, arguments: [name]).map { HistoryConsumer($0, state) }
     }
 
-    /// Registers a consumer, or moves it, or takes a dropped one back.
+    /// Registers a consumer, moves it, or restores a dropped one.
     static func put(
         _ db: Database,
         _ name: String,
@@ -56,9 +56,10 @@ enum HistoryConsumers {
         )
     }
 
-    /// Moves a consumer forward. Two processes may consume by the same name: the one that is behind does not move it back.
+    /// Moves a consumer forward. Two processes may consume by the same name, and the process that is behind does not move the
+    /// consumer back.
     ///
-    /// - throws: ``HistoryError/startOver(reason:token:)`` when it was dropped, or the history is another one, meanwhile.
+    /// - throws: ``HistoryError/startOver(reason:token:)`` when the consumer was dropped meanwhile, or the history is another one.
     static func acknowledge(
         _ db: Database,
         _ name: String,
@@ -73,7 +74,7 @@ enum HistoryConsumers {
             throw HistoryError.startOver(reason: .newConsumer, token: state.lastToken)
         }
         try consumer.check(state)
-        // Who moves it has seen only its own tables on the way.
+        // The process that moves the consumer has handed out only its own tables on the way.
         let isAhead = token.sequence > consumer.token.sequence
         try put(
             db,
@@ -81,11 +82,11 @@ enum HistoryConsumers {
             at: max(consumer.token.sequence, token.sequence),
             tables: isAhead ? consumer.tables.intersection(tables) : consumer.tables
         )
-        // A consumer that only reads others' changes is the one who makes room.
+        // A process that only consumes writes no rows of the history, so pruning happens here, too.
         try HistoryPruning.step(db)
     }
 
-    /// A dropped one stays, so that it is told.
+    /// Marks a consumer as dropped. Its row stays, so that the consumer must start over when it returns.
     static func drop(_ db: Database, _ name: String) throws -> Bool {
         _ = try HistoryState(db)
         try db.execute(
@@ -95,7 +96,7 @@ enum HistoryConsumers {
         return db.changesCount > 0
     }
 
-    /// Whether it is time to note that the consumer is alive.
+    /// Whether it is time to record that the consumer is alive.
     static func shouldBeSeen(_ db: Database, _ consumer: HistoryConsumer) throws -> Bool {
         let sql = "SELECT consumer_timeout FROM main.roundtable_history_settings"
         let timeout = try Double.fetchOne(db, sql: sql) ?? 0

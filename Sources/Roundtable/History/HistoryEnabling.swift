@@ -1,10 +1,11 @@
 import GRDB
 
-/// What `SharedDatabase`'s functions that take a `Database` do. Each in a savepoint, so that an error leaves nothing half done.
+/// Implements the functions of `SharedDatabase` that take a `Database`. Each runs in a savepoint, so that an error leaves nothing
+/// half done.
 enum HistoryEnabling {
     static func enable(_ db: Database, table: String, recording: HistoryRecording) throws {
         try savepoint(db) {
-            // Before anything is created for it.
+            // The table is checked before anything is created for it.
             let shape = try TableShape(toRecord: table, db)
             if recording == .changedColumns, shape.columns.count > HistoryTriggers.mostColumns {
                 throw HistoryError.cannotTrack(
@@ -33,7 +34,7 @@ enum HistoryEnabling {
             var tracked = try required(db, table: table)
             tracked.recording = .rows
             try tracked.putTriggers(db)
-            // Their bits are positions of columns, which may move now (rule H6).
+            // The bits are positions of columns, which may move now (rule H6).
             try db.execute(
                 sql: "UPDATE main.roundtable_history SET columns = NULL WHERE table_id = ? AND columns IS NOT NULL",
                 arguments: [tracked.id]
@@ -61,7 +62,7 @@ enum HistoryEnabling {
         return tracked
     }
 
-    /// The one that records comes before one of the same name that no longer does.
+    /// Finds the row of a table. One that records is preferred to one of the same name that no longer does.
     private static func find(_ db: Database, table: String) throws -> TrackedTable? {
         let name = table.lowercased()
         let found = try TrackedTable.fetchAll(db).filter { $0.name.lowercased() == name }

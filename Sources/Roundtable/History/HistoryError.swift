@@ -1,32 +1,32 @@
 import Foundation
 
-/// What can go wrong with the history.
+/// An error of the history.
 public enum HistoryError: Error, Equatable, Sendable {
-    /// Changes are missing between what the reader knows and what is kept. It must build anew whatever it made of earlier
-    /// changes, from the tables themselves, and go on from `token`.
+    /// Changes are missing between what the reader knows and what is kept. The reader must rebuild whatever it derived from earlier
+    /// changes, from the tables themselves, and continue from `token`.
     ///
-    /// Read the tables *after* this error came. Changes that were made between the token and that reading are then told once
-    /// more: nothing is missed.
+    /// Read the tables *after* this error was thrown. Changes that were made between the token and that reading are then reported
+    /// once more, so none is missed.
     case startOver(reason: StartOverReason, token: HistoryToken)
 
-    /// The database has no history: no table's was ever enabled.
+    /// The database has no history: it was never enabled for any table.
     case notEnabled(path: String)
 
-    /// The history of this table is not recorded: ``SharedDatabase/enableHistory(of:recording:)`` comes first.
+    /// The history of this table is not recorded. Call ``SharedDatabase/enableHistory(of:recording:)`` first.
     case notTracked(path: String, table: String)
 
     /// The changes of this table cannot be recorded.
     case cannotTrack(path: String, table: String, reason: String)
 
-    /// Consumers keep their place in the database, and a read-only process cannot.
+    /// Consumers keep their position in the database, which a read-only process cannot write.
     case readOnly(path: String)
 
-    /// A newer version of Roundtable made the history.
+    /// The history was created by a newer version of Roundtable.
     case newerFormat(path: String, format: Int)
 
-    /// Why a reader cannot go on from where it was.
+    /// Why a reader cannot continue from its position.
     public enum StartOverReason: Hashable, Sendable {
-        /// The token is of another history: the database was deleted or erased, and created anew.
+        /// The token belongs to another history: the database was deleted or erased, and created again.
         case otherHistory
         /// The token is ahead of the history: the database was replaced by an older copy.
         case wentBack
@@ -35,13 +35,13 @@ public enum HistoryError: Error, Equatable, Sendable {
         /// Changes of this table may not have been recorded: it was recreated without its triggers, its history was enabled or
         /// disabled after the token, or a unique index, or a trigger that ends statements, was added to it.
         case changesMissing(table: String)
-        /// The consumer is not known: it is new, or the database is. So is the token: what comes after it is kept.
+        /// The consumer is not known, because it or the database is new. Changes after the error's token are kept for it.
         case newConsumer
-        /// The consumer was dropped: it had not been seen since this date, for longer than
-        /// ``HistorySettings/consumerTimeout``; or by ``SharedDatabase/dropHistoryConsumer(_:)``.
+        /// The consumer was dropped. Either it was not seen since this date, for longer than ``HistorySettings/consumerTimeout``, or
+        /// ``SharedDatabase/dropHistoryConsumer(_:)`` was called.
         case consumerDropped(lastSeen: Date)
-        /// The consumer asks for tables that it did not ask for before, or that another process did not which consumes by the
-        /// same name: their changes were acknowledged without having been handed out.
+        /// The consumer asks for tables that it did not ask for before, or that another process which consumes by the same name did
+        /// not ask for. Their changes were acknowledged without having been handed out.
         case tablesAdded
     }
 }

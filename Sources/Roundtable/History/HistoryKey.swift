@@ -3,7 +3,7 @@ import GRDB
 
 /// The values of a primary key, as the triggers store them.
 enum HistoryKey {
-    /// - parameter count: how many columns the key has.
+    /// - parameter count: the number of columns of the key.
     static func values(of stored: DatabaseValue, count: Int) -> [DatabaseValue] {
         guard count > 1, case .string(let text) = stored.storage else { return [stored] }
         return literals(text)
@@ -50,7 +50,7 @@ enum HistoryKey {
         }
     }
 
-    /// What is between quotes, of which two inside stand for one.
+    /// The content between two quotes. Two quotes inside of it stand for one.
     private static func quoted(_ rest: inout ArraySlice<UInt8>) -> [UInt8] {
         let quote = UInt8(ascii: "'")
         var content: [UInt8] = []

@@ -1,14 +1,14 @@
 import Foundation
 import GRDB
 
-/// Takes away what nobody needs any more, a little at a time (rule H10).
+/// Deletes changes that are not needed any more, a little at a time (rule H10).
 enum HistoryPruning {
-    /// A participant prunes after it has written so many rows of the history.
+    /// A participant prunes after it has written this many rows of the history.
     static let interval = 128
-    /// So many rows go at once. More than the interval: a history that is too long gets shorter.
+    /// The most rows that are deleted at once. This is more than the interval, so that a history that is too long becomes shorter.
     static let batch: Int64 = 512
 
-    /// Inside a write transaction. Mostly there is nothing to do: its statements are cached.
+    /// Prunes once. Must be called inside a write transaction. Its statements are cached, because there is mostly nothing to do.
     static func step(_ db: Database) throws {
         guard try HistoryTables.exist(db), let row = try fetchOne(db, "SELECT * FROM main.roundtable_history_settings"),
             (row["format"] as Int) <= HistoryTables.format
@@ -16,7 +16,7 @@ enum HistoryPruning {
         let settings = HistorySettings(row)
         let now = Date().timeIntervalSince1970
         try dropConsumers(db, notSeenSince: now - settings.consumerTimeout / .seconds(1))
-        // No statement is under way that could have noted something (rule H7).
+        // No statement is running that could have taken notes (rule H7).
         try db.cachedStatement(sql: "DELETE FROM main.roundtable_history_conflicts WHERE cause IS NOT NULL").execute()
 
         guard let range = try fetchOne(db, range), let first: Int64 = range["first"], let last: Int64 = range["last"]
@@ -37,7 +37,7 @@ enum HistoryPruning {
         try db.execute(sql: "UPDATE main.roundtable_history_settings SET kept_after = ?", arguments: [end])
     }
 
-    /// One aggregate a query: two would read the whole table.
+    /// Each query has only one aggregate, because SQLite would read the whole table for two.
     private static let range = """
         SELECT sequence AS first, time,
             (SELECT max(sequence) FROM main.roundtable_history) AS last,

@@ -2,15 +2,15 @@ import Foundation
 import GRDB
 
 extension HistoryState {
-    /// What to read of a history.
+    /// The part of a history to read.
     struct Request {
         var token: HistoryToken
-        /// nil for all.
+        /// The names of the tables to read; nil for all tables.
         var tables: [String]?
         var limit: Int
     }
 
-    /// Rule H9: in the order of `sequence`, which is that of the commits.
+    /// Reads a page of changes in the order of `sequence`, which is the order of the commits (rule H9).
     func page(_ db: Database, _ request: Request) throws -> HistoryPage {
         let chosen = try self.chosen(db, request.tables)
         try check(request.token, chosen)
@@ -36,7 +36,7 @@ extension HistoryState {
         return HistoryPage(changes: changes, token: end ?? lastToken, hasMore: hasMore)
     }
 
-    /// The first `limit` rows, without those of a transaction that goes on after them; unless it is the only one.
+    /// Returns the first `limit` rows, without those of a transaction that continues after them, unless it is the only transaction.
     private static func wholeTransactions(_ rows: [Row], limit: Int) -> [Row] {
         let kept = Array(rows.prefix(limit))
         guard let cut = rows[limit]["transaction_id"] as Int64? else { return kept }
@@ -44,7 +44,7 @@ extension HistoryState {
         return end.map { Array(kept[...$0]) } ?? kept
     }
 
-    /// Makes changes of rows.
+    /// Converts rows to changes.
     private struct RowReader {
         let identity: String
         let tables: [Int64: TrackedTable]
@@ -81,7 +81,8 @@ extension HistoryState {
             )
         }
 
-        /// Rule H6: only if all columns that the table has now were looked at then.
+        /// Returns the changed columns; nil unless all present columns of the table were compared when the change was recorded (rule
+        /// H6).
         private mutating func changedColumns(_ db: Database, _ mask: Int64, of table: TrackedTable) throws -> Set<
             String
         >? {

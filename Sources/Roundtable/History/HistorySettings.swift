@@ -1,23 +1,23 @@
 import Foundation
 import GRDB
 
-/// How much of the history is kept. Stored in the database, so that all processes agree; whoever may write the database may
-/// change them, and the last one to do so decides.
+/// How much of the history is kept. The settings are stored in the database, so that all processes agree. Every program that may
+/// write the database may change them, and the last change applies.
 ///
-/// Changes are kept until the slowest consumer has acknowledged them, within the two limits. Without consumers, the limits
-/// alone decide. Pruning happens a little at a time, by whoever writes, so somewhat more may be there.
+/// Changes are kept until the slowest consumer has acknowledged them, within the two limits. Without consumers, the limits alone
+/// apply. Writers prune a little at a time, so somewhat more changes may be kept.
 public struct HistorySettings: Hashable, Sendable, Codable {
     /// Changes older than this are pruned, acknowledged or not.
     public var maximumAge: Duration = .seconds(30 * 86_400)
 
-    /// When there are more changes, the oldest are pruned, acknowledged or not. About 50 bytes each. At least 1.
+    /// When there are more changes, the oldest are pruned, acknowledged or not. A change takes about 50 bytes. At least 1.
     public var maximumCount = 1_000_000
 
-    /// The latest changes, so many of them, are kept even when all consumers have acknowledged them: for readers that keep
-    /// their own token.
+    /// The number of the latest changes that are kept even when all consumers have acknowledged them, for readers that keep their own
+    /// token.
     public var minimumCount = 10_000
 
-    /// A consumer that was not seen for so long is dropped: nothing is kept for it any more, and when it returns it is told
+    /// A consumer that was not seen for this time is dropped: no changes are kept for it any more, and its next call throws
     /// ``HistoryError/StartOverReason/consumerDropped(lastSeen:)``.
     public var consumerTimeout: Duration = .seconds(14 * 86_400)
 

@@ -1,33 +1,37 @@
 import GRDB
 import GRDBSQLite
 
-/// What a participant's writer connection does for the history: it stamps rows with author and transaction, puts triggers
-/// back after schema changes, and prunes (rules H5, H8, H10).
+/// What a participant's writer connection does for the history: it stamps rows with author and transaction, creates missing triggers
+/// again after schema changes, and prunes (rules H5, H8, H10).
 ///
-/// The triggers of the tracked tables are there for every program, so they cannot know who writes. A temporary trigger of this
-/// connection can: it calls two functions that only this connection has.
-final class HistoryStamp: @unchecked Sendable {
+/// The triggers of the tracked tables fire for every program, so they do not know which program writes. A temporary trigger of this
+/// connection does: it calls two functions that only this connection has.
+final class HistoryStamp: WriteCompanion, @unchecked Sendable {
     // @unchecked: confined to the writer's queue, where SQLite calls the functions.
-    var author = ""
+    private var author = ""
     private var needsLook = true
-    /// The schema that was looked at last; nil when there was no history in it.
+    /// The version of the schema that was last inspected; nil when it had no history.
     private var schemaVersion: Int32?
-    /// Own and others' commits move it: whether what `look` did has been committed when a transaction is rolled back.
+    /// The data version at the last call of `look`. Every commit changes it, so it shows after a rollback whether what `look` did has
+    /// been committed.
     private var versionAtLook: UInt32?
     private let schemaVersionStatement = ReusedPragma("PRAGMA main.schema_version")
-    /// Rows written since the last pruning. The first one comes early: nobody may have pruned for long.
+    /// The number of rows written since the last pruning. The first pruning comes early, because the history may not have been pruned
+    /// for long.
     private(set) var rowsSincePruning = HistoryPruning.interval
     private var connection: SQLiteConnection?
-    /// The first row of the transaction that the connection was in when it last wrote one.
+    /// The first row of the transaction in which the connection last wrote a row.
     private var transaction: Int64 = 0
     private var transactionVersion: UInt32?
 
+    func participantDidJoin(as author: String) { self.author = author }
+
     // MARK: Functions
 
-    /// Gives a connection that begins the functions. They cost nothing until they are called.
-    func addFunctions(to db: Database) throws {
+    /// Adds the functions to a new connection. They cost nothing until they are called.
+    func install(in db: Database) throws {
         connection = db.sqliteConnection
-        // Of the connection before, if there was one: its temporary trigger went with it.
+        // These values belong to the previous connection, whose temporary trigger is gone.
         needsLook = true
         schemaVersion = nil
         versionAtLook = nil
@@ -69,11 +73,11 @@ final class HistoryStamp: @unchecked Sendable {
         Unmanaged<HistoryStamp>.fromOpaque(sqlite3_user_data(context)).takeUnretainedValue()
     }
 
-    /// A transaction is known by its first row. Between two rows of one transaction the connection meets no commit. If it
-    /// meets none between two transactions either, the first was undone, and the second begins with the same number.
+    /// A transaction is identified by its first row. Between two rows of one transaction, the connection sees no commit. If it sees
+    /// none between two transactions either, the first was rolled back, and the second begins with the same number.
     private func transaction(ofRow sequence: Int64) -> Int64 {
         rowsSincePruning += 1
-        // The history came to be in this very transaction.
+        // The history was created in this transaction.
         if schemaVersion == nil { needsLook = true }
         let version = dataVersion
         if version == nil || version != transactionVersion || sequence < transaction {
@@ -91,8 +95,8 @@ final class HistoryStamp: @unchecked Sendable {
 
     // MARK: Temporary trigger
 
-    /// A temporary trigger whose table went when the database was erased is still there, but asleep: it cannot be dropped, nor
-    /// created again. SQLite reads it anew after a temporary schema change was undone.
+    /// Removes the temporary trigger. If its table was removed when the database was erased, the trigger still exists, but it can
+    /// neither be dropped nor created again. SQLite reads it again after a temporary schema change was rolled back.
     static func forget(in db: Database) {
         try? db.inSavepoint {
             try db.execute(sql: "CREATE TEMP TABLE roundtable_history_nothing (nothing)")
@@ -101,7 +105,7 @@ final class HistoryStamp: @unchecked Sendable {
         try? db.execute(sql: "DROP TRIGGER IF EXISTS temp.roundtable_history_stamp")
     }
 
-    /// Puts the temporary trigger into a connection that has the functions. Rolled back with its transaction.
+    /// Creates the temporary trigger on a connection that has the functions. It is rolled back with its transaction.
     static func install(in db: Database) throws {
         let sql = "SELECT roundtable_author(), roundtable_transaction"
         guard (try? db.makeStatement(sql: "\(sql)(1)")) != nil else { return }
@@ -118,21 +122,21 @@ final class HistoryStamp: @unchecked Sendable {
 
     // MARK: Before a write
 
-    /// Another process has changed the schema.
+    /// Called when another process has changed the schema.
     func schemaDidChange() { needsLook = true }
 
-    /// A rollback takes the temporary trigger along if it was put in that transaction.
+    /// Called after a rollback, which removes the temporary trigger if that was created in the same transaction.
     func didRollback() {
         if dataVersion == versionAtLook { needsLook = true }
     }
 
-    /// A connection with statements does not close.
+    /// Finalizes the statement, because a connection with statements cannot be closed.
     func forgetStatements() { schemaVersionStatement.forget() }
 
-    /// Inside a transaction, or outside of one. Never makes a write fail: what cannot be done now is done by a later one, and
-    /// readers notice what is missing (rule H8).
+    /// Prepares a write, inside a transaction or outside of one. It never makes a write fail: what fails now is done before a later
+    /// write, and readers detect what is missing (rule H8).
     func prepare(_ db: Database) {
-        // Own schema changes are told by nobody.
+        // The connection is not notified of its own schema changes.
         if let schemaVersion, schemaVersionStatement.value(db) != schemaVersion { needsLook = true }
         if needsLook {
             needsLook = (try? look(db)) == nil

@@ -1,6 +1,7 @@
 import GRDB
 
-/// What a reader must know of the history before it reads changes. All of one moment: inside a transaction.
+/// What a reader must know of the history before it reads changes. Must be read inside a transaction, so that all values belong
+/// together.
 struct HistoryState {
     let identity: String
     /// Changes up to this sequence were pruned.
@@ -23,7 +24,7 @@ struct HistoryState {
         tables = try TrackedTable.fetchAll(db)
     }
 
-    /// Rule H2.
+    /// Throws an error if a newer version of Roundtable created the history (rule H2).
     static func checkFormat(_ db: Database) throws {
         let format = try Int.fetchOne(db, sql: "SELECT format FROM main.roundtable_history_settings")
         guard let format, format > HistoryTables.format else { return }
@@ -46,7 +47,7 @@ struct HistoryState {
         }
     }
 
-    /// Rule H8.
+    /// Throws ``HistoryError/startOver(reason:token:)`` if changes after the token may be missing (rule H8).
     func check(_ token: HistoryToken, _ tables: [TrackedTable]) throws {
         func startOver(_ reason: HistoryError.StartOverReason) -> HistoryError {
             .startOver(reason: reason, token: lastToken)

@@ -5,7 +5,7 @@ import GRDBSQLite
 /// The tables that a history consists of (rules H1, H2).
 enum HistoryTables {
     static let format = 1
-    /// What all names of the history begin with.
+    /// The prefix of all names of the history.
     static let prefix = "roundtable_history"
 
     static func exist(_ db: Database) throws -> Bool {
@@ -14,7 +14,7 @@ enum HistoryTables {
         return try Bool.fetchOne(db.cachedStatement(sql: sql)) ?? false
     }
 
-    /// Inside a transaction.
+    /// Creates the tables of the history if they do not exist. Must be called inside a transaction.
     static func createIfAbsent(_ db: Database) throws {
         if try exist(db) { return }
         defer { HistoryStamp.forget(in: db) }
@@ -32,7 +32,7 @@ enum HistoryTables {
         try settings.store(db)
     }
 
-    /// Of a history whose main table somebody has dropped: its triggers would make every write fail.
+    /// Removes what is left of a history whose main table was dropped, because its triggers would make every write fail.
     private static func removeRemains(_ db: Database) throws {
         let sql = "SELECT name FROM main.sqlite_master WHERE type = 'trigger'"
         for name in try String.fetchAll(db, sql: sql) where name.hasPrefix(prefix) {
@@ -43,8 +43,8 @@ enum HistoryTables {
         }
     }
 
-    /// No AUTOINCREMENT, which writes one more page in every transaction. The last row is never deleted instead
-    /// (rule H3), so a number is never given twice.
+    /// The table has no AUTOINCREMENT, which writes one more page in every transaction. The last row is never deleted instead (rule
+    /// H3), so a number is never given twice.
     private static let schema = """
         CREATE TABLE main.roundtable_history (
             sequence INTEGER PRIMARY KEY,
@@ -98,13 +98,13 @@ enum HistoryTables {
 }
 
 extension String {
-    /// As an identifier of SQL.
+    /// The string as an identifier of SQL.
     var sqlName: String { "\"" + replacingOccurrences(of: "\"", with: "\"\"") + "\"" }
-    /// As a text literal of SQL.
+    /// The string as a text literal of SQL.
     var sqlText: String { "'" + replacingOccurrences(of: "'", with: "''") + "'" }
 }
 
 extension Database {
-    /// Of the main database; empty for one in memory.
+    /// The path of the main database; empty for a database in memory.
     var filePath: String { sqlite3_db_filename(sqliteConnection, "main").map { String(cString: $0) } ?? "" }
 }

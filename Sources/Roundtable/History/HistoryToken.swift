@@ -2,18 +2,18 @@ import Foundation
 
 /// A position in the history of a database: after all changes up to it, before all later ones.
 ///
-/// A token belongs to one history. That of a database that was deleted and created anew is another one, and says so: reading
-/// with the old token throws ``HistoryError/startOver(reason:token:)``.
+/// A token belongs to one history. A database that was deleted and created again has another history: reading with the old token
+/// throws ``HistoryError/startOver(reason:token:)``.
 ///
-/// Keep it as you like: it is `Codable`, and its `description` can be read back.
+/// A token can be stored in any form: it is `Codable`, and its `description` can be read back.
 public struct HistoryToken: Hashable, Sendable {
-    /// Which history: random, made with it.
+    /// Identifies the history. It is random, and created with the history.
     let identity: String
     let sequence: Int64
 }
 
 extension HistoryToken: LosslessStringConvertible {
-    /// Such as `3f09a1b2c4d5e6f7-42`.
+    /// The token as text, such as `3f09a1b2c4d5e6f7-42`.
     public var description: String { "\(identity)-\(sequence)" }
 
     /// nil when the text is not the `description` of a token.

@@ -1,25 +1,26 @@
-/// The triggers that record the changes of one table (rules H4 to H7). Plain SQL, so that every program that writes fires them.
+/// The triggers that record the changes of one table (rules H4 to H7). They are plain SQL, so that every program that writes fires
+/// them.
 struct HistoryTriggers {
     let shape: TableShape
     let id: Int64
     let recording: HistoryRecording
 
-    /// Raised when the text of the triggers changes. Versions of Roundtable that share a database keep those of the latest
-    /// one, instead of replacing each other's (rule H8).
+    /// Increased when the text of the triggers changes. Versions of Roundtable that share a database keep the triggers of the latest
+    /// version, and do not replace each other's (rule H8).
     static let generation = 1
 
-    /// Of a table whose changed columns can be told: each is a bit.
+    /// The most columns of a table whose changed columns can be recorded, because each column is a bit.
     static let mostColumns = 62
 
-    /// Without all of these, changes are not recorded.
+    /// The triggers without which changes are not recorded.
     static let essential = ["insert", "update", "move", "delete"]
 
-    /// Whether a trigger fires after a row is written. The others take notes before.
+    /// Whether a trigger fires after a row is written. The other triggers take notes before.
     static func isRecording(_ name: String, _ id: Int64) -> Bool { !name.hasPrefix(self.name(id, "note")) }
 
     static func name(_ id: Int64, _ part: String) -> String { "\(HistoryTables.prefix)_\(id)_\(part)" }
 
-    /// By name.
+    /// The statements that create the triggers, by the triggers' names.
     var statements: [String: String] {
         var statements = essentials
         statements.merge(replaceGuards.triggers) { $1 }
@@ -35,8 +36,8 @@ struct HistoryTriggers {
 
     // MARK: Changes
 
-    /// Other triggers of the table may have fired before, and may have written the row once more: recorded is only what is
-    /// still so (rule H12). Asked in WHEN where that can be: INSERT … SELECT takes half as long again as INSERT … VALUES.
+    /// Other triggers of the table may have fired before, and may have written the row once more. Therefore only what still holds is
+    /// recorded (rule H12). WHEN checks that where possible, because INSERT … SELECT takes half as long again as INSERT … VALUES.
     private var essentials: [String: String] {
         [
             "insert": """
@@ -74,17 +75,16 @@ struct HistoryTriggers {
     }
 
     private var isThere: String { exists("new", "IS") }
-    /// Rows whose key has a NULL are not told apart: one that goes leaves others.
+    /// A key with a NULL does not identify one row, so a deleted row with such a key counts as gone even if others are left.
     private var isGone: String { "NOT \(exists("old", "="))" }
 
-    /// Whether the row of this name is there.
+    /// Whether a row with the key of `row` exists.
     func exists(_ row: String, _ comparison: String) -> String {
         let terms = shape.key.map { equals($0, comparison, "\(row).\($0.name.sqlName)") }
         return "EXISTS (SELECT 1 FROM \(table) AS existing WHERE \(terms.joined(separator: " AND ")))"
     }
 
-    /// Whether a row has this value in a column of its key: by the key's collation, so that its index is used, and to the
-    /// letter.
+    /// Whether a row has this value in a column of its key. Compares by the key's collation, so that its index is used, and bytewise.
     private func equals(_ column: TableShape.Column, _ comparison: String, _ value: String) -> String {
         let name = "existing.\(column.name.sqlName)"
         guard let collation = column.keyCollation else { return "\(name) \(comparison) \(value)" }
@@ -93,14 +93,14 @@ struct HistoryTriggers {
         return "\(name) COLLATE \(collation.sqlName) \(comparison) \(value) AND \(letters)"
     }
 
-    /// A bit for each changed column, and one above them all: it tells how many columns were looked at (rule H6).
+    /// A bit for each changed column, and one above them all that shows how many columns were compared (rule H6).
     private var mask: String? {
         guard recording == .changedColumns, shape.columns.count <= HistoryTriggers.mostColumns else { return nil }
         let bits = shape.columns.enumerated().map { "((\($1.changes)) << \($0))" }
         return (bits + ["\(Int64(1) << shape.columns.count)"]).joined(separator: "\n            | ")
     }
 
-    /// A single value as it is; several as a list of SQL literals.
+    /// The value of the key: a single column's value as it is, or a list of SQL literals for several columns.
     private func keyValue(_ row: String) -> String {
         if shape.key.count == 1 { return "\(row).\(shape.key[0].name.sqlName)" }
         return shape.key.map { column in
@@ -113,13 +113,13 @@ struct HistoryTriggers {
         }.joined(separator: " || ',' || ")
     }
 
-    // MARK: What REPLACE deletes
+    // MARK: Rows that REPLACE deletes
 
     private var replaceGuards: ReplaceGuards {
         ReplaceGuards(shape: shape, note: note, isNoted: isNoted, settle: recordReplaced)
     }
 
-    /// Without a conflict clause: that of the statement which fires the trigger would take its place.
+    /// The statements have no conflict clause, because that of the statement which fires the trigger would replace it.
     private func note(_ conflicts: [String], _ cause: String, except exception: String?) -> String {
         let rowID = shape.rowID.map { "existing.\($0)" } ?? "NULL"
         let selections = conflicts.map { conflict in
@@ -156,6 +156,6 @@ struct HistoryTriggers {
         return "\(rowID)\(equals(shape.key[0], "IS", "noted.row_key"))"
     }
 
-    /// What the guards cover, to tell whether an index came that they do not.
+    /// What the guards cover. It shows whether there is an index that they do not cover.
     var coverage: [String] { replaceGuards.coverage }
 }

@@ -4,7 +4,7 @@ import GRDB
 extension SharedDatabase {
     // MARK: Recording
 
-    /// Records all changes of a table from now on, whoever makes them. Does nothing if they are recorded already.
+    /// Records all changes of a table from now on, whichever program makes them. Does nothing if they are recorded already.
     ///
     /// When several processes ask for different recordings, the one that records more wins.
     ///
@@ -15,7 +15,7 @@ extension SharedDatabase {
         try write { db in try Self.enableHistory(of: table, recording: recording, in: db) }
     }
 
-    /// Records all changes of a table from now on, whoever makes them. Does nothing if they are recorded already.
+    /// Records all changes of a table from now on, whichever program makes them. Does nothing if they are recorded already.
     ///
     /// When several processes ask for different recordings, the one that records more wins.
     ///
@@ -25,12 +25,15 @@ extension SharedDatabase {
         try await write { db in try Self.enableHistory(of: table, recording: recording, in: db) }
     }
 
-    /// The same, for migrations. Also puts the triggers back in the same transaction that has recreated the table.
+    /// Records all changes of a table from now on, in the transaction of `db`, for migrations. A migration that recreates the table
+    /// calls it to create the triggers again in the same transaction.
+    ///
+    /// - throws: ``HistoryError/cannotTrack(path:table:reason:)``.
     public static func enableHistory(of table: String, recording: HistoryRecording = .rows, in db: Database) throws {
         try HistoryEnabling.enable(db, table: table, recording: recording)
     }
 
-    /// Goes on recording without the changed columns, and forgets those that were recorded: before
+    /// Continues recording without the changed columns, and deletes the changed columns that were recorded. Call it before
     /// `ALTER TABLE … DROP COLUMN`, in the same migration.
     ///
     /// - throws: ``HistoryError/notTracked(path:table:)``, ``HistoryError/notEnabled(path:)``.
@@ -38,20 +41,20 @@ extension SharedDatabase {
         try HistoryEnabling.narrow(db, table: table)
     }
 
-    /// Records the changes of a table no longer. What was recorded stays until it is pruned. Readers that ask for all tables
-    /// are told to start over.
+    /// Stops recording the changes of a table. Recorded changes stay until they are pruned. Readers that ask for all tables must
+    /// start over.
     @_disfavoredOverload
     public func disableHistory(of table: String) throws {
         try write { db in try Self.disableHistory(of: table, in: db) }
     }
 
-    /// Records the changes of a table no longer. What was recorded stays until it is pruned. Readers that ask for all tables
-    /// are told to start over.
+    /// Stops recording the changes of a table. Recorded changes stay until they are pruned. Readers that ask for all tables must
+    /// start over.
     public func disableHistory(of table: String) async throws {
         try await write { db in try Self.disableHistory(of: table, in: db) }
     }
 
-    /// The same, for migrations.
+    /// Stops recording the changes of a table, in the transaction of `db`, for migrations.
     public static func disableHistory(of table: String, in db: Database) throws {
         try HistoryEnabling.disable(db, table: table)
     }
@@ -80,17 +83,19 @@ extension SharedDatabase {
         try await read { db in try Self.currentHistoryToken(in: db) }
     }
 
-    /// The position after all changes that `db` sees: in one `read` with other queries, exactly what they returned.
+    /// The position after all changes that `db` sees. In one `read` with other queries, it is exactly the position of their results.
+    ///
+    /// - throws: ``HistoryError/notEnabled(path:)``.
     public static func currentHistoryToken(in db: Database) throws -> HistoryToken {
         try HistoryState(db).lastToken
     }
 
-    /// The changes after a token, in the order of their commits. Read-only processes may ask too.
+    /// Returns the changes after a token, in the order of their commits. Read-only processes may call it, too.
     ///
     /// - Parameters:
-    ///   - token: that of the last page, or of `currentHistoryToken()`. nil for all that is kept.
-    ///   - tables: only these; nil for all that are recorded.
-    ///   - limit: the most changes that are returned; ``HistoryPage/hasMore`` tells that there are more.
+    ///   - token: the token of the last page, or of `currentHistoryToken()`; nil for all changes that are kept.
+    ///   - tables: the tables whose changes are returned; nil for all recorded tables.
+    ///   - limit: the most changes that are returned. ``HistoryPage/hasMore`` shows whether there are more.
     /// - throws: ``HistoryError/startOver(reason:token:)`` when changes are missing after the token;
     ///   ``HistoryError/notEnabled(path:)``, ``HistoryError/notTracked(path:table:)``; what `read` throws.
     @_disfavoredOverload
@@ -102,12 +107,12 @@ extension SharedDatabase {
         try read { db in try Self.history(since: token, in: tables, limit: limit, from: db) }
     }
 
-    /// The changes after a token, in the order of their commits. Read-only processes may ask too.
+    /// Returns the changes after a token, in the order of their commits. Read-only processes may call it, too.
     ///
     /// - Parameters:
-    ///   - token: that of the last page, or of `currentHistoryToken()`. nil for all that is kept.
-    ///   - tables: only these; nil for all that are recorded.
-    ///   - limit: the most changes that are returned; ``HistoryPage/hasMore`` tells that there are more.
+    ///   - token: the token of the last page, or of `currentHistoryToken()`; nil for all changes that are kept.
+    ///   - tables: the tables whose changes are returned; nil for all recorded tables.
+    ///   - limit: the most changes that are returned. ``HistoryPage/hasMore`` shows whether there are more.
     /// - throws: ``HistoryError/startOver(reason:token:)`` when changes are missing after the token;
     ///   ``HistoryError/notEnabled(path:)``, ``HistoryError/notTracked(path:table:)``; what `read` throws.
     public func history(
@@ -118,7 +123,10 @@ extension SharedDatabase {
         try await read { db in try Self.history(since: token, in: tables, limit: limit, from: db) }
     }
 
-    /// The same, of what `db` sees.
+    /// Returns the changes after a token that `db` sees, in the order of their commits.
+    ///
+    /// - throws: ``HistoryError/startOver(reason:token:)`` when changes are missing after the token;
+    ///   ``HistoryError/notEnabled(path:)``, ``HistoryError/notTracked(path:table:)``.
     public static func history(
         since token: HistoryToken?,
         in tables: [String]? = nil,
@@ -151,7 +159,8 @@ extension SharedDatabase {
 }
 
 extension HistoryState {
-    /// Where whoever has no token yet begins: after the last gap of the tables asked for, or with the oldest kept change.
+    /// The position at which a reader without a token begins: after the last gap of the tables asked for, or before the oldest kept
+    /// change.
     func oldestToken(_ db: Database, in names: [String]?) throws -> HistoryToken {
         let gaps = try chosen(db, names).map(\.gap)
         return HistoryToken(identity: identity, sequence: max(keptAfter, gaps.max() ?? 0))

@@ -1,12 +1,12 @@
 import Foundation
 import GRDB
 
-/// Consumers: readers whose place is kept in the database. See <doc:History>.
+/// Consumers are readers whose position is kept in the database. See <doc:History>.
 extension SharedDatabase {
-    /// Hands out the changes that the consumer has not acknowledged yet, and acknowledges them when `body` has returned: each
-    /// change *at least once*. If `body` throws, or the process dies, the same changes come again.
+    /// Hands out the changes that the consumer has not acknowledged yet, and acknowledges them when `body` has returned. Each change
+    /// is handed out *at least once*: if `body` throws, or the process dies, the same changes are handed out again.
     ///
-    /// A consumer that is new starts over like one that missed something: one path for both.
+    /// A new consumer starts over in the same way as one that has missed changes.
     ///
     /// ```swift
     /// do {
@@ -18,15 +18,15 @@ extension SharedDatabase {
     /// ```
     ///
     /// - Parameters:
-    ///   - name: the consumer's. Two processes that use the same one may both get a change.
-    ///   - tables: only the changes of these; nil for all that are recorded. Asking for fewer than before is well, asking for
-    ///     more starts over: the changes of the others were acknowledged already.
+    ///   - name: the name of the consumer. Two processes that use the same name may both get a change.
+    ///   - tables: the tables whose changes are handed out; nil for all recorded tables. A consumer may ask for fewer tables than
+    ///     before. If it asks for more, it must start over, because the changes of the other tables were acknowledged already.
     ///   - limit: the most changes that are handed out at once.
-    ///   - body: called outside of any transaction, unless there is nothing new.
-    /// - returns: what was handed out. Call again at once while it `hasMore`.
-    /// - throws: ``HistoryError/startOver(reason:token:)`` when changes are missing, until the consumer is told to go on by
-    ///   ``restartHistoryConsumer(_:at:)``; ``HistoryError/readOnly(path:)``; ``HistoryError/notEnabled(path:)``,
-    ///   ``HistoryError/notTracked(path:table:)``; what `body`, `read` and `write` throw.
+    ///   - body: called with the changes, outside of any transaction; not called when there is nothing new.
+    /// - returns: the changes that were handed out. Call again at once while it `hasMore`.
+    /// - throws: ``HistoryError/startOver(reason:token:)`` when changes are missing, until ``restartHistoryConsumer(_:at:)`` is
+    ///   called; ``HistoryError/readOnly(path:)``; ``HistoryError/notEnabled(path:)``, ``HistoryError/notTracked(path:table:)``; what
+    ///   `body`, `read` and `write` throw.
     @discardableResult
     public func consume(
         as name: String,
@@ -45,7 +45,9 @@ extension SharedDatabase {
         return page
     }
 
-    /// The same, blocking the calling thread.
+    /// Hands out the changes that the consumer has not acknowledged yet, each change *at least once*, blocking the calling thread.
+    ///
+    /// Parameters and errors are those of the asynchronous form.
     @_disfavoredOverload
     @discardableResult
     public func consume(
@@ -65,11 +67,11 @@ extension SharedDatabase {
         return page
     }
 
-    /// Hands out changes in a write transaction, and acknowledges them in the same: what `body` writes into this database
+    /// Hands out changes in a write transaction, and acknowledges them in the same transaction. What `body` writes into this database
     /// happens *exactly once* for each change. Effects elsewhere happen at least once.
     ///
-    /// All other writers wait meanwhile: a small `limit` keeps that short. What `body` writes into recorded tables will be handed
-    /// out too, with this participant as ``HistoryChange/author``.
+    /// All other writers wait meanwhile; a small `limit` keeps that short. What `body` writes into recorded tables is handed out too,
+    /// with this participant as ``HistoryChange/author``.
     ///
     /// - throws: as ``consume(as:in:limit:_:)``. If `body` throws, nothing is written or acknowledged.
     @discardableResult
@@ -87,7 +89,9 @@ extension SharedDatabase {
         return try result.get()
     }
 
-    /// The same, blocking the calling thread.
+    /// Hands out changes in a write transaction, and acknowledges them in the same transaction, blocking the calling thread.
+    ///
+    /// Parameters and errors are those of the asynchronous form.
     @_disfavoredOverload
     @discardableResult
     public func consumeInTransaction(
@@ -103,10 +107,11 @@ extension SharedDatabase {
         return try write(file: file, line: line) { db in try consumption.run(db, path: self.path, body) }.get()
     }
 
-    /// Sets a consumer's place: after it was told to start over and has done so, to the token that came with the error; or to
-    /// register it before it consumes for the first time.
+    /// Sets the position of a consumer. Call it with the token of the error after the consumer has started over, or call it to
+    /// register the consumer before it consumes for the first time.
     ///
-    /// Until this is called, a consumer that must start over is told so each time: one that dies while it does begins anew.
+    /// Until it is called, a consumer that must start over gets the error each time. So a process that dies while it starts over
+    /// begins again.
     ///
     /// - parameter token: nil for the end of the history.
     /// - throws: ``HistoryError/notEnabled(path:)``, ``HistoryError/readOnly(path:)``; ``HistoryError/startOver(reason:token:)``
@@ -116,34 +121,40 @@ extension SharedDatabase {
         try await write { db in try Consumption.restart(db, name, at: token) }
     }
 
-    /// The same, blocking the calling thread.
+    /// Sets the position of a consumer, blocking the calling thread.
+    ///
+    /// Parameters and errors are those of the asynchronous form.
     @_disfavoredOverload
     public func restartHistoryConsumer(_ name: String, at token: HistoryToken? = nil) throws {
         try checkMayConsume()
         try write { db in try Consumption.restart(db, name, at: token) }
     }
 
-    /// All consumers, dropped ones too.
+    /// Returns all consumers, including dropped ones.
     ///
     /// - throws: ``HistoryError/notEnabled(path:)``; what `read` throws.
     public func historyConsumers() async throws -> [HistoryConsumer] {
         try await read { db in try HistoryConsumers.fetchAll(db) }
     }
 
-    /// The same, blocking the calling thread.
+    /// Returns all consumers, including dropped ones, blocking the calling thread.
+    ///
+    /// - throws: ``HistoryError/notEnabled(path:)``; what `read` throws.
     @_disfavoredOverload
     public func historyConsumers() throws -> [HistoryConsumer] {
         try read { db in try HistoryConsumers.fetchAll(db) }
     }
 
-    /// The same, of what `db` sees.
+    /// Returns all consumers, including dropped ones, as `db` sees them.
+    ///
+    /// - throws: ``HistoryError/notEnabled(path:)``.
     public static func historyConsumers(in db: Database) throws -> [HistoryConsumer] {
         try HistoryConsumers.fetchAll(db)
     }
 
-    /// Keeps nothing for a consumer any more. Should it return, it is told to start over.
+    /// Drops a consumer: no changes are kept for it any more. If it returns, it must start over.
     ///
-    /// - returns: whether there was one.
+    /// - returns: whether there was such a consumer, which was not dropped before.
     /// - throws: ``HistoryError/notEnabled(path:)``, ``HistoryError/readOnly(path:)``; what `write` throws.
     @discardableResult
     public func dropHistoryConsumer(_ name: String) async throws -> Bool {
@@ -151,7 +162,9 @@ extension SharedDatabase {
         return try await write { db in try HistoryConsumers.drop(db, name) }
     }
 
-    /// The same, blocking the calling thread.
+    /// Drops a consumer, blocking the calling thread.
+    ///
+    /// Results and errors are those of the asynchronous form.
     @_disfavoredOverload
     @discardableResult
     public func dropHistoryConsumer(_ name: String) throws -> Bool {
@@ -172,7 +185,7 @@ private struct Consumption: Sendable {
 
     struct Step: Sendable {
         let page: HistoryPage
-        /// Whether the consumer's row shall be written although nothing was handed out.
+        /// Whether the consumer's row should be updated.
         let isWorthNoting: Bool
         let tables: ConsumedTables
 
@@ -181,10 +194,11 @@ private struct Consumption: Sendable {
         }
     }
 
-    /// A consumer whose tables do not change holds pruning up by so many rows of other tables at most.
+    /// The number of rows of other tables after which the row of a consumer is updated, so that it does not hold pruning up any
+    /// longer.
     private static let longestUnnoted = 1000
 
-    /// nil when something must be written first: the consumer is new, or triggers must be put back.
+    /// Returns nil when something must be written first: the consumer is new, or triggers must be created again.
     func next(_ db: Database) throws -> Step? {
         let state = try HistoryState(db)
         guard let consumer = try HistoryConsumers.find(db, name, state) else { return nil }
@@ -199,7 +213,7 @@ private struct Consumption: Sendable {
         return Step(page: page, isWorthNoting: isWorthNoting, tables: asked)
     }
 
-    /// Puts back what is missing, and registers a new consumer. An error of the history is returned and not thrown, so that the
+    /// Creates missing triggers again, and registers a new consumer. An error of the history is returned and not thrown, so that the
     /// transaction is committed.
     func nextInWrite(_ db: Database) throws -> Result<Step?, HistoryError> {
         do {
@@ -216,7 +230,7 @@ private struct Consumption: Sendable {
         }
     }
 
-    /// All of it in one write transaction.
+    /// Runs the whole round in one write transaction.
     func run(
         _ db: Database,
         path: String,

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 
-/// A row of `roundtable_history_tables`, beside what the schema says.
+/// A row of `roundtable_history_tables`, together with the table's triggers in the schema.
 struct TrackedTable {
     enum State: String {
         case recording
@@ -11,24 +11,24 @@ struct TrackedTable {
     }
 
     let id: Int64
-    /// As it was called last.
+    /// The last known name of the table.
     var name: String
     var state: State
     var recording: HistoryRecording
     var keyColumns: [String]
-    /// What its guards cover.
+    /// What the guards of the table cover.
     var coverage: [String]
-    /// Of its triggers.
+    /// The generation of its triggers.
     var generation: Int
     /// Changes from before this sequence may be missing.
     var gap: Int64
-    /// Its triggers, with what the schema has as their text.
+    /// The history's triggers of the table, by name, with their text in the schema.
     var triggers: [String: String] = [:]
-    /// Triggers of others that fire before those that record (rule H12).
+    /// The other triggers of the table that fire before those that record (rule H12).
     var youngerTriggers: [OtherTrigger] = []
 
-    /// Whether all changes are recorded. They were not since somebody dropped or recreated the table, or put a trigger that ends
-    /// statements, until a participant notices.
+    /// Whether all changes are recorded. They are not after the table was dropped or recreated, or got a trigger that ends statements,
+    /// until a participant detects that.
     var isIntact: Bool {
         state == .recording && HistoryTriggers.essential.allSatisfy { triggers[HistoryTriggers.name(id, $0)] != nil }
             && !youngerTriggers.contains(where: \.mayEndStatement)
@@ -36,7 +36,7 @@ struct TrackedTable {
 }
 
 extension TrackedTable {
-    /// Whether a later version of Roundtable takes care of its triggers.
+    /// Whether a later version of Roundtable maintains its triggers.
     private var isIntactAndNewer: Bool { isIntact && generation > HistoryTriggers.generation }
 
     /// All tables that were ever tracked.
@@ -53,7 +53,7 @@ extension TrackedTable {
                 let name: String = trigger["name"]
                 guard name.hasPrefix(prefix) else { continue }
                 table.triggers[name] = trigger["sql"]
-                // ALTER TABLE … RENAME takes the triggers along.
+                // ALTER TABLE … RENAME keeps the triggers, so their table has the present name.
                 table.name = trigger["tbl_name"]
                 if HistoryTriggers.isRecording(name, table.id) { oldest = min(oldest, trigger["rowid"]) }
             }
@@ -86,7 +86,7 @@ extension TrackedTable {
         String(decoding: try JSONEncoder().encode(list), as: UTF8.self)
     }
 
-    /// Inside a write transaction.
+    /// Inserts the row of a table. Must be called inside a write transaction.
     static func insert(_ db: Database, name: String, recording: HistoryRecording) throws -> TrackedTable {
         try db.execute(
             sql: """
@@ -124,7 +124,7 @@ extension TrackedTable {
 
     // MARK: Triggers
 
-    /// Makes the triggers those that the table needs as it is now. Inside a write transaction.
+    /// Replaces the triggers by those that the table needs as it is now. Must be called inside a write transaction.
     ///
     /// - throws: ``HistoryError/cannotTrack(path:table:reason:)``.
     mutating func putTriggers(_ db: Database) throws {
@@ -134,7 +134,8 @@ extension TrackedTable {
         let isCovered = Set(needed.coverage).isSubset(of: coverage)
         let statements = needed.statements
         if triggers != statements || !youngerTriggers.isEmpty {
-            // Those that take notes stay: they are to fire last, and are the better the older (rule H12).
+            // The triggers that take notes should be as old as possible, because the oldest fire last (rule H12). They are kept
+            // unless a text has changed.
             let areAllNew = triggers != statements
             try dropTriggers(db) { [id] in areAllNew || HistoryTriggers.isRecording($0, id) }
             // Without its schema's name, a trigger on a table that has a temporary namesake would be a temporary one.
@@ -162,7 +163,7 @@ extension TrackedTable {
         }
     }
 
-    /// From here on, readers with older tokens start over (rule H8).
+    /// Records a gap: readers with older tokens must start over (rule H8).
     mutating func putGap(_ db: Database) throws {
         try db.execute(
             sql: "INSERT INTO main.roundtable_history (table_id, operation) VALUES (?, 'gap')",
@@ -173,8 +174,8 @@ extension TrackedTable {
 }
 
 extension TrackedTable {
-    /// Puts back what schema changes have taken away from the triggers, and marks what may be missing (rule H8). Inside a
-    /// write transaction.
+    /// Creates triggers again that schema changes have removed, and records a gap where changes may be missing (rule H8). Must be
+    /// called inside a write transaction.
     static func synchronize(_ db: Database) throws {
         for var table in try fetchAll(db) where table.state != .disabled && !table.isIntactAndNewer {
             do {
@@ -190,7 +191,7 @@ extension TrackedTable {
         }
     }
 
-    /// Whether `synchronize` would change anything, found out without writing.
+    /// Whether `synchronize` would change anything. Does not write.
     static func needsSynchronization(_ db: Database) throws -> Bool {
         try fetchAll(db).contains { table in
             guard table.state != .disabled, !table.isIntactAndNewer else { return false }

@@ -1,8 +1,8 @@
 import Foundation
 
-/// Where a database is: in a file, in memory, in a temporary file, or where a URI of SQLite says.
+/// The place of a database: a file, memory, a temporary file, or what a SQLite URI names.
 ///
-/// ``SharedDatabase`` opens files; ``UnsharedDatabase`` opens them all.
+/// ``SharedDatabase`` opens files only; ``UnsharedDatabase`` opens all locations.
 public enum DatabaseLocation: Sendable, Hashable {
     /// A database file.
     case file(URL)
@@ -10,21 +10,21 @@ public enum DatabaseLocation: Sendable, Hashable {
     /// A database in the memory of this process
     /// ([In-Memory Databases](https://www.sqlite.org/inmemorydb.html)).
     ///
-    /// With a name, all connections of the process that open that name share it, until the last one closes. They share a page cache, too, with
-    /// locks on tables: a reader and a writer of one table fail with `SQLITE_LOCKED` where they meet, and no busy mode waits for that. Without
-    /// a name, each connection has one of its own.
+    /// All connections of the process that open the same name share one database, until the last of them closes. They also share a page
+    /// cache, which locks tables: a reader and a writer of the same table can fail with `SQLITE_LOCKED`, and no busy mode waits for that.
+    /// Without a name, each connection has a database of its own.
     case memory(named: String? = nil)
 
-    /// A database of one connection, which SQLite keeps in memory until it is large, and then in a file without a name
-    /// ([Temporary Databases](https://www.sqlite.org/inmemorydb.html#temp_db)). It is gone when the connection closes.
+    /// A database of one connection. SQLite keeps it in memory while it is small, and then in a file without a name
+    /// ([Temporary Databases](https://www.sqlite.org/inmemorydb.html#temp_db)). It is deleted when the connection closes.
     case temporary
 
-    /// A database that a URI says how to open.
+    /// A database that is opened as a SQLite URI says.
     case uri(DatabaseURI)
 
-    /// A database file. A relative path is taken from the current directory.
+    /// A database file. A relative path is relative to the current directory.
     public static func file(path: String) -> DatabaseLocation {
-        // A file URL would be cut without a word. A URI says so when it is opened.
+        // A file URL would silently cut a path at a NUL. A URI reports the NUL when it is opened.
         path.utf8.contains(0) ? .uri(DatabaseURI(path: path)) : .file(URL(fileURLWithPath: path))
     }
 }
@@ -42,9 +42,9 @@ extension DatabaseLocation: CustomStringConvertible {
 }
 
 extension DatabaseLocation {
-    /// The file that participants are to share.
+    /// The file that the participants share.
     ///
-    /// - throws: ``DatabaseLocationError/notShareable(location:_:)``, by the words that the location was given in.
+    /// - throws: ``DatabaseLocationError/notShareable(location:_:)``, with the location as the caller gave it.
     func sharedFile() throws -> URL {
         do {
             return try uri().sharedFile()
@@ -53,7 +53,9 @@ extension DatabaseLocation {
         }
     }
 
-    /// As a URI, which can say all of it but a file URL that names no file.
+    /// The location as a URI.
+    ///
+    /// - throws: ``SharedDatabaseError/notAFileURL(_:)`` for a file location whose URL is no file URL; ``DatabaseLocationError``.
     func uri() throws -> DatabaseURI {
         switch self {
         case .file(let url):

@@ -1,46 +1,46 @@
 import Foundation
 
-/// Why a location cannot be opened in the way that was asked for. Nothing was opened or written.
+/// The reason why a location cannot be opened as requested. Nothing was opened or written.
 public enum DatabaseLocationError: Error, Equatable, Sendable {
-    /// SQLite would refuse this URI, or take it for another than its author meant.
+    /// SQLite would reject this URI, or would interpret it differently than its author meant.
     case invalidURI(String, reason: String)
 
-    /// The SQLite of this program takes URIs for names of files.
+    /// The SQLite library of this program does not interpret URIs: it takes them for file names.
     case urisAreOff(location: String)
 
-    /// ``SharedDatabase`` does not open it: processes would not share it, or not safely.
+    /// ``SharedDatabase`` does not open this location, because processes could not share it, or not safely.
     case notShareable(location: String, ShareHindrance)
 
-    /// No locks would be taken, or regarded, on a file that others have open.
+    /// The location says `nolock` or `immutable`, and other users have the file open: no locks would be taken or respected.
     case inUse(location: String, parameter: String, users: [String])
 
-    /// There is no file, and the location says `mode=rw` or read-only.
+    /// There is no file, and it is not to be created: the location says `mode=rw`, or is read-only.
     case noSuchFile(path: String)
 
-    /// It was asked for with `mode=ro`, and is not ready to be read.
+    /// The location says `mode=ro`, and the database is not ready to be read.
     case unavailable(path: String, SharedDatabase.Unavailability)
 
     /// A `DatabasePool` needs a file that can be in WAL mode.
     case notForPool(location: String, reason: String)
 
-    /// A read-only file in a place that cannot be written, with commits in its `-wal` file that cannot be read there.
+    /// The database lies in a folder that cannot be written, and its `-wal` file has commits that cannot be read there.
     case unreadableWAL(path: String, bytes: Int)
 }
 
-/// What keeps processes from sharing a database.
+/// The reason why processes cannot share a database.
 public enum ShareHindrance: Error, Equatable, Sendable {
     case inMemory
     case temporary
     case unlocked
     case immutable
-    /// One whose locks those of the default VFS do not know.
+    /// The VFS is not the default one, and does not respect the default VFS's locks.
     case otherVFS(String, default: String)
     case sharedCache
     case powersafeOverwrite
     case permissionsOf
-    /// With a meaning that only one VFS knows.
+    /// The URI has a parameter whose meaning only one VFS knows.
     case unknownParameter(String)
-    /// A database in WAL mode without a `-shm` file, in a place where none can be created.
+    /// The database is in WAL mode and has no `-shm` file, and none can be created in its folder.
     case noWalIndex
 }
 

@@ -2,7 +2,7 @@ import Foundation
 import GRDBSQLite
 
 extension DatabaseURI {
-    /// Why processes could not share it, or not safely; nil when they can.
+    /// The reason why processes could not share the database, or not safely; nil when they can.
     var shareHindrance: ShareHindrance? {
         if isInMemory { return .inMemory }
         if isTemporary { return .temporary }
@@ -19,7 +19,7 @@ extension DatabaseURI {
         sqlite3_vfs_find(nil).flatMap { $0.pointee.zName }.map { String(cString: $0) } ?? "none"
     }
 
-    /// The file that participants are to share.
+    /// The file that the participants share.
     ///
     /// - throws: ``DatabaseLocationError/notShareable(location:_:)``
     func sharedFile() throws -> URL {

@@ -1,9 +1,9 @@
 import Foundation
 
-/// A URI of SQLite: the path of a database, and parameters that say how to open it ([Uniform Resource
+/// A SQLite URI: the path of a database, and parameters that say how to open it ([Uniform Resource
 /// Identifiers](https://www.sqlite.org/uri.html)).
 ///
-/// The path is the plain one: whatever has a meaning in a URI, such as `?`, `#`, `%` or a space, is escaped when the URI is written.
+/// The path is given unescaped: `description` escapes characters that have a meaning in a URI, such as `?`, `#`, `%` and space.
 ///
 /// ```swift
 /// let catalogue = DatabaseURI(path: "/media/100% wool?.sqlite", mode: .readOnly, isImmutable: true)
@@ -13,45 +13,48 @@ public struct DatabaseURI: Sendable, Hashable {
     /// The path of the file, absolute or relative to the current directory; the name of a database in memory; empty for a temporary one.
     public var path: String
 
-    /// `cache`: whether the connections of this process to one file share a page cache. nil: as SQLite was told, by default not.
+    /// `cache`: whether the connections of this process to one file share a page cache. nil: SQLite's setting, which is off by default.
     public var cache: Cache?
 
-    /// `mode`: what may be done with the file. nil: as whoever opens it says.
+    /// `mode`: how the file may be accessed. nil: as the function that opens it says.
     public var mode: Mode?
 
-    /// `immutable`: the file cannot change, as on a read-only medium: SQLite takes no locks and looks for no changes. If it does change all the
-    /// same, results are wrong.
+    /// `immutable`: the file cannot change, as on a read-only medium. SQLite then takes no locks and does not check for changes. If the
+    /// file changes nevertheless, results are wrong.
     public var isImmutable = false
 
-    /// `nolock`: no locks are taken. Whoever else has the file open can corrupt it, or meet what is half written.
+    /// `nolock`: no locks are taken. Another connection to the file can then corrupt it, or read data that is only half written.
     public var isUnlocked = false
 
-    /// `vfs`: the name of the operating system interface. nil: the default one.
+    /// `vfs`: the name of the VFS, SQLite's operating system interface. nil: the default one.
     public var vfs: String?
 
-    /// `psow`: whether a write that a power cut interrupts leaves the bytes beside it as they are. nil: as SQLite was built, usually true.
+    /// `psow`: whether a write that a power failure interrupts leaves the adjacent bytes unchanged. nil: SQLite's compile-time setting,
+    /// usually true.
     public var isPowersafeOverwrite: Bool?
 
-    /// `modeof`: the path of the file that a new one takes its permissions from.
+    /// `modeof`: the path of the file from which a new file takes its permissions.
     public var permissionsOf: String?
 
-    /// Parameters that SQLite does not know, which a VFS may.
+    /// Parameters that SQLite does not know. A VFS may know them.
     public var otherParameters: [Parameter] = []
 
+    /// The values of the `cache` parameter.
     public enum Cache: String, Sendable, CaseIterable {
         case `private`, shared
     }
 
+    /// The values of the `mode` parameter.
     public enum Mode: String, Sendable, CaseIterable {
         case readOnly = "ro"
         /// The file must exist.
         case readWrite = "rw"
-        /// It is created if it does not exist.
+        /// The file is created if it does not exist.
         case readWriteCreate = "rwc"
         case memory
     }
 
-    /// One `name=value` of a query.
+    /// One `name=value` of the query.
     public struct Parameter: Sendable, Hashable {
         public var name: String
         public var value: String
@@ -84,16 +87,16 @@ public struct DatabaseURI: Sendable, Hashable {
         self.otherParameters = otherParameters
     }
 
-    /// Whether nothing but this process's memory, or a file without a name, holds the database.
+    /// Whether the database is in the memory of this process only.
     var isInMemory: Bool { mode == .memory || path == ":memory:" }
     var isTemporary: Bool { path.isEmpty && mode != .memory }
     var mayWrite: Bool { mode != .readOnly && !isImmutable }
 }
 
 extension DatabaseURI: CustomStringConvertible {
-    /// What SQLite is given.
+    /// The URI as it is passed to SQLite.
     public var description: String {
-        // An absolute path follows an empty authority: one that begins with two slashes would be taken for an authority itself.
+        // An absolute path follows an empty authority, because a path that begins with two slashes would be read as an authority.
         let uri = (path.utf8.first == UInt8(ascii: "/") ? "file://" : "file:") + Self.escaped(path)
         let query = parameters.map { "\(Self.escaped($0.name))=\(Self.escaped($0.value))" }.joined(separator: "&")
         return query.isEmpty ? uri : "\(uri)?\(query)"
@@ -134,11 +137,12 @@ extension DatabaseURI: CustomStringConvertible {
 extension DatabaseURI {
     /// Reads a URI as SQLite does.
     ///
-    /// - throws: ``DatabaseLocationError/invalidURI(_:reason:)`` for what SQLite would refuse, and for what it would ignore without a word: a
-    ///   parameter that is named twice, a path that an escaped NUL cuts short.
+    /// - throws: ``DatabaseLocationError/invalidURI(_:reason:)`` for a URI that SQLite would reject, and for parts that it would silently
+    ///   ignore: a parameter that is named twice, or a path that an escaped NUL cuts short.
     public init(_ uri: String) throws {
         func invalid(_ reason: String) -> DatabaseLocationError { .invalidURI(uri, reason: reason) }
-        // Bytes, as SQLite: a character is also a delimiter with a mark that combines with it.
+        // The URI is parsed by bytes, as SQLite does. In a Swift string, a delimiter followed by a combining mark would be another
+        // character.
         var rest = uri.utf8[...]
         guard rest.starts(with: "file:".utf8) else {
             throw invalid("it does not begin with file:; of a path, it is DatabaseURI(path:)")
@@ -184,8 +188,10 @@ extension DatabaseURI {
         }
     }
 
-    /// - throws: ``DatabaseLocationError/invalidURI(_:reason:)`` for what SQLite would take for another than its author meant, or than
-    ///   the properties say.
+    /// Checks that SQLite reads the URI as its properties say.
+    ///
+    /// - throws: ``DatabaseLocationError/invalidURI(_:reason:)`` if a text contains a NUL, or if one of `otherParameters` has no name, is
+    ///   named twice, or has a property of its own.
     func checked() throws(DatabaseLocationError) -> DatabaseURI {
         func invalid(_ reason: String) -> DatabaseLocationError { .invalidURI(description, reason: reason) }
         let texts =
@@ -235,7 +241,9 @@ extension DatabaseURI {
         }
     }
 
-    /// nil for what is not UTF-8. A `%` without two digits stays, as SQLite has it.
+    /// Decodes percent escapes. A `%` without two digits is kept, as in SQLite.
+    ///
+    /// - returns: nil when the result is not UTF-8.
     private static func unescaped(_ text: Substring.UTF8View) -> String? {
         var bytes: [UInt8] = []
         var rest = text

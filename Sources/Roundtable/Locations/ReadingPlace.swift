@@ -1,16 +1,17 @@
 import Foundation
 import RoundtableKernel
 
-/// How a database file can be read where it lies, by a process that does not write it.
+/// How a process that does not write a database file can read it in its folder.
 ///
-/// SQLite reads a database in WAL mode with the help of its `-shm` file, which it creates if need be
+/// SQLite needs the `-shm` file to read a database in WAL mode, and creates it if necessary
 /// ([read-only databases](https://www.sqlite.org/wal.html#readonly)).
 enum ReadingPlace: Equatable {
-    /// As SQLite does it.
+    /// SQLite can read the file as usual.
     case usual
-    /// The companion files are missing and cannot be created: nobody has it open, and the database file is all there is.
+    /// A companion file is missing and cannot be created. No process has the database open, and the database file is complete.
     case still
-    /// The same, with so many bytes of commits that are not in the database file.
+    /// The `-shm` file is missing and cannot be created, and the `-wal` file has this many bytes of commits that are not in the database
+    /// file.
     case unreadable(walBytes: Int)
 
     init(databasePath path: String) throws {
@@ -22,13 +23,13 @@ enum ReadingPlace: Equatable {
         guard try size("-shm") == nil || size("-wal") == nil, !System.mayWrite(folder),
             try DatabaseHeader(databasePath: path)?.isWAL == true
         else { return }
-        // Somebody with more rights.
+        // A process with more rights has the database open.
         if try size("-shm") != nil, !SystemLocks.users(databasePath: path).isEmpty { return }
         let bytes = try size("-wal") ?? 0
         self = bytes == 0 ? .still : .unreadable(walBytes: bytes)
     }
 
-    /// For participants, who need the wal-index.
+    /// Throws unless the place is `usual`, because participants need the wal-index.
     static func refuseStill(databasePath path: String) throws {
         switch try ReadingPlace(databasePath: path) {
         case .usual: break

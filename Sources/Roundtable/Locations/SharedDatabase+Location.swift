@@ -1,14 +1,14 @@
 import Foundation
 
 extension SharedDatabase {
-    /// Opens what a location names, for reading and writing, or for reading if it says `mode=ro`.
+    /// Opens the database at a location for reading and writing, or for reading if the location says `mode=ro`.
     ///
-    /// What would break sharing is refused with the reason: memory, a temporary database, `nolock`, `immutable`, a VFS that is not the
-    /// default one, `cache=shared`, and what cannot be said to all connections (see ``ShareHindrance``). ``UnsharedDatabase`` opens
-    /// it for this process alone.
+    /// Locations that would break sharing are refused with the reason: memory, a temporary database, `nolock`, `immutable`, a VFS that is
+    /// not the default one, `cache=shared`, and parameters that cannot apply to all connections (see ``ShareHindrance``).
+    /// ``UnsharedDatabase`` opens such locations for this process alone.
     ///
-    /// - parameter location: without a `mode`, or with `mode=rwc`, as `open(at:)` with a file URL. With `mode=rw`, the file must exist. With
-    ///   `mode=ro`, as `openReadOnly(at:)`, where what that answers is an error.
+    /// - parameter location: Without a `mode`, or with `mode=rwc`, it is opened as by `open(at:)` with a file URL. With `mode=rw`, the file
+    ///   must exist. With `mode=ro`, it is opened as by `openReadOnly(at:)`, and a database that is unavailable is an error.
     /// - throws: ``DatabaseLocationError``, and what `open(at:)` with a file URL throws.
     public static func open(
         at location: DatabaseLocation,
@@ -23,7 +23,7 @@ extension SharedDatabase {
         return try await open(at: file, schema: schema, as: author, options: options)
     }
 
-    /// The same, blocking the calling thread.
+    /// Opens the database at a location like the asynchronous `open(at:)`, but blocks the calling thread.
     @_disfavoredOverload
     public static func open(
         at location: DatabaseLocation,
@@ -39,7 +39,7 @@ extension SharedDatabase {
         return try open(at: file, schema: schema, as: author, options: options)
     }
 
-    /// Opens what a location names for reading, whatever its `mode`. See `openReadOnly(at:)` with a file URL.
+    /// Opens the database at a location for reading, whatever its `mode`. See `openReadOnly(at:)` with a file URL.
     ///
     /// - throws: ``DatabaseLocationError``, and what `openReadOnly(at:)` with a file URL throws.
     public static func openReadOnly(
@@ -51,7 +51,7 @@ extension SharedDatabase {
         try await openReadOnly(at: location.sharedFile(), schema: schema, as: author, options: options)
     }
 
-    /// The same, blocking the calling thread.
+    /// Opens the database at a location like the asynchronous `openReadOnly(at:)`, but blocks the calling thread.
     @_disfavoredOverload
     public static func openReadOnly(
         at location: DatabaseLocation,
@@ -62,7 +62,10 @@ extension SharedDatabase {
         try openReadOnly(at: location.sharedFile(), schema: schema, as: author, options: options)
     }
 
-    /// Opens what a location names for reading, and waits until other processes have created and migrated it.
+    /// Opens the database at a location for reading, and waits until other processes have created and migrated it.
+    ///
+    /// - parameter timeout: how long to wait.
+    /// - throws: ``DatabaseLocationError``, and what `openReadOnly(at:)` with a file URL throws.
     public static func openReadOnly(
         at location: DatabaseLocation,
         schema: Schema,

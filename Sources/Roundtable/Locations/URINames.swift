@@ -1,13 +1,13 @@
 import GRDBSQLite
 
-/// Whether names of files are URIs where they begin with `file:`. GRDB leaves it to how SQLite was built or set up
-/// ([SQLITE_USE_URI](https://www.sqlite.org/compile.html#use_uri)), and otherwise SQLite would create a file of that name.
+/// Whether SQLite reads file names that begin with `file:` as URIs. GRDB leaves this to how SQLite was built or configured
+/// ([SQLITE_USE_URI](https://www.sqlite.org/compile.html#use_uri)). If SQLite does not, it would create a file of that name.
 enum URINames {
-    /// SQLite keeps to it for the life of the process, once it is initialized.
+    /// Whether SQLite reads URIs. This does not change during the life of the process, once SQLite is initialized.
     static let areRead: Bool = {
         var connection: OpaquePointer?
         defer { sqlite3_close_v2(connection) }
-        // Taken for a file, it is not created.
+        // If SQLite takes the URI for a file name, the file is not created, because SQLITE_OPEN_CREATE is not set.
         let code = sqlite3_open_v2("file:roundtable?mode=memory", &connection, SQLITE_OPEN_READWRITE, nil)
         return code == SQLITE_OK && sqlite3_db_filename(connection, "main").map { $0.pointee == 0 } ?? true
     }()

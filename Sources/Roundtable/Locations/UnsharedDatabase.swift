@@ -9,28 +9,28 @@ import RoundtableKernel
     import Glibc
 #endif
 
-/// Databases of this process alone: whatever a ``DatabaseLocation`` names, as GRDB's own queue or pool.
+/// Opens databases for this process alone. It opens every ``DatabaseLocation``, as GRDB's own queue or pool.
 ///
 /// ```swift
 /// let scratch = try UnsharedDatabase.openQueue(at: .temporary)
 /// let catalogue = try UnsharedDatabase.openQueue(at: .file(bundledURL), configuration: readOnly)
 /// ```
 ///
-/// Nothing is coordinated: no turns, no control block, no observation of other processes, no suspension. What is opened is set up as GRDB
-/// sets it up, and can be used from any thread, as GRDB says. If other processes write the file, they and this one have SQLite's locks
-/// alone: use ``SharedDatabase``.
+/// Nothing is coordinated: there are no turns, no control block, no observation of other processes, and no suspension. The queue or pool
+/// is set up as GRDB sets it up, and can be used from any thread, as GRDB documents. If other processes write the file, only SQLite's
+/// locks protect it: use ``SharedDatabase`` instead.
 ///
 /// ### Databases that come with the app, or lie on a read-only medium
 ///
-/// Open them with `Configuration.readonly`, or `mode=ro`. A database in WAL mode needs a `-shm` file beside it, even for reading. Where there is
-/// none and none can be created, the file is opened as if it were `immutable`: it cannot change as long as it lies there. If its `-wal` file
-/// has commits, they could not be read, and that is an error. The same holds for a folder that only this process may not
-/// write: if others with more rights do write the database, have them create its `-shm` file first, or share it.
+/// Open them with `Configuration.readonly`, or `mode=ro`. A database in WAL mode needs a `-shm` file beside it, even for reading. If there
+/// is none and none can be created, the file is opened as if it were `immutable`, because it cannot change in that folder. If its `-wal`
+/// file has commits, they cannot be read, and opening fails. The same applies to a folder that only this process may not write. If
+/// processes with more rights write the database, let them create its `-shm` file first, or share the database.
 public enum UnsharedDatabase {
-    /// Opens a location on one connection, which all accesses take turns at.
+    /// Opens a location with one connection, which serializes all accesses.
     ///
-    /// - parameter configuration: where it and the location differ in what may be written, the more careful one counts.
-    /// - throws: ``DatabaseLocationError``, `DatabaseError`.
+    /// - parameter configuration: GRDB's configuration. If it or the location is read-only, the database is opened read-only.
+    /// - throws: ``DatabaseLocationError``, ``SharedDatabaseError``, `DatabaseError`.
     public static func openQueue(
         at location: DatabaseLocation,
         configuration: Configuration = Configuration()
@@ -39,11 +39,12 @@ public enum UnsharedDatabase {
         return try opening.naming { try DatabaseQueue(path: opening.path, configuration: opening.configuration) }
     }
 
-    /// Opens a file with one connection for writing and several for reading. Unless it is read-only, it is switched to WAL.
+    /// Opens a file with one connection for writing and several for reading. Unless the file is opened read-only, it is switched to WAL
+    /// mode.
     ///
-    /// - parameter configuration: where it and the location differ in what may be written, the more careful one counts.
-    /// - throws: ``DatabaseLocationError/notForPool(location:reason:)`` for what cannot be in WAL mode; other errors of
-    ///   ``DatabaseLocationError``; `DatabaseError`.
+    /// - parameter configuration: GRDB's configuration. If it or the location is read-only, the database is opened read-only.
+    /// - throws: ``DatabaseLocationError/notForPool(location:reason:)`` for a location that cannot be in WAL mode; other errors of
+    ///   ``DatabaseLocationError``; ``SharedDatabaseError``; `DatabaseError`.
     public static func openPool(
         at location: DatabaseLocation,
         configuration: Configuration = Configuration()
@@ -56,7 +57,7 @@ public enum UnsharedDatabase {
     }
 }
 
-/// What GRDB is told to open.
+/// The path and the configuration that are passed to GRDB.
 private struct UnsharedOpening {
     private var uri: DatabaseURI
     private(set) var configuration: Configuration
@@ -76,11 +77,11 @@ private struct UnsharedOpening {
         if uri.isInMemory || uri.isTemporary { return }
         if !uri.mayWrite { self.configuration.readonly = true }
         if self.configuration.readonly, uri.mode != nil { uri.mode = .readOnly }
-        try check(file: DatabaseFile.resolved(uri.file.path))
+        try check(file: System.resolvedPath(uri.file.path))
     }
 
     private mutating func check(file: String) throws {
-        // The file may still be created by then.
+        // The file is noted when a connection is opened, because it may not exist yet.
         configuration.prepareDatabase { OpenFile.note($0, path: file) }
         if let vfs = uri.vfs, sqlite3_vfs_find(vfs) == nil {
             throw DatabaseLocationError.invalidURI(
@@ -131,7 +132,7 @@ private struct UnsharedOpening {
         }
     }
 
-    /// The plain path where that says all, so that GRDB's `path` is what its users expect.
+    /// The plain path where it is sufficient, so that GRDB's `path` is what its users expect; otherwise the URI.
     var path: String {
         switch location {
         case .memory(nil), .temporary: uri.path

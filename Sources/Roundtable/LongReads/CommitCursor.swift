@@ -1,23 +1,23 @@
 import RoundtableKernel
 
-/// A place between two commits, and the way from there to another: which changes lie between.
+/// A position between two commits, which moves to a later commit and reports the changes in between.
 ///
-/// Unlike a feed, which follows the commit counter as it runs, it stops at a given commit: a read transaction's. Confined
-/// to one queue at a time.
+/// Unlike a feed, which follows the commit counter, a cursor stops at a given commit: the last one that a read transaction sees. It is
+/// confined to one queue at a time.
 struct CommitCursor {
     private let openBlock: @Sendable () -> ControlBlock?
     private var block: ControlBlock?
     private var reader: RingReader
     private var translator: ChangeTranslator
-    /// The commit counter could not be read where the cursor is.
+    /// Whether the commit counter at the position could not be read.
     private var isLost: Bool
 
-    /// The longest that `move` waits for records that are about to be published: their owner may wait for a processor.
+    /// The longest time that `move` waits for records to be published, in nanoseconds. Their owner may be waiting for a processor.
     private static let patience: Nanoseconds = 250_000_000
 
     /// - Parameters:
-    ///   - openBlock: the control block that lies beside the database now. Without one, all commits are unrecorded.
-    ///   - counter: the commit counter of the place; nil when it cannot be read.
+    ///   - counter: the commit counter at the position; nil when it cannot be read.
+    ///   - openBlock: opens the control block that is beside the database now. Without one, all commits are unrecorded.
     init(at counter: UInt32?, openBlock: @escaping @Sendable () -> ControlBlock?) {
         self.openBlock = openBlock
         isLost = counter == nil
@@ -27,22 +27,22 @@ struct CommitCursor {
         translator = ChangeTranslator(block, from: counter)
     }
 
-    /// The commit counter of the place.
+    /// The commit counter at the position.
     var counter: UInt32 { reader.counter }
 
-    /// The counter says something else now, and nothing was committed.
+    /// Sets the commit counter of the position, after the wal-index was rebuilt and nothing was committed.
     mutating func recount(to counter: UInt32) {
         reader = RingReader(sequence: reader.sequence, counter: counter)
         translator.recount(from: counter)
     }
 
-    /// Goes to a later commit.
+    /// Moves to a later commit.
     ///
     /// - Parameters:
-    ///   - target: the commit counter there.
+    ///   - target: the commit counter at that commit.
     ///   - presentCounter: reads the commit counter as it is now.
-    ///   - owns: whether an owner of records, in the ring of a control block, is this participant.
-    /// - returns: what was committed in between: at least that. Empty only if nothing was.
+    ///   - owns: whether the owner of a record in the ring of a control block is this participant.
+    /// - returns: at least the changes that were committed in between; empty only if there were none.
     mutating func move(
         to target: UInt32,
         presentCounter: () -> UInt32?,
@@ -51,7 +51,7 @@ struct CommitCursor {
         if isLost { return restart(at: target) }
         guard reader.counter != target || hasCommitsAside else { return [] }
         guard let block, block.isIntact, block.isInPlace else {
-            // Of the ring that went away nothing is known, and of the one that came, not from when (rule N4).
+            // The old ring is gone, and it is not known when the new one began (rule N4).
             self.block = openBlock()
             translator.read(self.block)
             return restart(at: target)
@@ -78,7 +78,7 @@ struct CommitCursor {
         return translator.changes(news, upTo: target) { owns($0, block) }
     }
 
-    /// Goes to a later commit, and tells that anything may have changed.
+    /// Moves to a later commit, and reports that anything may have changed.
     ///
     /// - parameter target: nil when the counter cannot be read.
     mutating func restart(at target: UInt32?) -> [Change] {
@@ -88,12 +88,13 @@ struct CommitCursor {
         return translator.changes([.anything(.began)], upTo: target) { _ in false }
     }
 
-    /// Commits to attached databases do not move the counter.
+    /// Whether the ring has records beyond the position. Those of commits to attached databases do not increment the counter.
     private var hasCommitsAside: Bool { block.map { $0.lastSequence != reader.sequence } ?? false }
 
     // MARK: The end of a commit in the ring
 
-    /// The last record that is not of a commit after `counter`, going back from the ring's end: for a cursor that begins.
+    /// The last record that does not belong to a commit after `counter`. The search goes back from the end of the ring, for a cursor that
+    /// has no position in it.
     private static func end(of counter: UInt32, in block: ControlBlock) -> UInt64 {
         var sequence = block.lastSequence
         for _ in 0..<Layout.recordCount {
@@ -103,10 +104,10 @@ struct CommitCursor {
         return sequence
     }
 
-    /// The same, going forward from where a cursor is.
+    /// The last record that does not belong to a commit after `counter`. The search goes forward from the position of a cursor.
     ///
-    /// A record that says of a commit that it was made, while the counter has not come that far, is from before the counter
-    /// was set back: no end.
+    /// A committed record whose counter has not been reached by the commit counter is from before the counter was set back. It does not
+    /// end the search.
     private static func end(
         of counter: UInt32,
         in block: ControlBlock,
@@ -114,7 +115,7 @@ struct CommitCursor {
         presentCounter: () -> UInt32?
     ) -> UInt64 {
         let last = block.lastSequence
-        // Another ring, or overrun: up to the reader.
+        // The ring was replaced, or was overwritten. The reader detects this.
         guard last > sequence, last - sequence <= UInt64(Layout.recordCount) else { return last }
         for next in sequence + 1...last {
             guard let record = block.record(next) else { return last }

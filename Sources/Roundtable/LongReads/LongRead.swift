@@ -1,23 +1,23 @@
 import Foundation
 
-/// A snapshot that holds checkpoints up: while it stays at its moment, SQLite cannot copy what was committed since from the
-/// WAL into the database file, and the WAL grows (<https://www.sqlite.org/wal.html#avoiding_excessively_large_wal_files>).
+/// A snapshot that holds checkpoints back. While it stays at its moment, SQLite cannot copy later commits from the WAL into the database
+/// file, and the WAL grows (<https://www.sqlite.org/wal.html#avoiding_excessively_large_wal_files>).
 public struct LongRead: Sendable {
-    /// Advance it, or close it.
+    /// The snapshot, which should be advanced or closed.
     public let snapshot: SharedDatabaseSnapshot
-    /// How long it has been at its moment, in seconds.
+    /// How long the snapshot has been at its moment, in seconds.
     public let age: TimeInterval
-    /// How many frames of the WAL it holds back. A frame is a page that a transaction wrote.
+    /// The number of WAL frames that the snapshot holds back. A frame is a page that a transaction wrote.
     public let heldFrames: Int
 
-    /// When a long-lived read is worth a warning.
+    /// The limits beyond which a long-lived read is reported.
     public struct Limit: Sendable, Hashable {
-        /// A read that holds anything back for longer than this. One that holds nothing back may last.
+        /// The age beyond which a read is reported if it holds any frame back. A read that holds nothing back may last longer.
         public var age: Duration
-        /// A read that holds back more frames than this, however young.
+        /// The number of frames beyond which a read is reported at any age.
         public var frames: Int
 
-        /// By default 10 seconds, and four times as many frames as a writer checkpoints after (rule K5).
+        /// Creates limits. The defaults are 10 seconds, and four times the number of frames after which a writer checkpoints (rule K5).
         public init(age: Duration = .seconds(10), frames: Int = 4000) {
             self.age = age
             self.frames = frames

@@ -4,16 +4,16 @@ import GRDB
 import RoundtableKernel
 import Synchronization
 
-/// The snapshots of one participant: shows the oldest of their reads in its slot (rule O2), and tells of those that last
-/// too long.
+/// The snapshots of one participant. This type shows the oldest of their reads in the participant's slot (rule O2), and reports those
+/// that last too long.
 final class LongReads: Sendable {
     private struct Entry {
         weak var snapshot: SharedDatabaseSnapshot?
-        /// nil while it is at no moment.
+        /// nil while the snapshot has no moment.
         var read: OldestRead?
         let site: CallSite
         var hasWarned = false
-        /// It was past the limit of age and held nothing back.
+        /// When to inspect the snapshot again, after it was found within the limits; 0 before that.
         var lookAgainAt: Nanoseconds = 0
     }
 
@@ -21,11 +21,11 @@ final class LongReads: Sendable {
         var entries: [ObjectIdentifier: Entry] = [:]
         var isClosed = false
         var isParked = false
-        /// Snapshots that are opening a connection.
+        /// The number of snapshots that are opening a connection.
         var opening = 0
         /// Connections that snapshots have given up.
         var leaving: [(closing: ConnectionClosing, callSite: String)] = []
-        /// What rings when the oldest passes a limit of age, and when.
+        /// The timer for the next snapshot that passes a limit of age, and the time when it fires.
         var alarm: (item: DispatchWorkItem, time: Nanoseconds)?
     }
 
@@ -55,7 +55,7 @@ final class LongReads: Sendable {
         maximumAge = options.maximumSnapshotAge.map { max(1_000_000, $0.nanoseconds) }
     }
 
-    /// Of the connection of a snapshot.
+    /// The configuration of a snapshot's connection.
     var configuration: Configuration {
         var configuration = options.readerConfiguration(path: path) { [seat] in seat.participant }
         // A read transaction stays open between accesses.
@@ -67,7 +67,7 @@ final class LongReads: Sendable {
 
     func openConnection() throws -> ReaderConnection { try ReaderConnection(opening, configuration, watch: watch) }
 
-    /// A snapshot is at a new moment.
+    /// Notes that a snapshot is at a new moment.
     ///
     /// - throws: `SQLITE_MISUSE` when the database is closed.
     func began(_ snapshot: SharedDatabaseSnapshot, _ read: OldestRead, at site: CallSite) throws {
@@ -79,7 +79,7 @@ final class LongReads: Sendable {
         }
     }
 
-    /// A snapshot has lost its moment.
+    /// Notes that a snapshot has lost its moment.
     func lost(_ snapshot: SharedDatabaseSnapshot) {
         state.withLock { state in
             state.entries[ObjectIdentifier(snapshot)]?.read = nil
@@ -96,7 +96,7 @@ final class LongReads: Sendable {
         }
     }
 
-    /// Ends all snapshots, runs `body`, and begins no others unless that fails.
+    /// Closes all snapshots, and runs `body`. No snapshot begins after that, unless one of the two fails.
     func close(_ body: () throws -> Void) throws {
         let snapshots = state.withLock { state in
             state.isClosed = true
@@ -115,7 +115,7 @@ final class LongReads: Sendable {
 
     var isParked: Bool { state.withLock { $0.isParked } }
 
-    /// A snapshot opens a connection; it calls `endOpening` when it has it.
+    /// Called before a snapshot opens a connection. The snapshot calls `endOpening` afterwards.
     func beginOpening() throws {
         try state.withLock { state in
             if state.isClosed { throw DatabaseError.closed(path) }
@@ -130,14 +130,16 @@ final class LongReads: Sendable {
             return state.isParked
         }
         guard isParked else { return }
-        // Perhaps nobody waits for it any more.
+        // The thread that parks may have stopped waiting for this connection.
         DispatchQueue.global().async { _ = self.stepParking() }
     }
 
-    /// From now on, no snapshot opens a connection.
+    /// Keeps snapshots from opening connections until `unpark`.
     func park() { state.withLock { $0.isParked = true } }
 
-    /// - returns: what keeps connections open.
+    /// Closes the connections of snapshots as far as possible now.
+    ///
+    /// - returns: the connections that are still open.
     func stepParking() -> [HeldConnection] {
         let (snapshots, opening) = state.withLock { state in
             (state.entries.values.compactMap(\.snapshot), state.opening)
@@ -157,10 +159,10 @@ final class LongReads: Sendable {
         for (closing, _) in state.withLock({ $0.leaving }) { closing.interrupt() }
     }
 
-    /// Snapshots may advance.
+    /// Lets snapshots open connections again.
     func unpark() { state.withLock { $0.isParked = false } }
 
-    /// The control block that lies beside the database now: one mapping for all snapshots, where there is a seat.
+    /// The control block that is beside the database now. A participant with a seat has one mapping for all snapshots.
     var controlBlock: ControlBlock? {
         if let block = seat.participant?.block, block.isIntact, block.isInPlace { return block }
         return try? ControlBlock.open(forDatabaseAt: path, writable: false)
@@ -170,13 +172,14 @@ final class LongReads: Sendable {
 
     var isAwaitingCheckpoint: Bool { awaitsCheckpoint.load(ordering: .acquiring) }
 
-    /// Calls `body`, unless an earlier one has not called `done` yet.
+    /// Calls `body`, unless an earlier `body` has not called `done` yet.
     func askForCheckpoint(_ body: (_ done: @escaping @Sendable () -> Void) -> Void) {
         if awaitsCheckpoint.exchange(true, ordering: .acquiringAndReleasing) { return }
         body { self.awaitsCheckpoint.store(false, ordering: .releasing) }
     }
 
-    /// Another reader may hold the WAL back: not each advance waits for it in vain.
+    /// Whether an advance may wait for a checkpoint. After a wait in vain, advances do not wait for 50 ms, because another reader may
+    /// hold the WAL back.
     func mayStepAside(at now: Nanoseconds) -> Bool {
         now &- lastVainStep.load(ordering: .relaxed) >= Self.vainStepInterval
     }
@@ -187,8 +190,8 @@ final class LongReads: Sendable {
 
     // MARK: Looking
 
-    /// Looks whether a read lasts too long, with each access to a snapshot and after each write of this participant. Cheap while
-    /// there is none.
+    /// Reports reads that last too long. It is called with each access to a snapshot and after each write of this participant, and is
+    /// cheap while there is no snapshot.
     func look(_ db: Database) {
         guard !isEmpty.load(ordering: .relaxed), let header = WalIndex(db)?.header else { return }
         let now = MonotonicClock.now
@@ -196,7 +199,7 @@ final class LongReads: Sendable {
             show(&state)
             return onLongRead == nil ? [] : takeLasting(&state, at: header.mark, now: now)
         }
-        // Not on this thread, which may be inside of anything.
+        // The closure does not run on this thread, which may be inside an access.
         if !lasting.isEmpty { DispatchQueue.global().async { self.tell(lasting) } }
     }
 
@@ -204,7 +207,7 @@ final class LongReads: Sendable {
         if let onLongRead { lasting.forEach(onLongRead) }
     }
 
-    /// Those past the limit, once each.
+    /// Returns the reads past the limit. Each moment of a snapshot is returned once.
     private func takeLasting(_ state: inout State, at mark: WalMark, now: Nanoseconds) -> [LongRead] {
         var lasting: [LongRead] = []
         let asked = readers.askedToAdvance ?? 0
@@ -212,7 +215,7 @@ final class LongReads: Sendable {
             guard let read = entry.read else { continue }
             let age = TimeInterval(now.subtractingSaturating(read.since)) / 1e9
             let held = read.mark.framesHeld(now: mark)
-            // Rule K8.
+            // The read is in the way if it is older than the last request to advance (rule K8).
             let isInTheWay = held > 0 && asked >= read.since
             guard isInTheWay || limit.isPassed(age: age, heldFrames: held), let snapshot = entry.snapshot else {
                 state.entries[key]?.lookAgainAt = now.addingSaturating(Self.lookInterval)
@@ -236,11 +239,11 @@ final class LongReads: Sendable {
 // MARK: - The clock
 
 extension LongReads {
-    /// Between looks at snapshots that are old and hold nothing back.
+    /// The interval between inspections of snapshots that are old and hold nothing back, in nanoseconds.
     private static let lookInterval: Nanoseconds = 1_000_000_000
 
-    /// One timer for the next limit of age that a snapshot passes, and none where there is nothing to watch. One that would ring
-    /// too early is left as it is: then a snapshot that advances often costs nothing.
+    /// Sets one timer for the next limit of age that a snapshot passes, and none if there is nothing to watch. A timer that fires too
+    /// early is kept, so that a snapshot that advances often costs nothing.
     private func setAlarm(_ state: inout State) {
         let due = state.entries.values.compactMap(due).min()
         guard let due else {
@@ -270,7 +273,7 @@ extension LongReads {
     }
 
     private func ring() {
-        // Not inside the lock: it may open a connection.
+        // This is done outside of the lock, because it may open a connection.
         let end = onLongRead == nil ? nil : try? readers.walState(insideWrite: false).end
         let now = MonotonicClock.now
         let (lasting, expired) = state.withLock { state in
@@ -308,7 +311,8 @@ extension LongReads {
         Self.pursue(closing, after: 10_000_000)
     }
 
-    /// A closure may go on to the next statement, and a cursor may outlive it.
+    /// Interrupts what runs on a connection, until it is closed. One interruption may not be enough, because a closure may continue with
+    /// another statement, and a cursor may outlive the closure.
     private static func pursue(_ closing: ConnectionClosing, after pause: Nanoseconds) {
         closing.interrupt()
         guard closing.step() != .closed else { return }

@@ -3,14 +3,15 @@ import GRDB
 import RoundtableKernel
 
 extension SharedDatabase {
-    /// How long a snapshot stays out of the way for a checkpoint that it has asked for, and for one that others may make.
+    /// How long a snapshot waits without a read transaction: for a checkpoint that it has requested, and for one that another participant
+    /// may make. Both are in nanoseconds.
     private static let patience: (asked: Nanoseconds, hoped: Nanoseconds) = (100_000_000, 20_000_000)
     private static let pause: Nanoseconds = 500_000
 
-    /// Lets the WAL begin anew, when it is long (rule O4). On the queue of a snapshot that is between two moments.
+    /// Lets the WAL begin anew if it is long (rule O4). Call it on the queue of a snapshot that is between two moments.
     ///
-    /// SQLite starts the WAL anew when all of it is in the database file and nobody reads from it. A snapshot that goes from
-    /// one moment to the next without a pause always reads from it, a little behind the writers.
+    /// SQLite starts the WAL anew when all of it is in the database file and no connection reads from it. A snapshot that goes from one
+    /// moment to the next without a pause always reads from it, a little behind the writers.
     func stepAside(_ db: Database) {
         guard let index = WalIndex(db), let mark = index.header?.mark, isLong(index) else { return }
         // A checkpoint would wait for the write that this is called from.
@@ -24,7 +25,7 @@ extension SharedDatabase {
                 }
             }
         }
-        // The writer's queue may wait for this very snapshot: so nothing is waited for without bound.
+        // The writer's queue may be waiting for this snapshot, so each wait is bounded.
         let deadline = MonotonicClock.now + (asks ? Self.patience.asked : Self.patience.hoped)
         while index.header?.mark.salt == mark.salt, isLong(index) {
             guard MonotonicClock.now < deadline, !longReads.isParked, !asks || longReads.isAwaitingCheckpoint else {

@@ -1,7 +1,8 @@
 import GRDB
 import Synchronization
 
-/// GRDB's requirements. Not those of `DatabaseSnapshotReader`: its conforming types never change what they see.
+/// The requirements of GRDB's `DatabaseReader`. A snapshot does not conform to `DatabaseSnapshotReader`, because such types never change
+/// what they see.
 extension SharedDatabaseSnapshot: DatabaseReader {
     public var configuration: Configuration {
         var configuration = database.configuration
@@ -54,16 +55,16 @@ extension SharedDatabaseSnapshot: DatabaseReader {
         }
     }
 
-    /// The same as `read`: there is no unsafe access to a snapshot.
+    /// Reads the snapshot's moment, like `read`, because there is no unsafe access to a snapshot.
     @_disfavoredOverload
     public func unsafeRead<T>(_ value: (Database) throws -> T) throws -> T { try read(value) }
 
-    /// The same as `read`: there is no unsafe access to a snapshot.
+    /// Reads the snapshot's moment, like `read`, because there is no unsafe access to a snapshot.
     public func unsafeRead<T: Sendable>(_ value: @Sendable (Database) throws -> T) async throws -> T {
         try await read(value)
     }
 
-    /// The same as `asyncRead`: there is no unsafe access to a snapshot.
+    /// Schedules a read, like `asyncRead`, because there is no unsafe access to a snapshot.
     public func asyncUnsafeRead(_ value: @escaping @Sendable (Result<Database, any Error>) -> Void) {
         asyncRead(value)
     }
@@ -78,8 +79,9 @@ extension SharedDatabaseSnapshot: DatabaseReader {
         }
     }
 
-    /// An observation of a snapshot tells one value, and never another, as with GRDB's snapshots. If its first value is to be
-    /// scheduled, it is also fetched there: a scheduler of the main thread keeps that waiting.
+    /// Starts an observation. An observation of a snapshot reports one value, and never another, as with GRDB's snapshots. If the
+    /// scheduler does not want the first value immediately, the value is fetched where it is scheduled: a scheduler of the main thread
+    /// blocks that thread meanwhile.
     public func _add<Reducer: ValueReducer>(
         observation: ValueObservation<Reducer>,
         scheduling scheduler: some ValueObservationScheduler,
@@ -88,7 +90,7 @@ extension SharedDatabaseSnapshot: DatabaseReader {
         if scheduler.immediateInitialValue() {
             return addNow(observation, scheduler, onChange)
         }
-        // GRDB's queue would begin a transaction for it, and end ours.
+        // GRDB's queue would begin a transaction for the observation, and end the snapshot's.
         let cancelled = CancellationFlag()
         scheduler.schedule {
             if cancelled.isRaised { return }
@@ -114,15 +116,14 @@ extension SharedDatabaseSnapshot: DatabaseReader {
 }
 
 extension SharedDatabaseSnapshot {
-    /// Goes to the latest commit.
+    /// Moves to the latest commit.
     ///
-    /// ``Change/detail-swift.property`` says how much is known of each change. A commit that was made while this function
-    /// looked may be told twice, now and by the next call; none is left out. Commits of this participant are told as well:
-    /// ``Change/isOwn``.
+    /// ``Change/detail-swift.property`` says how much is known of each change. A commit that is made during this call may be reported
+    /// twice, by this call and by the next; none is left out. Commits of this participant are reported as well: ``Change/isOwn``.
     ///
-    /// - returns: what was committed since the moment before, in the order of commits; empty if nothing was.
-    /// - throws: `SQLITE_BUSY` when a cursor of yours is still alive (the snapshot stays where it is); `SQLITE_MISUSE` after
-    ///   `close()`. After any other error the snapshot is at no moment: call this again, it will tell all changes.
+    /// - returns: the changes that were committed since the previous moment, in commit order; empty if there were none.
+    /// - throws: `SQLITE_BUSY` when one of the caller's cursors is still alive (the snapshot stays at its moment); `SQLITE_MISUSE` after
+    ///   `close()`. After any other error the snapshot has no moment: call this again to get all changes.
     @discardableResult
     @_disfavoredOverload
     public func advance() throws -> [Change] {
@@ -133,8 +134,11 @@ extension SharedDatabaseSnapshot {
         }
     }
 
-    /// Goes to the latest commit, without blocking the calling thread. Cancelling the task has no effect on it, but while it waits for a
+    /// Moves to the latest commit, without blocking the calling thread. Cancelling the task has an effect only while the call waits for a
     /// suspended database to be resumed.
+    ///
+    /// - returns: the changes that were committed since the previous moment, in commit order; empty if there were none.
+    /// - throws: the errors of the synchronous function; `CancellationError` if the task is cancelled during that wait.
     @discardableResult
     public func advance() async throws -> [Change] {
         try database.checkProcess()

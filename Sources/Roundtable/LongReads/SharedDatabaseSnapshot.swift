@@ -4,7 +4,7 @@ import GRDBSQLite
 import RoundtableKernel
 import Synchronization
 
-/// One moment of a shared database, seen by many reads; `advance()` goes to another.
+/// One moment of a shared database, which many reads can see. `advance()` moves it to the latest commit.
 ///
 /// ```swift
 /// let snapshot = try await db.makeSnapshot()
@@ -13,40 +13,41 @@ import Synchronization
 /// let changes = try await snapshot.advance()           // what was committed, and by whom
 /// ```
 ///
-/// A snapshot has a connection of its own, and runs one access at a time, on any thread. It ends with `close()`, when its
-/// last reference goes, and when its `SharedDatabase` is closed, which it keeps alive.
+/// A snapshot has a connection of its own, and runs one access at a time, on any thread. It ends with `close()`, when its last reference
+/// is released, and when its `SharedDatabase` is closed. It keeps the `SharedDatabase` alive.
 ///
-/// While it stays at its moment it holds checkpoints up: see <doc:LongLivedReads>.
+/// While a snapshot stays at its moment, it holds checkpoints back: see <doc:LongLivedReads>.
 public final class SharedDatabaseSnapshot: Sendable {
     private enum Phase: Equatable {
         case open
-        /// There is no read transaction: going to another moment failed, or a closure ended it.
+        /// There is no read transaction: moving to another moment failed, or a closure ended it.
         case adrift
         /// There is no connection: the database was suspended.
         case parked
-        /// There is no connection: its moment became too old.
+        /// There is no connection: the moment became too old.
         case expired(age: Nanoseconds, limit: Nanoseconds)
         case closed
     }
 
-    /// Changed on the connection's queue, while there is a connection.
+    /// Advancing changes the state on the connection's queue. Closing the snapshot, or giving its connection up, changes it on any
+    /// thread.
     private struct State {
         var phase = Phase.open
-        /// nil when it is parked.
+        /// nil when the snapshot is parked or expired.
         var connection: ReaderConnection?
         var cursor: CommitCursor
-        /// Where the WAL ended when it was at its moment; nil when that is not known.
+        /// The end of the WAL at the snapshot's moment; nil when that is not known.
         var mark: WalMark?
-        /// When its moment began.
+        /// When the snapshot's moment began.
         var since: Nanoseconds
-        /// Whether the wal-index may have been made anew since.
+        /// Whether the wal-index may have been rebuilt since the moment.
         var wasParked = false
     }
 
-    /// Whose moments these are.
+    /// The database that the snapshot reads.
     public let database: SharedDatabase
 
-    /// Where it was made, as `File.swift:12`.
+    /// Where the snapshot was made, as `File.swift:12`.
     public var callSite: String { "\(site.file):\(site.line)" }
 
     private let site: CallSite
@@ -76,19 +77,19 @@ public final class SharedDatabaseSnapshot: Sendable {
     deinit {
         let connection = state.withLock { $0.connection }
         guard database.isInOwnProcess else {
-            // Rule W4.
+            // After `fork`, the child does not close the connection (rule W4).
             if let connection { _ = Unmanaged.passRetained(connection) }
             return
         }
-        // SQLite would keep a connection open that has statements, and its transaction with it.
+        // SQLite keeps a connection open that has statements, and its transaction with it. So the transaction ends here.
         if let connection { connection.queue.unsafeReentrantRead { db in try? connection.end(db) } }
         database.longReads.ended(ObjectIdentifier(self))
     }
 
     /// Ends the snapshot; later accesses throw `SQLITE_MISUSE`. Waits for a running access to end.
     ///
-    /// - throws: `SQLITE_BUSY` when a statement or a cursor of yours is still alive. The snapshot stays at its moment, and can be read: let go of
-    ///   the statement, and close again.
+    /// - throws: `SQLITE_BUSY` when one of the caller's statements or cursors is still alive. The snapshot then stays at its moment, and
+    ///   can be read: release the statement, and close again.
     public func close() throws {
         try database.checkProcess()
         let connection = state.withLock { state in
@@ -97,10 +98,11 @@ public final class SharedDatabaseSnapshot: Sendable {
         }
         guard let connection else { return database.longReads.ended(ObjectIdentifier(self)) }
         do {
-            // Closing ends the read transaction. Until then it stays, because the connection may not close.
+            // Closing the connection ends the read transaction. The transaction is not ended before, because the connection may fail to
+            // close.
             try connection.close()
         } catch  where state.withLock({ $0.connection !== connection }) {
-            // It was given up meanwhile.
+            // The connection was given up meanwhile.
             return try close()
         } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
             throw DatabaseError.cursorIsAlive(path, whenClosing: true)
@@ -111,7 +113,7 @@ public final class SharedDatabaseSnapshot: Sendable {
 
     // MARK: Connection
 
-    /// - throws: when there is none.
+    /// - throws: an error if there is no connection.
     func connection() throws -> ReaderConnection {
         try state.withLock { state in
             if let connection = state.connection { return connection }
@@ -119,7 +121,7 @@ public final class SharedDatabaseSnapshot: Sendable {
         }
     }
 
-    /// The same, to go to another moment: opens one where there is none.
+    /// The connection with which to move to another moment. This opens one if there is none.
     func connectionToAdvance() throws -> ReaderConnection {
         if let connection = state.withLock({ $0.connection }) { return connection }
         try database.longReads.beginOpening()
@@ -141,12 +143,12 @@ public final class SharedDatabaseSnapshot: Sendable {
 
     /// Gives the connection up.
     ///
-    /// - returns: nil when there is none, or the snapshot is closed.
+    /// - returns: nil when there is no connection, or the snapshot is closed.
     func park() -> ConnectionClosing? { giveConnectionUp { _ in .parked } }
 
-    /// Gives the connection up, if its moment is as old as that, or older.
+    /// Gives the connection up if its moment is as old as `limit`, or older.
     ///
-    /// - returns: nil when it is not, or there is no connection.
+    /// - returns: nil when the moment is younger, there is no connection, or the snapshot is closed.
     func expire(atAge limit: Nanoseconds, didClose: @escaping @Sendable () -> Void) -> ConnectionClosing? {
         let now = MonotonicClock.now
         return giveConnectionUp(didClose: didClose) { since in
@@ -155,7 +157,7 @@ public final class SharedDatabaseSnapshot: Sendable {
         }
     }
 
-    /// - parameter phase: what it comes to, by when its moment began; nil to leave it alone.
+    /// - parameter phase: the new phase, for the time when the moment began; nil to keep the connection.
     private func giveConnectionUp(
         didClose: @escaping @Sendable () -> Void = {},
         _ phase: (Nanoseconds) -> Phase?
@@ -172,7 +174,7 @@ public final class SharedDatabaseSnapshot: Sendable {
         guard let connection else { return nil }
         database.longReads.lost(self)
         return ConnectionClosing(connection.queue) { db in
-            // Nothing was written: what keeps the transaction from ending keeps the connection from closing.
+            // Nothing was written. A statement that keeps the transaction from ending also keeps the connection from closing.
             try? connection.end(db)
             connection.finalize()
         } didClose: {
@@ -188,7 +190,7 @@ public final class SharedDatabaseSnapshot: Sendable {
         }
     }
 
-    /// Runs what reads, and says why it was interrupted.
+    /// Runs a read. If it is interrupted because the connection was given up, the error says why.
     func naming<T>(on connection: ReaderConnection, _ body: () throws -> T) throws -> T {
         do {
             return try body()
@@ -201,7 +203,7 @@ public final class SharedDatabaseSnapshot: Sendable {
 
     // MARK: On the connection's queue
 
-    /// What a read begins with.
+    /// Checks that the snapshot can be read. Each read begins with this.
     func enter(_ db: Database, _ connection: ReaderConnection) throws {
         let phase = try phase(on: connection, else: .parked(path))
         try checkOpen(connection)
@@ -212,7 +214,7 @@ public final class SharedDatabaseSnapshot: Sendable {
         }
     }
 
-    /// - parameter lost: what to throw when the connection is not this snapshot's any more.
+    /// - parameter lost: the error to throw when the connection is not this snapshot's any more.
     private func phase(on connection: ReaderConnection, else lost: @autoclosure () -> DatabaseError) throws -> Phase {
         try state.withLock { state in
             guard state.phase != .closed, state.connection === connection else {
@@ -222,12 +224,12 @@ public final class SharedDatabaseSnapshot: Sendable {
         }
     }
 
-    /// Another thread may have closed the connection, and not said so yet.
+    /// Checks that the connection is open. Another thread may have closed it, and not have changed the phase yet.
     private func checkOpen(_ connection: ReaderConnection) throws {
         if connection.isFinalized { throw DatabaseError.snapshotClosed(path, callSite) }
     }
 
-    /// Goes to the latest commit.
+    /// Moves to the latest commit.
     func advance(_ db: Database, _ connection: ReaderConnection) throws -> [Change] {
         _ = try phase(on: connection, else: .suspended(path))
         try checkOpen(connection)
@@ -236,7 +238,7 @@ public final class SharedDatabaseSnapshot: Sendable {
         database.stepAside(db)
         let moment = try Moment(db, on: connection)
         let changes = try state.withLock { state in
-            // Parked meanwhile: the connection is about to close.
+            // The connection was given up meanwhile, and is about to close.
             guard state.connection === connection else { throw DatabaseError.suspended(path) }
             defer {
                 (state.phase, state.mark, state.since) = (.open, moment.knownMark, moment.since)
@@ -257,7 +259,7 @@ public final class SharedDatabaseSnapshot: Sendable {
     private func leave(_ db: Database, _ connection: ReaderConnection) throws {
         try connection.end(db)
         guard !db.isReading else {
-            // At the moment where it was.
+            // A statement keeps the moment, so the transaction begins again at the same moment.
             try connection.begin(db)
             throw DatabaseError.cursorIsAlive(path)
         }
@@ -271,8 +273,8 @@ public final class SharedDatabaseSnapshot: Sendable {
 /// The moment that a read transaction sees.
 private struct Moment {
     let since: Nanoseconds
-    /// Before the transaction began, and after: the same, unless others committed in between each time that it was tried.
-    /// nil when it cannot be read.
+    /// The wal-index header before the transaction began, and after. The two are equal, unless another connection committed in between at
+    /// each attempt. nil when the header cannot be read.
     let earliest: WalIndex.Header?
     let latest: WalIndex.Header?
 
@@ -294,16 +296,17 @@ private struct Moment {
         latest = after
     }
 
-    /// Often enough to begin between two commits of others who commit as fast as they can.
+    /// Enough attempts to begin between two commits of processes that commit as fast as they can.
     private static let attempts = 20
 
-    /// A place that is not known holds back everything.
+    /// The read that the slot shows. If its place is not known, it holds all frames back.
     var read: OldestRead { OldestRead(since: since, mark: earliest?.mark ?? WalMark(frames: 0, salt: 0)) }
 
-    /// nil when the commits that it sees cannot be told from those that were made meanwhile.
+    /// The end of the WAL at this moment; nil when the commits that the moment sees cannot be distinguished from those made meanwhile.
     var knownMark: WalMark? { earliest == latest ? earliest?.mark : nil }
 
-    /// Commits that this moment may see or not are told now, and once more when the cursor leaves (rule O1).
+    /// Moves a cursor to this moment, and returns the changes. Commits that this moment may or may not see are reported now, and once
+    /// more when the cursor leaves (rule O1).
     func changes(
         movingThere cursor: inout CommitCursor,
         from mark: WalMark??,

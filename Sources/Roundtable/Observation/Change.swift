@@ -1,55 +1,60 @@
 import Foundation
 
-/// One commit to a shared database, or several that are told as one.
+/// One commit to a shared database, or several commits that are reported as one.
 ///
-/// A change says what *may* have been written: tables are those that the statements of a transaction could write, whether
-/// they did or not.
+/// A change says what *may* have been written: its tables are those that the statements of the transaction could write, whether or not
+/// they did.
 public struct Change: Sendable, Hashable {
-    /// The number of the last commit that this tells of, as SQLite counts the commits to this database: the same in all
-    /// processes. Commits that only write Roundtable's own tables have numbers, and are not told. It starts anew when the first process opens a database that nobody has open, and after
-    /// some crashes, when SQLite rebuilds the wal-index; for those that observe meanwhile it goes on counting up. So it is no bookmark: to go
-    /// on after a restart, see ``HistoryToken``.
+    /// The number of the last commit that this change reports, in SQLite's own count of the commits to this database. It is the same in
+    /// all processes. Commits that only write Roundtable's own tables are counted, but not reported.
+    ///
+    /// The count starts again when the first process opens a database that no other process has open, and after some crashes, when SQLite
+    /// rebuilds the wal-index. For observers that run meanwhile it continues to grow. It is therefore no bookmark: to continue after a
+    /// restart, see ``HistoryToken``.
     public var sequence: UInt64
 
-    /// Who made the commit: the name given to ``SharedDatabase/open(at:schema:as:options:)``. nil when it is not known, and when
-    /// commits of several authors are told as one.
+    /// The author of the commit: the name given to ``SharedDatabase/open(at:schema:as:options:)``. nil when it is not known, and when
+    /// commits of several authors are reported as one.
     public var author: String?
 
-    /// The process that made the commit; nil when it is not known, and when commits of several processes are told as one.
+    /// The process that made the commit; nil when it is not known, and when commits of several processes are reported as one.
     public var pid: Int32?
 
     /// Whether this very `SharedDatabase` made the commit, or all of the commits.
     public var isOwn: Bool
 
+    /// The tables that may have been written.
     public var tables: Tables
 
-    /// When the commit was made; of several, the last. When it was noticed, if nobody recorded it.
+    /// When the commit was made; for several commits, when the last one was made. For unrecorded commits, when they were detected.
     public var time: Date
 
+    /// How much is known of the change.
     public var detail: Detail
 
-    /// Where something may have been written.
+    /// The tables that a change may have written.
     public enum Tables: Sendable, Hashable {
-        /// In these tables only. Tables of attached databases are named like those of the main one; those of the history and of the outbox are left out.
-        /// Names that begin with `roundtable_ext` are those of extensions: of tables that are written with the one that they are derived from.
+        /// Only these tables may have been written. Tables of attached databases are named like those of the main one; tables of the
+        /// history and of the outbox are left out. Names that begin with `roundtable_ext` are those of extensions: tables that are
+        /// written together with the table that they are derived from.
         case some(Set<String>)
-        /// Anywhere, the schema included.
+        /// Anything may have been written, the schema included.
         case fullDatabase
     }
 
-    /// How much is known.
+    /// How much is known of a change.
     public enum Detail: String, Sendable, Hashable, Codable {
-        /// One commit, and all that is recorded of it.
+        /// One commit, with everything that its record says.
         case commit
-        /// Several commits, told as one because the consumer was slow.
+        /// Several commits, reported as one, for example because the consumer was slow or the database was suspended.
         case several
-        /// Commits that nobody recorded: anything may have changed. Made by a program that does not use Roundtable, or by a
-        /// process that died, or by more processes than there are places for; or the consumer was so far behind that the records
-        /// were overwritten.
+        /// Commits without a record: anything may have changed. They were made by a program that does not use Roundtable, by a process
+        /// that died, or by more processes than there are places for; or the consumer was so far behind that the records were
+        /// overwritten.
         case unrecorded
     }
 
-    /// The tables; nil: any.
+    /// The names of the tables; nil when any table may have been written.
     public var tableNames: Set<String>? {
         switch tables {
         case .some(let names): names
@@ -67,10 +72,10 @@ extension Change: CustomStringConvertible {
 }
 
 extension Change.Tables: CustomStringConvertible {
-    /// For reading: tables of extensions are not listed one by one.
+    /// The tables as text for people. The tables of extensions are not listed one by one.
     public var description: String { listed ?? "any table" }
 
-    /// nil: any.
+    /// The tables as text; nil when any table may have been written.
     package var listed: String? {
         guard case .some(let names) = self else { return nil }
         let derived = extensionTables
@@ -81,7 +86,7 @@ extension Change.Tables: CustomStringConvertible {
         return others.sorted().joined(separator: ", ") + ", and extensions"
     }
 
-    /// Those that extensions keep, and that tell which there are.
+    /// The tables of extensions, and the tables that list the extensions.
     package var extensionTables: Set<String> {
         guard case .some(let names) = self else { return [] }
         return names.filter { $0.hasPrefix(ExtensionNames.prefix) }
@@ -89,14 +94,14 @@ extension Change.Tables: CustomStringConvertible {
 }
 
 extension Change {
-    /// All of these told as one; none if there are none.
+    /// Merges the changes into one; empty if there are none.
     static func merged(_ changes: [Change]) -> [Change] {
         guard var merged = changes.first else { return [] }
         for change in changes.dropFirst() { merged.merge(change) }
         return [merged]
     }
 
-    /// This change and a later one, told as one.
+    /// Merges a later change into this one.
     mutating func merge(_ later: Change) {
         sequence = later.sequence
         time = later.time
@@ -109,13 +114,13 @@ extension Change {
 }
 
 extension Change.Tables {
-    /// Of a transaction that may have written these: Roundtable's own tables are nobody's business.
+    /// The tables of a transaction that may have written `names`. Roundtable's own tables are left out, because they are not reported.
     init(touching names: some Sequence<String>) {
         let prefixes = [HistoryTables.prefix, OutboxTables.prefix]
         self = .some(Set(names.lazy.filter { name in !prefixes.contains(where: name.hasPrefix) }))
     }
 
-    /// Nothing that anybody observes.
+    /// Whether the change has written no table that can be observed.
     var isEmpty: Bool { self == .some([]) }
 
     func union(_ other: Self) -> Self {

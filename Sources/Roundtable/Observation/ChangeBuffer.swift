@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Changes that wait for one consumer. Bounded: what does not fit is told together with the last one (rule N6).
+/// The changes that wait for one consumer. The buffer is bounded: when it is full, a new change is merged with the last one (rule N6).
 final class ChangeBuffer: Sendable {
     private struct State {
         var changes: [Change] = []
@@ -33,8 +33,8 @@ final class ChangeBuffer: Sendable {
         notify?()
     }
 
-    /// The next change; nil when there will be none. For one consumer at a time: a second one takes the first one's place, which
-    /// gets nil.
+    /// Returns the next change; nil when there will be no more. Only one consumer can wait at a time: a second one replaces the first,
+    /// which gets nil.
     func next() async -> Change? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -56,18 +56,18 @@ final class ChangeBuffer: Sendable {
 
     var count: Int { state.withLock { $0.changes.count } }
 
-    /// What waits, without waiting for more.
+    /// Removes and returns the first pending change, without waiting for one.
     func takeFirst() -> Change? {
         state.withLock { $0.changes.isEmpty ? nil : $0.changes.removeFirst() }
     }
 
-    /// - parameter notify: called after each change that nobody waited for.
+    /// - parameter notify: called after each change that no consumer was waiting for.
     func onAppend(_ notify: @escaping @Sendable () -> Void) { state.withLock { $0.notify = notify } }
 
-    /// - parameter end: called once, when the buffer takes no more changes.
+    /// - parameter end: called once, when the buffer accepts no more changes.
     func onEnd(_ end: @escaping @Sendable () -> Void) { state.withLock { $0.end = end } }
 
-    /// Lets the consumer end, after what waits.
+    /// Ends the consumer: after the pending changes, or at once if they are dropped.
     func finish(dropping: Bool = false) {
         let (consumer, end) = state.withLock { state in
             state.isFinished = true

@@ -2,22 +2,23 @@ import Foundation
 import RoundtableKernel
 import Synchronization
 
-/// Follows the commits of all processes, and hands them out (rules N1–N7). Runs from `start` to `stop`; another one may go on where
-/// it was, on another connection.
+/// Follows the commits of all processes, and delivers them to subscribers (rules N1–N7). A feed runs from `start` to `stop`. Another feed
+/// can continue at its position, on another connection.
 ///
-/// Two threads sleep until there is news: one on the control block's news word, one on the `-wal` file. Either does the same:
-/// account for what the ring and the commit counter tell.
+/// Two threads sleep until there is news: one waits on the control block's news word, the other watches the `-wal` file. When they wake,
+/// both do the same: they read the ring and the commit counter, and account for what they find.
 final class ChangeFeed: Sendable {
-    /// What a feed that has stopped leaves to the next one.
+    /// The position of a stopped feed, at which the next feed continues.
     struct Position {
         fileprivate let block: ControlBlock?
         fileprivate let reader: RingReader
         fileprivate let translator: ChangeTranslator
-        /// Where in the WAL that is; nil when it is not known.
+        /// The place of the position in the WAL; nil when it is not known.
         fileprivate let mark: WalMark?
     }
 
-    /// Guarded by `reading`: whoever reads the ring, or the counter, has it. After `stop`, nobody reads the counter.
+    /// The state of reading. A thread holds the lock `reading` while it reads the ring or the counter. The counter is not read after
+    /// `stop`.
     fileprivate struct Reading {
         var block: ControlBlock?
         var listener: NewsListener?
@@ -28,7 +29,7 @@ final class ChangeFeed: Sendable {
         var isPaused = false
         /// Why anything may have changed since the position, although the ring does not show it.
         var doubt: RingReader.Reason?
-        /// Whether what is found next is told as one change.
+        /// Whether everything that the next read finds is reported as one change.
         var isCatchingUp = false
     }
 
@@ -40,15 +41,15 @@ final class ChangeFeed: Sendable {
     private let watch: FileWatch
 
     private let reading: Mutex<Reading>
-    /// Held while changes are read and handed out: so they are handed out in order.
+    /// Held while changes are read and delivered, so that they are delivered in order.
     private let delivery = NSLock()
     private let subscribers: ChangeSubscribers
 
     private static let placeCheckInterval: Nanoseconds = 250_000_000
 
     /// - Parameters:
-    ///   - position: where to go on; nil: from now on.
-    ///   - owns: whether an owner of records, in the ring of a control block, is this participant.
+    ///   - position: where to continue; nil to begin with the next commit.
+    ///   - owns: whether the owner of a record in the ring of a control block is this participant.
     init(
         databasePath: String,
         author: String,
@@ -83,7 +84,7 @@ final class ChangeFeed: Sendable {
         reading = Mutex(first)
     }
 
-    /// What was committed since the position is told before this returns.
+    /// Starts the threads. Commits made since the position are delivered before this returns, unless the feed is paused.
     func start() {
         if reading.withLock({ $0.isCatchingUp }) { deliverNews() }
         unseated.onAdd { [weak self] in self?.deliverNews() }
@@ -95,8 +96,8 @@ final class ChangeFeed: Sendable {
 
     /// Ends the threads. When this returns, the counter is not read any more.
     ///
-    /// - parameter waiting: whether to wait a little for the threads. They may be at work for others.
-    /// - returns: where another feed may go on. The connection is still open.
+    /// - parameter waiting: whether to wait a short time for the thread that waits for news. A subscriber may keep that thread busy.
+    /// - returns: the position at which another feed can continue. The connection stays open.
     @discardableResult
     func stop(waiting: Bool = true) -> Position {
         unseated.onAdd {}
@@ -112,7 +113,7 @@ final class ChangeFeed: Sendable {
 
     private func place(of reading: Reading) -> Position {
         let header = connection.commitCounter.header
-        // Commits that nobody was told of lie beyond the position.
+        // If there are undelivered commits, the WAL ends beyond the position, and the place in the WAL is not known.
         let isThere = reading.doubt == nil && header?.commitCounter == reading.reader.counter
         return Position(
             block: reading.block,
@@ -124,12 +125,12 @@ final class ChangeFeed: Sendable {
 
     // MARK: Pausing
 
-    /// From now on, nothing is told.
+    /// Pauses delivery. Changes accumulate until `resume()`.
     func pause() {
         delivery.withLock { reading.withLock { $0.isPaused = true } }
     }
 
-    /// What was committed since is told as one change.
+    /// Resumes delivery. Commits made since `pause()` are reported as one change.
     func resume() {
         reading.withLock { reading in
             guard reading.isPaused else { return }
@@ -141,9 +142,9 @@ final class ChangeFeed: Sendable {
 
     // MARK: Subscribers
 
-    /// From now on: what was committed before is not told.
+    /// Adds a subscriber. It is not notified of earlier commits.
     ///
-    /// - returns: what to give to `ChangeSubscribers.remove`.
+    /// - returns: the identifier to pass to `ChangeSubscribers.remove`.
     func subscribe(_ body: @escaping ChangeSubscribers.Subscriber) -> UInt64 {
         deliverNews()
         return subscribers.add(body)
@@ -151,10 +152,10 @@ final class ChangeFeed: Sendable {
 
     // MARK: News
 
-    /// What a look at the ring has found.
+    /// The result of one read of the ring.
     struct Look {
         var hasNews = false
-        /// When to look again although nobody wakes.
+        /// When to read again without being woken; nil when that is not needed.
         var again: Nanoseconds?
     }
 
@@ -207,9 +208,9 @@ final class ChangeFeed: Sendable {
         return (changes, lookAgain)
     }
 
-    /// Rule N4. Goes on with the block that is in place now, from its end.
+    /// Checks whether the control block was replaced, and in that case continues at the end of the new one (rule N4).
     ///
-    /// - returns: false when the block is another than before.
+    /// - returns: false when the control block was replaced.
     private func isInPlace(_ reading: inout Reading) -> Bool {
         let now = MonotonicClock.now
         if let block = reading.block, block.isIntact {
@@ -223,7 +224,7 @@ final class ChangeFeed: Sendable {
         let block = Self.openBlock(databasePath)
         if reading.block == nil, block == nil { return true }
         reading.block = block
-        // In another thread: the listener may be the one that is asking.
+        // The old listener is stopped on another thread, because this may be its own thread.
         let old = reading.listener
         reading.listener = listen(to: block)
         if let old { DispatchQueue.global().async { old.stop() } }
@@ -233,7 +234,7 @@ final class ChangeFeed: Sendable {
         return false
     }
 
-    /// Read-only, whatever this participant's role. A block that cannot be used is none: rule N3 is left.
+    /// Maps the control block read-only, whatever this participant's role. Without a usable one, the watch on the file remains (rule N3).
     private static func openBlock(_ databasePath: String) -> ControlBlock? {
         try? ControlBlock.open(forDatabaseAt: databasePath, writable: false)
     }
@@ -249,9 +250,10 @@ final class ChangeFeed: Sendable {
     // MARK: The file
 
     private static let pause: Nanoseconds = 10_000_000
-    /// How long the file is looked at again and again after a write: a commit counts once it is synced, after its last write.
+    /// The waits between reads after a write to the file, in nanoseconds. A commit counts only once it is synced, which is after its last
+    /// write.
     private static let looks: [Nanoseconds] = [10, 20, 40, 80, 160, 320, 640].map { $0 * 1_000_000 }
-    /// Between looks while a transaction is under way, and where the system has no watch for us.
+    /// The wait between reads while a transaction is in progress, and while the system has no watch to give.
     private static let longPause: Nanoseconds = 250_000_000
 
     private func watchFile() {
@@ -267,11 +269,11 @@ final class ChangeFeed: Sendable {
                     look += 1
                 case .changed:
                     look = 0
-                    // Not armed: until then, writing costs its writers nothing.
+                    // The watch is not armed during this pause, so writing costs writers nothing.
                     _ = watch.pause(Self.pause)
                 }
             } catch {
-                // The system has no watch to give. Until there is one, the counter is compared now and then; the news word still wakes
+                // The system has no watch to give. Until it has one, the counter is compared every `longPause`. The news word still wakes
                 // the other thread.
                 if watch.pause(Self.longPause) == .interrupted { return }
                 look = 0
@@ -282,21 +284,21 @@ final class ChangeFeed: Sendable {
 
     private func waitForWrite(_ look: Int) throws -> FileWatch.Outcome {
         if look < Self.looks.count { return try watch.wait(upTo: Self.looks[look]) }
-        // Somebody who has the write lock may be at the last sync of a commit.
+        // The owner of the write lock may be at the last sync of a commit.
         if SystemLocks.writer(databasePath: databasePath) != nil { return try watch.wait(upTo: Self.longPause) }
         return try watch.wait()
     }
 }
 
-/// A thread that sleeps until somebody publishes a commit.
+/// A thread that sleeps until a participant publishes a commit.
 private final class NewsListener: Sendable {
     private let block: ControlBlock
     private let isStopped = Atomic(false)
     private let ended = DispatchSemaphore(value: 0)
     private let thread = Atomic<UInt>(0)
 
-    /// Commits that come closer upon each other are a burst: then one look is made for all of a while, instead of one for each, so that
-    /// observers leave the processors to writers.
+    /// Commits that follow each other within `distance` are a burst. In a burst, the thread sleeps for `pause` between two reads instead
+    /// of reading after each commit, so that observers leave the processors to writers. Both are in nanoseconds.
     private static let burst: (distance: Nanoseconds, pause: Nanoseconds) = (2_000_000, 1_000_000)
 
     /// - parameter look: called before each sleep.
@@ -327,25 +329,25 @@ private final class NewsListener: Sendable {
                 }
             }
             let timeout = found.again.map { $0.subtractingSaturating(now) } ?? .max
-            // A word that cannot be waited on: the watch on the file is left.
+            // The word cannot be waited on. The watch on the file remains.
             if case .failed = block.waitForNews(after: seen, timeout: timeout) { return }
         }
     }
 
-    /// Returns when the thread has ended, or soon: consumers that run on it may take their time, or wait for the caller.
+    /// Stops the thread, and waits at most about 20 ms for its end. A consumer that runs on it may take long, or may wait for the caller.
     func stop() {
         isStopped.store(true, ordering: .sequentiallyConsistent)
         if thread.load(ordering: .sequentiallyConsistent) == Self.currentThread { return }
         for _ in 0..<20 where hasEnded(within: 1) { return }
         let thread = Thread { [self] in
-            // On a file that was truncated, it sleeps until `ControlBlock.longestNewsWait` is over, whoever interrupts it.
+            // If the file was truncated, the thread sleeps until `ControlBlock.longestNewsWait` is over, in spite of interrupts.
             var pause = 1
             while !hasEnded(within: pause) { pause = min(2 * pause, 10_000) }
         }
         thread.start()
     }
 
-    /// It may be about to fall asleep, so that one interrupt is not enough.
+    /// Interrupts the thread, and waits for its end. One interrupt may not be enough, because the thread may be about to fall asleep.
     private func hasEnded(within milliseconds: Int) -> Bool {
         block.interruptNews()
         return ended.wait(timeout: .now() + .milliseconds(milliseconds)) == .success
@@ -361,7 +363,7 @@ private final class NewsListener: Sendable {
 }
 
 extension ChangeFeed.Position {
-    /// Rule N7.
+    /// The state of a feed that continues at this position on another connection (rule N7).
     fileprivate func resumed(at counter: CommitCounter) -> ChangeFeed.Reading {
         var resumed = ChangeFeed.Reading(block: block, reader: reader, translator: translator)
         resumed.isCatchingUp = true

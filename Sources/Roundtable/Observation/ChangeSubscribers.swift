@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Those who are told of changes, by one feed after the other.
+/// The subscribers of this participant. They outlive a feed that is replaced.
 final class ChangeSubscribers: Sendable {
-    /// Given changes in commit order, on a thread of the feed. It must be quick, and neither start nor stop the feed.
+    /// Receives changes in commit order, on a thread of the feed. It must be quick, and must neither start nor stop the feed.
     typealias Subscriber = @Sendable ([Change]) -> Void
 
     private struct Entry {
@@ -17,7 +17,7 @@ final class ChangeSubscribers: Sendable {
 
     private let state = Mutex(State())
 
-    /// - returns: what to give to `remove`.
+    /// - returns: the identifier to pass to `remove`.
     func add(_ body: @escaping Subscriber) -> UInt64 {
         state.withLock { state in
             state.lastID += 1

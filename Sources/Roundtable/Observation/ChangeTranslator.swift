@@ -1,13 +1,13 @@
 import Foundation
 import RoundtableKernel
 
-/// Turns what a `RingReader` tells into `Change`s: names for numbers, dates for ticks of the monotonic clock, and numbers
-/// that go on counting where the commit counter does not.
+/// Translates what a `RingReader` reports into `Change`s: table numbers become names, times of the monotonic clock become dates, and the
+/// commit counter becomes a sequence that never goes back.
 ///
-/// Confined to one thread or queue at a time, like the table dictionary in it.
+/// A translator is confined to one thread or queue at a time, like the table dictionary in it.
 struct ChangeTranslator {
     private var dictionary: TableDictionary?
-    /// Up to where it has translated: the commit counter, and the number that `Change.sequence` makes of it.
+    /// The position that it has translated up to: the commit counter, and the corresponding `Change.sequence`.
     private var counter: UInt32
     private var sequence: UInt64
 
@@ -20,20 +20,20 @@ struct ChangeTranslator {
         sequence = UInt64(counter)
     }
 
-    /// Goes on with the ring of another control block; the numbers go on too.
+    /// Continues with the ring of another control block. The sequence continues to grow.
     mutating func read(_ block: ControlBlock?) {
         dictionary = block.map(TableDictionary.init)
     }
 
-    /// The counter says something else now, and nothing has happened.
+    /// Sets the commit counter of the position, after the wal-index was rebuilt and nothing was committed.
     mutating func recount(from counter: UInt32) { self.counter = counter }
 
-    /// Translates all that one `RingReader.read` has told, in its order. What has no record is told once where the reader
-    /// told it several times in a row.
+    /// Translates all that one `RingReader.read` has reported, in its order. Several reports in a row that anything may have changed
+    /// become one change.
     ///
     /// - Parameters:
     ///   - reached: the commit counter that the reader has accounted for since.
-    ///   - isOwn: whether an owner of records is this participant, now or in an earlier seat (rule N5).
+    ///   - isOwn: whether the owner of a record is this participant, now or in an earlier seat (rule N5).
     mutating func changes(
         _ news: [RingReader.News],
         upTo reached: UInt32,
@@ -48,7 +48,7 @@ struct ChangeTranslator {
                 let change = change(record, isOwn: isOwn(record.owner), at: moment)
                 if !change.tables.isEmpty { changes.append(change) }
             case .anything:
-                // Up to the commit before the next one that is known.
+                // Counts up to the commit before the next one that has a record.
                 count(to: Self.firstCommit(in: news[(index + 1)...]).map { $0 &- 1 } ?? reached)
                 if changes.last?.detail == .unrecorded { changes.removeLast() }
                 changes.append(unrecorded(at: moment))
@@ -62,7 +62,7 @@ struct ChangeTranslator {
         return nil
     }
 
-    /// SQLite may set the counter back; numbers of changes only grow.
+    /// Moves the position. SQLite may set the counter back, but the sequence only grows.
     private mutating func count(to reached: UInt32) {
         let distance = Int32(bitPattern: reached &- counter)
         sequence &+= distance >= 0 ? UInt64(distance) : 1
@@ -93,7 +93,7 @@ struct ChangeTranslator {
         )
     }
 
-    /// A number without a name, and a set without tables, may be any (rule R6).
+    /// The tables of a set. A number without a name, and a set without tables, stand for any table (rule R6).
     private mutating func tables(_ set: TableSet) -> Change.Tables {
         guard !set.isUnknown, !set.isEmpty else { return .fullDatabase }
         var names: [String] = []
@@ -105,12 +105,12 @@ struct ChangeTranslator {
     }
 }
 
-/// The same moment on the monotonic clock and on the wall.
+/// One moment, on the monotonic clock and on the wall clock.
 private struct Moment {
     let date = Date()
     private let ticks = MonotonicClock.now
 
-    /// Whoever may write the ring may write garbage there: a time in the future is now (rule G2).
+    /// The date of a time of the monotonic clock. A time in the future counts as now, because the ring may hold garbage (rule G2).
     func date(of time: Nanoseconds) -> Date {
         date.addingTimeInterval(-TimeInterval(ticks.subtractingSaturating(time)) / 1e9)
     }

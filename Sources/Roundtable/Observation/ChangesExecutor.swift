@@ -1,10 +1,10 @@
 import Dispatch
 import Synchronization
 
-/// Runs tasks on the thread that a commit wakes, when it is news that they wait for.
+/// An executor that resumes a task, when the task waits for changes, on the thread that a commit wakes.
 ///
-/// A task that waits for the next change usually goes on on another thread than the one that learned of it; waking that takes several times as
-/// long as the news themselves. With this executor it goes on at once:
+/// A task that waits for the next change usually resumes on another thread than the one that detects the commit. Waking that other thread
+/// takes several times as long as the notification itself. With this executor the task resumes at once:
 ///
 /// ```swift
 /// Task(executorPreference: ChangesExecutor.shared) {
@@ -12,14 +12,15 @@ import Synchronization
 /// }
 /// ```
 ///
-/// While the task runs there, its process learns of no other commits: it must be quick, or hand over what takes long. What it does after
-/// waiting for anything else runs on the system's threads. Other processes never wait.
+/// While the task runs on that thread, its process detects no other commits: the task must be quick, or leave long work to another task.
+/// After the task has waited for anything else, it runs on the system's threads. Other processes never wait for it.
 public final class ChangesExecutor: TaskExecutor {
+    /// The only instance.
     public static let shared = ChangesExecutor()
 
     private init() {}
 
-    /// What the thread that hands out news is to do once it has handed them out.
+    /// The work that a thread runs after it has delivered changes.
     private final class Agenda: Sendable {
         private let items = Mutex<[@Sendable () -> Void]>([])
         func add(_ item: @escaping @Sendable () -> Void) { items.withLock { $0.append(item) } }
@@ -31,7 +32,7 @@ public final class ChangesExecutor: TaskExecutor {
         }
     }
 
-    /// Set on a thread while it hands out news.
+    /// The agenda of the present thread; nil unless it is delivering changes.
     @TaskLocal private static var agenda: Agenda?
 
     public func enqueue(_ job: consuming ExecutorJob) {
@@ -40,16 +41,16 @@ public final class ChangesExecutor: TaskExecutor {
         Self.runSoon { job.runSynchronously(on: executor) }
     }
 
-    /// On the thread that hands out news, once it has; else on a thread of the system.
+    /// Runs `body` on the present thread after it has delivered its changes; if it is delivering none, on a thread of the system.
     static func runSoon(_ body: @escaping @Sendable () -> Void) {
         if let agenda { agenda.add(body) } else { DispatchQueue.global(qos: .userInitiated).async(execute: body) }
     }
 
-    /// Runs `body`, which hands out news, and then what it gave rise to.
+    /// Runs `body`, which delivers changes, and then the work that was enqueued meanwhile.
     static func handingOut<T>(_ body: () -> T) -> T {
         let agenda = Agenda()
         let result = $agenda.withValue(agenda, operation: body)
-        // Each of them may be the one that stops the thread.
+        // An item may stop the feed that this thread belongs to.
         for item in agenda.takeAll() { item() }
         return result
     }

@@ -4,16 +4,17 @@ import RoundtableKernel
 
 /// Announces the commits of the writer connection in the change ring, with the tables they touch (rules R1, R2, R7).
 ///
-/// Tables are taken from what GRDB asks before each statement: which kinds of events an observer is interested in. Being
-/// interested in none costs nothing per row, leaves SQLite's fast `DELETE FROM table` alone, and tells of `WITHOUT ROWID` and
-/// virtual tables too, for which SQLite reports no rows. `WriteTransaction` is that observer. Confined to the writer's queue.
+/// Before each statement, GRDB asks its observers which kinds of events they are interested in. The recorder takes the tables from that
+/// question, and an observer that is interested in no event costs nothing per row and keeps SQLite's fast `DELETE FROM table`. It also
+/// learns of `WITHOUT ROWID` and virtual tables, for which SQLite reports no rows. `WriteTransaction` is that observer. The recorder is
+/// confined to the writer's queue.
 final class CommitRecorder {
     /// A commit of this connection.
     struct Commit {
-        /// The value of the commit counter that it made.
+        /// The value of the commit counter after this commit.
         let counter: UInt32
         let touched: TouchedTables
-        /// Whether the change ring tells of it.
+        /// Whether the change ring has a record of it.
         let isPublished: Bool
 
         var tables: Change.Tables { touched.areUnknown ? .fullDatabase : Change.Tables(touching: touched.names) }
@@ -27,14 +28,14 @@ final class CommitRecorder {
     private var isHooked = false
 
     private var tables = TouchedTables()
-    /// The commit counter that the commit under way will make.
+    /// The value of the commit counter after the commit in progress; nil when there is none.
     private var expected: UInt32?
     private var hasCommittedAside = false
     /// Tables of attached databases that were written without the main database's lock; announced when the turn ends.
     private var asideTables: [String] = []
     private var hasChangedSchema = false
-    /// The commit counter up to which the schema is known: statements that were compiled for it tell all that they may write. When
-    /// others have committed since, a trigger may have come.
+    /// The commit counter up to which the schema is known. Statements that were compiled for that schema report all tables that they may
+    /// write. A later commit of another connection may have added a trigger.
     private var knownUpTo: UInt32?
     private var hasMetOthers = false
     private var lastCommit: UInt32?
@@ -49,14 +50,15 @@ final class CommitRecorder {
     private var changesBefore: Int32 = 0
 
     /// - Parameters:
-    ///   - participant: the present seat.
+    ///   - participant: the participant of the present seat; nil without one.
     ///   - isSchemaKnown: whether the schema is the one that statements were compiled for.
-    ///   - willCommit: called before a transaction that writes the main database is committed, with whether the schema was looked at after the last
-    ///     commit of others. It may throw, and must not use the connection.
+    ///   - willCommit: called before a transaction that writes the main database is committed. `isSchemaKnown` says whether the schema
+    ///     was read after the last commit of another connection. The closure may throw, and must not use the connection.
     ///   - willMigrate: called before a transaction is committed that has written the table of GRDB's migrations.
     ///   - didMigrate: called when a transaction was committed that has written the table of GRDB's migrations.
     ///   - didNotMigrate: called when such a transaction was rolled back instead.
-    ///   - report: called when a commit can be read, with the turn still had: it must be quick. Asks for the commit if it is to know.
+    ///   - report: called when a commit can be read. The writer still holds the turn, so it must be quick. It calls its argument if it
+    ///     needs the commit.
     init(
         participant: @escaping () -> Participant?,
         isSchemaKnown: @escaping (Database) -> Bool,
@@ -75,9 +77,10 @@ final class CommitRecorder {
         self.report = report
     }
 
-    /// On the connection's queue, once the database is in WAL mode. On that of each connection, one after the other.
+    /// Starts to record the commits of a connection, which replaces an earlier one. Call it on the connection's queue, once the database
+    /// is in WAL mode.
     ///
-    /// - returns: whether it is to be told what the connection writes.
+    /// - returns: whether the recorder is to be notified of what the connection writes.
     func install(in db: Database, hook: WalHook) -> Bool {
         guard let index = WalIndex(db) else { return false }
         begin(with: db, index)
@@ -92,7 +95,7 @@ final class CommitRecorder {
         return true
     }
 
-    /// Nothing is known of what this connection has done, nor of the schema.
+    /// Resets the state, because nothing is known of what this connection has done, nor of the schema.
     private func begin(with db: Database, _ index: WalIndex) {
         self.index = index
         connection = db.sqliteConnection
@@ -107,48 +110,49 @@ final class CommitRecorder {
         tables.removeAll()
     }
 
-    /// The commit counter now; to be given to `lookedAtSchema` after a look.
+    /// The present commit counter. Read it before the schema, and pass it to `lookedAtSchema` after that.
     var commitCounter: UInt32? { index?.commitCounter?.value }
 
-    /// On the connection's queue: the schema of the commit with this counter is known.
+    /// Notes that the schema is known up to the commit with this counter. Call it on the connection's queue.
     func lookedAtSchema(at counter: UInt32?) { knownUpTo = counter }
 
-    /// On the connection's queue, when the schema may have changed.
+    /// Reads which tables are shadow tables. Call it on the connection's queue when the schema may have changed.
     func learnSchema(_ db: Database) throws { try tables.learnShadows(db) }
 
-    /// What observers were told is not what was written.
+    /// Forgets the collected tables. `notifyChanges` names tables to observers that this connection has not written.
     func forgetTables() { tables.removeAll() }
 
-    /// When a turn ends, outside of a transaction.
+    /// Called when a turn ends, outside of a transaction.
     func endTurn() {
-        // What was announced and never came.
+        // An announced commit may never have been made.
         settle(.void)
-        // Of statements that failed.
+        // Statements that failed may have left tables.
         tables.removeAll()
         guard !asideTables.isEmpty else { return }
-        // Records are reserved under the main database's lock. If somebody else has it, the next turn's end will do.
+        // Records are reserved under the main database's lock. If another connection holds it, the tables wait for the end of the next
+        // turn.
         guard sqlite3_exec(connection, "BEGIN IMMEDIATE", nil, nil, nil) == SQLITE_OK else { return }
         asideTables.forEach { tables.insert($0) }
         asideTables = []
-        // It writes nothing, so it is not refused.
+        // This transaction writes nothing, so it must not be refused.
         isAnnouncing = true
         defer { isAnnouncing = false }
-        // Reserves, in the commit hook.
+        // The commit hook reserves the record.
         sqlite3_exec(connection, "COMMIT", nil, nil, nil)
         settle(.aside)
     }
 
     // MARK: Transactions
 
-    /// A statement is about to run that may write a table.
+    /// Called before a statement that may write a table.
     func willWrite(_ table: String) { tables.insert(table) }
 
-    /// In SQLite's commit hook.
+    /// Called in SQLite's commit hook.
     ///
     /// - throws: why the transaction must not be committed.
     func willCommit() throws {
         hasCommittedAside = false
-        // Not for empty transactions, of which GRDB tells too, nor for those of attached databases alone.
+        // GRDB also calls this for empty transactions, and a transaction may write attached databases alone. Neither needs a record here.
         guard let connection, sqlite3_txn_state(connection, "main") == SQLITE_TXN_WRITE else { return }
         guard let counter = index?.commitCounter?.value else { return }
         if !isAnnouncing { try admit(knownUpTo == counter) }
@@ -175,7 +179,7 @@ final class CommitRecorder {
         defer {
             if hasChangedSchema {
                 hasChangedSchema = false
-                // What keeps this from looking leaves the shadow tables of a new virtual table out.
+                // If this fails, the shadow tables of a new virtual table are not reported.
                 try? learnSchema(db)
             }
         }
@@ -188,13 +192,13 @@ final class CommitRecorder {
             if isAside { asideTables += tables.names }
             return tables.removeAll()
         }
-        // The hook was not called for the main database.
+        // SQLite has not called the WAL hook for the main database, because the hook would have settled the record.
         if isAside {
             settle(.aside)
         } else if index?.commitCounter?.value == expected &- 1 {
             settle(.void)
         } else {
-            // Another's commit, or ours, and somebody has taken the hook away.
+            // Either another connection has committed, or this one has and its WAL hook was replaced.
             settle(.unsure)
         }
     }
@@ -224,12 +228,12 @@ final class CommitRecorder {
         tables.removeAll()
     }
 
-    /// Attached databases that are not in WAL mode call no hook.
+    /// Whether attached databases may have been written. SQLite calls no hook for those that are not in WAL mode.
     private func hasWrittenToAttached(_ db: Database) -> Bool {
         let changes = sqlite3_total_changes(connection)
         defer { changesBefore = changes }
         guard changes != changesBefore || tables.isSchemaChanged else { return false }
-        // The main database was written, and announced.
+        // The rows were those of a commit to the main database, which the WAL hook has settled.
         if expected == nil, tables.names.isEmpty { return false }
         let names = try? String.fetchAll(db, sql: "SELECT name FROM pragma_database_list")
         return names.map { $0.contains { $0 != "main" && $0 != "temp" } } ?? true
@@ -240,10 +244,10 @@ final class CommitRecorder {
 struct TouchedTables {
     private(set) var names: [String] = []
     private(set) var isSchemaChanged = false
-    /// The statements do not tell all.
+    /// Whether the statements may write tables that they do not report.
     var mayBeMore = false
 
-    /// The tables that virtual ones keep their content in: they are written without a statement of ours
+    /// The shadow tables of each virtual table, which hold its content. They are written without a statement of this connection's user
     /// (<https://www.sqlite.org/vtab.html#xshadowname>).
     private var shadows: [String: [String]] = [:]
 
@@ -277,8 +281,9 @@ struct TouchedTables {
             WHERE virtual.sql LIKE 'CREATE VIRTUAL TABLE%' AND shadow.type = 'table'
             """
         shadows = try Row.fetchAll(db, sql: sql).reduce(into: [:]) { $0[$1[0], default: []].append($1[1]) }
-        // SQLite connects a virtual table when the first statement that names it is compiled, and tells the authorizer of sqlite_master then: that would
-        // be taken for a change of the schema, as often as the statement runs. What cannot be connected here fails there.
+        // SQLite connects a virtual table when the first statement that names it is compiled, and then reports sqlite_master to the
+        // authorizer. This would count as a change of the schema each time the statement runs, so each table is connected here. A table
+        // that cannot be connected here cannot be connected there either.
         for table in shadows.keys { _ = try? db.makeStatement(sql: "SELECT 1 FROM main.\(table.sqlName) LIMIT 0") }
     }
 }

@@ -1,9 +1,9 @@
 import GRDB
 
 extension DatabaseRegionObservation {
-    /// GRDB's function, on a shared database: the observation goes on after the database was suspended, whatever its
-    /// ``SuspensionPolicy``. The closure is called once for all commits that were made meanwhile. (Started through `any DatabaseWriter`, it does
-    /// not survive ``SuspensionPolicy/everything``.)
+    /// Starts the observation, like GRDB's function of the same name. On a shared database the observation resumes after a suspension,
+    /// whatever the ``SuspensionPolicy``, and the closure is called once for all commits that were made meanwhile. (An observation that
+    /// is started through `any DatabaseWriter` does not survive ``SuspensionPolicy/everything``.)
     public func start(
         in database: SharedDatabase,
         onError: @escaping @Sendable (any Error) -> Void,
@@ -19,7 +19,7 @@ extension SharedDatabase {
         onError: @escaping @Sendable (any Error) -> Void,
         onChange: @escaping @Sendable (Database) -> Void
     ) -> AnyDatabaseCancellable {
-        let persistent = PersistentObservation(onWriter: true, tellsAnew: false) { queue, _ in
+        let persistent = PersistentObservation(onWriter: true, notifiesAgain: false) { queue, _ in
             observation.start(in: queue, onError: onError, onChange: onChange)
         }
         do {

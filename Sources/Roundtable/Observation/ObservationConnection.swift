@@ -2,16 +2,16 @@ import GRDB
 import RoundtableKernel
 import Synchronization
 
-/// The connection that value observations fetch on, in all participants: neither waits for the writer connection, nor keeps it
-/// from writing.
+/// The connection that value observations fetch on, in all participants. They neither wait for the writer connection nor keep it from
+/// writing.
 ///
-/// SQLite has it read-only. GRDB does not know that, for it tells observers of a read-only connection nothing; it is told of
-/// commits with `Database.notifyChanges(in:)`. It never gives up waiting for SQLite's locks: an observation ends for good with the
-/// first error.
+/// The connection is read-only for SQLite. GRDB does not know that, because it notifies no observers of a read-only connection. Commits
+/// are reported to it with `Database.notifyChanges(in:)`. Once open, the connection waits for SQLite's locks without a timeout, because
+/// the first error ends an observation for good.
 final class ObservationConnection: Sendable {
     private let reader: ReaderConnection
     private let patience: Patience
-    /// Where SQLite counts commits. Valid until this connection is closed; its database cannot leave WAL mode before.
+    /// SQLite's commit counter. It is valid until this connection is closed, because the database cannot leave WAL mode before that.
     let commitCounter: CommitCounter
 
     var queue: DatabaseQueue { reader.queue }
@@ -47,30 +47,30 @@ final class ObservationConnection: Sendable {
         patience.isEndless.store(true, ordering: .relaxed)
     }
 
-    /// Tells the observers of this connection. On its queue.
+    /// Notifies the observers of this connection. Call it on its queue.
     func notify(_ db: Database, _ tables: Change.Tables) throws {
         try reader.isolated(db) { try $0.notifyChanges(in: tables) }
     }
 
-    /// What waits for a lock gives up.
+    /// Ends waits for locks, now and later.
     func endWaiting() { patience.end() }
 
-    /// Closes when nothing runs on it.
+    /// Begins to close the connection, which closes when nothing runs on it.
     func closing() -> ConnectionClosing {
         endWaiting()
         return ConnectionClosing(queue) { [reader] _ in reader.finalize() }
     }
 
-    /// Not on `queue`. A cursor that an observation keeps, keeps it open.
+    /// Closes the connection. Do not call it on `queue`. A cursor that an observation holds keeps the connection open.
     func close() { try? reader.close() }
 
-    /// From any thread, `queue` included: the connection closes when nobody uses it any more.
+    /// Releases the connection, which closes when nothing uses it any more. Call it on any thread, `queue` included.
     func letGo() {
         queue.asyncWriteWithoutTransaction { [reader] _ in reader.finalize() }
     }
 }
 
-/// SQLite's busy handler for a connection that waits as long as it takes.
+/// SQLite's busy handler for a connection that waits up to a deadline, and without a limit once `isEndless` is set.
 private final class Patience: Sendable {
     private let deadline: Nanoseconds
     let isEndless = Atomic(false)
@@ -90,14 +90,14 @@ private final class Patience: Sendable {
 }
 
 extension Database {
-    /// Tells this connection's observers that these tables have changed. In a transaction.
+    /// Notifies this connection's observers that these tables have changed. Call it in a transaction.
     func notifyChanges(in tables: Change.Tables) throws {
         switch tables {
         case .fullDatabase:
             do {
                 try notifyChanges(in: DatabaseRegion.fullDatabase)
             } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
-                // One table of many cannot be looked at: a virtual one without its module, say.
+                // One of the tables cannot be read, for example a virtual table without its module.
                 let names = try String.fetchAll(self, sql: "SELECT name FROM sqlite_master WHERE type = 'table'")
                 try notifyChanges(in: .some(Set(names)))
             }
@@ -106,7 +106,7 @@ extension Database {
                 do {
                     try notifyChanges(in: Table(name))
                 } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
-                    // There is no such table any more, or it cannot be read: it cannot be observed either.
+                    // The table does not exist any more, or it cannot be read. It cannot be observed either.
                 }
             }
         }

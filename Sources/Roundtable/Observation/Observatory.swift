@@ -3,14 +3,15 @@ import GRDB
 import RoundtableKernel
 import Synchronization
 
-/// What a `SharedDatabase` has for those who observe: made when somebody first does, so that nobody else pays for it.
+/// The observations of a `SharedDatabase`. The connection and the feed are made for the first of them, so a participant without
+/// observations does not pay for them.
 final class Observatory: Sendable {
     enum State {
         case idle
         case running(ObservationConnection, ChangeFeed)
-        /// Without a connection, and without getting one. The position: where the feed was.
+        /// There is no connection, and none may be opened. The value is the position of the last feed.
         case parked(ChangeFeed.Position?)
-        /// The same, until somebody wants one.
+        /// There is no connection until an observation needs one. The value is the position of the last feed.
         case resting(ChangeFeed.Position?)
         case closed
     }
@@ -22,15 +23,16 @@ final class Observatory: Sendable {
     private let seat: Seat
     private let unseated = UnseatedCommits()
     let state = Mutex(State.idle)
-    /// Whether `state` is running: asked at each commit.
+    /// Whether `state` is running. It is read at each commit.
     let isRunning = Atomic(false)
-    /// The connection of `state`, for those who must not wait for it.
+    /// The connection of `state`, for callers that must not wait for the lock of `state`.
     let connection = Mutex<ObservationConnection?>(nil)
     let subscribers = ChangeSubscribers()
-    /// Hand changes to GRDB's observers, of the observation connection and of the writer connection; nil until there may be some.
+    /// The bridges deliver changes to GRDB's observers of the observation connection and of the writer connection; nil until there may be
+    /// some.
     let valueBridge = Mutex<ObserverBridge?>(nil)
     let writerBridge = Mutex<ObserverBridge?>(nil)
-    /// Somebody observes on the writer since this was parked.
+    /// Whether an observation on the writer was started while this was parked.
     let isWriterWaiting = Atomic(false)
     let borrowers = Mutex(0)
     private let consumers = Mutex<[ObjectIdentifier: ChangeBuffer]>([:])
@@ -47,16 +49,17 @@ final class Observatory: Sendable {
         self.seat = seat
     }
 
-    /// The last commit that SQLite counts; nil while it cannot be told: when nobody observes, or it is being written. Waits for nobody.
+    /// The last commit in SQLite's count; nil when nothing is observed, and while the wal-index header is being written. It waits for no
+    /// commit.
     ///
-    /// Who closes the connection takes it out of `connection` before, so it is open here.
+    /// A connection is removed from `connection` before it is closed, so it is open here.
     var lastCommit: WalIndex.Header? { connection.withLock { $0?.commitCounter.header } }
 
     // MARK: GRDB's observers
 
-    /// Starts an observation; where the database is suspended, when it is resumed.
+    /// Starts an observation. If the database is suspended, the observation starts when it is resumed.
     ///
-    /// - parameter isLate: whether it is started again, and its scheduler's thread is not the present one.
+    /// - parameter isLate: whether the observation is restarted. Its scheduler's thread is then not the present one.
     func start(_ observation: PersistentObservation, isLate: Bool = false) throws {
         observations.withLock { $0[ObjectIdentifier(observation)] = observation }
         do {
@@ -66,10 +69,12 @@ final class Observatory: Sendable {
                 observation.start(on: queue, isLate: isLate)
             }
         } catch let error as DatabaseError where error.isSuspension {
-            // `unpark` will.
+            // The observation starts after `unpark`.
         } catch is NotBegun {
-            // The gate was closed, and perhaps nothing will be parked.
-            DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.goOn() }
+            // The gate was closed. Possibly nothing will be parked, so `unpark` may never be called.
+            DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+                self?.restartObservations()
+            }
         } catch {
             if !isLate { end(observation) }
             throw error
@@ -82,9 +87,9 @@ final class Observatory: Sendable {
         observation.end()
     }
 
-    /// Lends the connection that value observations fetch on, to start one.
+    /// Lends the observation connection to `body`, which starts an observation on it.
     private func withConnection<T>(_ body: (ObservationConnection) throws -> T) throws -> T {
-        // A connection is not closed meanwhile: an observation that starts on a closed one is a crash in GRDB.
+        // The connection is not closed meanwhile, because GRDB crashes when an observation starts on a closed connection.
         borrowers.withLock { $0 += 1 }
         defer {
             if borrowers.withLock({ borrowers in
@@ -109,7 +114,7 @@ final class Observatory: Sendable {
         return try body(connection)
     }
 
-    /// Tells the observers of the writer connection too, from now on.
+    /// Notifies the observers of the writer connection too, from now on.
     func observeOnWriter() throws {
         if writerBridge.withLock({ $0 != nil }), !isClosed { return }
         bridge(writerBridge, try running().feed) { [weak self, weak writer] body in
@@ -124,49 +129,49 @@ final class Observatory: Sendable {
         }
     }
 
-    /// Makes a bridge, if there is none yet.
+    /// Makes a bridge if there is none yet.
     private func bridge(
         _ existing: borrowing Mutex<ObserverBridge?>,
         _ feed: ChangeFeed,
         schedule: @escaping @Sendable (@escaping @Sendable (Database, ObserverBridge.Notify) -> Void) -> Bool
     ) {
-        // Whoever finds a bridge relies on it, so it is subscribed before.
+        // A caller that finds a bridge relies on its subscription, so the bridge subscribes before it is stored.
         existing.withLock { existing in
             if existing != nil { return }
             let bridge = ObserverBridge(schedule: schedule)
             if isPaused.load(ordering: .sequentiallyConsistent) { bridge.pause() }
             _ = feed.subscribe { changes in
-                // Own commits have another way: GRDB's, or `didCommit`.
+                // Own commits reach the observers in another way: through GRDB, or through `didCommit`.
                 if let tables = Change.tables(of: changes.filter { !$0.isOwn }) { bridge.add(tables) }
             }
             existing = bridge
         }
     }
 
-    /// GRDB notifies observers of a change of the schema as of a change of all tables that exist. An observation whose tables have all been dropped
-    /// is not notified, so it starts again here: it fetches, and fails if it needs them. When one of them is back, it starts again, too. Runs on
-    /// the queue of the connection that was notified.
+    /// Restarts observations whose tables were dropped or are back. GRDB notifies observers of a change of the schema as of a change of
+    /// all tables that exist. An observation whose tables have all been dropped is not notified, so it starts again here: it fetches, and
+    /// fails if it needs them. It also starts again when one of them is back. This runs on the queue of the connection that was notified.
     private func didNotify(_ db: Database, _ tables: Change.Tables, onWriter: Bool) {
-        let observations = observations.withLock { $0.values.filter { $0.tellsAnew && $0.isOnWriter == onWriter } }
+        let observations = observations.withLock { $0.values.filter { $0.notifiesAgain && $0.isOnWriter == onWriter } }
         guard tables == .fullDatabase, !observations.isEmpty else { return }
-        // What cannot be read now is read after the next change of the schema.
+        // If the tables cannot be read now, they are read after the next change of the schema.
         let sql = "SELECT name FROM sqlite_master WHERE type = 'table'"
         guard let names = try? String.fetchAll(db.cachedStatement(sql: sql)) else { return }
         let outdated = observations.filter { $0.region.needsRestart(names) }
         if outdated.isEmpty { return }
         for observation in outdated { observation.park() }
-        DispatchQueue.global().async { [weak self] in self?.goOn() }
+        DispatchQueue.global().async { [weak self] in self?.restartObservations() }
     }
 
-    /// `observeOnWriter`, tried again while there are no descriptors or threads to be had.
+    /// Calls `observeOnWriter`, and retries every second if it fails, for example because the process has no descriptors or threads left.
     ///
-    /// - parameter isLate: whether observers have been there before: they may have missed anything.
+    /// - parameter isLate: whether observers may have missed changes. They are then notified that anything may have changed.
     func observeOnWriterEventually(isLate: Bool = false) {
         do {
             try observeOnWriter()
             if isLate { writerBridge.withLock { $0 }?.add(.fullDatabase) }
         } catch DatabaseError.SQLITE_MISUSE {
-            // Closed.
+            // The database was closed.
         } catch let error as DatabaseError where error.isSuspension {
             isWriterWaiting.store(true, ordering: .sequentiallyConsistent)
         } catch {
@@ -178,7 +183,7 @@ final class Observatory: Sendable {
 
     // MARK: Changes
 
-    /// A consumer of changes in a region, from now on.
+    /// Adds a consumer of changes in a region, from now on.
     func consumer(of region: DatabaseRegion, capacity: Int) throws -> ChangeBuffer {
         let feed = try running().feed
         let buffer = ChangeBuffer(capacity: capacity)
@@ -192,12 +197,12 @@ final class Observatory: Sendable {
             self?.consumers.withLock { $0[key] = nil }
         }
         consumers.withLock { $0[key] = buffer }
-        // Closed since: nobody else would end it.
+        // If this was closed meanwhile, `close` may have missed the consumer.
         if isClosed { buffer.finish() }
         return buffer
     }
 
-    /// A commit of this participant. On the writer's queue.
+    /// Called after a commit of this participant, on the writer's queue.
     func didCommit(_ commit: () -> CommitRecorder.Commit) {
         guard isRunning.load(ordering: .acquiring) else { return }
         let commit = commit()
@@ -208,13 +213,13 @@ final class Observatory: Sendable {
 
     // MARK: Opening and closing
 
-    /// Who wants to know that this is closed.
+    /// A closure that is called when this is closed.
     private final class Follower: Sendable {
         let end: @Sendable () -> Void
         init(_ end: @escaping @Sendable () -> Void) { self.end = end }
     }
 
-    /// Calls a closure when this is closed, once, unless what is returned is cancelled or released before.
+    /// Calls a closure once, when this is closed, unless the returned value is cancelled or released before.
     ///
     /// - throws: `SQLITE_MISUSE` when it is closed already.
     func onClose(_ end: @escaping @Sendable () -> Void) throws -> AnyDatabaseCancellable {
@@ -222,12 +227,12 @@ final class Observatory: Sendable {
         let key = ObjectIdentifier(follower)
         followers.withLock { $0[key] = follower }
         let cancellable = AnyDatabaseCancellable { [weak self] in self?.followers.withLock { $0[key] = nil } }
-        // Closed since: nobody else would say so.
+        // If this was closed meanwhile, `close` may have missed the closure.
         if isClosed { throw DatabaseError.closed(path) }
         return cancellable
     }
 
-    /// How many of these wait. For tests.
+    /// The number of closures that wait for the close, for tests.
     var followerCount: Int { followers.withLock { $0.count } }
 
     private var isClosed: Bool {
@@ -237,9 +242,10 @@ final class Observatory: Sendable {
         }
     }
 
-    /// Whoever observes is told nothing more.
+    /// Ends all observations and consumers.
     ///
-    /// - parameter waiting: whether to wait for what runs on the connection, and close it; else it closes by itself.
+    /// - parameter waiting: whether to wait for accesses that run on the connection, and then close it. Otherwise it closes when they
+    ///   have ended.
     func close(waiting: Bool) {
         let last = state.withLock { state in
             defer { state = .closed }
@@ -253,11 +259,11 @@ final class Observatory: Sendable {
         guard case .running(let connection, let feed) = last else { return }
         feed.stop()
         connection.endWaiting()
-        // Else it closes when the last observation ends.
+        // Otherwise the connection closes when the last observation ends.
         if waiting, borrowers.withLock({ $0 == 0 }) { connection.close() } else { connection.letGo() }
     }
 
-    /// Opens the connection where there is none; changes that were missed have been told then.
+    /// Opens the connection if there is none. Missed changes have been delivered when this returns.
     @discardableResult
     func running() throws -> (connection: ObservationConnection, feed: ChangeFeed) {
         try state.withLock { state in

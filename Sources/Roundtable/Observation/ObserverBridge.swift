@@ -2,17 +2,17 @@ import Dispatch
 import GRDB
 import Synchronization
 
-/// Hands changes to the GRDB observers of one connection. Changes that come while the connection is busy are handed over
-/// together: a burst of commits costs few fetches.
+/// Delivers changes to the GRDB observers of one connection. Changes that arrive while the connection is busy are delivered together, so
+/// a burst of commits costs few fetches.
 final class ObserverBridge: Sendable {
-    /// Tells the connection's observers. When it throws, it is tried again later.
+    /// Notifies the connection's observers. If it throws, the notification is retried later.
     typealias Notify = (Database, Change.Tables) throws -> Void
 
     private struct State {
         var tables: Change.Tables?
         var isScheduled = false
         var isPaused = false
-        /// Another connection has another number.
+        /// The number of the connection. It changes when the connection is given up.
         var generation = 0
         var failures = 0
     }
@@ -20,7 +20,7 @@ final class ObserverBridge: Sendable {
     private let state = Mutex(State())
     private let schedule: @Sendable (_ body: @escaping @Sendable (Database, Notify) -> Void) -> Bool
 
-    /// - parameter schedule: runs a closure on the connection's queue, soon; false when there is no connection, and nobody to tell.
+    /// - parameter schedule: runs a closure on the connection's queue, soon; false when there is no connection, and hence no observer.
     init(schedule: @escaping @Sendable (_ body: @escaping @Sendable (Database, Notify) -> Void) -> Bool) {
         self.schedule = schedule
     }
@@ -35,21 +35,21 @@ final class ObserverBridge: Sendable {
         if let generation { scheduleDelivery(generation) }
     }
 
-    /// From now on, nobody is told.
+    /// Pauses delivery. Changes accumulate until `resume()`.
     func pause() { state.withLock { $0.isPaused = true } }
 
-    /// Those who observe are told, at once, of what has come since.
+    /// Resumes delivery, and schedules the changes that have accumulated.
     func resume() {
         let generation: Int? = state.withLock { state in
             state.isPaused = false
-            // What was scheduled before may have gone with its connection; twice does no harm.
+            // An earlier delivery may have been lost with its connection. A second one does no harm.
             state.isScheduled = state.tables != nil
             return state.isScheduled ? state.generation : nil
         }
         if let generation { scheduleDelivery(generation) }
     }
 
-    /// There is nobody to tell any more of what has come until now: the connection goes.
+    /// Discards pending changes, because the connection is given up and has no observers any more.
     func forget() {
         state.withLock { state in
             state.tables = nil
@@ -63,7 +63,7 @@ final class ObserverBridge: Sendable {
     }
 
     private func deliver(_ db: Database, _ notify: Notify, _ generation: Int) {
-        // Closed: there is nobody to tell, and another connection may be told by now.
+        // The connection is closed and has no observers. Pending changes may belong to another connection by now.
         if db.sqliteConnection == nil { return }
         let tables: Change.Tables? = state.withLock { state in
             guard state.generation == generation else { return nil }
@@ -77,7 +77,7 @@ final class ObserverBridge: Sendable {
             try notify(db, tables)
             state.withLock { $0.failures = 0 }
         } catch {
-            // SQLite was busy, or one observer has vetoed what is news to others.
+            // SQLite was busy, or one observer has vetoed the transaction. The other observers have not been notified.
             let failures = state.withLock { state in
                 state.failures += 1
                 return state.failures

@@ -4,7 +4,7 @@ import GRDB
 import Synchronization
 
 extension SharedDatabase {
-    /// The commits that may have changed a region, whoever makes them, in commit order, from now on.
+    /// The commits of all processes that may have changed a region, in commit order, from now on.
     ///
     /// ```swift
     /// for try await change in db.changes(in: Player.all()) {
@@ -12,27 +12,28 @@ extension SharedDatabase {
     /// }
     /// ```
     ///
-    /// A change is told when it can be read. A consumer that is slow keeps nobody waiting: when 256 changes wait for it, later
-    /// ones are told as one (``Change/Detail-swift.enum/several``). The sequence ends when the task is cancelled, and when the
-    /// database is closed. It keeps the database open.
+    /// A change is reported as soon as it can be read. A slow consumer delays no writer and no other consumer: when 256 changes wait for
+    /// it, later ones are reported as one (``Change/Detail-swift.enum/several``). The sequence ends when the task is cancelled, and when
+    /// the database is closed. It keeps the database open.
     ///
-    /// For one consumer: call it again for another. The first call in a process opens a connection.
+    /// A sequence serves one consumer: call this again for another. The first observation of a `SharedDatabase` opens a connection.
     ///
-    /// - parameter regions: what to tell of, by table. None: everything.
-    /// - throws: (in the loop) `DatabaseError`, when the region cannot be determined or the database be opened.
+    /// - parameter regions: the regions to observe, by table. Without any, all commits are reported.
+    /// - throws: (in the loop) `DatabaseError`, when the region cannot be determined or the database cannot be opened.
     public func changes(in regions: any DatabaseRegionConvertible...) -> Changes {
         Changes(Result { try checkedConsumer(of: regions) }, database: self)
     }
 
-    /// Calls a closure with the commits that may have changed a region, whoever makes them, in commit order, from now on.
+    /// Calls a closure with the commits of all processes that may have changed a region, in commit order, from now on.
     ///
     /// - Parameters:
-    ///   - regions: what to tell of, by table. None: everything.
-    ///   - queue: where the closure runs, one call at a time. While it runs, changes wait, up to 256; later ones are told as one.
-    ///     nil: on the thread that learns of commits, which is the soonest; while it runs, this process learns of no others, so it must be quick.
+    ///   - regions: the regions to observe, by table. Without any, all commits are reported.
+    ///   - queue: where the closure runs, one call at a time. While it runs, up to 256 changes wait; later ones are reported as one. With
+    ///     nil, the closure runs on the thread that detects commits, which is the fastest way. This process detects no other commits
+    ///     while the closure runs, so it must be quick.
     ///   - onChange: called with each change. It may cancel, and use or close the database.
-    /// - returns: what ends the calls when it is cancelled or released. It keeps the database open.
-    /// - throws: `DatabaseError`, when the region cannot be determined or the database be opened.
+    /// - returns: a value that ends the calls when it is cancelled or released. It keeps the database open.
+    /// - throws: `DatabaseError`, when the region cannot be determined or the database cannot be opened.
     public func observeChanges(
         in regions: any DatabaseRegionConvertible...,
         on queue: DispatchQueue? = .main,
@@ -56,13 +57,13 @@ extension SharedDatabase {
         return try observatory.consumer(of: region, capacity: 256)
     }
 
-    /// What GRDB's observations are added with.
+    /// Adds one of GRDB's observations.
     func addObservation<Reducer: ValueReducer>(
         _ observation: ValueObservation<Reducer>,
         scheduling scheduler: some ValueObservationScheduler,
         onChange: @escaping @Sendable (Reducer.Value) -> Void
     ) -> AnyDatabaseCancellable {
-        // One that has failed is not started again.
+        // An observation that has failed is not restarted.
         let failure = Signal()
         let region = ObservedRegion()
         let traced = observation.handleEvents(
@@ -71,10 +72,10 @@ extension SharedDatabase {
         )
         let persistent = PersistentObservation(
             onWriter: observation.requiresWriteAccess,
-            tellsAnew: true,
+            notifiesAgain: true,
             region: region
         ) { queue, isFirst in
-            // Later, nobody waits for a value, and the thread is another.
+            // When the observation is restarted, no caller waits for a value, and the thread is not the scheduler's.
             isFirst
                 ? queue._add(observation: traced, scheduling: scheduler, onChange: onChange)
                 : queue._add(observation: traced, scheduling: Later(base: scheduler), onChange: onChange)
@@ -95,7 +96,7 @@ extension SharedDatabase {
     }
 }
 
-/// Calls a closure once somebody has raised it.
+/// A signal that can be raised once, and then calls a closure.
 private final class Signal: Sendable {
     private enum State {
         case idle
@@ -117,7 +118,7 @@ private final class Signal: Sendable {
     }
 }
 
-/// Calls a closure with what a buffer holds, on a queue, one call at a time.
+/// Calls a closure with the changes of a buffer, on a queue, one call at a time.
 private final class CallbackCalls: Sendable {
     private let buffer: ChangeBuffer
     private let queue: DispatchQueue?
@@ -137,10 +138,10 @@ private final class CallbackCalls: Sendable {
     }
 
     private func callAll() {
-        // On threads of the system, two may come at once.
+        // Without a queue, two threads of the system may get here at the same time.
         running.withLock {
             isScheduled.store(false, ordering: .sequentiallyConsistent)
-            // Not until there is none: others want to run on the queue.
+            // Changes that arrive meanwhile are scheduled again, so that other work can run on the queue.
             for _ in 0..<buffer.count {
                 if let change = buffer.takeFirst() { onChange(change) }
             }
@@ -153,7 +154,7 @@ private final class CallbackCalls: Sendable {
 public struct Changes: AsyncSequence, Sendable {
     public typealias Element = Change
 
-    /// Ends the consumer when nobody can ask for changes any more.
+    /// Ends the consumer when the sequence and all its iterators are released.
     fileprivate final class Source: Sendable {
         let buffer: Result<ChangeBuffer, any Error>
         private let database: SharedDatabase

@@ -1,7 +1,7 @@
 import RoundtableKernel
 import Synchronization
 
-/// Commits that this participant made without a seat at the control block: no record tells that they are its own (rule N5).
+/// Commits that this participant made without a seat at the control block. No record says that they are its own (rule N5).
 final class UnseatedCommits: Sendable {
     private struct State {
         var tables: [UInt32: Change.Tables] = [:]
@@ -9,7 +9,7 @@ final class UnseatedCommits: Sendable {
     }
     private let state = Mutex(State())
 
-    /// Nobody asked for the older ones: they are told as anybody's.
+    /// The maximum number of commits. When it is reached, all are forgotten, and are reported as commits of an unknown author.
     private static let maximumCount = 1000
 
     func add(counter: UInt32, tables: Change.Tables) {
@@ -21,7 +21,7 @@ final class UnseatedCommits: Sendable {
         didAdd()
     }
 
-    /// Takes the tables of the commits after `old` up to `new`; nil when some of them are not ours.
+    /// Takes the tables of the commits after `old` up to `new`; nil when some of them are not this participant's.
     func take(after old: UInt32, through new: UInt32) -> Change.Tables? {
         state.withLock { state in
             let count = new &- old
@@ -35,9 +35,9 @@ final class UnseatedCommits: Sendable {
         }
     }
 
-    /// The counter was set back, or commits were told otherwise: numbers up to here will come again.
+    /// Forgets all commits, because the counter was set back and its values will recur.
     func forget() { state.withLock { $0.tables = [:] } }
 
-    /// Says whom to tell that there is something to take.
+    /// Sets the closure that is called after each added commit.
     func onAdd(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.didAdd = body } }
 }

@@ -3,11 +3,11 @@ import GRDBSQLite
 import RoundtableKernel
 
 extension Database {
-    /// Which file this is, that lies where it lay when it was opened. Opens nothing (rule G5).
+    /// The identity of the database file, if it still lies where it was opened. This opens no file (rule G5).
     ///
     /// - throws: ``OutboxError/databaseReplaced(path:)``, `SystemError`.
     func identityOfUnmovedFile() throws -> FileIdentity? {
-        // First: what is found here is this file if it has not moved by then.
+        // The identity is read first: it is that of this file if the file has not moved by the check that follows.
         let identity = try System.identity(ofFileAt: filePath)
         var hasMoved: Int32 = 0
         let code = sqlite3_file_control(sqliteConnection, "main", SQLITE_FCNTL_HAS_MOVED, &hasMoved)

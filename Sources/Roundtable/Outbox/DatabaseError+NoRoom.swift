@@ -1,9 +1,9 @@
 import GRDB
 
 extension Error {
-    /// The same error; where it is that of a full disk, with what SQLite's message does not tell: where, and what next.
+    /// Returns this error. If the disk is full, the message also says where, and what to do next, which SQLite's message does not say.
     ///
-    /// - parameter consequence: what has become of what was to be written.
+    /// - parameter consequence: what has become of the data that was to be written.
     func explainingNoRoom(in path: String, _ consequence: String) -> any Error {
         guard let error = self as? DatabaseError, error.isNoRoom else { return self }
         return DatabaseError(
@@ -17,7 +17,7 @@ extension Error {
 }
 
 extension SharedDatabase {
-    /// A change of what has become of commands.
+    /// Runs a change of the outcomes of commands, and explains the error of a full disk.
     func explainingNoRoom<Value>(_ body: () throws -> Value) throws -> Value {
         do {
             return try body()

@@ -1,41 +1,31 @@
 import Foundation
 import GRDB
 
-/// A command that was set aside: it is kept in the database until somebody has it tried again, or drops it.
+/// A command that was set aside. The database keeps it until a retry applies it, or until it is dropped.
 public struct DeadLetter: Sendable, Hashable, Identifiable {
-    /// Why a command is set aside.
-    public enum Reason: String, Sendable, Codable, CaseIterable {
-        /// It was tried as often as ``OutboxHandlers/Retries/maximumAttempts`` says.
-        case failed
-        /// No handler of the owner knows the name and version. An owner that does applies it when it starts.
-        case unknown
-        /// The payload is not what the handler's type says.
-        case undecodable
-        /// The handler threw an ``OutboxRefusal``.
-        case refused
-    }
+    public typealias Reason = OutboxOutcome.SetAsideReason
 
     public var id: UUID
     public var sender: String
-    /// Of the command.
+    /// The name of the command.
     public var name: String
     public var version: Int
     public var payload: Data
     public var submitted: Date
     public var setAside: Date
     public var reason: Reason
-    /// Why it was set aside last, as text.
+    /// Why the command was set aside last, as text.
     public var error: String
-    /// How often it was tried, before it was set aside last.
+    /// The number of tries before the command was set aside last.
     public var attempts: Int
-    /// Whether it is to be tried again, as soon as an owner runs.
+    /// Whether the command is to be retried as soon as an owner runs.
     public var isToBeRetried: Bool
 
-    /// How often it was tried since it was set aside last, and has failed.
+    /// The number of failed tries since the command was set aside last.
     public var newAttempts = 0
-    /// When it is tried again, if one of those has failed.
+    /// When the command is retried, if one of those tries has failed.
     public var nextTry: Date?
-    /// Why the last of those has failed, as text.
+    /// The error of the last of those tries, as text.
     public var newError: String?
 }
 
@@ -86,7 +76,7 @@ extension DeadLetter: FetchableRecord {
         error = row["error"]
         attempts = row["attempts"]
         isToBeRetried = row["is_to_be_retried"]
-        // Columns of some queries only. `row["x"] as Int?` would trap on a value of another type.
+        // Only some queries have these columns. `row["x"] as Int?` would trap on a value of another type.
         func value<Value: DatabaseValueConvertible>(_ column: String) -> Value? {
             (row[column] as DatabaseValue?).flatMap(Value.fromDatabaseValue)
         }

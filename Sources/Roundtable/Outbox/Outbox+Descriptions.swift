@@ -1,18 +1,14 @@
 import Foundation
 
-// What logs show of an outbox: one line each.
+// These descriptions are for logs, and have one line each.
 
-/// Which command, for people.
+/// The description of a command, for messages.
 private func label(_ name: String, _ version: Int, _ sender: String, _ id: UUID) -> String {
-    "\(OutboxCommandKind(name: name, version: version)) from '\(sender)' (\(id))"
+    OutboxCommandKind(name: name, version: version).label(from: sender, id)
 }
 
-/// In UTC.
+/// The date in UTC.
 private func text(_ date: Date) -> String { date.formatted(.iso8601) }
-
-extension OutboxCommandInfo: CustomStringConvertible {
-    public var description: String { label(name, version, sender, id) }
-}
 
 extension WaitingCommand: CustomStringConvertible {
     public var description: String {
@@ -76,10 +72,6 @@ extension OutboxReport: CustomStringConvertible {
         let next = nextTry.map { ["next try \(text($0))"] } ?? []
         return told.isEmpty && next.isEmpty ? "nothing to do" : (told + next).joined(separator: ", ")
     }
-}
-
-extension OutboxSubmission: CustomStringConvertible {
-    public var description: String { "\(id), submitted to \(folder.path)" }
 }
 
 extension SharedDatabase.Performance: CustomStringConvertible {

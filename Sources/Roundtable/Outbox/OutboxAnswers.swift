@@ -1,21 +1,21 @@
 import Foundation
 import RoundtableKernel
 
-/// Tells those who ask what has become of commands (rule X10). The owner's side of ``OutboxQuestion``, for one thread at a time.
+/// Answers the questions about the outcomes of commands (rule X10). It is the owner's side of ``OutboxQuestion``, for one thread at a time.
 struct OutboxAnswers {
     private let folder: OutboxFolder
-    /// Where somebody has put something else than a file in the place of a question or of its answer.
+    /// The questions that are not answered, because something other than a file is in place of the question or of its answer.
     private var notAsked: Set<UUID> = []
 
     init(folder: OutboxFolder) { self.folder = folder }
 
-    /// Answers what can be answered now.
+    /// Answers the questions that can be answered now.
     ///
-    /// - parameter ids: the commands that something was decided about; nil for whatever was asked.
-    /// - throws: `SystemError`, once all others are answered; `DatabaseError`.
+    /// - parameter ids: the commands that were decided; nil to answer all questions.
+    /// - throws: `SystemError`, after all other questions are answered; `DatabaseError`.
     mutating func give(_ database: SharedDatabase, about ids: Set<UUID>? = nil) throws {
         let all = (try folder.names(in: .questions) ?? []).compactMap { name in
-            // In the spelling that its answer is looked for.
+            // The name must have the spelling in which the asker looks for the answer.
             UUID(uuidString: name).flatMap { $0.uuidString == name ? $0 : nil }
         }
         notAsked.formIntersection(all)
@@ -29,7 +29,7 @@ struct OutboxAnswers {
             do {
                 try OutboxQuestion(id: id, folder: folder).answer(outcome, access)
             } catch let error as SystemError {
-                // Others have asked, too.
+                // The other questions are answered nevertheless.
                 if error.isNoFile { notAsked.insert(id) }
                 failure = failure ?? error
             }
@@ -38,7 +38,7 @@ struct OutboxAnswers {
         if let failure { throw failure }
     }
 
-    /// One that was set aside may have been tried again before it was answered.
+    /// Withdraws answers that no longer hold. A dead letter may have been retried before its answer was written.
     private func takeBack(_ outcomes: [UUID: OutboxOutcome], _ database: SharedDatabase) throws {
         let provisional = outcomes.filter { if case .setAside = $0.value { true } else { false } }
         if provisional.isEmpty { return }

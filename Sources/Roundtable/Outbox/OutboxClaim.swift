@@ -1,9 +1,9 @@
 import Synchronization
 
-/// That a process applies the commands of a folder to one database, while this object lives: those who opened two databases with one folder would
-/// have commands for one applied to the other, whichever is first.
+/// A claim of this process to apply the commands of a folder to one database. It lasts as long as this object lives. Without it, two
+/// databases that are opened with one folder would apply each other's commands.
 ///
-/// It knows nothing of other processes, which ``OutboxOwnership`` tells of.
+/// The claim knows nothing of other processes, which ``OutboxOwnership`` detects.
 final class OutboxClaim: Sendable {
     private struct Owner {
         let database: String

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 
-/// A command that the owner has at hand.
+/// A command that was read and is to be decided.
 struct PendingCommand {
     enum Source: Equatable {
         case file(CommandFileName)
@@ -14,20 +14,20 @@ struct PendingCommand {
     var file: CommandFileName? { if case .file(let name) = source { name } else { nil } }
 }
 
-/// What was decided about a command, within a transaction.
+/// A decision about a command, made within a transaction.
 enum OutboxDecision {
     case applied
-    /// It was decided before, perhaps by another owner.
+    /// The command was decided before, possibly by another owner.
     case known
-    /// Its file has gone: it was decided by another owner, long ago perhaps.
+    /// The command's file is gone, because another owner decided the command, possibly long ago.
     case gone
     case setAside(DeadLetter)
-    /// It has failed, and is tried again then.
+    /// The command has failed, and is retried at `next`.
     case failed(OutboxCommandInfo, any Error, next: Date)
-    /// Its time has not come: it has failed earlier, or nobody here knows it, and perhaps another owner does.
+    /// The command is not due: its next try comes later, or this owner does not know it and another owner may.
     case waits(until: Date)
 
-    /// Whether its transaction has written something.
+    /// Whether the decision has written to the database.
     var isNew: Bool {
         switch self {
         case .applied, .setAside, .failed: true
@@ -36,28 +36,28 @@ enum OutboxDecision {
     }
 }
 
-/// What a decision is made within.
+/// What a decision needs to know of its transaction and of the owner.
 struct DecisionContext {
     /// Whether the transaction is being interrupted.
-    let isDoomed: () -> Bool
-    /// Moves when the transaction ends, whether another one has begun or not.
+    let isAborted: () -> Bool
+    /// A number that changes when the transaction ends, even if another one has begun.
     let rollbacks: () -> Int
-    /// When this owner has met a command first that it does not know.
+    /// When this owner first met a command that it does not know.
     let firstMet: (_ id: UUID, _ now: Date) -> Date
 }
 
-/// A command's own error has taken the transaction with it: `ON CONFLICT ROLLBACK`, for example.
+/// The error of a command that has ended the transaction itself, for example by `ON CONFLICT ROLLBACK`.
 struct TransactionLost: Error {
     let id: UUID
     let error: any Error
 }
 
 extension OutboxHandlers {
-    /// Decides about a command, inside the transaction that makes it so (rules X4, X7, X8).
+    /// Decides about a command, inside the transaction that records the decision (rules X4, X7, X8).
     ///
     /// - Parameters:
-    ///   - lost: the error of an earlier try, whose transaction was lost.
-    /// - throws: errors that are the database's; what keeps it from recording what the command has done; ``TransactionLost``.
+    ///   - lost: the error of an earlier try whose transaction was lost.
+    /// - throws: errors of the database; errors of recording what the command has done; ``TransactionLost``.
     func decide(
         _ pending: PendingCommand,
         lost: (any Error)?,
@@ -76,10 +76,10 @@ extension OutboxHandlers {
         let now = environment.now()
         let retry = try OutboxTables.retry(of: command.id, db)
         if let retry, !isDue(retry, now) { return .waits(until: retry.next) }
-        // Whatever the table says.
+        // The number is limited, because the table may hold any value.
         let attempts = min(max(retry?.attempts ?? 0, 0), .max - 1) + 1
         guard let handler = handler(of: command.kind) else {
-            // One that has failed is known to somebody, who is to have the next try.
+            // If the command has failed before, another owner knows it, and that owner should make the next try.
             let met = context.firstMet(command.id, now)
             let since = max(met, min(retry?.next ?? met, now))
             let end = since.addingTimeInterval(max(0, gracePeriod.seconds))
@@ -90,7 +90,7 @@ extension OutboxHandlers {
             if let reason = reasonToSetAside(error, attempts) {
                 return try setAside(command, reason, Self.text(error), attempts: attempts, db)
             }
-            // Where it may be the database's after all, time may help.
+            // If the database may have caused the error after all, it gets the longest time to recover.
             let delay = error.isOfDatabase ? retries.maximumDelay.seconds : retries.delay(after: attempts)
             let next = now.addingTimeInterval(delay)
             let retry = OutboxTables.Retry(attempts: attempts, next: next, error: Self.text(error))
@@ -102,13 +102,13 @@ extension OutboxHandlers {
         return .applied
     }
 
-    /// What is for people, where there is something.
+    /// The text of an error: the one for people, if there is one.
     private static func text(_ error: any Error) -> String {
         if error is DatabaseError { return "\(error)" }
         return (error as? any LocalizedError)?.errorDescription ?? "\(error)"
     }
 
-    /// nil: it is tried again.
+    /// Returns why the command is to be set aside; nil if it is to be retried.
     private func reasonToSetAside(_ error: any Error, _ attempts: Int) -> DeadLetter.Reason? {
         switch error {
         case is UndecodablePayload: .undecodable
@@ -117,7 +117,8 @@ extension OutboxHandlers {
         }
     }
 
-    /// Whether the next try may be made. A clock that was set back must not keep it waiting. Other owners may have other pauses.
+    /// Whether the next try is due. A time that is too far ahead counts as due, because the clock may have been set back. The limit is at
+    /// least 3600 s, because other owners may have longer pauses.
     func isDue(_ retry: OutboxTables.Retry, _ now: Date) -> Bool {
         now >= retry.next || retry.next.timeIntervalSince(now) > max(retries.maximumDelay.seconds, 3600)
     }
@@ -134,7 +135,7 @@ extension OutboxHandlers {
         return .setAside(letter)
     }
 
-    /// - returns: the command's own error, when all that it did is rolled back.
+    /// - returns: the command's own error, after all that the command did was rolled back; nil if there was none.
     private func apply(
         _ handler: Handler,
         _ command: CommandFile,
@@ -143,7 +144,7 @@ extension OutboxHandlers {
         _ db: Database
     ) throws -> (any Error)? {
         let rollbacks = context.rollbacks()
-        // Not one that the handler has begun anew: what others did was in the first.
+        // A transaction that the handler has begun itself does not count, because the work of earlier commands was in the first one.
         var isStillInTransaction: Bool { db.isInsideTransaction && context.rollbacks() == rollbacks }
         let info = OutboxCommandInfo(command, attempt: attempt)
         try db.cachedStatement(sql: "SAVEPOINT roundtable_outbox").execute()
@@ -153,14 +154,14 @@ extension OutboxHandlers {
             try db.cachedStatement(sql: "RELEASE SAVEPOINT roundtable_outbox").execute()
             return nil
         } catch {
-            if error.isOfDatabase || context.isDoomed() { throw error }
+            if error.isOfDatabase || context.isAborted() { throw error }
             guard isStillInTransaction else { throw TransactionLost(id: command.id, error: error) }
             do {
                 try db.cachedStatement(sql: "ROLLBACK TRANSACTION TO SAVEPOINT roundtable_outbox").execute()
                 try db.cachedStatement(sql: "RELEASE SAVEPOINT roundtable_outbox").execute()
             } catch let failure {
                 if failure.isOfDatabase { throw failure }
-                // The handler has ended our savepoint.
+                // The handler has ended the savepoint.
                 throw TransactionLost(id: command.id, error: error)
             }
             return error
@@ -173,7 +174,7 @@ private struct HandlerEndedTransaction: Error, CustomStringConvertible {
 }
 
 extension Error {
-    /// Whether it says something of the database, and nothing of the command: no try is counted (rule X7).
+    /// Whether the error concerns the database and not the command, so that no try is counted (rule X7).
     var isOfDatabase: Bool {
         guard let error = self as? DatabaseError else { return false }
         switch error.resultCode {

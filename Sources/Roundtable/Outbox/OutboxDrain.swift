@@ -4,18 +4,18 @@ import GRDB
 import RoundtableKernel
 import Synchronization
 
-/// Applies what waits in the outbox of a database, and what comes, until it is cancelled or the database is closed.
+/// Applies the waiting commands of a database's outbox, and those that come later, until it is cancelled or the database is closed.
 ///
-/// While nothing comes it costs nothing: a thread sleeps. While the database is suspended it pauses. It does not keep the database open.
+/// Its thread sleeps while no command comes. It pauses while the database is suspended. It does not keep the database open.
 public final class OutboxDrain: Sendable {
     private struct State {
         var isCancelled = false
-        /// For as long as there may be a round, or files of what this database has applied.
+        /// Held as long as a round may run, or files of commands that this database has applied may exist.
         var claim: OutboxClaim?
         var watch: FolderWatch?
-        /// The folders that are watched.
+        /// The identities of the watched folders.
         var watched: [FileIdentity?] = []
-        /// A failure to watch was told.
+        /// Whether a failure to watch was reported.
         var hasToldOfWatch = false
     }
 
@@ -23,7 +23,7 @@ public final class OutboxDrain: Sendable {
         weak let database: SharedDatabase?
     }
 
-    /// Rounds, for one thread at a time.
+    /// The rounds, used by one thread at a time.
     ///
     /// `@unchecked Sendable`: `rounds` and `hasEnded` are only used with the lock.
     private final class Guarded: @unchecked Sendable {
@@ -44,20 +44,20 @@ public final class OutboxDrain: Sendable {
                 }
                 return (report, rounds.takeEvents())
             }
-            // Without the lock: who is told may drain.
+            // The events are reported without the lock, because `onEvent` may drain.
             for event in events { rounds.handlers.onEvent?(event) }
             return try report.get()
         }
 
         var removalIsDue: Nanoseconds? { lock.withLock { rounds.removalIsDue } }
 
-        /// Of files that were kept. What cannot be removed is met again, by whoever drains next.
+        /// Removes the files that were kept. The next drain finds those that cannot be removed.
         func removeKeptFiles() { lock.withLock { try? rounds.removeDecided() } }
 
-        /// No round does anything any more. Waits for one that runs.
+        /// Waits for a round that runs, and ends the rounds. Later rounds do nothing.
         func end() { lock.withLock { endLocked() } }
 
-        /// - returns: false when a round runs: nothing has ended.
+        /// - returns: false when a round runs. Nothing has ended then.
         func endIfIdle() -> Bool {
             guard lock.try() else { return false }
             defer { lock.unlock() }
@@ -77,11 +77,11 @@ public final class OutboxDrain: Sendable {
     private let gate: SuspensionGate
     private let rounds: Guarded
     private let state: Mutex<State>
-    /// Ends waits that are not for the folders.
+    /// Ends the waits that are not for changes of the folders.
     private let wake = DispatchSemaphore(value: 0)
     private let forkGeneration = rt_fork_generation()
 
-    /// Pauses after failures, each twice the last.
+    /// The first and the longest pause after failures, in ns. Each pause is twice as long as the one before.
     private static let firstPause: Nanoseconds = 250_000_000
     private static let longestPause: Nanoseconds = 60_000_000_000
 
@@ -95,30 +95,30 @@ public final class OutboxDrain: Sendable {
         rounds = Guarded(OutboxRounds(of: database, handlers: handlers))
     }
 
-    /// Without a thread, for tests.
+    /// Creates a drain without a thread, for tests.
     package convenience init(unattended database: SharedDatabase, handlers: OutboxHandlers) {
         self.init(database, handlers: handlers, nil)
     }
 
-    // MARK: For the user
+    // MARK: Public interface
 
-    /// Applies nothing more. A command that is being applied is finished. Then, if this was the last drain of its database, another database may
-    /// have the folder.
+    /// Stops applying commands. A command that is being applied is finished. If this was the last drain of its database, another database
+    /// may use the folder after that.
     public func cancel() {
-        // The pipe that wakes the thread is the parent's, too.
+        // In a child of `fork`, the pipe that wakes the thread is the parent's, too.
         guard rt_fork_generation() == forkGeneration else { return }
         let watch = state.withLock { state in
             state.isCancelled = true
             return state.watch
         }
         database.database?.seat.show(commandsFolder: nil, of: self)
-        // Else the thread does it.
+        // If a round runs, the thread gives up the claim.
         if rounds.endIfIdle() { giveUpClaim() }
         watch?.interrupt()
         wake.signal()
     }
 
-    /// The database is closed: a round that runs applies nothing any more.
+    /// Cancels the drain because the database is closed. A round that runs applies nothing any more.
     func close() {
         cancel()
         if rt_fork_generation() == forkGeneration { giveUpClaim() }
@@ -132,17 +132,22 @@ public final class OutboxDrain: Sendable {
         withExtendedLifetime(claim) {}
     }
 
-    /// Applies what waits now, and returns when that is done. Not to be called inside of an access to the database.
+    /// Applies the commands that wait now, and returns when that is done. It must not be called inside an access to the database.
     ///
-    /// - returns: what was done by this call.
-    /// - throws: `DatabaseError`, also while the database is suspended (`isSuspension`); ``OutboxError``. Errors of commands are none of this.
+    /// - returns: the result of this call.
+    /// - throws: `DatabaseError`, also while the database is suspended (`isSuspension`); ``OutboxError``. Errors of commands are not
+    ///   thrown.
     @_disfavoredOverload
     @discardableResult
     public func drainNow() throws -> OutboxReport {
         try round { self.isCancelled } ?? OutboxReport()
     }
 
-    /// The same, without blocking the thread.
+    /// Drains like the synchronous `drainNow()`, without blocking the thread.
+    ///
+    /// - returns: the result of this call.
+    /// - throws: `DatabaseError`, also while the database is suspended (`isSuspension`); ``OutboxError``. Errors of commands are not
+    ///   thrown.
     @discardableResult
     public func drainNow() async throws -> OutboxReport {
         try await offThread { Result { try self.drainNow() } }.get()
@@ -152,7 +157,7 @@ public final class OutboxDrain: Sendable {
 
     private var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
-    /// - returns: nil when there is nothing to be drained any more.
+    /// - returns: nil when the drain is cancelled, or the database does not exist any more.
     private func round(keepingFiles: Bool = false, _ isOver: () -> Bool) throws -> OutboxReport? {
         guard !isCancelled, let database = database.database else { return nil }
         do {
@@ -162,14 +167,14 @@ public final class OutboxDrain: Sendable {
         }
     }
 
-    /// Before the thread begins: what waited is applied when this returns, as far as it can be in that time.
+    /// Applies the commands that wait before the thread begins, as many as the time allows.
     func drainFirst(within time: Nanoseconds) {
         let end = MonotonicClock.now.addingSaturating(time)
         do {
             try folder.make(folder.access())
             _ = try round { MonotonicClock.now >= end || self.isCancelled }
         } catch {
-            // The thread tries again, and tells.
+            // The thread tries again, and reports the error.
         }
     }
 
@@ -187,25 +192,25 @@ public final class OutboxDrain: Sendable {
         }
         var pause = Self.firstPause
         while !isCancelled {
-            // Before looking: what comes while it looks wakes it again.
+            // The watch is made before the round, so that a command that comes during the round wakes the thread again.
             let watch = watch()
             do {
                 guard let report = try round(keepingFiles: true, { self.isCancelled }) else { return }
                 pause = Self.firstPause
                 try wait(watch, report.nextTry)
             } catch {
-                // It may take long until there is a next round.
+                // The kept files are removed now, because the next round may come much later.
                 rounds.removeKeptFiles()
                 if isCancelled || database.database == nil { return }
-                // By now, it may be open again.
+                // The gate may have opened again by now, so the error is checked as well.
                 if gate.isClosed || (error as? DatabaseError)?.isSuspension == true {
                     waitForGate()
                 } else {
-                    // At first, it may be that the database is just being closed.
+                    // The first such failure may mean that the database is being closed.
                     let isClosing = (error as? DatabaseError)?.resultCode == .SQLITE_MISUSE && pause == Self.firstPause
                     if !isClosing { handlers.onEvent?(.failed(error)) }
                     sleep(Self.firstPause)
-                    // Perhaps all is well when something comes.
+                    // A change in the folders ends the pause, because the cause may be gone by then.
                     if pause > Self.firstPause { try? wait(watch, upTo: pause - Self.firstPause) }
                     pause = min(pause * 2, Self.longestPause)
                 }
@@ -215,11 +220,11 @@ public final class OutboxDrain: Sendable {
 
     // MARK: Waiting
 
-    /// Watches the folders; makes those that are missing.
+    /// Watches the folders, and creates those that are missing.
     ///
     /// - returns: nil when they cannot be watched.
     private func watch() -> FolderWatch? {
-        // The outer one tells when all of them are moved away at once.
+        // The watch of the outer folder detects that all of them are moved away at once.
         let folders = [folder.path, folder.path(of: .commands), folder.path(of: .questions)]
         do {
             let found = try folders.map { try System.identity(ofFileAt: $0) }
@@ -248,10 +253,10 @@ public final class OutboxDrain: Sendable {
         }
     }
 
-    /// Rule X14.
+    /// Waits for a change, the next try, or the removal of files (rule X14).
     private func wait(_ watch: FolderWatch?, _ nextTry: Date?) throws {
         let nextTry = nextTry.map { date in
-            // At least a moment, so that a clock that stands still does not spin; and not for ever, since clocks are set.
+            // The wait is at least 1 ms, so that a clock that stands still causes no busy loop, and at most 60 s, because clocks are set.
             let seconds = min(max(date.timeIntervalSince(handlers.environment.now()), 0.001), 60)
             return Nanoseconds(seconds * 1e9)
         }
@@ -262,7 +267,7 @@ public final class OutboxDrain: Sendable {
     private func wait(_ watch: FolderWatch?, upTo rest: Nanoseconds?) throws {
         if let watch {
             do {
-                // The next round begins with another one.
+                // The next round begins with another watch.
                 if try watch.wait(upTo: rest) == .gone { state.withLock { $0.watch = nil } }
             } catch let error as SystemError {
                 throw OutboxError(error, folder: folder.path)

@@ -1,7 +1,7 @@
 import Foundation
 import RoundtableKernel
 
-/// What waits, by sender as names have it, in the order in which it is to be applied (rule X6).
+/// The waiting commands, by sender as names have it, in the order in which they are to be applied (rule X6).
 ///
 ///     the owner lists                 a sender
 ///     sees no 1.command
@@ -9,21 +9,22 @@ import RoundtableKernel
 ///                                     renames 2.command into place
 ///     sees 2.command
 ///
-/// So a list alone is not enough. Whatever was there before the second listing began is in the second list: all that came before a name of the
-/// first one, too. Taken of a sender is therefore what the second list has, in order, up to the first name that the first list has not.
+/// So one listing is not enough. The second list has all that was there when the second listing began, and so all that came before any
+/// name of the first list. From each sender, the names of the second list are taken in order, up to the first one that the first list
+/// does not have.
 struct OutboxListing: Equatable {
     private(set) var commands: [String: [CommandFileName]] = [:]
-    /// Whether there was nothing of the form of a command's name.
+    /// Whether no name has the form of a command's name.
     let isEmpty: Bool
-    /// Whether something of the first list is not taken: another listing finds it.
+    /// Whether a name of the first list is not taken. Another listing finds it.
     private(set) var isCut = false
 
-    /// Of a folder that is not there.
+    /// Creates the listing of a folder that does not exist.
     init() { isEmpty = true }
 
     /// - Parameters:
-    ///   - folder: that of the commands.
-    ///   - names: lists it in place of the system.
+    ///   - folder: the folder of the commands.
+    ///   - names: a function that lists the folder in place of the system.
     init(_ folder: OpenFolder, names: ((String) throws -> [String]?)? = nil) throws {
         func list() throws -> [String] { try names.map { try $0(folder.path) ?? [] } ?? folder.names() }
         let first = Set(try list())

@@ -2,15 +2,15 @@ import Foundation
 import GRDB
 import RoundtableKernel
 
-/// That the commands of a folder are applied to a database, and by whom (rule X15). It is recorded in both: in a file of the folder, for owners of
-/// other databases, and in a row of the database, for owners with another folder.
+/// A record that an owner applies the commands of a folder to a database (rule X15). It is kept in both places: in a file of the folder,
+/// for owners of other databases, and in a row of the database, for owners with another folder.
 struct OutboxOwnership: Equatable, Sendable {
-    /// Which file it is, and where. A copy is another one, and so is what was restored from a backup.
+    /// The path and the identity of a file. A copy is another file, and so is one that was restored from a backup.
     struct Place: Equatable, Sendable {
         let path: String
         let identity: FileIdentity
 
-        /// Whether it is there now; nil when that cannot be told.
+        /// Whether the file is at the path now; nil when that cannot be told.
         var isThere: Bool? { try? System.identity(ofFileAt: path) == identity }
     }
 
@@ -39,7 +39,7 @@ struct OutboxOwnership: Equatable, Sendable {
         return writer.bytes + texts.joined()
     }
 
-    /// nil for anything else.
+    /// Decodes a record; nil for anything else.
     init?(_ bytes: [UInt8]) {
         guard bytes.count >= Self.headerSize else { return nil }
         var reader = ByteReader(bytes)
@@ -65,12 +65,12 @@ struct OutboxOwnership: Equatable, Sendable {
 // MARK: - In the folder
 
 extension OutboxFolder {
-    /// A database has one file of this name among the owners.
+    /// The name of a database's file among the owners. Each database has one.
     private func ownership(ofDatabase identity: FileIdentity) -> String {
         "\(String(identity.device, radix: 16))-\(String(identity.inode, radix: 16)).owner"
     }
 
-    /// Of the folder that is here now: of one that it is a copy of, they say nothing.
+    /// The records of the folder that is here now. Records of a folder that it is a copy of are left out.
     func ownerships() throws -> [OutboxOwnership] {
         guard let identity = try System.identity(ofFileAt: path) else { return [] }
         return try ownershipFiles().compactMap { $0.ownership?.folder.identity == identity ? $0.ownership : nil }
@@ -86,16 +86,16 @@ extension OutboxFolder {
     private func ownershipFiles() throws -> [(name: String, ownership: OutboxOwnership?)] {
         guard let owners = try openIfThere(.owners) else { return [] }
         let names = try owners.names().filter(Self.isOwnership).sorted()
-        // Whatever lies there must not take much time.
+        // Only 100 files are read, so that a folder with many files does not take much time.
         return names.prefix(100).map { name in
-            // A link, a folder, one that this process may not read: none.
+            // A link, a folder, or a file that this process may not read counts as no record.
             let limit = OutboxOwnership.maximumSize
             let bytes = (try? owners.contents(ofFile: name, limit: limit, notOf: databasePath)) ?? nil
             return (name, bytes.flatMap(OutboxOwnership.init))
         }
     }
 
-    /// In place of what was recorded of the same database; and removes what tells of databases, or of a folder, that are not there any more.
+    /// Records an ownership in place of an earlier record of the same database, and removes records that do not hold any more (rule X15).
     func record(_ own: OutboxOwnership) throws {
         let files = try ownershipFiles()
         let name = ownership(ofDatabase: own.database.identity)
@@ -113,7 +113,7 @@ extension OutboxFolder {
 // MARK: - In the database
 
 extension OutboxTables {
-    /// Of the database that is here now: of one that it is a copy of, they say nothing.
+    /// The records of the database that is here now. Records of a database that it is a copy of are left out.
     static func ownerships(_ database: OutboxOwnership.Place, _ db: Database) throws -> [OutboxOwnership] {
         try allOwnerships(database.path, db).filter { $0.database.identity == database.identity }
     }
@@ -125,7 +125,7 @@ extension OutboxTables {
         let rows =
             "SELECT device, inode, path, database_device, database_inode, owner FROM main.roundtable_outbox_folders"
         return try Row.fetchAll(db, sql: rows).compactMap { row in
-            // What is in the table may be anything.
+            // The table may hold values of any type.
             func number(_ index: Int) -> Int64? { Int64.fromDatabaseValue(row[index]) }
             func text(_ index: Int) -> String? { String.fromDatabaseValue(row[index]) }
             guard let device = number(0), let inode = number(1), let folder = text(2),
@@ -139,7 +139,7 @@ extension OutboxTables {
         }
     }
 
-    /// In place of what was recorded of the same folder; and removes what tells of folders, or of a database, that are not there any more.
+    /// Records an ownership in place of an earlier record of the same folder, and removes records that do not hold any more (rule X15).
     static func record(_ own: OutboxOwnership, _ db: Database) throws {
         let all = try allOwnerships(own.database.path, db)
         if all.isEmpty { try db.execute(sql: foldersSchema) }
@@ -178,7 +178,7 @@ extension OutboxTables {
 }
 
 extension DatabaseError {
-    /// Of a table that somebody has changed, and not of the database.
+    /// Whether the error concerns a table that another program has changed, and not the database.
     fileprivate var isOfStrayTable: Bool {
         [.SQLITE_ERROR, .SQLITE_CONSTRAINT, .SQLITE_MISMATCH].contains(resultCode)
     }
@@ -194,7 +194,7 @@ extension FileIdentity {
 
 // MARK: - The owner
 
-/// Leaves word of what an owner applies where, and looks who else does. For one thread at a time.
+/// Records to which database an owner applies the commands of a folder, and detects other owners. It is used by one thread at a time.
 final class OutboxNeighbours {
     private let folder: OutboxFolder
     private let author: String
@@ -208,10 +208,11 @@ final class OutboxNeighbours {
         self.author = author
     }
 
-    /// Once. What keeps it from leaving word keeps nobody from applying: it is tried again in the next run.
+    /// Looks for other owners, once. An error of recording the ownership does not keep the owner from applying commands; the next run tries
+    /// again.
     ///
-    /// - returns: what is to be told, once.
-    /// - throws: `DatabaseError`, ``OutboxError``, `SystemError` of looking at the database.
+    /// - returns: the events to report. They are returned once.
+    /// - throws: `DatabaseError`; ``OutboxError``; `SystemError` if the database cannot be inspected.
     func look(_ database: SharedDatabase) throws -> [OutboxHandlers.Event] {
         if hasLooked { return [] }
         let (identity, folders) = try database.read { db -> (FileIdentity?, [OutboxOwnership]) in
@@ -249,7 +250,7 @@ final class OutboxNeighbours {
         }
     }
 
-    /// Inside of a transaction that decides commands.
+    /// Records the ownership inside a transaction that decides commands.
     func record(_ db: Database) throws {
         guard !hasRecorded, let own else { return }
         do {
@@ -258,7 +259,7 @@ final class OutboxNeighbours {
                 return .commit
             }
         } catch let error as DatabaseError where error.isOfStrayTable {
-            // A table of that name that is not as we make it.
+            // The table of that name is not as Roundtable creates it.
         }
     }
 
@@ -266,10 +267,10 @@ final class OutboxNeighbours {
 }
 
 extension OutboxOwnership {
-    /// Whichever of the owners of a database has recorded it.
+    /// Whether the database and the folder are the same, whichever owner of the database recorded them.
     fileprivate func isSame(as other: OutboxOwnership) -> Bool { database == other.database && folder == other.folder }
 
-    /// Those that share the folder, or the database, with this one, and are still there.
+    /// The records of other databases, and of other folders of this database, that still exist.
     func others(of all: [OutboxOwnership]) -> [OutboxOwnership] {
         all.filter { other in
             if other.database.identity != database.identity { return other.database.isThere == true }

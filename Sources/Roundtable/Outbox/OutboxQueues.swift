@@ -1,9 +1,9 @@
 import Foundation
 import RoundtableKernel
 
-/// The commands of one listing that are still to be decided: of all senders in turn, of each in order.
+/// The commands of one listing that are still to be decided. They are taken from all senders in rotation, and in order from each.
 struct OutboxQueues {
-    /// At most so much is read ahead.
+    /// The limits of what is read ahead: a number of commands, and the bytes of their payloads.
     static let maximumCount = 100
     static let maximumBytes = 4 << 20
 
@@ -13,17 +13,17 @@ struct OutboxQueues {
     }
 
     private var queues: [Queue]
-    /// Read, and in the order in which they are to be decided.
+    /// The commands that were read, in the order in which they are to be decided.
     private(set) var ready: [PendingCommand] = []
 
-    /// - parameter last: the sender whose command was decided last: it comes last now.
+    /// - parameter last: the sender whose command was decided last. It now comes last.
     init(_ listing: OutboxListing, after last: String?) {
         let senders = listing.commands.keys.sorted()
         let index = last.flatMap { last in senders.firstIndex { $0 > last } } ?? 0
         queues = (senders[index...] + senders[..<index]).map { Queue(sender: $0, names: listing.commands[$0]![...]) }
     }
 
-    /// Of dead letters alone.
+    /// Creates queues that hold dead letters alone.
     init(_ letters: [DeadLetter]) {
         queues = []
         insert(letters)
@@ -31,23 +31,24 @@ struct OutboxQueues {
 
     var isEmpty: Bool { ready.isEmpty && queues.isEmpty }
 
-    /// What is decided before all that is in files.
+    /// Inserts dead letters, which are decided before all commands in files.
     mutating func insert(_ letters: [DeadLetter]) {
         ready.insert(contentsOf: letters.map { PendingCommand(source: .deadLetter, command: $0.command) }, at: 0)
     }
 
-    /// What became of reading a file.
+    /// The result of reading a file.
     enum Reading {
         case ready(CommandFile)
-        /// It is not there any more, or not to be applied: on with the next of the sender.
+        /// The file does not exist any more, or is not to be applied. The next file of the sender is read.
         case skipped
-        /// Nothing of this sender can be decided now.
+        /// No command of this sender can be decided now.
         case blocked
-        /// The same; and it may be that it is being copied there, and was not put there after all that come before it.
+        /// No command of this sender can be decided now. The file may be one that is being copied there, so it was possibly not put there
+        /// after all files that precede it.
         case unfinished
     }
 
-    /// Reads ahead.
+    /// Reads files ahead, up to the limits.
     mutating func fill(_ read: (CommandFileName) -> Reading) {
         var bytes = ready.reduce(0) { $0 + $1.command.payload.count }
         while ready.count < Self.maximumCount, bytes < Self.maximumBytes, !queues.isEmpty {
@@ -69,7 +70,7 @@ struct OutboxQueues {
         }
     }
 
-    /// - parameter blocked: senders of which nothing is decided until the next listing.
+    /// - parameter blocked: the senders whose commands are not decided until the next listing.
     mutating func remove(decided: Int, blocked: Set<String>) {
         ready.removeFirst(decided)
         ready.removeAll { $0.file.map { blocked.contains($0.encodedSender) } ?? false }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a handler throws to say *never*: the command is set aside at once, without another try.
+/// The error that a handler throws to refuse a command for good. The command is set aside at once, without another try.
 ///
 /// ```swift
 /// handlers.handle(BookSeat.self) { db, command in
@@ -9,7 +9,7 @@ import Foundation
 /// }
 /// ```
 ///
-/// The reason is what the sender is told (``OutboxOutcome/setAside(_:error:)``), and what ``DeadLetter/error`` keeps.
+/// The sender gets the reason with the outcome (``OutboxOutcome/setAside(_:error:)``), and ``DeadLetter/error`` keeps it.
 public struct OutboxRefusal: Error, Hashable, Sendable {
     public var reason: String
 

@@ -1,18 +1,18 @@
 import Foundation
 
-/// What a drain has done.
+/// The result of a drain.
 public struct OutboxReport: Sendable, Hashable {
-    /// Commands that were applied.
+    /// The number of commands that were applied.
     public var applied = 0
-    /// Commands that were set aside: see ``SharedDatabase/deadLetters()``.
+    /// The number of commands that were set aside: see ``SharedDatabase/deadLetters()``.
     public var setAside = 0
-    /// Tries that failed, and are made again.
+    /// The number of tries that failed, and are made again.
     public var failed = 0
-    /// Files of commands that were applied before, and were still there.
+    /// The number of commands that had been decided before, and whose files still existed.
     public var known = 0
-    /// Files that were no whole commands.
+    /// The number of files that were not whole commands.
     public var damaged = 0
-    /// When the next of the commands that have failed is tried again, if any waits for that.
+    /// When the drain looks again, for a command that waits for that time or a file that cannot be read yet; nil if there is neither.
     public var nextTry: Date?
 
     public init() {}

@@ -2,66 +2,68 @@ import Foundation
 import GRDB
 import RoundtableKernel
 
-/// Takes what waits in the outbox, and has it decided, batch after batch. For one thread at a time.
+/// Reads the waiting commands of an outbox and has them decided, batch by batch. It is used by one thread at a time.
 final class OutboxRounds {
-    /// How long the turn is kept, if one command does not take longer.
+    /// How long a batch keeps the turn, in ns, if one command does not take longer.
     private static let batchTime: Nanoseconds = 10_000_000
-    /// After so many, files are removed, for one sync of the WAL.
+    /// The number and the bytes of decided commands at which their files are removed, with one sync of the WAL.
     private static let removalCount = 1000
     private static let removalBytes = 4 << 20
-    /// Or after this time: whoever has submitted a command may be about to ask for its outcome, and is not to wait for the sync.
+    /// The time, in ns, after which files are removed in any case. A process that has submitted a command may be about to ask for its
+    /// outcome, and is not to wait for the sync.
     private static let askingTime: Nanoseconds = 10_000_000
-    /// A file that is cut off, and has grown within this time, may be one that is being copied.
+    /// A file that is cut off and was changed within this time, in seconds, may be one that is being copied.
     private static let copyingTime: TimeInterval = 5
     private static let cleaningInterval: Nanoseconds = 3600 * 1_000_000_000
     private static let forgettingInterval: Nanoseconds = 24 * 3600 * 1_000_000_000
-    /// Rule X11.
+    /// How long the id of a decided command is kept, in seconds (rule X11).
     private static let memory: TimeInterval = 30 * 24 * 3600
 
     let folder: OutboxFolder
     private let databasePath: String
     private let author: String
     let handlers: OutboxHandlers
-    /// Files that could not be moved out of the way. They delay nobody.
+    /// Damaged files that could not be moved away. They delay no command.
     private var ignored: Set<CommandFileName> = []
-    /// What was told already.
+    /// The files that were reported already.
     private var told: Set<CommandFileName> = []
     private var answers: OutboxAnswers
     private let neighbours: OutboxNeighbours
     private var lastSender: String?
-    /// Errors of commands that have taken their transaction with them.
+    /// The errors of commands whose transaction was lost. The next transaction records them.
     private var lost: [UUID: any Error] = [:]
-    /// Commands that share no transaction with others: those that have ended one, and those of one that could not be committed.
+    /// Commands that share no transaction with others: those that have ended one, and those of a batch that could not be committed.
     private var suspects: [UUID: Suspect] = [:]
-    /// Transactions that have decided something.
+    /// The number of transactions that have decided something.
     private var commits = 0
-    /// When commands were met first that nobody here knows.
+    /// When this owner first met commands that it does not know.
     private var firstMet: [UUID: Date] = [:]
-    /// Of the database that the last transaction was in.
+    /// The identity of the database file that the last transaction was in.
     private var identity: FileIdentity?
-    /// Decided, and committed: once the WAL is on the disk, they can go.
+    /// The files of commands that are decided and committed. They can be removed once the WAL is on the disk.
     private var decided: Set<CommandFileName> = []
     private var decidedBytes = 0
-    /// When what is decided is to be removed; nil when there is nothing.
+    /// When the files of decided commands are to be removed; nil when there are none.
     private(set) var removalIsDue: Nanoseconds?
     private var keepsFiles = false
-    /// In this run.
+    /// The error that ended the removal of files in this run.
     private var removalFailure: (any Error)?
     private var cleaned: Nanoseconds?
     private var forgot: Nanoseconds?
     private var report = OutboxReport()
-    /// The folder of the last listing, in a run.
+    /// The folder of the last listing; nil outside of a run.
     private var commands: OpenFolder?
-    /// To be told.
+    /// The events that are to be reported.
     private var events: [OutboxHandlers.Event] = []
 
     private struct Suspect {
-        /// How often it has ended a transaction with an error that may be the database's.
+        /// How often the command has ended a transaction with an error that may be the database's.
         var failures = 0
-        /// How many transactions had been committed when it did so last.
+        /// The number of committed transactions when the command did so last.
         var commits = Int.max
     }
-    /// A suspect that is alone is given so many chances before a try is counted: nobody else's commands tell whether the database works.
+    /// The number of failures after which a try is counted although no other command was committed. Without other commands, nothing
+    /// shows whether the database works.
     private static let chances = 8
 
     init(of database: SharedDatabase, handlers: OutboxHandlers) {
@@ -73,12 +75,12 @@ final class OutboxRounds {
         neighbours = OutboxNeighbours(folder, author: author)
     }
 
-    /// Decides what waits now, as far as it can be decided. What comes meanwhile is for the next run.
+    /// Decides the commands that wait now, as far as they can be decided. Commands that come during a run are left to the next one.
     ///
     /// - Parameters:
-    ///   - keepsFiles: whether the files of what it decides are left for a moment, until ``removalIsDue``.
-    ///   - isOver: asked after each batch.
-    /// - throws: errors that are the database's; `SystemError`. What was decided until then stays decided.
+    ///   - keepsFiles: whether the files of decided commands are kept for a moment, until ``removalIsDue``.
+    ///   - isOver: called after each batch. If it returns true, the run ends.
+    /// - throws: errors of the database; `SystemError`. What was decided before the error stays decided.
     func run(
         _ database: SharedDatabase,
         keepingFiles keepsFiles: Bool = false,
@@ -119,14 +121,15 @@ final class OutboxRounds {
         return report
     }
 
-    /// Who has asked until now does not wait for it.
+    /// Removes the files of decided commands if that is due. Pending questions are answered first, so that the askers do not wait for the
+    /// sync.
     private func removeIfDue(_ database: SharedDatabase) throws {
         guard isRemovalDue || !keepsFiles && removalIsDue != nil else { return }
         try answerQuestions(database)
         removeInPassing()
     }
 
-    /// What keeps files from being removed keeps nobody from applying. It is told at the end of the run.
+    /// Removes the files of decided commands. An error does not keep commands from being applied: it is thrown at the end of the run.
     private func removeInPassing() {
         guard removalFailure == nil else { return }
         do {
@@ -140,7 +143,7 @@ final class OutboxRounds {
 
     private func tell(_ event: OutboxHandlers.Event) { events.append(event) }
 
-    /// What is to be told of the rounds until now.
+    /// Returns the events that are to be reported, and forgets them.
     func takeEvents() -> [OutboxHandlers.Event] {
         defer { events = [] }
         return events
@@ -152,7 +155,7 @@ final class OutboxRounds {
     private func decide(_ queues: inout OutboxQueues, _ database: SharedDatabase, _ isOver: () -> Bool) throws -> Bool {
         var hasDecided = false
         var hasEnded = false
-        // Also when it fails: what was committed is committed.
+        // Files are removed after a failure as well, because the committed transactions stay committed.
         defer { if !hasEnded { try? removeDecided() } }
         while true {
             queues.fill(read)
@@ -178,7 +181,7 @@ final class OutboxRounds {
             queues.remove(decided: decisions.count, blocked: blocked)
             if isOver() { break }
             try answerQuestions(database, about: ids)
-            // What is kept counts against the limits of senders.
+            // Kept files count against the limits of senders.
             if decided.count >= Self.removalCount || decidedBytes >= Self.removalBytes || isRemovalDue {
                 removeInPassing()
             }
@@ -188,7 +191,7 @@ final class OutboxRounds {
         return hasDecided
     }
 
-    /// - returns: whether it is decided for good.
+    /// - returns: whether the command is decided for good.
     private func note(_ decision: OutboxDecision, of pending: PendingCommand) -> Bool {
         let id = pending.command.id
         lost[id] = nil
@@ -214,17 +217,17 @@ final class OutboxRounds {
         if let file = pending.file {
             decided.insert(file)
             decidedBytes += pending.command.payload.count
-            // Nobody asks for what was performed here, and the next is submitted as long as it lies there.
+            // No process asks for the outcome of a command of this author, and `perform` submits the next one as long as the file exists.
             let delay = pending.command.sender == author ? 0 : Self.askingTime
             removalIsDue = min(removalIsDue ?? .max, MonotonicClock.now + delay)
         } else {
-            // What was answered before is not so any more.
+            // An earlier answer no longer holds.
             OutboxQuestion(id: id, folder: folder).withdrawAnswer()
         }
         return true
     }
 
-    /// As many as may share a transaction.
+    /// The first commands, as many as may share a transaction.
     private func batch(_ ready: [PendingCommand]) -> [PendingCommand] {
         let sound = ready.prefix { suspects[$0.command.id] == nil }
         return Array(sound.isEmpty ? ready.prefix(1) : sound)
@@ -232,17 +235,17 @@ final class OutboxRounds {
 
     /// Why a batch was not committed.
     private enum BatchFailure: Error {
-        /// A command has ended the transaction, and that may be the database's fault.
+        /// A command has ended the transaction with an error that may be the database's.
         case command(PendingCommand, reason: any Error, isInterrupted: Bool)
-        /// Its own error has taken the transaction with it.
+        /// A command's own error has ended the transaction.
         case lost(UUID, reason: any Error)
-        /// Deferred constraints, and observers that refuse: somebody's fault, and nobody knows whose.
+        /// The commit failed, by a deferred constraint or an observer's veto. It is not known which command is the cause.
         case commit([UUID], reason: any Error)
     }
 
-    /// Finds out whose fault it is, so that the batch can be tried again (rule X7).
+    /// Determines which command is the cause, so that the batch can be retried (rule X7).
     ///
-    /// - throws: the reason, when it is the database's, as far as is known.
+    /// - throws: the reason, if the cause is the database, as far as is known.
     private func take(_ failure: BatchFailure) throws {
         switch failure {
         case .lost(let id, let reason): lost[id] = reason
@@ -251,17 +254,18 @@ final class OutboxRounds {
                 for id in ids where suspects[id] == nil { suspects[id] = Suspect() }
                 return
             }
-            // When the failure cannot be recorded either, it is not this command's.
+            // If the failure cannot be recorded either, this command is not the cause.
             if lost[ids[0]] != nil { throw reason }
             lost[ids[0]] = reason
         case .command(let pending, let reason, let isInterrupted):
             let id = pending.command.id
             let reason = explained(reason, pending.command)
-            // The others come first next time.
+            // The commands of other senders come first next time.
             lastSender = pending.file?.encodedSender ?? lastSender
             var suspect = suspects[id] ?? Suspect()
             defer { suspects[id] = suspect }
-            // The database works for others, or seems to: whether it does for the record of the try, is seen then.
+            // The database works for other commands, or the chances are used up. The next transaction shows whether the try can be
+            // recorded.
             let isOwnFault = commits > suspect.commits || suspect.failures + 1 >= Self.chances
             if isInterrupted { throw reason }
             suspect.commits = commits
@@ -271,18 +275,18 @@ final class OutboxRounds {
         }
     }
 
-    /// Decides about as many of these as fit into one transaction, in order.
+    /// Decides as many of these commands as fit into one transaction, in order.
     ///
     /// - returns: the decisions about the first ones.
     private func transact(_ commands: [PendingCommand], _ database: SharedDatabase) throws -> [OutboxDecision] {
         var decisions: [OutboxDecision] = []
         var hasDecided = false
-        var culprit: (command: PendingCommand, isDoomed: Bool)?
+        var culprit: (command: PendingCommand, isAborted: Bool)?
         let context = DecisionContext(
-            isDoomed: { database.gate.isDoomed },
+            isAborted: { database.gate.isAborted },
             rollbacks: { database.writer.rollbacks },
             firstMet: { [self] id, now in
-                // A clock that was set back begins anew.
+                // If the clock was set back, the time begins again.
                 let date = min(firstMet[id] ?? now, now)
                 firstMet[id] = date
                 return date
@@ -301,7 +305,7 @@ final class OutboxRounds {
                             decisions.append(.waits(until: .distantFuture))
                             continue
                         }
-                        // Its id may be forgotten by now, but not before its file had gone (rule X11).
+                        // The id may be forgotten by now, but only after the file was removed (rule X11).
                         if try status(of: file) == nil {
                             decisions.append(.gone)
                             continue
@@ -311,7 +315,7 @@ final class OutboxRounds {
                     do {
                         decision = try handlers.decide(pending, lost: lost[pending.command.id], context, db)
                     } catch {
-                        culprit = (pending, context.isDoomed())
+                        culprit = (pending, context.isAborted())
                         throw error
                     }
                     decisions.append(decision)
@@ -328,7 +332,7 @@ final class OutboxRounds {
         } catch {
             let isInterrupted = (error as? DatabaseError)?.isSuspension == true
             if let culprit {
-                let isInterrupted = isInterrupted || culprit.isDoomed
+                let isInterrupted = isInterrupted || culprit.isAborted
                 throw BatchFailure.command(culprit.command, reason: error, isInterrupted: isInterrupted)
             }
             guard hasDecided, !error.isOfDatabase, !isInterrupted else { throw explained(error) }
@@ -339,7 +343,7 @@ final class OutboxRounds {
         return decisions
     }
 
-    /// A full disk is the owner's to mend.
+    /// Returns the error, and explains that of a full disk, because the owner is the one who can make room.
     private func explained(_ error: any Error, _ command: CommandFile? = nil) -> any Error {
         let what = command.map { "\($0.kind) from '\($0.sender)' (\($0.id)) is not applied. " } ?? ""
         let consequence = "\(what)What waits in \(folder.path) is kept, and applied as soon as there is some."
@@ -382,7 +386,7 @@ final class OutboxRounds {
             }
         } catch {
             if told.insert(name).inserted { tell(.failed(Self.outboxError(error, folder))) }
-            // The disk may recover. Until then, later ones wait.
+            // The disk may recover. Until then, later commands of the sender wait.
             report.waits(until: handlers.environment.now().addingTimeInterval(1))
             return .blocked
         }
@@ -396,7 +400,7 @@ final class OutboxRounds {
         return (0..<Self.copyingTime).contains(age)
     }
 
-    /// Rule X9.
+    /// Moves a damaged file away (rule X9).
     private func moveAway(_ name: CommandFileName, _ reason: String) {
         report.damaged += 1
         do {
@@ -412,11 +416,11 @@ final class OutboxRounds {
         }
     }
 
-    /// Rule X5. Touches no more than files.
+    /// Removes the files of decided commands (rule X5). This uses files alone, not the connection.
     func removeDecided() throws {
         if decided.isEmpty { return }
         guard try System.identity(ofFileAt: databasePath) == identity else {
-            // What this process has done is not in the database that is there now.
+            // The database that is there now does not hold what this process has decided.
             forgetDecided()
             throw OutboxError.databaseReplaced(path: databasePath)
         }
@@ -428,7 +432,7 @@ final class OutboxRounds {
                 try commands?.removeFile("\(name)")
                 decided.remove(name)
             } catch {
-                // The others go all the same.
+                // The other files are removed nevertheless.
                 failure = failure ?? error
             }
         }
@@ -446,9 +450,9 @@ final class OutboxRounds {
         (error as? SystemError).map { OutboxError($0, folder: folder.path) } ?? error
     }
 
-    /// Rule X10. What keeps it from answering keeps nobody from applying.
+    /// Answers questions (rule X10). A failure to answer does not keep commands from being applied.
     ///
-    /// - parameter ids: nil for whatever was asked.
+    /// - parameter ids: the commands whose questions are answered; nil for all.
     private func answerQuestions(_ database: SharedDatabase, about ids: Set<UUID>? = nil) throws {
         if ids?.isEmpty == true { return }
         do {
@@ -472,7 +476,7 @@ final class OutboxRounds {
         }
     }
 
-    /// Rule X11. When no file waits.
+    /// Forgets the ids of commands that were decided long ago. Called when no file waits (rule X11).
     private func forgetIfNeeded(_ database: SharedDatabase) throws {
         let now = MonotonicClock.now
         if let forgot, now < forgot + Self.forgettingInterval { return }

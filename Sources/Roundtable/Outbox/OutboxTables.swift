@@ -1,13 +1,14 @@
 import Foundation
 import GRDB
 
-/// What the database knows of commands (rules X4, X7, X11). Rowid tables: SQLite tells observers nothing of changes to others.
+/// The tables that hold what the database knows of commands (rules X4, X7, X11). They are rowid tables, because SQLite notifies no
+/// observer of changes to tables without rowids.
 enum OutboxTables {
     static let format = 1
-    /// What all names of the outbox begin with.
+    /// The prefix of all names of the outbox.
     static let prefix = "roundtable_outbox"
 
-    /// A command that has failed, and is tried again.
+    /// The record of a command that has failed and is retried.
     struct Retry {
         let attempts: Int
         let next: Date
@@ -22,7 +23,7 @@ enum OutboxTables {
         throw OutboxError.newerFormat(path: db.filePath, format: found)
     }
 
-    /// Inside a transaction.
+    /// Creates the tables if they do not exist. Must be called inside a transaction.
     static func createIfAbsent(_ db: Database) throws {
         if try exist(db) { return }
         try db.execute(sql: schema)
@@ -58,12 +59,12 @@ enum OutboxTables {
         );
         """
 
-    // MARK: What is decided
+    // MARK: Outcomes
 
-    /// How the table writes an outcome.
+    /// The text that the table stores for an outcome.
     private enum Decision: String { case applied, setAside = "set aside", dropped }
 
-    /// nil: not decided yet.
+    /// The outcome of a command; nil if it is not decided yet.
     static func outcome(of id: UUID, _ db: Database) throws -> OutboxOutcome? {
         let sql = "SELECT outcome FROM main.roundtable_outbox_applied WHERE id = ?"
         guard let text = try String.fetchOne(db.cachedStatement(sql: sql), arguments: [id]) else { return nil }
@@ -76,7 +77,7 @@ enum OutboxTables {
         }
     }
 
-    /// Of those that are decided.
+    /// The outcomes of those commands that are decided.
     static func outcomes(of ids: [UUID], _ db: Database) throws -> [UUID: OutboxOutcome] {
         if ids.isEmpty { return [:] }
         let sql =
@@ -88,14 +89,14 @@ enum OutboxTables {
         return outcomes
     }
 
-    /// nil also while a dead letter is to be tried again.
+    /// The outcome of a command; nil if it is not decided yet, or is a dead letter that is to be retried.
     static func finalOutcome(of id: UUID, _ db: Database) throws -> OutboxOutcome? {
         let outcome = try outcome(of: id, db)
         guard case .setAside = outcome, let letter = try deadLetter(id, db) else { return outcome }
         return letter.isToBeRetried ? nil : outcome
     }
 
-    /// Records that a command is decided: it is not tried again.
+    /// Records that a command is decided. It is not tried again.
     static func record(_ id: UUID, _ outcome: OutboxOutcome, at date: Date, _ db: Database) throws {
         let decision: Decision
         switch outcome {
@@ -119,7 +120,7 @@ enum OutboxTables {
     static func forget(decidedBefore date: Date, _ db: Database) throws {
         let sql = "DELETE FROM main.roundtable_outbox_applied WHERE \(forgettable)"
         try db.execute(sql: sql, arguments: [date.timeIntervalSince1970])
-        // Of commands whose files have gone.
+        // These are the retries of commands whose files are gone.
         try db.execute(
             sql: """
                 DELETE FROM main.roundtable_outbox_retries
@@ -131,14 +132,14 @@ enum OutboxTables {
 
     private static let forgettable = "time < ? AND id NOT IN (SELECT id FROM main.roundtable_outbox_dead)"
 
-    // MARK: What is tried again
+    // MARK: Retries
 
     static func retry(of id: UUID, _ db: Database) throws -> Retry? {
         let sql = "SELECT attempts, next, error FROM main.roundtable_outbox_retries WHERE id = ?"
         return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [id]).map(Retry.init)
     }
 
-    /// Of those that wait for their next try.
+    /// The retries of those commands that wait for their next try.
     static func retries(of ids: [UUID], _ db: Database) throws -> [UUID: Retry] {
         if ids.isEmpty { return [:] }
         let sql = """
@@ -162,14 +163,14 @@ enum OutboxTables {
         try db.cachedStatement(sql: sql).execute(arguments: [id])
     }
 
-    // MARK: What is set aside
+    // MARK: Dead letters
 
-    /// In the order in which they were set aside, with what is known of their new tries.
+    /// The dead letters in the order in which they were first set aside, with what is known of their new tries.
     static func deadLetters(_ db: Database) throws -> [DeadLetter] {
         try DeadLetter.fetchAll(db, sql: "\(deadLettersWithRetries) ORDER BY dead.sequence")
     }
 
-    /// The next ones, as many as are to be in memory at once.
+    /// The next dead letters, as many as may be in memory at once.
     static func deadLetters(after sequence: Int64, _ db: Database) throws -> [(sequence: Int64, DeadLetter)] {
         let sql = "\(deadLettersWithRetries) WHERE dead.sequence > ? ORDER BY dead.sequence LIMIT ?"
         var page: [(sequence: Int64, DeadLetter)] = []
@@ -194,10 +195,10 @@ enum OutboxTables {
         return try DeadLetter.fetchOne(db.cachedStatement(sql: sql), arguments: [id])
     }
 
-    /// Those that somebody wants to have tried again, and those that nobody knew but these `kinds` tell of.
+    /// The dead letters of these kinds that are marked for a retry, or were set aside as unknown.
     ///
-    /// - parameter isDue: whether one that has failed again may be tried.
-    /// - returns: the first of them, as much as is to be in memory at once, and whether they are all.
+    /// - parameter isDue: whether a dead letter that has failed again may be tried.
+    /// - returns: the first of them, as many as may be in memory at once, and whether they are all.
     static func deadLettersToRetry(
         _ kinds: Set<OutboxCommandKind>,
         _ db: Database,
@@ -223,7 +224,7 @@ enum OutboxTables {
         return (letters, true)
     }
 
-    /// Sets a command aside, or says anew why it is.
+    /// Sets a command aside, or updates the dead letter if there is one already.
     static func setAside(_ letter: DeadLetter, _ db: Database) throws {
         let sql = """
             INSERT INTO main.roundtable_outbox_dead
@@ -242,7 +243,7 @@ enum OutboxTables {
         try record(letter.id, .setAside(letter.reason, error: letter.error), at: letter.setAside, db)
     }
 
-    /// - returns: false when there is none.
+    /// - returns: false when there is no dead letter with this id.
     static func markForRetry(_ id: UUID, _ db: Database) throws -> Bool {
         try db.execute(
             sql: "UPDATE main.roundtable_outbox_dead SET is_to_be_retried = 1 WHERE id = ?",
@@ -253,7 +254,7 @@ enum OutboxTables {
         return true
     }
 
-    /// - returns: false when there is none.
+    /// - returns: false when there is no dead letter with this id.
     @discardableResult
     static func removeDeadLetter(_ id: UUID, _ db: Database) throws -> Bool {
         try db.cachedStatement(sql: "DELETE FROM main.roundtable_outbox_dead WHERE id = ?").execute(arguments: [id])

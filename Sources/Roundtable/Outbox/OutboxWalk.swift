@@ -2,22 +2,22 @@ import Foundation
 import GRDB
 import RoundtableKernel
 
-/// Goes through what an outbox holds, page by page: however much waits, a page of it is in memory, and the names of the files.
+/// Enumerates the contents of an outbox page by page. Only one page and the names of the files are in memory, however many commands wait.
 package struct OutboxWalk: Sendable {
-    /// What lies in an outbox.
+    /// Something found in an outbox.
     package enum Find: Sendable {
         case waiting(WaitingCommand)
-        /// A file that is no whole command, one that the owner has moved away or one that it will.
+        /// A file that is not a whole command. The owner has moved it away, or will.
         case damaged(path: String, reason: String)
         /// A file that a newer version of Roundtable has written, or that this process may not read.
         case unreadable(path: String, reason: String)
     }
 
     private let folder: OutboxFolder
-    /// What is asked what it knows of the commands; nil: nothing is.
+    /// The database that adds what it knows of the commands; nil to read files only.
     private let database: SharedDatabase?
 
-    /// A page ends with either.
+    /// The limits of a page: it ends at either one.
     private static let maximumCount = 500
     private static let maximumBytes = 4 << 20
 
@@ -26,7 +26,7 @@ package struct OutboxWalk: Sendable {
         self.database = database
     }
 
-    /// - parameter body: called with each find: commands in the order in which those of one sender are applied.
+    /// - parameter body: called with each item found. The commands of one sender come in the order in which they are applied.
     /// - throws: ``OutboxError``; `DatabaseError`; what `body` throws.
     package func run(_ body: (Find) throws -> Void) throws {
         do {
@@ -40,7 +40,7 @@ package struct OutboxWalk: Sendable {
     private func runThroughCommands(_ body: (Find) throws -> Void) throws {
         var page = Page()
         if let commands = try folder.openIfThere(.commands) {
-            // By sender, as names have it: the first file that keeps later ones from being applied.
+            // The first file of each sender that keeps later ones from being applied, by the sender as names have it.
             var obstacles: [String: String] = [:]
             for name in try commands.names().compactMap(CommandFileName.init).sorted() {
                 let path = folder.path(of: name)
@@ -67,12 +67,12 @@ package struct OutboxWalk: Sendable {
                 }
             }
         }
-        // The database is asked in any case, whether it can be.
+        // The database is read even if the last page is empty, so that an error of reading it is detected.
         try end(&page, body)
     }
 
     private func end(_ page: inout Page, _ body: (Find) throws -> Void) throws {
-        // The files first: what is applied meanwhile is known then.
+        // The files are read before the database, so that what is applied in between is known.
         page = try database?.read { [page] in try page.completed(from: $0) } ?? page
         for command in page.commands { try body(.waiting(command)) }
         page.removeCommands()
@@ -96,11 +96,11 @@ package struct OutboxWalk: Sendable {
 }
 
 extension OutboxWalk {
-    /// Commands that are in memory together.
+    /// The commands that are in memory together.
     private struct Page: Sendable {
         private(set) var commands: [WaitingCommand] = []
         private(set) var bytes = 0
-        /// By sender: the first command that is to be tried again, on this page or an earlier one.
+        /// The first command of each sender that is to be retried, on this page or an earlier one.
         private var failing: [String: UUID] = [:]
 
         mutating func append(_ command: WaitingCommand) {
@@ -113,7 +113,7 @@ extension OutboxWalk {
             bytes = 0
         }
 
-        /// With what the database knows of the commands.
+        /// Returns the page with what the database knows of its commands.
         func completed(from db: Database) throws -> Page {
             var page = self
             let isOwned = try OutboxTables.exist(db)
@@ -144,7 +144,7 @@ extension OutboxWalk {
 }
 
 extension SharedDatabase {
-    /// Calls `body` with each dead letter, the oldest first, page by page: as much as ``OutboxWalk`` has in memory.
+    /// Calls `body` with each dead letter, the oldest first, page by page. A page has at most 100 dead letters.
     ///
     /// - throws: `DatabaseError`; ``OutboxError/newerFormat(path:format:)``; what `body` throws.
     package func forEachDeadLetter(_ body: (DeadLetter) throws -> Void) throws {

@@ -2,7 +2,7 @@ import Dispatch
 import RoundtableKernel
 import Synchronization
 
-/// An access to a connection that others use, which is given up if it has not begun in time.
+/// An access to a connection that other threads use. It is abandoned if it has not begun by a deadline.
 final class PatientAccess<Outcome: Sendable>: Sendable {
     private enum State {
         case waiting
@@ -14,7 +14,7 @@ final class PatientAccess<Outcome: Sendable>: Sendable {
     private let state = Mutex(State.waiting)
     private let hasEnded = DispatchSemaphore(value: 0)
 
-    /// On the connection's queue. Does nothing when nobody waits any more.
+    /// Runs the access, on the connection's queue. It does nothing if the access was abandoned.
     func run(_ body: () throws -> Outcome) {
         let isWanted = state.withLock { state in
             guard case .waiting = state else { return false }
@@ -27,7 +27,7 @@ final class PatientAccess<Outcome: Sendable>: Sendable {
         hasEnded.signal()
     }
 
-    /// - returns: nil when it had not begun by the deadline, and will not.
+    /// - returns: nil when the access had not begun by the deadline, and never will.
     func wait(until deadline: Nanoseconds) throws -> Outcome? {
         let rest = deadline.subtractingSaturating(MonotonicClock.now)
         if hasEnded.wait(timeout: .now() + .nanoseconds(Int(clamping: min(rest, 1 << 60)))) == .timedOut {

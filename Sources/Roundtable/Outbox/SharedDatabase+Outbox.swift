@@ -3,13 +3,13 @@ import GRDB
 import RoundtableKernel
 import Synchronization
 
-/// Being the owner: applying what other processes have submitted.
+/// The methods of an owner, which applies the commands that other processes have submitted.
 extension SharedDatabase {
-    /// Applies what waits in the outbox of this database, and what comes, from now on. ``Options/outbox`` does the same from the opening on.
+    /// Applies the waiting commands of this database's outbox, and those that come later. ``Options/outbox`` does the same from opening on.
     ///
     /// Any number of processes may do this at the same time: each command is applied by one of them.
     ///
-    /// - returns: what it can be cancelled by. It goes on until then, or until the database is closed, also when this is thrown away.
+    /// - returns: the drain, which can be cancelled. It runs until then, or until the database is closed, even if this value is discarded.
     /// - throws: ``OutboxError/readOnly(path:)``, ``OutboxError/folderInUse(path:database:)``.
     @discardableResult
     public func drainOutbox(with handlers: OutboxHandlers) throws -> OutboxDrain {
@@ -27,7 +27,7 @@ extension SharedDatabase {
         return drain
     }
 
-    /// What ``Options`` ask for. After opening.
+    /// Begins the drain that ``Options`` ask for. Called after opening.
     func beginOutbox(_ options: Options) throws {
         guard let handlers = options.outbox else { return }
         let drain = try makeDrain(handlers)
@@ -45,19 +45,25 @@ extension SharedDatabase {
         try read { try Self.deadLetters(in: $0) }
     }
 
-    /// The same, without blocking the thread.
+    /// Returns the dead letters like the synchronous `deadLetters()`, without blocking the thread.
+    ///
+    /// - throws: `DatabaseError`; ``OutboxError/newerFormat(path:format:)``.
     public func deadLetters() async throws -> [DeadLetter] {
         try await read { try Self.deadLetters(in: $0) }
     }
 
-    /// The same, inside of an access.
+    /// Returns the dead letters inside an access, the oldest first.
+    ///
+    /// - throws: `DatabaseError`; ``OutboxError/newerFormat(path:format:)``.
     public static func deadLetters(in db: Database) throws -> [DeadLetter] {
         try OutboxTables.exist(db) ? OutboxTables.deadLetters(db) : []
     }
 
-    /// Has a dead letter tried again, by an owner that knows the command: at once if one runs. It has lost its place in the order.
+    /// Requests a retry of a dead letter. An owner that knows the command tries it, at once if one runs. The command has lost its place in
+    /// the order.
     ///
-    /// - throws: ``OutboxError/noSuchDeadLetter(path:id:)``, ``OutboxError/readOnly(path:)``; `DatabaseError`.
+    /// - throws: ``OutboxError/noSuchDeadLetter(path:id:)``, ``OutboxError/readOnly(path:)``, ``OutboxError/newerFormat(path:format:)``;
+    ///   `DatabaseError`.
     @_disfavoredOverload
     public func retryDeadLetter(_ id: UUID) throws {
         try checkDeadLettersCanChange()
@@ -65,16 +71,20 @@ extension SharedDatabase {
         wakeOwner(id)
     }
 
-    /// The same, without blocking the thread.
+    /// Requests a retry like the synchronous `retryDeadLetter(_:)`, without blocking the thread.
+    ///
+    /// - throws: ``OutboxError/noSuchDeadLetter(path:id:)``, ``OutboxError/readOnly(path:)``, ``OutboxError/newerFormat(path:format:)``;
+    ///   `DatabaseError`.
     public func retryDeadLetter(_ id: UUID) async throws {
         try checkDeadLettersCanChange()
         try await explainingNoRoom { try await write { try Self.retryDeadLetter(id, $0) } }
         wakeOwner(id)
     }
 
-    /// Forgets a dead letter. The command is not applied, also if it is submitted again under its id.
+    /// Removes a dead letter. The command is not applied, even if it is submitted again under its id.
     ///
-    /// - throws: ``OutboxError/noSuchDeadLetter(path:id:)``, ``OutboxError/readOnly(path:)``; `DatabaseError`.
+    /// - throws: ``OutboxError/noSuchDeadLetter(path:id:)``, ``OutboxError/readOnly(path:)``, ``OutboxError/newerFormat(path:format:)``;
+    ///   `DatabaseError`.
     @_disfavoredOverload
     public func dropDeadLetter(_ id: UUID) throws {
         try checkDeadLettersCanChange()
@@ -82,7 +92,10 @@ extension SharedDatabase {
         tellDropped(id)
     }
 
-    /// The same, without blocking the thread.
+    /// Removes a dead letter like the synchronous `dropDeadLetter(_:)`, without blocking the thread.
+    ///
+    /// - throws: ``OutboxError/noSuchDeadLetter(path:id:)``, ``OutboxError/readOnly(path:)``, ``OutboxError/newerFormat(path:format:)``;
+    ///   `DatabaseError`.
     public func dropDeadLetter(_ id: UUID) async throws {
         try checkDeadLettersCanChange()
         try await explainingNoRoom { try await write { try Self.dropDeadLetter(id, $0) } }
@@ -106,24 +119,24 @@ extension SharedDatabase {
         try OutboxTables.record(id, .dropped, at: Date(), db)
     }
 
-    /// A question wakes whoever drains; its answer is for those who ask.
+    /// Wakes the owner by a question. Its answer is for the processes that ask for the outcome.
     private func wakeOwner(_ id: UUID) {
-        // An owner that starts later looks by itself.
+        // Errors are ignored, because an owner that starts later finds the dead letter by itself.
         let question = OutboxQuestion(id: id, folder: outboxFolder)
         question.withdrawAnswer()
         try? question.ask(try outboxFolder.access())
     }
 
-    /// It is dropped, whether they can be told or not: where they cannot, an owner answers who asks again.
+    /// Answers that the command was dropped. Errors are ignored, because an owner answers a process that asks again.
     private func tellDropped(_ id: UUID) {
         try? OutboxQuestion(id: id, folder: outboxFolder).answerDropped()
     }
 
     // MARK: Waiting commands
 
-    /// Decides that a command that waits is not to be applied, and removes it.
+    /// Decides that a waiting command is not to be applied, and removes it.
     ///
-    /// - returns: what was decided about it: ``OutboxOutcome/dropped``, or what an owner has decided first.
+    /// - returns: the outcome of the command: ``OutboxOutcome/dropped``, or what an owner has decided first.
     /// - throws: ``OutboxError``; `DatabaseError`.
     package func dropWaiting(_ command: WaitingCommand) throws -> OutboxOutcome {
         try checkDeadLettersCanChange()
@@ -148,19 +161,19 @@ extension SharedDatabase {
 }
 
 extension Outbox {
-    /// What came of a drop without a database.
+    /// The result of dropping a command without a database.
     package enum DropWithoutDatabase: Sendable {
         case dropped
-        /// It did not wait any more.
+        /// The command does not wait any more.
         case gone
-        /// There is a database after all: ``SharedDatabase/dropWaiting(_:)`` records it there.
+        /// There is a database after all, where ``SharedDatabase/dropWaiting(_:)`` records the drop.
         case databaseExists
     }
 
-    /// Removes a command that waits for a database that is not there yet, and could not record that it was dropped; and tells those who have asked.
+    /// Removes a command that waits for a database that does not exist yet, and so cannot record the drop. Pending questions are answered.
     ///
-    /// Whoever drops a command has to know which database it is for: where that is there, it may have been applied, and what was decided is in the
-    /// database alone. An owner that makes the database in this moment may apply it all the same.
+    /// The caller has to know which database the command is for. If that database exists, the command may have been applied, and only the
+    /// database knows what was decided. An owner that creates the database at this moment may still apply the command.
     ///
     /// - throws: ``OutboxError``; ``SharedDatabaseError``, as opening the database would.
     package func drop(_ command: WaitingCommand, forAbsentDatabaseAt url: URL) throws -> DropWithoutDatabase {
@@ -177,7 +190,7 @@ extension Outbox {
 }
 
 /// The drains of one database.
-final class OutboxDrains: Sendable {
+final class OutboxDrains: DatabaseCompanion {
     private struct State {
         var drains: [OutboxDrain] = []
         var isClosed = false
@@ -192,8 +205,8 @@ final class OutboxDrains: Sendable {
         if isClosed { drain.close() }
     }
 
-    /// The database is closed.
-    func cancel() {
+    /// Closes the drains, because the database is closed.
+    func databaseIsClosing() {
         let drains = state.withLock { state in
             state.isClosed = true
             return state.drains
@@ -201,12 +214,12 @@ final class OutboxDrains: Sendable {
         for drain in drains { drain.close() }
     }
 
-    /// What waits, by all of them.
+    /// Applies what waits, with all drains of the database.
     func drainNow() throws -> OutboxReport {
         try state.withLock { $0.drains }.reduce(OutboxReport()) { try $0 + $1.drainNow() }
     }
 
-    /// What is done with this kind of command here.
+    /// The handlers of this process for this kind of command.
     func handlers(of kind: OutboxCommandKind) -> OutboxHandlers? {
         state.withLock { $0.drains.lazy.map(\.handlers).first { $0.handler(of: kind) != nil } }
     }

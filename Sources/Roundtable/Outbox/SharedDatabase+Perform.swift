@@ -4,20 +4,20 @@ import RoundtableKernel
 import Synchronization
 
 extension SharedDatabase {
-    /// What has become of a command that was to be performed.
+    /// The result of performing a command.
     public enum Performance: Sendable {
-        /// It is applied: its transaction is committed.
+        /// The command is applied: its transaction is committed.
         case applied
-        /// It is on the disk, and an owner of the database applies it.
+        /// The command is stored in the outbox, and an owner of the database applies it.
         case submitted(OutboxSubmission)
 
         public var isApplied: Bool { if case .applied = self { true } else { false } }
     }
 
-    /// Applies a command now if a turn can be had, and else leaves it in the outbox: the third way of a write that meets a suspended or busy
-    /// database, besides waiting and failing.
+    /// Applies a command now if the turn can be acquired in time, and otherwise submits it to the outbox. For a write to a suspended or
+    /// busy database, this is the third way besides waiting and failing.
     ///
-    /// It is submitted, under the name of ``author``, when
+    /// The command is submitted, under the name of ``author``, if
     /// - the database is suspended, or becomes so before the command is committed;
     /// - there is no turn within `patience`, or another program holds the lock;
     /// - an earlier command of this author still waits: the order is kept;
@@ -26,9 +26,10 @@ extension SharedDatabase {
     ///
     /// - Parameters:
     ///   - command: what to do.
-    ///   - id: a command is applied once under one id, performed or submitted.
-    ///   - patience: how long to wait for the turn. A handler that has begun is waited for.
-    /// - throws: what the handler throws, an ``OutboxRefusal`` too, and nothing was done; `DatabaseError`; ``OutboxError`` when it could not be submitted.
+    ///   - id: the id under which the command is applied once, whether it is performed or submitted.
+    ///   - patience: how long to wait for the turn, at least 1 ms. The call waits longer for a handler that has begun.
+    /// - throws: what the handler throws, including an ``OutboxRefusal``: nothing is then applied or submitted. `DatabaseError`.
+    ///   ``OutboxError`` if the command could not be submitted, or was set aside or dropped before.
     @_disfavoredOverload
     @discardableResult
     public func perform<Command: OutboxCommand>(
@@ -39,7 +40,7 @@ extension SharedDatabase {
         line: UInt = #line
     ) throws -> Performance {
         try checkProcess()
-        // Less than it takes to go to the connection would be never.
+        // The wait is at least 1 ms, because the connection cannot be reached in less time.
         let deadline = MonotonicClock.now.addingSaturating(max(patience.nanoseconds, 1_000_000))
         let outbox = try outboxOfAuthor()
         let pending = try outbox.file(of: command, id: id)
@@ -56,7 +57,10 @@ extension SharedDatabase {
         return .submitted(try outbox.submit(pending))
     }
 
-    /// The same, without blocking the thread.
+    /// Performs a command like the synchronous `perform(_:id:patience:file:line:)`, without blocking the thread.
+    ///
+    /// - throws: what the handler throws, including an ``OutboxRefusal``: nothing is then applied or submitted. `DatabaseError`.
+    ///   ``OutboxError`` if the command could not be submitted, or was set aside or dropped before.
     @discardableResult
     public func perform<Command: OutboxCommand>(
         _ command: Command,
@@ -81,9 +85,9 @@ extension SharedDatabase {
         }
     }
 
-    /// Rule X13.
+    /// Performs a command now (rule X13).
     ///
-    /// - returns: false when it is to be submitted.
+    /// - returns: false when the command is to be submitted.
     private func perform(_ command: CommandFile, _ handlers: OutboxHandlers, _ write: Write) throws -> Bool {
         let outcome = Mutex<OutboxOutcome?>(nil)
         let hasBegun = Mutex(false)
@@ -95,8 +99,8 @@ extension SharedDatabase {
                         do {
                             let decided = try handlers.perform(command, db)
                             outcome.withLock { $0 = decided }
-                        } catch  where self.gate.isDoomed {
-                            // Whatever the handler makes of being interrupted.
+                        } catch  where self.gate.isAborted {
+                            // The handler may have replaced the error of the interruption by one of its own.
                             throw DatabaseError.suspended(self.path)
                         }
                     }
@@ -136,9 +140,9 @@ extension Outbox {
 }
 
 extension OutboxHandlers {
-    /// Inside a transaction.
+    /// Applies a command inside a transaction, unless it was decided before.
     ///
-    /// - returns: what is decided about the command, by this call or before.
+    /// - returns: the outcome of the command, decided by this call or before.
     /// - throws: what the handler throws.
     func perform(_ command: CommandFile, _ db: Database) throws -> OutboxOutcome {
         try OutboxTables.createIfAbsent(db)

@@ -1,6 +1,7 @@
 import Foundation
+import RoundtableKernel
 
-/// A command that waits to be applied, as its file says.
+/// A command that waits to be applied, as read from its file.
 public struct WaitingCommand: Sendable, Hashable, Identifiable {
     public var id: UUID
     public var sender: String
@@ -8,54 +9,57 @@ public struct WaitingCommand: Sendable, Hashable, Identifiable {
     public var version: Int
     public var payload: Data
     public var submitted: Date
-    /// The file.
+    /// The path of the file.
     public var path: String
 
-    /// What it waits for, as far as is known.
+    /// What the command waits for, as far as is known.
     public var waitsFor = Awaited.owner
-    /// How often it was tried, and has failed. nil where only the database knows, and it was not asked: ``SharedDatabase/outboxContents()`` asks.
+    /// The number of failed tries; nil if the database was not asked, which alone knows it. ``SharedDatabase/outboxContents()`` asks it.
     public var attempts: Int?
-    /// When it is tried again. nil: not known, or it has not failed.
+    /// When the command is retried; nil if that is not known, or if no try has failed.
     public var nextTry: Date?
-    /// Why it has failed last. nil: not known, or it has not.
+    /// The error of the last failed try; nil if it is not known, or if no try has failed.
     public var lastError: String?
 
     /// What a command waits for.
     public enum Awaited: Sendable, Hashable {
-        /// An owner: none runs, or it has not come to it yet.
+        /// An owner: none runs, or none has reached the command yet.
         case owner
-        /// The next try, after one that has failed.
+        /// The next try, after a failed one.
         case nextTry
-        /// An earlier command of its sender, which has failed and is to be tried again.
+        /// An earlier command of its sender, which has failed and is to be retried.
         case earlierCommand(UUID)
         /// An earlier file of its sender, which a newer version of Roundtable has written, or which cannot be read.
         case earlierFile(path: String)
-        /// Nothing: it is decided, and its file is about to be removed.
+        /// Nothing: the command is decided, and its file is about to be removed.
         case removal(OutboxOutcome)
     }
 }
 
-/// What an outbox holds.
+/// The contents of an outbox.
 public struct OutboxContents: Sendable, Hashable {
-    /// What waits, by sender, in the order in which it is applied.
+    /// The waiting commands, by sender, in the order in which they are applied.
     public var waiting: [WaitingCommand] = []
-    /// Files that are no whole commands, those that the owner has moved away and those that it will; with the reason.
+    /// The files that are not whole commands, by path, with the reason. The owner has moved them away, or will.
     public var damaged: [String: String] = [:]
-    /// Files that a newer version of Roundtable has written, or that this process may not read; with the reason.
+    /// The files that a newer version of Roundtable has written, or that this process may not read, by path, with the reason.
     public var unreadable: [String: String] = [:]
 
     public init() {}
 }
 
 extension Outbox {
-    /// What the outbox of a database holds. Reads files only, and needs no database, which ``SharedDatabase/outboxContents()`` asks as well.
+    /// Reads the contents of a database's outbox. This reads files only, and needs no database; ``SharedDatabase/outboxContents()`` asks
+    /// the database as well.
     ///
-    /// - throws: ``OutboxError`` when its folder cannot be read; ``SharedDatabaseError``, as opening the database would.
+    /// - throws: ``OutboxError`` if the folder cannot be read; ``SharedDatabaseError``, as opening the database would.
     public static func contents(forDatabaseAt url: URL) throws -> OutboxContents {
         try contents(OutboxFolder(databasePath: try DatabaseFile(url).path))
     }
 
-    /// The same, of the outbox in a folder.
+    /// Reads the contents of the outbox in a folder.
+    ///
+    /// - throws: ``OutboxError`` if the folder cannot be read.
     public static func contents(at url: URL) throws -> OutboxContents { try contents(OutboxFolder(at: url)) }
 
     static func contents(_ folder: OutboxFolder) throws -> OutboxContents { try OutboxContents(OutboxWalk(folder)) }
@@ -74,20 +78,23 @@ extension OutboxContents {
 }
 
 extension SharedDatabase {
-    /// What the outbox of this database holds, and what the database knows of it: how often what waits was tried, and why it waits.
+    /// Reads the contents of this database's outbox, with what the database knows of the waiting commands: how often they were tried, and
+    /// why they wait.
     ///
     /// - throws: ``OutboxError``; `DatabaseError`.
     @_disfavoredOverload
     public func outboxContents() throws -> OutboxContents { try OutboxContents(OutboxWalk(outboxFolder, asking: self)) }
 
-    /// The same, without blocking the thread.
+    /// Reads the contents like the synchronous `outboxContents()`, without blocking the thread.
+    ///
+    /// - throws: ``OutboxError``; `DatabaseError`.
     public func outboxContents() async throws -> OutboxContents {
         try await offThread { Result { try self.outboxContents() } }.get()
     }
 }
 
 extension WaitingCommand {
-    /// Of its file, among the commands.
+    /// The name of the command's file.
     var fileName: String { (path as NSString).lastPathComponent }
 
     init(_ command: CommandFile, path: String) {

@@ -1,14 +1,14 @@
 import Foundation
 import GRDB
 
-/// The transaction observers that were added to the writer connection by `SharedDatabase.add(transactionObserver:extent:)`: to be added
-/// to the one that takes its place, too. It owns them as GRDB does.
+/// The transaction observers that were added to the writer connection by `SharedDatabase.add(transactionObserver:extent:)`. They
+/// are also added to each connection that replaces it. Their ownership is that of GRDB.
 final class AddedObservers: @unchecked Sendable {
     // @unchecked: `added` is guarded by `lock`.
     private let lock = NSLock()
     private var added: [Added] = []
 
-    /// Makes a note of an observer, for the next connections. It is to be added to the present one.
+    /// Records an observer for later connections. The caller adds it to the current connection.
     func note(_ observer: some TransactionObserver, _ extent: Database.TransactionObservationExtent) -> Added {
         let new = Added(observer, extent, owner: self)
         lock.withLock {
@@ -24,7 +24,7 @@ final class AddedObservers: @unchecked Sendable {
         }
     }
 
-    /// On the queue of a connection that begins.
+    /// Adds all observers to a new connection. Call it on the queue of the connection.
     func addAll(to db: Database) {
         for added in lock.withLock({ added }) { added.add(to: db) }
     }
@@ -54,9 +54,9 @@ final class AddedObservers: @unchecked Sendable {
 
         var observer: (any TransactionObserver)? { weakObserver }
 
-        /// On the connection's queue.
+        /// Adds the observer to a connection. Call it on the queue of the connection.
         func add(to db: Database) {
-            // Closed: it is added to the next one. Or has been added, as one of all.
+            // The observer is added to the next connection if this one is closed. It may have been added already, by `addAll`.
             guard db.sqliteConnection != nil, database !== db, let observer else { return }
             database = db
             db.add(transactionObserver: observer, extent: extent)
@@ -70,7 +70,7 @@ final class AddedObservers: @unchecked Sendable {
     }
 }
 
-/// Told of the end of the next transaction.
+/// Calls a closure at the end of the next transaction.
 private final class EndOfTransaction: TransactionObserver {
     private let body: () -> Void
 

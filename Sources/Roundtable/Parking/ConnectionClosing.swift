@@ -2,8 +2,8 @@ import Foundation
 import GRDB
 import Synchronization
 
-/// Closes one connection as soon as nothing runs on it any more. It does so by itself, on a thread of its own: those of the system may
-/// all be busy, or blocked by somebody who waits for this.
+/// Closes one connection as soon as no access runs on it. It uses a thread of its own, because the system's threads may all be
+/// busy, or blocked by code that waits for the closing.
 final class ConnectionClosing: Sendable {
     enum Outcome: Equatable, Sendable {
         /// An access is running, or has not given the connection back.
@@ -14,9 +14,9 @@ final class ConnectionClosing: Sendable {
     }
 
     private enum Phase {
-        /// What came before on the queue is running. From here, it can be taken back.
+        /// Earlier accesses on the queue are running. The closing can be cancelled.
         case waiting
-        /// From here, it cannot.
+        /// The connection is being prepared for closing. The closing cannot be cancelled any more.
         case preparing
         case closed
         case cancelled
@@ -60,7 +60,8 @@ final class ConnectionClosing: Sendable {
         thread.start()
     }
 
-    /// Closes the connection, if it has been prepared for that. Tries again, if it was in use. Not on its queue.
+    /// Closes the connection, if it has been prepared for that. Retries if it was in use. Do not call it on the connection's
+    /// queue.
     @discardableResult
     func step() -> Outcome {
         closing.withLock {
@@ -70,7 +71,7 @@ final class ConnectionClosing: Sendable {
             case .preparing: break
             }
             do {
-                // Comes after the preparation on the queue.
+                // This runs after the preparation on the queue.
                 try queue.close()
             } catch {
                 state.withLock { $0.isInUse = true }
@@ -90,17 +91,17 @@ final class ConnectionClosing: Sendable {
         }
     }
 
-    /// Ends the statement that runs now. The next one is not affected.
+    /// Interrupts the running statement. The next one is not affected.
     func interrupt() {
         state.withLock { state in
-            // Later, the connection may be closed at any moment.
+            // In later phases, the connection may be closed at any moment.
             if case .waiting = state.phase { queue.interrupt() }
         }
     }
 
-    /// Takes it back.
+    /// Cancels the closing.
     ///
-    /// - returns: false when it is too late: the connection has been prepared for closing.
+    /// - returns: false when it is too late, because the connection has been prepared for closing.
     func cancel() -> Bool {
         state.withLock { state in
             guard case .waiting = state.phase else { return false }

@@ -1,4 +1,4 @@
-/// A connection that could not be closed when it was to be.
+/// A connection that could not be closed in time.
 struct HeldConnection: Equatable, Sendable {
     enum Use: String, Sendable {
         case reading, writing, checkpoint, snapshot, observation
@@ -7,7 +7,8 @@ struct HeldConnection: Equatable, Sendable {
     var use: Use
     /// Where it was made, as `File.swift:12`; nil when that is not known.
     var callSite: String?
-    /// By a statement or a cursor of the user's that has outlived its access; else by an access that is running.
+    /// Whether a user's statement or cursor that has outlived its access holds the connection. Otherwise a running access holds
+    /// it.
     var isByStatement = false
 }
 

@@ -4,14 +4,14 @@ import GRDB
 extension Observatory {
     // MARK: Pausing
 
-    /// From now on, nobody is told of changes. Connections stay open.
+    /// Pauses delivery. Changes accumulate until `resume()`. Connections stay open.
     func pause() {
         isPaused.store(true, ordering: .sequentiallyConsistent)
         feed?.pause()
         forEachBridge { $0.pause() }
     }
 
-    /// Tells, as one change, what was committed since.
+    /// Resumes delivery, and delivers the changes since `pause()` as one change.
     func resume() {
         isPaused.store(false, ordering: .sequentiallyConsistent)
         forEachBridge { $0.resume() }
@@ -32,7 +32,7 @@ extension Observatory {
 
     // MARK: Parking
 
-    /// Ends observing until `unpark`, and closes the connection when nothing runs on it.
+    /// Ends observing until `unpark`, and closes the connection when no access runs on it.
     func park() {
         let running: (connection: ObservationConnection, feed: ChangeFeed)? = state.withLock { state in
             switch state {
@@ -50,7 +50,7 @@ extension Observatory {
         guard let running else { return }
         isRunning.store(false, ordering: .sequentiallyConsistent)
         connection.withLock { $0 = nil }
-        // Before anything is interrupted: they would tell an error.
+        // The observations are parked before anything is interrupted, because they would report an error otherwise.
         for observation in observations.withLock({ Array($0.values) }) { observation.park() }
         valueBridge.withLock { $0 }?.forget()
         leaving.withLock { leaving in
@@ -59,17 +59,17 @@ extension Observatory {
         if isNobodyStarting { closeReturned() }
     }
 
-    /// Whether nobody starts an observation now.
+    /// Whether no observation is being started now.
     var isNobodyStarting: Bool { borrowers.withLock { $0 == 0 } }
 
-    /// Connections that are given up.
+    /// The connections that are being closed.
     struct Leaving {
-        /// Somebody may be starting an observation on them.
+        /// The connections on which observations may still be being started.
         var lent: [ObservationConnection] = []
         var closing: [ConnectionClosing] = []
     }
 
-    /// When nobody starts an observation.
+    /// Begins to close the lent connections. Call it when no observation is being started.
     func closeReturned() {
         leaving.withLock { leaving in
             leaving.closing += leaving.lent.map { $0.closing() }
@@ -77,7 +77,7 @@ extension Observatory {
         }
     }
 
-    /// - returns: what keeps connections open.
+    /// - returns: the connections that stay open, and why.
     func stepParking() -> [HeldConnection] {
         let open = leaving.withLock { $0.closing }.filter { $0.step() != .closed }
         let lent = leaving.withLock { leaving in
@@ -88,7 +88,7 @@ extension Observatory {
             + Array(repeating: HeldConnection(use: .observation), count: lent)
     }
 
-    /// What runs on the connections that are to be closed.
+    /// Interrupts the statements on the connections that are being closed.
     func interruptParking() {
         leaving.withLock { leaving in
             for connection in leaving.lent { connection.queue.interrupt() }
@@ -96,9 +96,9 @@ extension Observatory {
         }
     }
 
-    /// Somebody may observe again. What was missed has been told when this returns, unless the connection cannot be opened now.
+    /// Allows observing again. On return, missed changes have been delivered, unless the connection cannot be opened now.
     ///
-    /// - returns: whether `goOn` is to be called.
+    /// - returns: whether `restartObservations` must be called.
     func unpark() -> Bool {
         let isNeeded = state.withLock { state in
             guard case .parked(let position) = state else { return false }
@@ -106,31 +106,34 @@ extension Observatory {
             return position != nil || !observations.withLock { $0.isEmpty }
                 || isWriterWaiting.load(ordering: .sequentiallyConsistent)
         }
-        // Before this participant's own commits, which are no news.
+        // Observing begins before this participant commits, so that its own commits are not reported as missed.
         if isNeeded { _ = try? running() }
         return isNeeded
     }
 
-    /// Starts observations again. Tried again while there are no descriptors or threads to be had.
-    func goOn() {
+    /// Restarts the observations. Retries while no file descriptors or threads are available.
+    func restartObservations() {
         do {
             try running()
             if writerBridge.withLock({ $0 != nil }) { _ = try writer.openedQueue() }
-            // On its queue, in this order: those who want to know what was missed are told, and the others begin after that.
-            for observation in observations(tellingAnew: false) { try start(observation, isLate: true) }
+            // The order on the writer's queue matters: observers of missed changes are notified first, and the other observations
+            // start after that.
+            for observation in observations(notifyingAgain: false) { try start(observation, isLate: true) }
             if !isPaused.load(ordering: .sequentiallyConsistent) { writerBridge.withLock { $0 }?.resume() }
             if isWriterWaiting.exchange(false, ordering: .sequentiallyConsistent) {
                 observeOnWriterEventually(isLate: true)
             }
-            for observation in observations(tellingAnew: true) { try start(observation, isLate: true) }
+            for observation in observations(notifyingAgain: true) { try start(observation, isLate: true) }
         } catch let error as DatabaseError where error.isSuspension || error.resultCode == .SQLITE_MISUSE {
-            // Parked again, or closed.
+            // The database was parked again, or closed.
         } catch {
-            DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.goOn() }
+            DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+                self?.restartObservations()
+            }
         }
     }
 
-    private func observations(tellingAnew: Bool) -> [PersistentObservation] {
-        observations.withLock { $0.values.filter { $0.tellsAnew == tellingAnew } }
+    private func observations(notifyingAgain: Bool) -> [PersistentObservation] {
+        observations.withLock { $0.values.filter { $0.notifiesAgain == notifyingAgain } }
     }
 }

@@ -1,10 +1,10 @@
 import GRDB
 import Synchronization
 
-/// An observation of the user's, which is started again on the connection that takes the place of one that was closed.
+/// A user's observation, which is restarted on the connection that replaces a closed one.
 final class PersistentObservation: Sendable {
     private enum State {
-        /// Not observing: not started yet, or there is no connection.
+        /// The observation was not started yet, or there is no connection.
         case idle
         case starting
         case running(AnyDatabaseCancellable)
@@ -12,24 +12,25 @@ final class PersistentObservation: Sendable {
         case ended
     }
 
-    /// Whether it observes on the writer connection.
+    /// Whether the observation uses the writer connection.
     let isOnWriter: Bool
-    /// Whether it tells what it observes when it is started again, so that what was missed is no news.
-    let tellsAnew: Bool
+    /// Whether the observation delivers its current value when it is restarted, so that missed changes need not be reported.
+    let notifiesAgain: Bool
     let region: ObservedRegion
     private let begin: @Sendable (DatabaseQueue, _ isFirst: Bool) -> AnyDatabaseCancellable
     private let state = Mutex(State.idle)
     private let hasStarted = Atomic(false)
 
-    /// - parameter begin: starts it on a connection; `isFirst`: where the user does, and not later, on another thread.
+    /// - parameter begin: starts the observation on a connection. `isFirst` is true for the start by the user, and false for a
+    ///   later start on another thread.
     init(
         onWriter: Bool,
-        tellsAnew: Bool,
+        notifiesAgain: Bool,
         region: ObservedRegion = ObservedRegion(),
         _ begin: @escaping @Sendable (DatabaseQueue, _ isFirst: Bool) -> AnyDatabaseCancellable
     ) {
         isOnWriter = onWriter
-        self.tellsAnew = tellsAnew
+        self.notifiesAgain = notifiesAgain
         self.region = region
         self.begin = begin
     }
@@ -41,7 +42,7 @@ final class PersistentObservation: Sendable {
         }
     }
 
-    /// Starts it, unless it runs.
+    /// Starts the observation, unless it runs.
     func start(on queue: DatabaseQueue, isLate: Bool) {
         let mayStart = state.withLock { state in
             guard case .idle = state else { return false }
@@ -49,7 +50,8 @@ final class PersistentObservation: Sendable {
             return true
         }
         guard mayStart else { return }
-        // Not under the lock: it may tell its first value at once, and the user end it there.
+        // The lock is not held, because the observation may deliver its first value at once, and the user may end the observation
+        // there.
         let cancellable = begin(queue, !isLate && !hasStarted.exchange(true, ordering: .relaxed))
         let isStale = state.withLock { state in
             guard case .starting = state else { return true }
@@ -59,7 +61,8 @@ final class PersistentObservation: Sendable {
         if isStale { cancellable.cancel() }
     }
 
-    /// Its connection is about to be closed. It tells nothing more, no error either, until it is started again.
+    /// Stops the observation because its connection is about to be closed. It reports nothing, not even an error, until it is
+    /// restarted.
     func park() { stop(.idle) }
 
     func end() { stop(.ended) }
@@ -75,24 +78,24 @@ final class PersistentObservation: Sendable {
     }
 }
 
-/// Where an observation looks, as far as it has said.
+/// The region that an observation has reported.
 final class ObservedRegion: Sendable {
     private struct State {
         var region: DatabaseRegion?
         var hadTables = true
-        /// What was observed until its tables were dropped. GRDB leaves missing tables out when an observation starts again, so the observation
-        /// does not notice that they are back.
+        /// The region that was observed until its tables were dropped. GRDB leaves missing tables out when an observation starts
+        /// again, so the observation does not notice that they are back.
         var lost: DatabaseRegion?
     }
     private let state = Mutex(State())
 
     func change(to region: DatabaseRegion) { state.withLock { $0.region = region } }
 
-    /// Asked whenever anything may have changed.
+    /// Returns whether the observation must be restarted. Call it whenever anything may have changed.
     ///
-    /// - parameter tables: those of the database.
-    /// - returns: whether the observation is to start again: the last of its tables was dropped since this was asked before, or one that
-    ///   was dropped is back.
+    /// - parameter tables: the tables of the database.
+    /// - returns: true when the last table of the observation was dropped since the previous call, or when a table that was
+    ///   dropped exists again.
     func needsRestart(_ tables: [String]) -> Bool {
         func exists(_ region: DatabaseRegion) -> Bool {
             tables.contains { region.isModified(byEventsOfKind: .delete(tableName: $0)) }

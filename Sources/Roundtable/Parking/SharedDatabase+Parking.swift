@@ -3,20 +3,20 @@ import GRDB
 import RoundtableKernel
 import Synchronization
 
-/// Whether a database has its connections.
+/// The parking state of a database: whether its connections are requested to be closed.
 final class Parking: Sendable {
     fileprivate let isWanted = Atomic(false)
-    /// Held by whoever closes or opens connections.
+    /// Held while connections are closed or opened.
     private let transition = NSLock()
 
-    /// Whether somebody closes or opens connections now.
+    /// Whether a thread closes or opens connections now.
     var isParking: Bool {
         guard transition.try() else { return true }
         transition.unlock()
         return false
     }
 
-    /// - returns: nil when somebody else has been at it until the deadline.
+    /// - returns: nil when another thread has held the lock until the deadline.
     fileprivate func exclusively<T>(until deadline: Nanoseconds, _ body: () -> T) -> T? {
         guard transition.lock(until: deadline) else { return nil }
         defer { transition.unlock() }
@@ -30,29 +30,30 @@ extension SharedDatabase {
     /// How long before the deadline statements are interrupted, and how often.
     private static let interruption: (lead: Nanoseconds, interval: Nanoseconds) = (100_000_000, 500_000)
 
-    /// Gives up all SQLite connections, with all their locks and descriptors, until `unpark()`. Nothing is checkpointed.
+    /// Closes all SQLite connections, and with them all their locks and descriptors, until `unpark()`. Nothing is checkpointed.
     ///
-    /// New reads that do not block a thread wait; what blocks one fails (`DatabaseError.suspended`). Reads that run may end until shortly
-    /// before the deadline, then they are interrupted. Snapshots lose their moment. Observations and consumers of changes are told
-    /// nothing, no error either, and go on after `unpark()`, with one change that stands for all that they have missed. The writer connection closes
-    /// when nothing runs on it: keeping writes away is the caller's part.
+    /// New reads that do not block a thread wait, and blocking reads fail (`DatabaseError.suspended`). Running reads may finish
+    /// until shortly before the deadline, then they are interrupted. Snapshots lose their moment. Observations and consumers of
+    /// changes receive nothing, not even an error. They continue after `unpark()`, with one change that stands for all that they
+    /// have missed. The writer connection closes when no access runs on it. The caller must keep writes away.
     ///
-    /// What belongs to a SQLite connection alone goes with it: temporary tables, attached databases, functions, collations and settings that
-    /// ``Options/configuration`` does not make, and transaction observers that were added by `Database.add(transactionObserver:extent:)`
-    /// inside of an access.
+    /// What belongs to a SQLite connection alone is lost: temporary tables, attached databases, functions, collations and
+    /// settings that ``Options/configuration`` does not make, and transaction observers that were added by
+    /// `Database.add(transactionObserver:extent:)` inside an access.
     ///
     /// - Parameters:
     ///   - deadline: when to return at the latest, or soon after.
-    ///   - isCalledOff: asked now and then: whether to leave it at what is closed already, because `unpark()` will be next.
-    /// - returns: what keeps connections open at the deadline; those are closed as soon as they can be, unless `unpark()` comes first.
-    ///   It may be called again.
+    ///   - isCalledOff: polled during parking. If it returns true, parking stops with what is closed already, because `unpark()`
+    ///     follows.
+    /// - returns: the connections that are open at the deadline, and why. They are closed as soon as possible, unless `unpark()`
+    ///   comes first. `park` may be called again.
     func park(until deadline: Nanoseconds, isCalledOff: () -> Bool = { false }) -> [HeldConnection] {
         guard isInOwnProcess else { return [] }
         parking.isWanted.store(true, ordering: .sequentiallyConsistent)
         return parking.exclusively(until: deadline) {
-            // Taken back meanwhile.
+            // `unpark()` was called meanwhile.
             guard parking.isWanted.load(ordering: .sequentiallyConsistent) else { return [] }
-            // Before anything is interrupted, so that observations do not tell of it.
+            // Observations are parked before anything is interrupted, so that they do not report the interruption.
             observatory.park()
             readers.park()
             longReads.park()
@@ -67,7 +68,7 @@ extension SharedDatabase {
         let lead = min(Self.interruption.lead, time / 2)
         var isWriterParked = false
         while true {
-            // Somebody may be starting an observation on it.
+            // An observation may be being started on the writer connection.
             if !isWriterParked, observatory.isNobodyStarting || MonotonicClock.now >= deadline {
                 isWriterParked = writer.park()
             }
@@ -79,7 +80,7 @@ extension SharedDatabase {
             if held.isEmpty || isCalledOff() { return held }
             let now = MonotonicClock.now
             if deadline.subtractingSaturating(now) <= lead {
-                // An interruption does not outlast the statement that it ends.
+                // An interruption only affects the statement that is running.
                 readers.interruptParking()
                 longReads.interruptParking()
                 observatory.interruptParking()
@@ -93,7 +94,7 @@ extension SharedDatabase {
         }
     }
 
-    /// The connection is being opened: it closes after that, unless `unpark()` comes first.
+    /// Parks the writer connection when it has been opened, unless `unpark()` comes first.
     private func parkWriterLater() {
         Thread.detachNewThread { [parking, writer] in
             while !parking.exclusively({ !parking.isWanted.load(ordering: .sequentiallyConsistent) || writer.park() }) {
@@ -102,12 +103,12 @@ extension SharedDatabase {
         }
     }
 
-    /// Takes `park(until:)` back. Connections are opened when they are needed, and at once where somebody observes.
+    /// Takes `park(until:)` back. Connections are opened on demand, and at once if there are observations.
     func unpark() {
         guard isInOwnProcess else { return }
         parking.isWanted.store(false, ordering: .sequentiallyConsistent)
         let isObserved = parking.exclusively {
-            // Somebody wants it parked again, and will do so.
+            // Another thread wants the database parked again, and will park it.
             if parking.isWanted.load(ordering: .sequentiallyConsistent) { return false }
             writer.unpark()
             writer.checkpointer?.link.unpark()
@@ -116,10 +117,10 @@ extension SharedDatabase {
             readers.unpark()
             return isObserved
         }
-        if isObserved { observatory.goOn() }
+        if isObserved { observatory.restartObservations() }
     }
 
-    /// Runs `body`, and if that finds the database parked, once more when it is not.
+    /// Runs `body`. If the database is parked, it waits until the database is unparked, and retries.
     func afterParking<T: Sendable>(_ body: @Sendable () async throws -> T) async throws -> T {
         while true {
             do {

@@ -3,30 +3,31 @@ import GRDB
 import RoundtableKernel
 
 extension WriterConnection {
-    /// The connection, and whether there is one. What is done with it, is done on its queue.
+    /// The connection and its phase. All uses of the connection run on its queue.
     struct Link {
         enum Phase {
             case open
-            /// Closed or about to be, and not opened again. nil: it was closed already.
+            /// The connection is closed or about to be, and is not opened again. nil: it was closed already.
             case parked(ConnectionClosing?)
-            /// Closed, and opened by the next access.
+            /// The connection is closed, and the next access opens it.
             case resting
-            /// By the user, for good.
+            /// The user has closed the database.
             case closed
         }
 
-        /// That of the last connection, when there is none: accesses to it throw `SQLITE_MISUSE`.
+        /// The queue of the connection. If there is none, it is that of the last connection, where accesses throw
+        /// `SQLITE_MISUSE`.
         var queue: DatabaseQueue
         var phase = Phase.open
     }
 
-    /// For those who are inside of an access. Whoever begins one asks for `openedQueue()`.
+    /// The queue for code inside an access. Code that begins an access calls `openedQueue()`.
     var queue: DatabaseQueue { link.withLock { $0.queue } }
 
-    /// The queue to begin an access on. Opens the connection, where it was parked.
+    /// Returns the queue for a new access, and opens the connection if it was parked.
     ///
-    /// - throws: that the database is suspended; what opening throws, ``EncryptionError`` included: the next access tries again; ``NotBegun`` when it was given
-    ///   up because the gate was closed.
+    /// - throws: `DatabaseError.suspended` while the database is parked; what opening throws, ``EncryptionError`` included, after
+    ///   which the next access tries again; ``NotBegun`` when opening was given up because the gate was closed.
     func openedQueue() throws -> DatabaseQueue {
         try link.withLock { link in
             switch link.phase {
@@ -45,7 +46,7 @@ extension WriterConnection {
     private func reopened() throws -> DatabaseQueue {
         do {
             busyHandler.forgetWaits()
-            // SQLite would create another database where this one has gone.
+            // SQLite would create a new database if the file is missing.
             guard try System.status(ofFileAt: path).map({ $0.st_size > 0 }) == true else {
                 throw DatabaseError.gone(path)
             }
@@ -55,7 +56,7 @@ extension WriterConnection {
                 return queue
             }
         } catch let error as DatabaseError {
-            // Here, since another access may try it next.
+            // This is decided here, because another access may retry next.
             let isForGate = error.resultCode == .SQLITE_BUSY && gate.hasGivenUp.load(ordering: .acquiring)
             throw isForGate ? NotBegun(reason: error.naming(path), isForGate: true) : error.naming(path) as any Error
         } catch let error as EncryptionError {
@@ -65,7 +66,7 @@ extension WriterConnection {
         }
     }
 
-    /// Runs `body` on the connection soon, where it is open or may be opened again.
+    /// Schedules `body` on the connection, if the connection is open or can be opened again.
     func soon(_ body: @escaping @Sendable (Database) -> Void) {
         let isOpen = link.withLock { link in
             guard case .open = link.phase else { return false }
@@ -77,7 +78,7 @@ extension WriterConnection {
             do {
                 try self.openedQueue().asyncWriteWithoutTransaction(body)
             } catch {
-                // Whoever wants it asks again later.
+                // The caller of `soon` asks again after the suspension.
                 if (error as? DatabaseError)?.isSuspension == true { return }
                 DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.soon(body) }
             }
@@ -86,15 +87,16 @@ extension WriterConnection {
 
     func interrupt() { interruptible.withLock { $0?.interrupt() } }
 
-    /// Runs `body`, which uses what is confined to the queue and needs no connection, while no access runs: on the queue, or at once where there is
-    /// no connection. The queue of a connection that was closed is no place for it: the next access opens another, and would run beside it.
+    /// Runs `body` while no access runs: on the queue, or at once if there is no connection. `body` uses state that is confined
+    /// to the queue, and needs no connection. It must not run on the queue of a closed connection, because the next access opens
+    /// another connection and would run beside it.
     func betweenAccesses(_ body: @escaping @Sendable () -> Void) {
         link.withLock { link in
             switch link.phase {
             case .open: link.queue.asyncWriteWithoutTransaction { _ in body() }
-            // Whoever wants to begin an access waits for the lock, to open the connection.
+            // A new access waits for the lock, because it must open the connection.
             case .resting: body()
-            // There will be another call when it is open again, or none is needed.
+            // Another call comes when the connection is open again, or none is needed.
             case .parked, .closed: break
             }
         }
@@ -121,9 +123,9 @@ extension WriterConnection {
 
     // MARK: Parking
 
-    /// From now on, accesses are turned away; the connection closes when nothing runs on it. An open transaction is rolled back.
+    /// Turns away new accesses, and closes the connection when no access runs on it. An open transaction is rolled back.
     ///
-    /// - returns: false when another thread is opening the connection, which may take long: call it again.
+    /// - returns: false when another thread is opening the connection, which may take long. The caller must call it again.
     func park() -> Bool {
         let isParked: Void? = link.withLockIfAvailable { link in
             switch link.phase {
@@ -148,7 +150,7 @@ extension WriterConnection {
         }
     }
 
-    /// - returns: what keeps the connection open.
+    /// - returns: the connection if it stays open, and why.
     func stepParking() -> [HeldConnection] {
         switch closing?.step() {
         case nil, .closed: []
@@ -157,13 +159,13 @@ extension WriterConnection {
         }
     }
 
-    /// The next access opens the connection, or goes on with the one that could not be closed. Not while it is being parked.
+    /// Lets the next access open the connection, or use the connection that could not be closed. Do not call it during parking.
     func unpark() {
         let (closing, queue) = link.withLock { link in
             if case .parked(let closing) = link.phase { return (closing, link.queue) }
             return (nil, link.queue)
         }
-        // Not under the lock: an observer that is told of a rollback may use it.
+        // The lock is not held, because an observer that is notified of a rollback may use it.
         let phase: Link.Phase
         if closing?.cancel() == true {
             phase = .open
@@ -178,7 +180,7 @@ extension WriterConnection {
         }
     }
 
-    /// - returns: the queue of a connection that is to be closed; nil when there is none.
+    /// - returns: the queue of the connection that must be closed; nil when there is none.
     func settleForClosing() -> DatabaseQueue? {
         unpark()
         return link.withLock { link in

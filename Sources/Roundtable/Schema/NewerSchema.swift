@@ -1,16 +1,17 @@
 extension SharedDatabase {
-    /// What a participant does when another program migrates the database further than it knows, while it has it open.
+    /// What a participant does when another program applies migrations that the participant does not know, while it has the database
+    /// open.
     ///
-    /// Opening is not concerned: a database that is too new is not opened, whatever the policy
+    /// The policy does not apply to opening: a database that is too new is not opened, whatever the policy
     /// (``SharedDatabaseError/schemaTooNew(path:unknownMigrations:)``).
     public enum NewerSchemaPolicy: String, Sendable, CaseIterable, Codable {
-        /// Writes throw ``SharedDatabaseError/schemaTooNew(path:unknownMigrations:)``, and nothing is written. Reads go on.
+        /// Writes throw ``SharedDatabaseError/schemaTooNew(path:unknownMigrations:)``, and nothing is written. Reads continue.
         case refuseWrites
-        /// Reads and writes go on. The participant writes to a schema that it does not know: choose this only if each version of your
+        /// Reads and writes continue. The participant writes to a schema that it does not know: choose this only if each version of your
         /// program leaves what the versions before it need, such as columns with default values.
         case `continue`
-        /// Writes throw the error, and the database is closed as by ``SharedDatabase/close()``, as soon as the accesses that run have
-        /// ended. Later ones throw `SQLITE_MISUSE`.
+        /// Writes throw the error, and the database is closed as by ``SharedDatabase/close()``, as soon as the running accesses have
+        /// ended. Later accesses throw `SQLITE_MISUSE`.
         case close
     }
 }
@@ -19,13 +20,13 @@ extension SharedDatabase {
 public enum SchemaEvent: Sendable, Equatable {
     /// Another program has applied these migrations, which this participant does not know. Reported again when it has applied more.
     case becameNewer(unknownMigrations: [String])
-    /// The database has no unknown migration any more: it was restored from a backup, for example. Noticed by write accesses, and by
+    /// The database has no unknown migration any more: it was restored from a backup, for example. Detected by write accesses, and by
     /// participants that observe.
     case isKnownAgain
 }
 
 extension SharedDatabase {
-    /// Lets the writer connection look at the schema aside, and closes the database if that is the policy.
+    /// Lets the writer connection inspect the schema on another connection, and closes the database if that is the policy.
     func followSchema() {
         guard let watch = writer.watch else { return }
         writer.lookAside = { [readers] body in try readers.withConnectionAside(body) }

@@ -4,7 +4,7 @@ import GRDB
 public struct Schema: Sendable {
     let migrator: DatabaseMigrator?
     let mergedMigrations: Set<String>
-    /// nil: whatever the database has.
+    /// The expected extensions; nil accepts those that the database has.
     let extensions: ExtensionSet?
 
     /// The schema that these migrations make.
@@ -15,10 +15,10 @@ public struct Schema: Sendable {
     ///
     /// - Parameters:
     ///   - migrator: the migrations of this program.
-    ///   - mergedMigrations: identifiers that migrations of `migrator` merge (GRDB's `registerMigration(_:merging:migrate:)`). A
-    ///     database that still has them is old, and not newer than this program. GRDB does not tell them.
-    ///   - extensions: the extensions that every program which writes this database declares; nil for none. What is missing is made
-    ///     when a program opens the database for writing, after the migrations: see ``ExtensionSet``.
+    ///   - mergedMigrations: identifiers that migrations of `migrator` merge (GRDB's `registerMigration(_:merging:migrate:)`). GRDB
+    ///     does not report them. A database that still has them is old, and not newer than this program.
+    ///   - extensions: the extensions that every program which writes this database declares; nil for none. Missing extensions are
+    ///     created when a program opens the database for writing, after the migrations: see ``ExtensionSet``.
     public init(
         _ migrator: DatabaseMigrator,
         merging mergedMigrations: Set<String> = [],
@@ -35,14 +35,14 @@ public struct Schema: Sendable {
         extensions = nil
     }
 
-    /// Whatever schema and extensions the database has. For tools, and for programs that set up their schema themselves.
+    /// Accepts any schema and extensions. For tools, and for programs that set up their schema themselves.
     public static let unmanaged = Schema()
 }
 
 /// How a database's schema compares to what a program expects.
 enum SchemaState: Equatable {
     case current
-    /// Nothing of it is there.
+    /// The database has none of the migrations.
     case absent
     case tooOld(missing: [String])
     case tooNew(unknown: [String])
@@ -51,8 +51,8 @@ enum SchemaState: Equatable {
 extension DatabaseMigrator {
     /// The identifiers of the migrations that are applied.
     ///
-    /// GRDB's `appliedIdentifiers` queries its table, and looks for the table only when that fails; if another process
-    /// creates it between the two, the failure is thrown. Here the question comes first: a table that is there stays.
+    /// GRDB's `appliedIdentifiers` queries its table, and looks for the table only when that fails. If another process creates the
+    /// table between the two, the failure is thrown. This method looks for the table first, because an existing table is not dropped.
     func appliedWhileOthersMigrate(_ db: Database) throws -> Set<String> {
         let sql = "SELECT EXISTS (SELECT * FROM sqlite_master WHERE type = 'table' AND name = 'grdb_migrations')"
         return try Bool.fetchOne(db, sql: sql) == true ? appliedIdentifiers(db) : []
@@ -60,7 +60,7 @@ extension DatabaseMigrator {
 }
 
 extension Schema {
-    /// Rules S6, S7.
+    /// Compares the applied migrations to those that this program knows (rules S6, S7).
     func state(_ db: Database) throws -> SchemaState {
         guard let migrator else { return .current }
         let applied = try migrator.appliedWhileOthersMigrate(db)
@@ -71,7 +71,7 @@ extension Schema {
         return applied.isEmpty ? .absent : .tooOld(missing: missing)
     }
 
-    /// The migrations of these that this program does not know, in alphabetical order.
+    /// The applied migrations that this program does not know, in alphabetical order.
     func unknown(among applied: Set<String>) -> [String] {
         applied.subtracting(migrator?.migrations ?? []).subtracting(mergedMigrations).sorted()
     }

@@ -4,9 +4,9 @@ import GRDBSQLite
 import RoundtableKernel
 import Synchronization
 
-/// Notices that another program has applied migrations that this participant does not know, and does what the policy says (rules S8–S14).
+/// Detects that another program has applied migrations that this participant does not know, and applies the policy (rules S8–S14).
 final class SchemaWatch: Sendable {
-    /// Moves with each migration that is applied (rule S8).
+    /// A value that changes with each migration that is applied (rule S8).
     struct Mark: Equatable {
         var schemaVersion: Int64?
         var lastMigration: String?
@@ -14,7 +14,7 @@ final class SchemaWatch: Sendable {
         static let lastMigrationQuery = "SELECT identifier FROM main.grdb_migrations ORDER BY rowid DESC LIMIT 1"
     }
 
-    /// What one connection, or a raw handle, has seen. Confined to where that is used.
+    /// The schema as one connection, or one raw handle, has last seen it. Confined to where that connection or handle is used.
     struct Sight {
         var mark: Mark?
         /// The migrations that the participant does not know, at that mark.
@@ -56,7 +56,7 @@ final class SchemaWatch: Sendable {
     /// - parameter close: closes the database.
     func follow(_ close: @escaping @Sendable () throws -> Void) { state.withLock { $0.close = close } }
 
-    // MARK: Looking
+    // MARK: Inspecting the schema
 
     /// The schema's state when the database is opened. The connections that are opened next need not look again until it changes.
     ///
@@ -70,7 +70,7 @@ final class SchemaWatch: Sendable {
         return (found, Sight(mark: mark))
     }
 
-    /// Looks again if the mark has moved. For a connection that sees the newest commit, or holds the WRITE lock.
+    /// Inspects the schema again if the mark has changed. The connection must see the newest commit, or hold the WRITE lock.
     ///
     /// - parameter applied: the identifiers of the applied migrations, not older than the mark.
     func look(_ sight: inout Sight, at mark: Mark, _ applied: () throws -> Set<String>) rethrows {
@@ -83,9 +83,10 @@ final class SchemaWatch: Sendable {
         report(unknown, mark, isNewest: true)
     }
 
-    /// A reader sees another schema version than in its last read. It is in a transaction that may be at an older moment.
+    /// Called when a reader sees another schema version than in its last read. Its transaction may see an older snapshot of the
+    /// database.
     ///
-    /// - returns: false if the reader is to look again in its next read.
+    /// - returns: false if the reader should inspect the schema again in its next read.
     func readerSees(_ schemaVersion: Int64, _ db: Database) -> Bool {
         let (known, isMigrating) = state.withLock { ($0.knownSchemaVersion, $0.isMigrating) }
         if isMigrating { return false }
@@ -103,18 +104,18 @@ final class SchemaWatch: Sendable {
         return schema.unknown(among: applied).filter { !own.contains($0) }
     }
 
-    /// Set from before a commit of migrations can be read until they are added to the participant's own.
+    /// Whether a commit of migrations may be visible that are not among the participant's own yet.
     var isMigrating: Bool {
         get { state.withLock { $0.isMigrating } }
         set { state.withLock { $0.isMigrating = newValue } }
     }
 
-    /// This participant has just applied migrations by itself, and these are applied now.
+    /// Marks these migrations as known, after this participant has applied migrations with another migrator.
     func add(own applied: Set<String>) { state.withLock { $0.own.formUnion(applied) } }
 
-    // MARK: Doing something about it
+    // MARK: Applying the policy
 
-    /// - throws: that the database is too new to be written.
+    /// - throws: ``SharedDatabaseError/schemaTooNew(path:unknownMigrations:)``.
     func admitWrite(_ sight: Sight) throws {
         if sight.unknown.isEmpty || policy == .continue { return }
         throw SharedDatabaseError.schemaTooNew(path: path, unknownMigrations: sight.unknown)
@@ -141,7 +142,7 @@ final class SchemaWatch: Sendable {
         if isWanted { queue.async { self.close() } }
     }
 
-    /// Tries again while a statement or a raw handle keeps the database open. Not within an access.
+    /// Closes the database, and retries while a statement or a raw handle keeps it open. Must not be called within an access.
     private func close() {
         do {
             try state.withLock { $0.close }?()
@@ -152,13 +153,13 @@ final class SchemaWatch: Sendable {
 }
 
 extension SchemaWatch.Mark {
-    /// On any connection.
+    /// Reads the mark on any connection.
     init(_ db: Database) throws {
         self.init(schemaVersion: Int64(try db.schemaVersion()), lastMigration: LastMigration().identifier(db))
     }
 }
 
-/// Reads the last migration of a connection again and again, with a statement that is compiled once. Confined to the connection's queue.
+/// Reads the last migration repeatedly, with a statement that is compiled once. Confined to the connection's queue.
 final class LastMigration {
     private var statement: OpaquePointer?
 
@@ -176,7 +177,7 @@ final class LastMigration {
         return sqlite3_column_text(statement, 0).map { String(cString: $0) }
     }
 
-    /// A connection with statements does not close.
+    /// Finalizes the statement, because a connection with statements cannot be closed.
     func forget() {
         sqlite3_finalize(statement)
         statement = nil

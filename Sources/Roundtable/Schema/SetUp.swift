@@ -7,14 +7,14 @@ import RoundtableKernel
 struct SetUp {
     let file: DatabaseFile
     let schema: Schema
-    /// nil: whatever the database has.
+    /// The expected extensions; nil accepts those that the database has.
     let extensions: ExtensionRegistry?
     let author: String
     let options: SharedDatabase.Options
     let gate: SuspensionGate
     let watch: SchemaWatch?
 
-    /// - throws: ``GateClosed`` when the gate was closed before it was done.
+    /// - throws: ``GateClosed`` when the gate was closed before the set-up was done.
     func run() throws -> (WriterConnection, Seat) {
         do {
             return try openSetUp()
@@ -35,7 +35,8 @@ struct SetUp {
                     do {
                         try bringUpToDate(writer, until: deadline)
                     } catch let error as DatabaseError where options.keying != nil && error.isUnreadable {
-                        // Created meanwhile, with another key (rule C8)? SQLCipher tells a connection that has not read before.
+                        // Another process may have created the database meanwhile, with another key (rule C8). SQLCipher reports that
+                        // only to a connection that has not read before.
                         _ = try openWriter()
                         throw error
                     }
@@ -43,7 +44,7 @@ struct SetUp {
                 }
             }
         }
-        // Looked at before anything is written, a control block included.
+        // The database is inspected before anything is written, a control block included.
         let writer = try openWriter()
         let isReady = try self.isReady(writer)
         return try seated { seat in
@@ -75,7 +76,7 @@ struct SetUp {
         }
     }
 
-    /// Runs `body` on the writer's connection. A `SQLITE_BUSY` tells who is in the way, and how long that was waited for.
+    /// Runs `body` on the writer's connection. A `SQLITE_BUSY` error names the process in the way, and how long this process waited.
     private func on<T>(_ writer: WriterConnection, _ body: (Database) throws -> T) throws -> T {
         try writer.namingObstacles { try writer.queue.inDatabase(body) }
     }
@@ -87,17 +88,17 @@ struct SetUp {
                 options: options,
                 gate: gate,
                 watch: watch,
-                extensions: extensions
+                companions: Companions.ofWriter(extensions)
             )
         } catch let error as DatabaseError {
             throw error.naming(file.path)
         }
     }
 
-    /// Rule S1.
+    /// Whether the database needs no set-up (rule S1).
     private func isReady(_ writer: WriterConnection) throws -> Bool {
         try on(writer) { db in
-            // The schema first: whoever finds it too new leaves nothing behind.
+            // The schema is checked first, because an opener that finds it too new must leave nothing behind.
             let isMigrated = try needsNothing(db, writer)
             return try isMigrated && String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
         }
@@ -112,7 +113,7 @@ struct SetUp {
         switch try writer.schemaStateAtOpening(db) {
         case .current: return try extensions?.isCurrent(db) ?? true
         case .absent, .tooOld:
-            // Whoever may not write it leaves nothing behind here, either.
+            // An opener that may not write this database because of its extensions must leave nothing behind, either.
             _ = try extensions?.isCurrent(db)
             return false
         case .tooNew(let unknown):
@@ -122,7 +123,7 @@ struct SetUp {
 
     // MARK: Under the turn
 
-    /// Rules S2, S3. Without coordination, SQLite's lock and rule S4 do.
+    /// Runs `body` with the turn for setting up (rules S2, S3). Without coordination, SQLite's lock and rule S4 protect the set-up.
     private func withSetupTurn<T>(
         _ seat: Seat,
         until deadline: Nanoseconds,
@@ -154,7 +155,7 @@ struct SetUp {
 
     private func bringUpToDate(_ writer: WriterConnection, until deadline: Nanoseconds) throws {
         try on(writer) { db in
-            // Too new a schema is not touched.
+            // A database whose schema is too new is not changed.
             _ = try needsNothing(db, writer)
             try switchToWAL(db, until: deadline)
         }
@@ -162,7 +163,7 @@ struct SetUp {
         try upgradeExtensions(writer)
     }
 
-    /// Rule E5.
+    /// Creates and upgrades the extensions (rule E5).
     private func upgradeExtensions(_ writer: WriterConnection) throws {
         guard let extensions else { return }
         defer { writer.queue.inDatabase { _ in writer.endAccess() } }
@@ -177,39 +178,40 @@ struct SetUp {
 
     private func migrate(_ writer: WriterConnection) throws {
         guard let migrator = schema.migrator else { return }
-        // Migrations write history, too, and take away the triggers of the tables that they recreate.
+        // Migrations write history, too, and drop the triggers of the tables that they recreate.
         writer.queue.inDatabase(writer.lookAtHistory)
         defer { writer.queue.inDatabase(writer.lookAtHistory) }
         defer { writer.queue.inDatabase { _ in writer.endAccess() } }
         var tries = 0
         while try !on(writer, { try isMigrated($0, writer) }) {
             try gate.checkOpen()
-            if tries == 0 { try putAside(writer) { db in try extensions?.putAsideWhatChanges(db) } }
+            if tries == 0 { try detaching(writer) { db in try extensions?.detachWhatChanges(db) } }
             let applied = try on(writer, migrator.appliedWhileOthersMigrate)
             do {
                 try writer.namingObstacles { try migrator.migrate(writer.queue) }
             } catch {
                 if let name = ExtensionRegistry.extensionInTheWay(error), tries < Self.triesAround {
                     tries += 1
-                    try putAside(writer) { db in
+                    try detaching(writer) { db in
                         if let stored = try StoredExtension.fetch(db, name) {
-                            try ExtensionRegistry.putAside(stored, db)
+                            try ExtensionRegistry.detach(stored, db)
                         }
                     }
                     continue
                 }
-                // Rule S4: another process was first with this migration. Go on with what is missing.
+                // Rule S4: another process applied this migration first. The loop continues with what is missing.
                 let now = try on(writer, migrator.appliedWhileOthersMigrate)
                 guard Self.isOtherProcessesProgress(error, before: applied, after: now) else { throw error }
             }
         }
     }
 
-    /// How often a migration is run again because of an extension's trigger: there may be several, and others may put them back.
+    /// How often a migration is retried because of an extension's trigger. There may be several triggers, and other processes may
+    /// create them again.
     private static let triesAround = 100
 
-    /// Rule E5.
-    private func putAside(_ writer: WriterConnection, _ body: (Database) throws -> Void) throws {
+    /// Runs `body`, which detaches extensions, in a transaction (rule E5).
+    private func detaching(_ writer: WriterConnection, _ body: (Database) throws -> Void) throws {
         try on(writer) { db in
             guard try StoredExtension.exist(db) else { return }
             try db.inTransaction(.immediate) {
@@ -219,7 +221,7 @@ struct SetUp {
         }
     }
 
-    /// Whether the migrations that are applied now tell that another process applied some while ours failed.
+    /// Whether the applied migrations show that another process applied some while a migration of this process failed.
     private static func isOtherProcessesProgress(_ error: any Error, before: Set<String>, after: Set<String>) -> Bool {
         guard let error = error as? DatabaseError, before != after else { return false }
         switch error.resultCode {
@@ -228,7 +230,7 @@ struct SetUp {
         }
     }
 
-    /// SQLite does not call the busy handler on every path of this pragma, so the waiting is done here.
+    /// Switches the database to WAL. SQLite does not call the busy handler on every path of this pragma, so this method waits itself.
     private func switchToWAL(_ db: Database, until deadline: Nanoseconds) throws {
         let began = MonotonicClock.now
         var pause: Nanoseconds = 500_000
@@ -271,7 +273,7 @@ struct SetUp {
 }
 
 extension WriterConnection {
-    /// Rule T12. Not on `queue`.
+    /// Whether the WRITE lock is free (rule T12). Must not be called on `queue`.
     var isWriteLockFree: Bool {
         queue.inDatabase { !$0.isInsideTransaction && WalIndex($0)?.isWriteLockFree == true }
     }
@@ -282,7 +284,7 @@ extension DatabaseError {
 }
 
 extension LockHolder {
-    /// Who is creating or migrating the database.
+    /// Names the process that creates or migrates the database.
     static func setter(participant: Participant?) -> String {
         let others = (participant?.block.participants() ?? []).filter { $0.slot != participant?.slot.index }
         guard let holder = others.first(where: { $0.state == .settingUp }) else {

@@ -1,6 +1,6 @@
 import GRDB
 
-/// What the writer connection does when the database is newer than the participant (rules S8–S10, S13). All on its queue.
+/// What the writer connection does when the database is newer than the participant (rules S8–S10, S13). Everything runs on its queue.
 extension WriterConnection {
     /// The state of the schema, while the database is being opened.
     func schemaStateAtOpening(_ db: Database) throws -> SchemaState {
@@ -10,7 +10,7 @@ extension WriterConnection {
         return state
     }
 
-    /// Whenever other connections have committed.
+    /// Inspects the migrations, whenever other connections have committed.
     func lookAtMigrations(_ db: Database, _ schemaVersion: Int32) throws {
         guard let watch else { return }
         let mark = SchemaWatch.Mark(
@@ -27,14 +27,15 @@ extension WriterConnection {
     /// Whether all writes fail at present.
     var refusesWrites: Bool { !sight.unknown.isEmpty && watch?.policy != .continue }
 
-    /// Within a write transaction that has looked at the schema, before anything is written.
+    /// Checks, before anything is written, that the policy admits a write. Called within a write transaction that has inspected the
+    /// schema.
     ///
     /// - throws: ``SharedDatabaseError/schemaTooNew(path:unknownMigrations:)``.
     func admitWrite() throws { try watch?.admitWrite(sight) }
 
-    /// In SQLite's commit hook, where this connection must not be used.
+    /// Checks that the policy admits a commit. Called in SQLite's commit hook, where this connection must not be used.
     ///
-    /// - parameter isSchemaKnown: whether the schema was looked at after the last commit of others.
+    /// - parameter isSchemaKnown: whether the schema was inspected after the last commit of another connection.
     func admitCommit(_ isSchemaKnown: Bool) throws {
         guard let watch, watch.policy != .continue else { return }
         if !isSchemaKnown {
@@ -43,12 +44,12 @@ extension WriterConnection {
         try watch.admitWrite(sight)
     }
 
-    /// This connection has just committed something to the table of migrations.
+    /// Called when this connection has just committed a change to the table of migrations.
     func noteOwnMigrations(_ db: Database) {
         guard let watch else { return }
         defer { watch.isMigrating = false }
         let version = dataVersion(db)
-        // What others have committed since is not known (rule S13).
+        // If another connection has committed meanwhile, the participant's own migrations are not known (rule S13).
         guard let applied = try? watch.applied(db), let version, version == dataVersion(db) else { return }
         watch.add(own: applied.subtracting(sight.unknown))
     }

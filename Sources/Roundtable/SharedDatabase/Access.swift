@@ -1,8 +1,8 @@
 import CRoundtableShims
 import GRDB
 
-/// The accesses that the calling thread is inside of, innermost first. A closure given to `read` or `write` runs on one
-/// thread from beginning to end, so a thread-local list tells a nested access from a new one.
+/// The accesses that the calling thread is inside of, innermost first. A closure given to `read` or `write` runs on one thread
+/// from beginning to end, so a thread-local list distinguishes a nested access from a new one.
 struct Access {
     let owner: ObjectIdentifier
     /// nil for the writer connection.

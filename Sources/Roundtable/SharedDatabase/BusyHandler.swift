@@ -2,20 +2,21 @@ import GRDB
 import RoundtableKernel
 import Synchronization
 
-/// SQLite's busy handler for one connection: short waits up to a deadline, or as long as a callback says, then a look at who is in the way.
+/// SQLite's busy handler for one connection. It sleeps for short times until a deadline, or as long as a callback says. Then it
+/// determines the owner of the lock.
 ///
-/// Waits are short because of a participant's writers at most one, the one with the turn, waits here: SQLite's own handler would be up to
-/// 100 ms late.
+/// The sleeps are short, because at most one writer of a participant waits here: the one that holds the turn. SQLite's own
+/// handler would be up to 100 ms late.
 final class BusyHandler: @unchecked Sendable {
     // @unchecked: confined to the connection's queue, where SQLite calls it.
     private let path: String
-    /// Of locks that a deadline was not given for.
+    /// The timeout of locks that have no deadline of their own.
     private let timeout: Nanoseconds
     private let setupTimeout: Nanoseconds
-    /// nil for a connection that no gate is about.
+    /// nil for a connection that no gate guards.
     private let gate: SuspensionGate?
     private let question: BusyQuestion?
-    /// Nobody has asked for what is waited for yet: the busy mode is not asked either.
+    /// Whether the connection is being set up. Such waits use `setupTimeout`, and do not call the callback of the busy mode.
     var isSettingUp = false
     private var requested: Nanoseconds?
     private var deadline: Nanoseconds?
@@ -24,7 +25,7 @@ final class BusyHandler: @unchecked Sendable {
     /// Whether a lock was waited for since the turn was requested.
     private var hasWaited = false
     private var obstacle: String?
-    /// Of the write that has the turn.
+    /// The cancellation of the write that waits for the turn or holds it.
     private var cancellation: WaitCancellation?
     private var hasBeenCancelled = false
 
@@ -55,18 +56,19 @@ final class BusyHandler: @unchecked Sendable {
 
     // MARK: The turn
 
-    /// What became of earlier waits. Also before the connection is opened again, which waits for locks outside of any turn.
+    /// Forgets the outcome of earlier waits. Call it also before the connection is reopened, because reopening waits for locks
+    /// outside of any turn.
     func forgetWaits() {
         hasBeenCancelled = false
         gate?.hasGivenUp.store(false, ordering: .releasing)
         obstacle = nil
     }
 
-    /// Before a turn is waited for.
+    /// Prepares the wait for a turn.
     ///
-    /// - parameter deadline: nil: by the busy mode.
+    /// - parameter deadline: when the wait ends; nil: as the busy mode says.
     /// - parameter cancellation: ends waits for SQLite's locks, too.
-    /// - returns: until when to wait for it.
+    /// - returns: the deadline of the wait for the turn.
     func begin(
         requested: Nanoseconds,
         deadline: Nanoseconds?,
@@ -84,10 +86,10 @@ final class BusyHandler: @unchecked Sendable {
         return deadline
     }
 
-    /// What else ends the wait for a turn.
+    /// Ends the wait for a turn in addition to the deadline.
     var turnLimit: (any WaitLimit)? { question }
 
-    /// The time was used up waiting for the turn: SQLite is asked once.
+    /// Notes that the wait for the turn has used up the time. SQLite's lock is then tried only once.
     func turnTimedOut() { isSpent = true }
 
     func end() {
@@ -100,7 +102,7 @@ final class BusyHandler: @unchecked Sendable {
 
     // MARK: SQLite's locks
 
-    /// Whether SQLite shall try again.
+    /// Returns whether SQLite must retry.
     func next(tries: Int) -> Bool {
         if let gate, gate.isClosed {
             gate.hasGivenUp.store(true, ordering: .releasing)
@@ -112,7 +114,7 @@ final class BusyHandler: @unchecked Sendable {
         }
         let now = MonotonicClock.now
         if tries == 0 {
-            // What the turn left of the time is for the first lock; each later one has a time of its own.
+            // The first lock gets the time that the wait for the turn has left. Each later lock gets the full time.
             if !isSpent, !isInTurn || hasWaited || now >= deadline ?? 0 {
                 if !isInTurn || now >= deadline ?? 0 {
                     deadline = now.addingSaturating(isSettingUp ? setupTimeout : timeout)
@@ -138,7 +140,8 @@ final class BusyHandler: @unchecked Sendable {
         return question.goesOn(at: now)
     }
 
-    /// Adds to `SQLITE_BUSY` who is in the way. Of a write that was cancelled while it waited, nobody is.
+    /// Adds the owner of the lock to `SQLITE_BUSY`. The error of a write that was cancelled while it waited is a
+    /// `CancellationError`.
     func named(_ error: DatabaseError) -> any Error {
         if hasBeenCancelled { return CancellationError() }
         guard let obstacle else { return error }
@@ -151,7 +154,7 @@ final class BusyHandler: @unchecked Sendable {
     }
 }
 
-/// Asks the callback of a busy mode whether a wait goes on, ever less often.
+/// Calls the callback of a busy mode during a wait, less and less often.
 private final class BusyQuestion: WaitLimit {
     private let path: String
     private let callback: @Sendable (SharedDatabase.BusyWait) -> Bool

@@ -2,62 +2,65 @@ import Foundation
 import RoundtableKernel
 
 extension SharedDatabase {
-    /// What an access does that has to wait: a write for its turn and then for SQLite's write lock, a read for the rare locks that make
-    /// readers wait.
+    /// What an access does when it has to wait: a write for its turn and then for SQLite's write lock, a read for the rare locks
+    /// that block readers.
     public enum BusyMode: Sendable {
-        /// It waits for nobody, and fails at once with `SQLITE_BUSY`. A turn that is free is taken; if another participant has it, SQLite is
-        /// asked once, out of turn.
+        /// The access does not wait, and fails at once with `SQLITE_BUSY`. A write acquires the turn if it is free. If another
+        /// participant holds the turn, the write tries SQLite's lock once, out of turn.
         case immediateError
 
-        /// It fails with `SQLITE_BUSY` after this time.
+        /// The access fails with `SQLITE_BUSY` after this time.
         case timeout(Duration)
 
-        /// It waits as long as this answers true. Then it asks SQLite once more, and fails with `SQLITE_BUSY` if that is busy still.
+        /// The access waits as long as the callback returns true. Then it tries SQLite's lock once more, and fails with
+        /// `SQLITE_BUSY` if the lock is still held.
         ///
-        /// Asked first after 10 ms, then ever less often, down to once in 100 ms: waits that are shorter ask nothing. Roundtable does the
-        /// waiting, the callback should answer at once: meanwhile a turn that becomes free is kept for this participant, until the
-        /// patience of the others ends.
+        /// The callback is first called after 10 ms, then less and less often, down to once in 100 ms. Shorter waits do not call
+        /// it. Roundtable does the waiting, so the callback should return at once: meanwhile a turn that becomes free is kept for
+        /// this participant, until the patience of the others ends.
         ///
-        /// It is called on the thread that waits: that of the caller, if it blocks; else one of the system. No lock is held by
-        /// Roundtable or SQLite, but the database's connection is in use: the callback may use other databases, and not this one.
+        /// The callback runs on the waiting thread: the caller's thread if the caller blocks, otherwise a system thread.
+        /// Roundtable and SQLite hold no lock during the call, but the connection is in use: the callback may use other
+        /// databases, but not this one.
         case callback(@Sendable (BusyWait) -> Bool)
     }
 
-    /// A wait that a ``BusyMode/callback(_:)`` is asked about.
+    /// A wait about which a ``BusyMode/callback(_:)`` is asked.
     public struct BusyWait: Sendable, Equatable {
-        /// Of the database file.
+        /// The path of the database file.
         public let path: String
 
-        /// How often the callback has answered for this wait.
+        /// How often the callback was called for this wait before.
         public let tries: Int
 
-        /// Since the write was requested and reached the writer connection, or the read met the lock.
+        /// The time since the write was requested and reached the writer connection, or since the read met the lock.
         public let elapsed: Duration
 
-        /// Who has SQLite's write lock, or the turn. nil when it cannot be found out, or changes just now.
+        /// The owner of SQLite's write lock, or of the turn. nil when the owner cannot be determined, or is changing at this
+        /// moment.
         public let holder: LockHolder?
 
-        /// Who is in the way.
+        /// The process that holds SQLite's write lock or the turn.
         public struct LockHolder: Sendable, Equatable {
-            /// The author of a participant, the name of the program of any other process. nil when the system does not tell.
+            /// The author of a participant, or the program name of any other process. nil when the system does not provide it.
             public let name: String?
 
-            /// Of a participant: in its own pid namespace.
+            /// The process id. For a participant, it is the id in the participant's own pid namespace.
             public let pid: Int32
 
-            /// Whether that is another one than that of this process, as in another container.
+            /// Whether the pid namespace is not that of this process, as in another container.
             public let isInOtherPIDNamespace: Bool
 
-            /// Whether it shares through Roundtable. Of other processes, nothing else is known.
+            /// Whether the process uses Roundtable. For other processes, ``since`` and ``callSite`` are nil.
             public let isParticipant: Bool
 
-            /// Since when a participant has been writing.
+            /// When the participant began to write.
             public let since: Date?
 
-            /// Where in its code a participant's write was called, such as `Sync/Import.swift:88`.
+            /// The line of code that called the participant's write, such as `Sync/Import.swift:88`.
             public let callSite: String?
 
-            /// Whether it was stopped by a signal, and so will not go on by itself.
+            /// Whether the process was stopped by a signal, so that it will not continue by itself.
             public let isStopped: Bool
         }
     }
@@ -74,8 +77,8 @@ extension SharedDatabase.BusyWait: CustomStringConvertible {
 }
 
 extension SharedDatabase.Options {
-    /// Short for the ``SharedDatabase/BusyMode/timeout(_:)`` of ``busyMode``. Of the other modes: zero for an immediate error, and no end for
-    /// a callback.
+    /// The timeout of ``busyMode``, if that is a ``SharedDatabase/BusyMode/timeout(_:)``. It is zero for an immediate error, and
+    /// unlimited for a callback. Setting it changes ``busyMode`` to a timeout.
     public var busyTimeout: Duration {
         get {
             switch busyMode {
@@ -89,14 +92,14 @@ extension SharedDatabase.Options {
 
     static let defaultBusyTimeout = Duration.seconds(5)
 
-    /// For waits that nobody has asked for: opening connections, checkpoints.
+    /// The timeout of background waits: opening connections, checkpoints.
     var backgroundBusyTimeout: Duration {
         if case .timeout(let timeout) = busyMode { timeout } else { Self.defaultBusyTimeout }
     }
 }
 
 extension LockHolder {
-    /// nil when nobody is known.
+    /// Returns nil when the owner is not known.
     func named(at date: Date = Date()) -> SharedDatabase.BusyWait.LockHolder? {
         switch party {
         case .participant(let holder):

@@ -3,18 +3,18 @@ import GRDB
 import GRDBSQLite
 import RoundtableKernel
 
-/// The one place where connections to a shared database are opened: each of an encrypted one is keyed (rule C6), and none is opened while the
-/// database is looked at from outside (``WalIndexGate``).
+/// Opens all connections to a shared database. It keys the connections of an encrypted database (rule C6), and opens no
+/// connection while the database is inspected from outside (``WalIndexGate``).
 struct ConnectionOpening: Sendable {
     let path: String
     /// nil for a database in plain text.
     let keying: Keying?
-    /// How long each connection waits for others that create, recover or close the database (rule W9).
+    /// How long each opening waits for other connections that create, recover or close the database (rule W9).
     let timeout: Nanoseconds
 
     /// - Parameters:
-    ///   - name: what SQLite is to open; nil: the path.
-    ///   - timeout: nil: that of all connections.
+    ///   - name: the name that SQLite opens; nil: the path.
+    ///   - timeout: how long this opening waits; nil: the timeout of all connections.
     ///   - gate: ends the wait when it closes.
     /// - throws: ``EncryptionError``; what SQLite and the configuration throw.
     func queue(
@@ -42,7 +42,7 @@ struct ConnectionOpening: Sendable {
             guard let keying else {
                 return try WalIndexGate.open { try open(configuration) }
             }
-            // Outside of the gate: the provider is the user's.
+            // The key provider is the user's code, so it runs outside of the wal-index gate.
             let key = ConnectionKey(try keying.keyBytes(), settings: keying.settings, path: path)
             var configuration = configuration
             configuration.prepareDatabase { db in try key.check(db.sqliteConnection) }
@@ -52,12 +52,12 @@ struct ConnectionOpening: Sendable {
         }
     }
 
-    /// What SQLite makes of a database with the wrong key, or with none, depends on what it reads.
+    /// Translates SQLite's error into an encryption error. SQLite's error for a wrong or missing key depends on what it reads.
     private func explained(_ error: DatabaseError) -> any Error {
         guard [.SQLITE_NOTADB, .SQLITE_ERROR, .SQLITE_CORRUPT].contains(error.resultCode),
             let kind = try? DatabaseHeader.look(at: path)
         else { return error }
-        // SQLCipher's word for a page that it cannot decrypt; the second where the first page is in the WAL.
+        // SQLCipher reports SQLITE_NOTADB for a page that it cannot decrypt, or SQLITE_CORRUPT if the first page is in the WAL.
         let isIllegible = error.resultCode == .SQLITE_NOTADB || error.resultCode == .SQLITE_CORRUPT
         switch (kind, isKeyed: keying != nil) {
         case (.encrypted, false): return EncryptionError.databaseIsEncrypted(path: path)
@@ -69,14 +69,14 @@ struct ConnectionOpening: Sendable {
     }
 }
 
-/// The key of a connection that is being opened. SQLite gives it to the connection itself, before GRDB sees that, and before anybody could
-/// trace or log what is run on it.
+/// The key of a connection that is being opened. An automatic extension of SQLite sets the key before GRDB sees the connection,
+/// and before the statements of the connection can be traced or logged.
 private final class ConnectionKey: @unchecked Sendable {
-    // @unchecked: used by one thread, which opens the connection.
+    // @unchecked: only the thread that opens the connection uses it.
     private let path: String
     private let bytes: Secret
     private let settings: String
-    /// What SQLCipher said, by the addresses of connections.
+    /// SQLCipher's result codes, by the addresses of the connections.
     private var outcomes: [OpaquePointer: CInt] = [:]
 
     init(_ bytes: Secret, settings: String, path: String) {
@@ -87,7 +87,7 @@ private final class ConnectionKey: @unchecked Sendable {
 
     /// - parameter body: opens a connection to the file, with ``check(_:)`` in its configuration.
     func whilePending<T>(_ body: () throws -> T) throws -> T {
-        // Once is enough; more do no harm, and whoever resets the list does none.
+        // SQLite ignores a repeated registration. Each opening registers again, because other code may reset SQLite's list.
         let code = sqlite3_auto_extension(Self.entryPoint)
         guard code == SQLITE_OK else { throw EncryptionError.keyRefused(path: path, code: code) }
         let thread = Thread.current.threadDictionary
@@ -95,7 +95,7 @@ private final class ConnectionKey: @unchecked Sendable {
         thread[Self.name] = self
         defer {
             thread[Self.name] = outer
-            // GRDB keeps the configuration, and so this object, as long as the connection.
+            // GRDB keeps the configuration, and with it this object, as long as the connection.
             bytes.erase()
         }
         do {
@@ -108,8 +108,8 @@ private final class ConnectionKey: @unchecked Sendable {
         }
     }
 
-    /// That it is the connection itself which has the key. Others can be opened within its opening, by an automatic extension of the user's, and
-    /// others may have removed ours.
+    /// Checks that this connection itself was keyed. An automatic extension of the user's may open other connections meanwhile,
+    /// and other code may have removed our automatic extension.
     func check(_ connection: OpaquePointer?) throws {
         if let connection, outcomes[connection] == SQLITE_OK { return }
         throw EncryptionError.keyRefused(path: path, code: SQLITE_MISUSE)
@@ -117,7 +117,8 @@ private final class ConnectionKey: @unchecked Sendable {
 
     private static let name = "Roundtable.ConnectionKey"
 
-    /// Runs in the thread that opens a connection, any in this process, when SQLite has opened it.
+    /// The automatic extension. SQLite calls it for every new connection of this process, on the thread that opens the
+    /// connection.
     private static let keyConnection:
         @convention(c) (
             OpaquePointer?, UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, OpaquePointer?
@@ -130,7 +131,8 @@ private final class ConnectionKey: @unchecked Sendable {
             return code
         }
 
-    /// Others that the thread opens meanwhile are somebody else's. SQLite has created the file by now, and follows links as we do.
+    /// Whether the connection is to the file of this key. The thread may open connections to other files meanwhile. SQLite has
+    /// created the file by now, and resolves links as we do.
     private func isOfFile(of connection: OpaquePointer) -> Bool {
         guard let name = sqlite3_db_filename(connection, "main").map({ String(cString: $0) }), !name.isEmpty else {
             return false
@@ -142,7 +144,7 @@ private final class ConnectionKey: @unchecked Sendable {
         return named.st_dev == own.st_dev && named.st_ino == own.st_ino
     }
 
-    /// SQLite's type for it has no parameters.
+    /// The entry point for SQLite, which declares its type without parameters.
     private static var entryPoint: @convention(c) () -> Void {
         unsafeBitCast(keyConnection, to: (@convention(c) () -> Void).self)
     }
@@ -152,8 +154,8 @@ private final class ConnectionKey: @unchecked Sendable {
         return code == SQLITE_OK ? sqlite3_exec(connection, settings, nil, nil, nil) : code
     }
 
-    /// SQLite's messages are not looked at: they could tell the key. And a statement is told to those who trace the connection, as another automatic
-    /// extension may already.
+    /// SQLite's messages are not read, because they could contain the key. A statement is only used without SQLCipher's key
+    /// function, because another automatic extension may already trace the statements of the connection.
     private func giveKey(to connection: OpaquePointer) -> CInt {
         guard let give = SQLCipher.keyFunction else {
             let statement = Keying.statement(bytes)

@@ -4,7 +4,7 @@ import GRDBSQLite
 import RoundtableKernel
 
 extension DatabaseError {
-    /// The same error of opening, with the path, and what to do, or who is in the way: SQLite's messages tell none of it.
+    /// This error of an opening, with the path, and with advice or the owner of the lock. SQLite's messages contain none of this.
     func naming(_ path: String) -> DatabaseError {
         if isNamed(path) { return self }
         switch resultCode {
@@ -37,8 +37,8 @@ extension DatabaseError {
         return DatabaseError(resultCode: extendedResultCode, message: "\(path): \(text)")
     }
 
-    /// The same error of an access, with the path, and what to do: that of a full disk, of one that fails, and of a lock in the way of a read.
-    /// Others tell enough by their statement.
+    /// This error of an access, with the path and advice, if it reports a full disk, a failing disk, or a lock that blocks a
+    /// read. Other errors are returned unchanged, because their statement explains enough.
     package func namingFile(_ path: String) -> DatabaseError {
         guard hasPlainMessage else { return self }
         switch resultCode {
@@ -55,7 +55,7 @@ extension DatabaseError {
         }
     }
 
-    /// Adds to SQLite's message of a lock who owns it. A message that tells more stays.
+    /// Adds the owner of the lock to SQLite's message. A more specific message stays.
     ///
     /// - parameter waited: how long the lock was waited for; nil when it is not known.
     func namingLock(on path: String, waited: Nanoseconds?) -> DatabaseError {
@@ -64,11 +64,11 @@ extension DatabaseError {
         return saying("database is locked: \(holder.description(waited: waited))")
     }
 
-    /// Whether the disk, or the user's share of it, is full. The `-shm` file, too, needs some room:
+    /// Whether the disk or the user's quota is full. The `-shm` file needs some space, too:
     /// <https://www.sqlite.org/rescode.html#ioerr_shmsize>.
     var isNoRoom: Bool { resultCode == .SQLITE_FULL || extendedResultCode == .SQLITE_IOERR_SHMSIZE }
 
-    /// SQLite's own words for the result code.
+    /// SQLite's own message for the result code.
     var plainMessage: String { String(cString: sqlite3_errstr(resultCode.rawValue)) }
 
     private var hasPlainMessage: Bool { message == nil || message == plainMessage }

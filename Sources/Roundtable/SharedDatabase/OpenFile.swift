@@ -5,8 +5,9 @@ import RoundtableKernel
 
 /// A database file that a connection of this process has open, until the connection closes (rule W4).
 ///
-/// SQLite keeps a table of the files that the process has open, and of the locks on them. `fork` copies the table and not the locks: a connection
-/// that a child opens to such a file takes neither SHARED nor the lock of the wal-index, because the table tells that the process has them.
+/// SQLite keeps a table of the files that the process has open, and of the locks on them. `fork` copies the table but not the
+/// locks. A connection that a child opens to such a file acquires neither SHARED nor the lock of the wal-index, because the table
+/// says that the process holds them.
 final class OpenFile {
     private let device: UInt64
     private let inode: UInt64
@@ -20,10 +21,10 @@ final class OpenFile {
 
     deinit { rt_open_file_remove(device, inode, generation) }
 
-    /// Notes the file of a connection that has just been opened.
+    /// Records the file of a connection that has just been opened.
     static func note(_ db: Database, path: String) {
         guard let status = try? System.status(ofFileAt: path) else { return }
-        // SQLite drops the function, and what belongs to it, when it closes the connection.
+        // SQLite drops the function and releases its context when it closes the connection.
         sqlite3_create_function_v2(
             db.sqliteConnection,
             "roundtable_open_file",

@@ -4,8 +4,9 @@ import RoundtableKernel
 
 /// How long a connection that is being opened waits for other processes that create, recover, switch or close the database (rule W9).
 ///
-/// A busy handler is not enough: a connection may have none, SQLite does not ask it at every such lock, and a handler that has refused
-/// once is not asked again until the next statement begins. So a whole opening that meets `SQLITE_BUSY` is repeated.
+/// A busy handler is not enough. A connection may have none, SQLite does not call it for every such lock, and a handler that has
+/// refused once is not called again until the next statement begins. So an opening that fails with `SQLITE_BUSY` is retried as a
+/// whole.
 struct OpeningWait {
     let path: String
     let timeout: Nanoseconds
@@ -15,9 +16,9 @@ struct OpeningWait {
     private static let shortest: Nanoseconds = 500_000
     private static let longest: Nanoseconds = 20_000_000
 
-    /// - parameter attempt: opens a connection. Its busy handler waits no longer than the time that it is given, and says by `Answers` when
+    /// - parameter attempt: opens a connection. Its busy handler waits for the given time at most, and records in `Answers` when
     ///   it ends the wait.
-    /// - throws: what the last attempt throws; a `SQLITE_BUSY` with the lock's owner, and with the time that passed.
+    /// - throws: what the last attempt throws. `SQLITE_BUSY` names the lock's owner and the time that passed.
     func run<T>(_ attempt: (_ remaining: Nanoseconds, Answers) throws -> T) throws -> T {
         let began = MonotonicClock.now
         let deadline = began.addingSaturating(timeout)
@@ -54,7 +55,8 @@ struct OpeningWait {
 }
 
 extension OpeningWait {
-    /// Opens a connection whose busy mode is that of `configuration`; while it is being opened, a timeout is what remains of the wait.
+    /// Opens a connection with the busy mode of `configuration`. While it is being opened, its timeout is what remains of the
+    /// wait.
     func queue(_ configuration: Configuration, _ open: (Configuration) throws -> DatabaseQueue) throws -> DatabaseQueue
     {
         try run { remaining, answers in
@@ -74,6 +76,6 @@ extension OpeningWait {
         }
     }
 
-    /// In seconds: SQLite takes milliseconds in 32 bits.
+    /// The longest timeout in seconds, because SQLite takes milliseconds in 32 bits.
     static let longestTimeout = 2_000_000.0
 }

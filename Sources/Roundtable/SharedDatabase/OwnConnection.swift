@@ -1,8 +1,8 @@
 import GRDB
 import GRDBSQLite
 
-/// Tells Roundtable's own connections from those of others, by a function that only they have: a list of them would have to know when SQLite
-/// gives the address of a closed one to another.
+/// Distinguishes Roundtable's own connections from other connections by a SQL function that only they have. A list of addresses
+/// would not work, because SQLite reuses the address of a closed connection.
 enum OwnConnection {
     private static let name = "roundtable_own_connection"
 
@@ -20,7 +20,7 @@ enum OwnConnection {
         )
     }
 
-    /// Looks into the list of functions: a call of one that is not there would be in the program's error log.
+    /// Queries the list of functions, because the call of a missing function would appear in the program's error log.
     static func isMarked(_ raw: RawConnection) -> Bool {
         raw.integer("SELECT 1 FROM pragma_function_list WHERE name = '\(name)'") == 1
     }

@@ -4,8 +4,8 @@ import Synchronization
 
 /// One read-only connection, with prepared statements for what every read does.
 ///
-/// A GRDB `DatabaseQueue` costs a fraction of a `DatabasePool` reader; beginning the transaction and looking at the
-/// schema through SQLite directly spares compiling both each time.
+/// A GRDB `DatabaseQueue` costs a fraction of a `DatabasePool` reader. The statements that begin a transaction and check the
+/// schema are executed through SQLite directly, so that they are compiled only once.
 final class ReaderConnection: @unchecked Sendable {
     // @unchecked: the mutable state is confined to `queue`.
     let queue: DatabaseQueue
@@ -16,15 +16,15 @@ final class ReaderConnection: @unchecked Sendable {
     private var lastSchemaVersion: Int32?
     /// nil for a schema without migrations.
     private let watch: SchemaWatch?
-    /// Of the wal-index that it has mapped as long as it is open; nil when the database was not in WAL mode.
+    /// The wal-index, which is mapped as long as the connection is open; nil when the database was not in WAL mode.
     let walIndex: WalIndexView?
-    /// Whether what runs was interrupted because the pool is parked.
+    /// Whether the running read was interrupted because the pool is parked.
     let isInterrupted = Atomic(false)
     var wasInterrupted: Bool { isInterrupted.load(ordering: .acquiring) }
 
     /// - Parameters:
-    ///   - watch: is told of changes of the schema.
-    ///   - name: what SQLite is to open; nil: the path.
+    ///   - watch: is notified of changes of the schema.
+    ///   - name: the name that SQLite opens; nil: the path.
     init(
         _ opening: ConnectionOpening,
         _ configuration: Configuration,
@@ -55,7 +55,7 @@ final class ReaderConnection: @unchecked Sendable {
         do {
             result = try body(db)
         } catch {
-            // Nothing was written, so ending is all there is to undo; the error that counts is the first.
+            // The read wrote nothing, so it only has to be ended. The first error is the one to report.
             try? end(db)
             throw error
         }
@@ -75,18 +75,18 @@ final class ReaderConnection: @unchecked Sendable {
     }
 
     func end(_ db: Database) throws {
-        // A connection that was closed has none.
+        // A closed connection has no transaction.
         guard db.isInTransaction else { return }
         do {
             try commit.execute(db)
         } catch {
-            // A cancelled task, an interruption: the transaction ends all the same.
+            // The transaction must also end if the task was cancelled or the connection was interrupted.
             try db.rollback()
             if !(error is CancellationError) { throw error }
         }
     }
 
-    /// Another connection may have changed the schema since the last access; GRDB's cache is not told.
+    /// Clears GRDB's schema cache if another connection has changed the schema since the last access.
     func forgetSchemaIfChanged(_ db: Database) throws {
         guard let statement = schemaVersionStatement else { throw DatabaseError.closed }
         defer { sqlite3_reset(statement) }
@@ -99,22 +99,24 @@ final class ReaderConnection: @unchecked Sendable {
         }
     }
 
-    /// - throws: `SQLITE_BUSY` when a statement of the user's keeps the connection open. It is as before then, its transaction included.
+    /// - throws: `SQLITE_BUSY` when a user's statement keeps the connection open. The connection is then unchanged, including its
+    ///   transaction.
     func close() throws {
         queue.unsafeReentrantWrite { _ in finalize() }
         do {
             try queue.close()
         } catch {
-            // Without them, accesses would be told that it is closed.
+            // Without the prepared statements, accesses would report that the connection is closed.
             try? queue.unsafeReentrantWrite(prepare)
             throw error
         }
     }
 
-    /// Whether the connection is closed, or about to be. On `queue`.
+    /// Whether the connection is closed, or about to be. Confined to `queue`.
     var isFinalized: Bool { beginStatement == nil }
 
-    /// The connection cannot begin accesses any more, and nothing of ours keeps it open. On `queue`.
+    /// Finalizes the statements of Roundtable, which would keep the connection open. The connection cannot begin accesses any
+    /// more. Call it on `queue`.
     func finalize() {
         sqlite3_finalize(beginStatement)
         sqlite3_finalize(schemaVersionStatement)
@@ -150,12 +152,12 @@ extension DatabaseError {
         )
     }
 
-    /// What GRDB throws after `close()`.
+    /// The error that GRDB throws after `close()`.
     static var closed: DatabaseError {
         DatabaseError(resultCode: .SQLITE_MISUSE, message: "Connection is closed")
     }
 
-    /// The same, of a database whose path is known.
+    /// The error after `close()`, with the path of the database.
     static func closed(_ path: String) -> DatabaseError {
         DatabaseError(resultCode: .SQLITE_MISUSE, message: "\(path): closed by close(): open it anew")
     }

@@ -3,14 +3,15 @@ import GRDB
 import RoundtableKernel
 import Synchronization
 
-/// Up to N reader connections, opened on demand, and lent one access at a time, first come first served. A barrier is
-/// an access that has all of them.
+/// Up to N reader connections, which are opened on demand and lent to one access at a time, first come, first served. A barrier
+/// is an access that has all connections to itself.
 ///
-/// A pool that is parked grants nothing and closes its connections. What blocks a thread fails then; what does not, waits.
+/// A parked pool grants only closing barriers, and closes its connections. Requests that block a thread fail then, and other
+/// requests wait.
 final class ReaderPool: Sendable {
     private enum Kind {
         case read, barrier
-        /// A barrier that a parked pool grants too.
+        /// A barrier that a parked pool also grants.
         case closing
     }
 
@@ -19,7 +20,7 @@ final class ReaderPool: Sendable {
     private struct Request {
         let id: UInt64
         let kind: Kind
-        /// Whether it may wait while the pool is parked.
+        /// Whether the request waits while the pool is parked. Otherwise it fails.
         let isPatient: Bool
         /// Called outside the lock, once.
         let resume: @Sendable (Answer) -> Void
@@ -45,12 +46,12 @@ final class ReaderPool: Sendable {
         var idle: [ReaderConnection] = []
         /// Granted reads that have not ended.
         var reading = 0
-        /// What the participant's slot shows of them.
+        /// The running reads. The participant's slot shows the oldest.
         var running: RunningReads
         var hasBarrier = false
         var requests: [Request] = []
         var isParked = false
-        /// Connections that are not in use any more, and are not lent again.
+        /// Connections that are being closed, and are not lent again.
         var leaving: [ConnectionClosing] = []
         var isClosed = false
     }
@@ -59,7 +60,7 @@ final class ReaderPool: Sendable {
     private let maximumCount: Int
     private let open: @Sendable () throws -> ReaderConnection
     private let state: Mutex<State>
-    /// All connections but those that are leaving: so none is interrupted while it closes.
+    /// All connections except the leaving ones, so that no connection is interrupted while it closes.
     private let connections = Mutex<[ReaderConnection]>([])
     private let nextID = Atomic<UInt64>(0)
 
@@ -73,9 +74,9 @@ final class ReaderPool: Sendable {
     // MARK: Reading
 
     /// - Parameters:
-    ///   - site: what is told to others of the read.
-    ///   - insideWrite: whether the calling thread has the writer connection. A barrier needs that too, so its body does not
-    ///     run now; waiting for it would be a deadlock.
+    ///   - site: the line of code that other processes see for this read.
+    ///   - insideWrite: whether the calling thread holds the writer connection. A barrier needs the writer connection too, so its
+    ///     body does not run now, and waiting for it would be a deadlock.
     func withReader<T>(
         at site: CallSite?,
         insideWrite: Bool,
@@ -86,7 +87,7 @@ final class ReaderPool: Sendable {
         do { return try body(reader) } catch { throw named(error, reader.wasInterrupted) }
     }
 
-    /// - parameter body: calls its second argument when it does not need the connection any more. That matters where it goes on on
+    /// - parameter body: calls its second argument when it no longer needs the connection. This matters if it continues on
     ///   another thread, for which it may have to wait.
     func withReader<T: Sendable>(
         at site: CallSite?,
@@ -104,7 +105,7 @@ final class ReaderPool: Sendable {
         }
     }
 
-    /// Ends once.
+    /// The loan of a connection, which ends once.
     private final class Loan: Sendable {
         private let hasEnded = Atomic(false)
         private let interrupted = Atomic(false)
@@ -118,16 +119,16 @@ final class ReaderPool: Sendable {
 
         @Sendable func end() {
             if hasEnded.exchange(true, ordering: .acquiringAndReleasing) { return }
-            // Given back, it is somebody else's.
+            // This is recorded before the connection is returned, because another access may use it then.
             interrupted.store(reader.wasInterrupted, ordering: .releasing)
             body()
         }
 
-        /// After the end.
+        /// Whether the read was interrupted. Valid after the end.
         var wasInterrupted: Bool { interrupted.load(ordering: .acquiring) }
     }
 
-    /// The error of a read that was interrupted because the pool is parked says so.
+    /// Returns the error of a suspension if the read was interrupted because the pool is parked.
     private func named(_ error: any Error, _ wasInterrupted: Bool) -> any Error {
         guard wasInterrupted, let error = error as? DatabaseError, error.resultCode == .SQLITE_INTERRUPT else {
             return error
@@ -135,13 +136,13 @@ final class ReaderPool: Sendable {
         return DatabaseError.readInterrupted(path, sql: error.sql)
     }
 
-    /// For reads that end later than this call, from a thread that has the writer connection. The receiver calls
-    /// `give(_:)`, once.
+    /// Lends a connection to a thread that holds the writer connection, for a read that ends later than this call. The receiver
+    /// calls `give(_:)`, once.
     func takeInsideWrite() throws -> ReaderConnection {
         try take(enterBesideBarriers(), at: nil)
     }
 
-    /// The same, without blocking.
+    /// Lends a connection without blocking. The receiver calls `give(_:)`, once.
     func take(at site: CallSite?, _ body: @escaping @Sendable (Result<ReaderConnection, any Error>) -> Void) {
         request(.read, isPatient: true) { answer in body(Result { try self.take(answer, at: site) }) }
     }
@@ -153,7 +154,7 @@ final class ReaderPool: Sendable {
                 state.reading -= 1
                 return false
             }
-            // Counted as reading until it is among those that leave.
+            // The connection counts as reading until it is in `leaving`.
             if state.isParked { return true }
             state.reading -= 1
             state.idle.append(reader)
@@ -170,7 +171,7 @@ final class ReaderPool: Sendable {
         return try body()
     }
 
-    /// A barrier that is granted while the pool is parked, too.
+    /// Runs `body` in a barrier that is also granted while the pool is parked.
     func closingBarrier<T>(_ body: () throws -> T) throws -> T {
         try check(wait(.closing))
         defer { endBarrier() }
@@ -183,7 +184,7 @@ final class ReaderPool: Sendable {
         return try await body()
     }
 
-    /// Without blocking. `body` ends the barrier by calling its argument, once.
+    /// Requests a barrier without blocking. `body` ends the barrier by calling its argument, once.
     func barrier(_ body: @escaping @Sendable (Result<@Sendable () -> Void, any Error>) -> Void) {
         request(.barrier, isPatient: true) { answer in
             do {
@@ -197,16 +198,18 @@ final class ReaderPool: Sendable {
 
     // MARK: All connections
 
-    /// Runs `body` on a connection of its own, in a read transaction. It waits for no other read, and no suspended pool.
+    /// Runs `body` in a read transaction on a connection of its own. It waits neither for other reads nor while the pool is
+    /// parked.
     func withConnectionAside(_ body: (Database) throws -> Void) throws {
         let reader = try open()
         defer { try? reader.close() }
         try reader.queue.inDatabase { db in try reader.isolated(db, body) }
     }
 
-    /// Runs `body` with a connection that stays open meanwhile. It may be in use: not for statements.
+    /// Runs `body` with a connection that stays open meanwhile. The connection may be in use, so `body` must not run statements
+    /// on it.
     ///
-    /// - returns: nil when none is open.
+    /// - returns: nil when no connection is open.
     func withOpenConnection<T: Sendable>(_ body: @Sendable (ReaderConnection) -> T?) -> T? {
         connections.withLock { connections in connections.first.flatMap(body) }
     }
@@ -217,7 +220,7 @@ final class ReaderPool: Sendable {
         }
     }
 
-    /// Closes all connections. Call it inside a closing barrier. Reads that wait, and all that come later, fail.
+    /// Closes all connections. Call it inside a closing barrier. Waiting and later reads fail.
     func close() throws {
         let (requests, leaving) = state.withLock { state in
             state.isClosed = true
@@ -240,11 +243,11 @@ final class ReaderPool: Sendable {
 
     // MARK: Parking
 
-    /// From now on, nothing is granted, and connections that are not in use close. What blocks a thread fails.
+    /// Stops granting requests, and closes the connections that are not in use. Waiting requests that block a thread fail.
     func park() {
         let (idle, impatient) = state.withLock { state in
             state.isParked = true
-            // Counted as reading until they are among those that leave.
+            // The connections count as reading until they are in `leaving`.
             state.reading += state.idle.count
             defer {
                 state.idle = []
@@ -254,13 +257,13 @@ final class ReaderPool: Sendable {
         }
         for request in impatient { request.resume(.parked) }
         for reader in idle { leave(reader) }
-        // The barrier of somebody who closes may have waited for others.
+        // A closing barrier may have waited behind other requests.
         pump { _ in }
     }
 
-    /// Closes what can be closed now.
+    /// Closes the connections that can be closed now.
     ///
-    /// - returns: what keeps connections open.
+    /// - returns: the connections that stay open, and why.
     func stepParking() -> [HeldConnection] {
         let leaving = state.withLock { $0.leaving }
         let open = leaving.filter { $0.step() != .closed }
@@ -272,7 +275,7 @@ final class ReaderPool: Sendable {
         }
     }
 
-    /// Ends the statements that run, and lets their reads say why.
+    /// Interrupts the running statements, and marks their connections, so that the reads throw the error of a suspension.
     func interruptParking() {
         connections.withLock { connections in
             for connection in connections {
@@ -282,7 +285,7 @@ final class ReaderPool: Sendable {
         }
     }
 
-    /// Grants again, on connections that are opened anew.
+    /// Grants requests again, on newly opened connections.
     func unpark() {
         pump { $0.isParked = false }
     }
@@ -296,7 +299,7 @@ final class ReaderPool: Sendable {
         }
         pump { state in
             state.reading -= 1
-            // It may be closed already.
+            // The connection may be closed already.
             if closing.outcome != .closed { state.leaving.append(closing) }
         }
     }
@@ -307,15 +310,15 @@ final class ReaderPool: Sendable {
 
     // MARK: Showing
 
-    /// The oldest moment of the participant's snapshots; nil: it has none.
+    /// Shows the oldest moment of the participant's snapshots; nil: the participant has no snapshots.
     func show(snapshot: (read: OldestRead, site: CallSite?)?) {
         state.withLock { $0.running.show(snapshot: snapshot) }
     }
 
-    /// When the participant was asked to advance (rule K8); nil when it was not.
+    /// When this participant received a request to advance (rule K8); nil when it did not.
     var askedToAdvance: Nanoseconds? { state.withLock { $0.running.askedToAdvance } }
 
-    /// How many reads and barriers wait. For tests.
+    /// The number of waiting reads and barriers. For tests.
     var waitingCount: Int { state.withLock { $0.requests.count } }
 
     /// Waits while the pool is parked.
@@ -366,7 +369,7 @@ final class ReaderPool: Sendable {
         request?.resume(.cancelled)
     }
 
-    /// nil: wait.
+    /// Returns the answer to a request that need not wait; nil when the request has to wait.
     private func answeredAtOnce(_ kind: Kind, isPatient: Bool) -> Answer? {
         state.withLock { state in
             if state.isClosed { return .closed }
@@ -422,7 +425,7 @@ final class ReaderPool: Sendable {
         return result
     }
 
-    /// The request whose turn it is.
+    /// The index of the next request to grant.
     private static func next(_ state: State) -> Int? {
         if state.isParked { return state.requests.firstIndex { $0.kind == .closing } }
         return state.requests.isEmpty ? nil : 0
@@ -437,7 +440,8 @@ final class ReaderPool: Sendable {
         }
     }
 
-    /// What most reads do: nobody waits, and a connection is idle. nil: ask.
+    /// The fast path of most reads: no request waits, and a connection is idle. Returns nil when the read has to request a
+    /// connection.
     private func takeAtOnce(at site: CallSite?) -> ReaderConnection? {
         state.withLock { state in
             guard !state.isClosed, !state.isParked, state.requests.isEmpty, !state.idle.isEmpty,
@@ -454,7 +458,7 @@ final class ReaderPool: Sendable {
         return idle
     }
 
-    /// The connection of a read that was granted.
+    /// Returns a connection for a granted read, and opens it if none is idle.
     private func take(_ answer: Answer, at site: CallSite?) throws -> ReaderConnection {
         guard case .granted = answer else {
             try check(answer)

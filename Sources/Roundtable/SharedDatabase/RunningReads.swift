@@ -1,7 +1,6 @@
 import RoundtableKernel
 
-/// The reads of one participant that have begun and not ended, of which its slot shows the oldest (rule O2). Confined to
-/// the lock of the `ReaderPool`.
+/// The running reads of one participant. Its slot shows the oldest of them (rule O2). Confined to the lock of the `ReaderPool`.
 struct RunningReads {
     private struct Running {
         let reader: ObjectIdentifier
@@ -9,9 +8,9 @@ struct RunningReads {
         let site: CallSite?
     }
 
-    /// As they began: the first is the oldest.
+    /// The running reads in the order in which they began. The first is the oldest.
     private var running: [Running] = []
-    /// The oldest of the snapshots'.
+    /// The oldest read of the participant's snapshots.
     private var snapshot: (read: OldestRead, site: CallSite?)?
     private var sign: ReadSign
 
@@ -20,9 +19,9 @@ struct RunningReads {
         running.reserveCapacity(capacity)
     }
 
-    /// Before the transaction begins: what it will see may be committed a little later.
+    /// Adds a read. Call it before its transaction begins: the read may see a later commit than the recorded one.
     mutating func begin(_ reader: ReaderConnection, at site: CallSite?) {
-        // Of a database that is not in WAL mode there is nothing to tell.
+        // There is nothing to show for a database that is not in WAL mode.
         guard let mark = reader.walIndex?.mark else { return }
         let read = OldestRead(since: MonotonicClock.approximateNow, mark: mark)
         running.append(Running(reader: ObjectIdentifier(reader), read: read, site: site))

@@ -1,13 +1,13 @@
 import GRDB
 import GRDBSQLite
 
-/// SQLite's [shared-cache mode](https://www.sqlite.org/sharedcache.html). Connections in it have one file object, to which SQLite grants a lock of the
-/// wal-index that it holds already: looking whether the write lock is free would let go of it in the middle of somebody's transaction, and
-/// committed rows would vanish (rule G5).
+/// SQLite's [shared-cache mode](https://www.sqlite.org/sharedcache.html). Connections in this mode share one file object, to
+/// which SQLite grants a lock of the wal-index that it already holds. A check whether the write lock is free would then release
+/// the lock in the middle of another connection's transaction, and committed rows would be lost (rule G5).
 enum SharedCache {
-    /// Whether the main database of a connection is opened in this mode, even if no other shares it yet.
+    /// Whether the main database of a connection is opened in this mode, even if no other connection shares the cache yet.
     ///
-    /// SQLite does not tell; but only then does it compile locks of tables into statements, and `EXPLAIN` shows them.
+    /// SQLite has no function for this. But only in this mode it compiles table locks into statements, and `EXPLAIN` shows them.
     static func isUsed(by connection: OpaquePointer) -> Bool {
         var statement: OpaquePointer?
         let sql = "EXPLAIN SELECT 1 FROM main.sqlite_master"
@@ -21,7 +21,7 @@ enum SharedCache {
         return hasCompany(connection)
     }
 
-    /// Whether it shares its cache now. Of a connection that has read.
+    /// Whether the connection shares its cache now. The connection must have read before.
     private static func hasCompany(_ connection: OpaquePointer) -> Bool {
         func used(_ kind: CInt) -> CInt {
             var (current, highest): (CInt, CInt) = (0, 0)

@@ -1,16 +1,16 @@
 import Dispatch
 import GRDB
 
-/// GRDB's requirements, word for word: what generic code calls. They know no line of code to tell to others.
+/// GRDB's requirements, which generic code calls. They do not record the line of code that called them.
 extension SharedDatabase: DatabaseReader {
-    /// ``Options/configuration``, as it was given.
+    /// ``Options/configuration`` as it was passed to opening, with `readonly` set according to ``role``.
     public var configuration: Configuration {
         var configuration = givenConfiguration
         configuration.readonly = role == .readOnly
         return configuration
     }
 
-    /// Interrupts the statements that run, on all connections. See
+    /// Interrupts the running statements of all connections. See
     /// [`sqlite3_interrupt`](https://www.sqlite.org/c3ref/interrupt.html).
     public func interrupt() {
         guard isInOwnProcess else { return }

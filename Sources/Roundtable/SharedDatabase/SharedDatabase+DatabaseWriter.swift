@@ -2,7 +2,7 @@ import Dispatch
 import GRDB
 import RoundtableKernel
 
-/// GRDB's requirements, word for word: what generic code calls. They know no line of code to tell to others.
+/// GRDB's requirements, which generic code calls. They do not record the line of code that called them.
 extension SharedDatabase: DatabaseWriter {
     @_disfavoredOverload
     public func writeWithoutTransaction<T>(_ updates: (Database) throws -> T) rethrows -> T {
@@ -56,7 +56,7 @@ extension SharedDatabase: DatabaseWriter {
 
     @_disfavoredOverload
     public func unsafeReentrantWrite<T>(_ updates: (Database) throws -> T) rethrows -> T {
-        // How `DatabaseRegionObservation` adds its observer.
+        // `DatabaseRegionObservation` adds its observer by this function.
         if isInOwnProcess { observatory.observeOnWriterEventually() }
         return try onWriterReentrantly(blockingWrite(), updates)
     }
@@ -72,7 +72,7 @@ extension SharedDatabase: DatabaseWriter {
         } catch {
             return value(.failure(error))
         }
-        // The writer goes on once the reader's snapshot is established.
+        // The writer continues once the reader's snapshot is established.
         let isEstablished = DispatchSemaphore(value: 0)
         reader.queue.asyncUnsafeRead { [readers] result in
             defer { readers.give(reader) }
@@ -81,7 +81,7 @@ extension SharedDatabase: DatabaseWriter {
                 try reader.begin(db)
                 isEstablished.signal()
                 Access.with(self, reader: reader) { value(.success(db)) }
-                // Nothing was written: there is no one to tell that the end of the read failed.
+                // The read wrote nothing, so a failure to end it is not reported.
                 try? reader.end(db)
             } catch {
                 isEstablished.signal()

@@ -4,17 +4,17 @@ import GRDB
 import RoundtableKernel
 
 extension SharedDatabase {
-    /// Opens a database for reading and writing; creates and migrates it where that is needed. Any number of processes
-    /// may do this at the same time: one does the work, the others wait for it.
+    /// Opens a database for reading and writing, and creates and migrates it if necessary. Any number of processes may do this at
+    /// the same time: one of them does the work, and the others wait for it.
     ///
     /// - Parameters:
     ///   - url: the database file. Its folder must exist.
-    ///   - schema: what this process expects, and how to get there.
-    ///   - author: how other processes will know this one, such as `"app"` or `"share extension"`.
+    ///   - schema: the schema that this process expects, and the migrations that lead to it.
+    ///   - author: the name of this participant for other processes, such as `"app"` or `"share extension"`.
     ///   - options: how to wait and write.
-    /// - throws: ``SharedDatabaseError``; ``OutboxError`` for ``Options/outboxFolder``; ``EncryptionError``; `DatabaseError` with `SQLITE_NOTADB`, `SQLITE_CANTOPEN`, `SQLITE_FULL` …;
-    ///   `SQLITE_BUSY` when another process has been creating or migrating it for longer than
-    ///   ``Options/setupTimeout``; what a migration throws.
+    /// - throws: ``SharedDatabaseError``; ``OutboxError`` for ``Options/outboxFolder``; ``EncryptionError``; `DatabaseError` with
+    ///   `SQLITE_NOTADB`, `SQLITE_CANTOPEN`, `SQLITE_FULL` …; `SQLITE_BUSY` when another process has been creating or migrating
+    ///   the database for longer than ``Options/setupTimeout``; what a migration throws.
     public static func open(
         at url: URL,
         schema: Schema,
@@ -24,7 +24,7 @@ extension SharedDatabase {
         try await whileOpen(options) { try openNow(at: url, schema: schema, as: author, options: options) }
     }
 
-    /// The same, blocking the calling thread.
+    /// Opens the database as the async function of the same name does, and blocks the calling thread.
     @_disfavoredOverload
     public static func open(
         at url: URL,
@@ -35,10 +35,12 @@ extension SharedDatabase {
         try whileOpen(options) { try openNow(at: url, schema: schema, as: author, options: options) }
     }
 
-    /// Opens a database that others create and migrate, for reading.
+    /// Opens a database for reading that other processes create and migrate.
     ///
-    /// Not being there yet, or having another schema, is an answer and not an error. Roundtable creates nothing, not even
-    /// a control block. (SQLite creates `-wal` and `-shm` beside a database in WAL mode that has lost them.)
+    /// The result reports a missing database or another schema; these are not errors. Roundtable creates nothing, not even a
+    /// control block. (SQLite creates `-wal` and `-shm` beside a database in WAL mode that has lost them.)
+    ///
+    /// - throws: ``SharedDatabaseError``; ``OutboxError`` for ``Options/outboxFolder``; ``EncryptionError``; `DatabaseError`.
     public static func openReadOnly(
         at url: URL,
         schema: Schema,
@@ -48,7 +50,7 @@ extension SharedDatabase {
         try await whileOpen(options) { try openReadOnlyNow(at: url, schema: schema, as: author, options: options) }
     }
 
-    /// The same, blocking the calling thread.
+    /// Opens the database as the async function of the same name does, and blocks the calling thread.
     @_disfavoredOverload
     public static func openReadOnly(
         at url: URL,
@@ -64,10 +66,10 @@ extension SharedDatabase {
     /// - Parameters:
     ///   - url: the database file.
     ///   - schema: what this process expects.
-    ///   - author: how other processes will know this one.
+    ///   - author: the name of this participant for other processes.
     ///   - options: how to read.
-    ///   - timeout: how long to wait. When it passes, the answer is the last reason for not being available. A schema that
-    ///     is too new is answered at once: waiting would not change it.
+    ///   - timeout: how long to wait. When it passes, the function returns the last reason why the database is unavailable. It
+    ///     returns at once if the schema is too new, because waiting would not change that.
     public static func openReadOnly(
         at url: URL,
         schema: Schema,
@@ -90,7 +92,7 @@ extension SharedDatabase {
         }
     }
 
-    /// The answer of a read-only opening.
+    /// The result of opening a database read-only.
     public enum Availability: Sendable {
         case available(SharedDatabase)
         case unavailable(Unavailability)
@@ -98,9 +100,10 @@ extension SharedDatabase {
 
     /// Why a read-only process cannot use the database now.
     public enum Unavailability: Sendable, Equatable {
-        /// There is no file, or no folder, or the file has none of the schema's migrations: no read-write process was there yet, or one is at it.
+        /// There is no file or no folder, or the file has none of the schema's migrations. No read-write process has created the
+        /// database yet, or one is creating it.
         case notCreated
-        /// These migrations are still to be applied, by a read-write process.
+        /// A read-write process still has to apply these migrations.
         case schemaTooOld(missing: [String])
         /// These migrations are unknown to this program, which is older than the one that applied them.
         case schemaTooNew(unknown: [String])
@@ -108,7 +111,8 @@ extension SharedDatabase {
 }
 
 extension SharedDatabase {
-    /// Opens as soon as the process is not suspended.
+    /// Calls `open`. If the gate was closed, it waits for the gate and retries, or throws if ``Options/whileSuspended`` is
+    /// `.fail`.
     private static func whileOpen<T: Sendable>(
         _ options: Options,
         _ open: @escaping @Sendable () throws -> T
@@ -150,7 +154,7 @@ extension SharedDatabase {
         options.add(extensions?.functions ?? [])
         let company = try options.prepareTemporaryExtensions(beside: schema.extensions)
         let gate = SuspensionGate(path: file.path, policy: options.suspensionPolicy, process: options.process)
-        // Inside of the gate until the database follows it.
+        // The opening stays inside the gate until the database follows the gate.
         let database = try gate.opening {
             options.keying = try options.encryption.flatMap { try Keying($0, of: file, mayCreate: true) }
             let watch = SchemaWatch(schema, path: file.path, options: options)
@@ -206,8 +210,8 @@ extension SharedDatabase {
         options.add(try schema.extensions.map(ExtensionRegistry.init)?.functions ?? [])
         _ = try options.prepareTemporaryExtensions(beside: schema.extensions)
         let gate = SuspensionGate(path: file.path, policy: options.suspensionPolicy, process: options.process)
-        // Whoever reads first may have to recover the wal-index, under locks like a writer's. Inside of the gate until the database
-        // follows it.
+        // The first reader may have to recover the wal-index, under locks like a writer's. The opening stays inside the gate
+        // until the database follows the gate.
         return try gate.opening {
             if let encryption = options.encryption {
                 guard let keying = try Keying(encryption, of: file, mayCreate: false) else {
@@ -225,12 +229,12 @@ extension SharedDatabase {
                     watch: SchemaWatch(schema, path: file.path, options: options)
                 )
                 state = try connection.queue.read { db in
-                    // Without WAL, readers hold what the system kills for.
+                    // Without WAL, readers hold locks for which the system kills the process.
                     if try String.fetchOne(db, sql: "PRAGMA journal_mode") != "wal" { gate.releaseEverything() }
                     return try connection.schemaStateAtOpening(db)
                 }
             } catch let error as DatabaseError {
-                // It may have been removed, or be in the making, since we looked.
+                // The file may have been removed, or another process may be creating it, since the check above.
                 if try DatabaseFile(url).isAbsentOrEmpty { return .unavailable(.notCreated) }
                 try ReadingPlace.refuseStill(databasePath: file.path)
                 throw error.naming(file.path)

@@ -2,11 +2,11 @@ import Dispatch
 import GRDB
 import RoundtableKernel
 
-/// These are the functions of GRDB's `DatabaseReader` with one difference: they remember the line of code that called them,
-/// and whoever looks for what holds checkpoints up is told (see <doc:WatchTheWAL>). Code that calls `some DatabaseReader`
-/// reaches the functions without.
+/// These are the functions of GRDB's `DatabaseReader` with one difference: they record the line of code that called them. Reports
+/// about reads that hold up checkpoints name this line (see <doc:WatchTheWAL>). Code that calls `some DatabaseReader` reaches the
+/// functions that do not record it.
 extension SharedDatabase {
-    /// Reads a snapshot of the database. Never waits for a writer; waits when all reader connections are in use.
+    /// Reads a snapshot of the database. The read never waits for a writer. It waits when all reader connections are in use.
     ///
     /// - throws: what `value` throws; `SQLITE_MISUSE` after `close()`.
     public func read<T>(
@@ -17,7 +17,7 @@ extension SharedDatabase {
         try reading(at: CallSite(file, line), value)
     }
 
-    /// Reads a snapshot of the database. Never waits for a writer; waits when all reader connections are in use.
+    /// Reads a snapshot of the database. The read never waits for a writer. It waits when all reader connections are in use.
     ///
     /// - throws: what `value` throws; `CancellationError`; `SQLITE_MISUSE` after `close()`.
     public func read<T: Sendable>(
@@ -64,7 +64,7 @@ extension SharedDatabase {
         readingUnsafelyLater(at: CallSite(file, line), value)
     }
 
-    /// Reads without a transaction, also from inside another access to this database, whose connection it then uses.
+    /// Reads without a transaction. Inside another access to this database, it uses the connection of that access.
     public func unsafeReentrantRead<T>(
         file: StaticString = #fileID,
         line: UInt = #line,
@@ -74,7 +74,7 @@ extension SharedDatabase {
     }
 }
 
-// MARK: - How
+// MARK: - Implementation
 
 extension SharedDatabase {
     func reading<T>(at site: CallSite?, _ value: (Database) throws -> T) throws -> T {
@@ -117,7 +117,7 @@ extension SharedDatabase {
                 return
             }
             value(.success(db))
-            // Nothing was written: there is no one to tell that the end of the read failed.
+            // The read wrote nothing, so a failure to end it is not reported.
             try? reader.end(db)
         }
     }
@@ -178,14 +178,14 @@ extension SharedDatabase {
         }
     }
 
-    /// Takes a reader without blocking, runs `body` on its queue, and gives it back.
+    /// Borrows a reader without blocking, runs `body` on its queue, and returns the reader to the pool.
     private func asyncReading(
         at site: CallSite?,
         _ value: @escaping @Sendable (Result<Database, any Error>) -> Void,
         _ body: @escaping @Sendable (ReaderConnection, Database) -> Void
     ) {
         guard isInOwnProcess else { return value(.failure(forkedError)) }
-        // Opening a connection takes time: not on the caller's thread.
+        // Opening a connection takes time, so it does not happen on the caller's thread.
         DispatchQueue.global(qos: configuration.readQoS.qosClass).async { [readers] in
             readers.take(at: site) { result in
                 switch result {

@@ -3,12 +3,12 @@ import GRDB
 import RoundtableKernel
 import Synchronization
 
-/// How all writes reach the writer connection: through the gate, on its queue, marked as writing, with the turn.
+/// All writes reach the writer connection in this way: through the gate, on its queue, marked as writing, with the turn.
 ///
-/// What is generic keeps the result, and hands a closure without one on: code that is generic for clients in other modules is not
-/// specialized for their types, and asks Swift's runtime for metadata in each function that the result passes.
+/// Generic functions keep the result, and pass on a closure without a result. Generic code is not specialized for types of other
+/// modules, so each function that passes the result would request metadata from Swift's runtime.
 extension SharedDatabase {
-    /// - parameter refuse: called instead of `body` when it cannot be run.
+    /// - parameter refuse: called instead of `body` when `body` cannot run.
     func onWriter<T>(
         _ write: Write,
         refuse: (any Error) throws -> T,
@@ -27,7 +27,7 @@ extension SharedDatabase {
         }
     }
 
-    /// A write without a transaction, where a refusal cannot be thrown but by a statement of `updates`.
+    /// Runs a write without a transaction. A statement of `updates` throws the refusal, because only `updates` can throw.
     func onWriterWithoutTransaction<T>(_ write: Write, _ updates: (Database) throws -> T) rethrows -> T {
         try onWriter(write, refuse: { try failingAccess($0, updates) }) { try withoutTransaction($0, updates) }
     }
@@ -43,7 +43,7 @@ extension SharedDatabase {
         }
     }
 
-    /// While no read of this participant runs. Reads go on while it waits for the gate.
+    /// Runs `body` with the turn, while no read of this participant runs. Reads continue while it waits for the gate.
     func onWriterAlone<T>(_ write: Write, _ body: (Database) throws -> T) throws -> T {
         try checkProcess()
         var result: T?
@@ -56,7 +56,7 @@ extension SharedDatabase {
         }
     }
 
-    /// While no read of this participant runs. Reads go on while it waits for the gate.
+    /// Runs `body` with the turn, while no read of this participant runs. Reads continue while it waits for the gate.
     func onWriterAlone<T: Sendable>(_ write: Write, _ body: @Sendable (Database) throws -> T) async throws -> T {
         try checkProcess()
         while true {
@@ -69,10 +69,11 @@ extension SharedDatabase {
         }
     }
 
-    /// Returns at once.
+    /// Schedules `body` on the writer connection, and returns at once.
     ///
     /// - Parameters:
-    ///   - failed: called when the database is suspended, and the write is not to wait.
+    ///   - failed: called when `body` cannot run: after `fork`, when the connection cannot be reopened, or when the database is
+    ///     suspended and the write does not wait.
     ///   - body: throws ``NotBegun`` and nothing else.
     func onWriterLater(
         _ write: Write,
@@ -96,12 +97,12 @@ extension SharedDatabase {
     }
 
     func onWriterReentrantly<T>(_ write: Write, _ body: (Database) throws -> T) rethrows -> T {
-        // Inside a write, the turn is had already.
+        // The writer already holds the turn here.
         if isInOwnProcess, Access.isWriting(self) { return try writer.queue.unsafeReentrantWrite(body) }
         return try onWriterWithoutTransaction(write, body)
     }
 
-    /// A write transaction. On the writer's queue, with the turn.
+    /// Runs a write transaction. Call it on the writer's queue, with the turn.
     func transaction<T>(_ db: Database, _ updates: (Database) throws -> T) throws -> T {
         var result: T?
         try transaction(db) { result = try updates(db) }
@@ -112,29 +113,29 @@ extension SharedDatabase {
         try writer.transaction(db) {
             try writer.forgetSchemaIfChanged(db)
             try writer.admitWrite()
-            writer.prepareHistory(db)
+            writer.prepareCompanions(db)
             try updates()
         }
     }
 
-    /// What a write without a transaction begins with.
+    /// Prepares a write without a transaction, and runs `body`.
     func withoutTransaction<T>(_ db: Database, _ body: (Database) throws -> T) rethrows -> T {
-        // What keeps this from looking, `body` meets too, and tells.
+        // If this check fails, `body` fails for the same reason and reports it.
         writer.lookAtHistory(db)
         return try body(db)
     }
 }
 
 extension SharedDatabase {
-    /// What came of going to the writer.
+    /// The outcome of an attempt to run a write.
     enum Attempt {
         case done
-        /// The gate was closed before anything was done.
+        /// The gate was closed before `body` ran.
         case turnedBack
-        /// The connection could not be opened again.
+        /// The connection could not be reopened.
         case failed(any Error)
 
-        /// false when it was turned back.
+        /// false when the gate turned the write back.
         var isDone: Bool {
             get throws {
                 switch self {
@@ -153,7 +154,7 @@ extension SharedDatabase {
         return try queue.inDatabase { db in try writing(db, write, visit) { try body(db) } }
     }
 
-    /// - returns: with the result of `body` if it is done.
+    /// - returns: the outcome, and the result of `body` if it is done.
     private func attempt<T: Sendable>(
         _ write: Write,
         _ body: @Sendable (Database) throws -> T
@@ -161,7 +162,7 @@ extension SharedDatabase {
         guard let visit = gate.enter(.write, at: write.site, isRunning: false) else { return (.turnedBack, nil) }
         let cancellation = WaitCancellation()
         let hasBegun = Atomic(false)
-        // Cancelled before it ran, it has not left.
+        // A task that was cancelled before the closure ran has not left the gate.
         defer { if !hasBegun.load(ordering: .relaxed) { gate.leave(visit) } }
         let queue: DatabaseQueue
         do { queue = try writer.openedQueue() } catch { return (leaveWithoutConnection(visit, error), nil) }
@@ -180,7 +181,7 @@ extension SharedDatabase {
         }
     }
 
-    /// - parameter turnedBack: called instead of `body`; with an error when the connection could not be opened again.
+    /// - parameter turnedBack: called instead of `body`, with an error when the connection could not be reopened.
     func attemptLater(
         _ write: Write,
         _ body: @escaping @Sendable (Database) throws -> Void,
@@ -201,9 +202,9 @@ extension SharedDatabase {
         }
     }
 
-    /// Waits for the connection no longer than until the deadline of `write`.
+    /// Runs `body` on the writer connection. It waits for the connection until the deadline of `write` at most.
     ///
-    /// - returns: nil when that has passed before `body` could begin.
+    /// - returns: nil when the deadline has passed before `body` could begin.
     func attemptUntilDeadline(
         _ write: Write,
         _ body: @escaping @Sendable (Database) throws -> Void
@@ -220,7 +221,7 @@ extension SharedDatabase {
         return nil
     }
 
-    /// The connection could not be opened again: perhaps because the gate was closed while somebody held a lock that it needs.
+    /// Leaves the gate after reopening failed, possibly because another process held a lock until the gate closed.
     private func leaveWithoutConnection(_ visit: UInt64, _ error: any Error) -> Attempt {
         gate.leave(visit)
         return error is NotBegun ? .turnedBack : .failed(error)
@@ -239,11 +240,11 @@ extension SharedDatabase {
         }
         var interruption: SuspensionGate.Interruption?
         writer.beginAccess()
-        // Not one whose transaction the closure leaves open (rule W3).
+        // If the closure leaves its transaction open (rule W3), the visit ends with that transaction.
         defer { writer.leaveGate(visit, db, interruption) }
         do {
             let hasRun = try Access.with(self, reader: nil) {
-                // The turn is given up by then.
+                // The turn is released before this runs.
                 defer { longReads.look(db) }
                 return try writer.withTurn(
                     db,
@@ -260,8 +261,8 @@ extension SharedDatabase {
             throw error.reason
         } catch {
             guard let ended = self.interruption(by: error) else {
-                // The closure has an error of its own for it.
-                if gate.isDoomed, !writer.hasCommitted { interruption = .rolledBack }
+                // The closure may have replaced the error of the abort by one of its own.
+                if gate.isAborted, !writer.hasCommitted { interruption = .rolledBack }
                 throw error
             }
             interruption = ended.how
@@ -269,14 +270,14 @@ extension SharedDatabase {
         }
     }
 
-    /// How the gate has ended a write, and its error; nil when it ended because of something else. On the writer's queue, inside of the
-    /// gate.
+    /// How the gate has ended a write, and the error of that; nil when the write ended for another reason. Call it on the
+    /// writer's queue, inside the gate.
     func interruption(by error: any Error) -> (error: DatabaseError, how: SuspensionGate.Interruption)? {
         guard let error = error as? DatabaseError, let access = gate.running else { return nil }
         let how: SuspensionGate.Interruption = writer.hasCommitted ? .partly : .rolledBack
         switch error.resultCode {
         case .SQLITE_INTERRUPT, .SQLITE_ABORT:
-            guard gate.isDoomed else { return nil }
+            guard gate.isAborted else { return nil }
         case .SQLITE_BUSY:
             guard gate.hasGivenUp.load(ordering: .acquiring) else { return nil }
         default: return nil
@@ -286,21 +287,21 @@ extension SharedDatabase {
 }
 
 extension SharedDatabase {
-    /// A write, before it is made.
+    /// A requested write.
     struct Write {
         let site: CallSite?
-        /// For the gate to open; else it fails.
+        /// Whether the write waits for the gate to open. Otherwise it fails.
         let waits: Bool
-        /// Until when it waits for the connection, the turn and SQLite's lock; nil for the busy timeout.
+        /// When the waits for the connection, the turn and SQLite's lock end; nil: as the busy timeout says.
         var deadline: Nanoseconds?
     }
 
-    /// A write of blocking code.
+    /// The write of a blocking function.
     func blockingWrite(_ site: CallSite? = nil, _ whileSuspended: WhileSuspended? = nil) -> Write {
         Write(site: site, waits: (whileSuspended ?? self.whileSuspended ?? .fail) == .wait)
     }
 
-    /// A write of code that can wait.
+    /// The write of a function that is async or returns at once.
     func waitingWrite(_ site: CallSite? = nil, _ whileSuspended: WhileSuspended? = nil) -> Write {
         Write(site: site, waits: (whileSuspended ?? self.whileSuspended ?? .wait) == .wait)
     }

@@ -1,17 +1,18 @@
 import GRDB
 import RoundtableKernel
 
-/// All that writes takes the turn first (rule W2), and gives it up when its closure has returned.
+/// Each write acquires the turn first (rule W2). It releases the turn when its closure has returned, or earlier, when its
+/// transaction has been committed.
 ///
-/// While the database is suspended, async functions and those that return at once wait, and blocking ones throw an error of code
-/// `SQLITE_INTERRUPT`: what else they do is the choice of ``Options/whileSuspended``, and of the parameter of the same name.
+/// While the database is suspended, async functions and functions that return at once wait, and blocking functions throw an error
+/// of code `SQLITE_INTERRUPT`. ``Options/whileSuspended`` and the parameter of the same name change this.
 ///
-/// These are the functions of GRDB's `DatabaseWriter` with one difference: they remember the line of code that called
-/// them, and other processes that wait are told. Code that calls `some DatabaseWriter` reaches the functions without.
+/// These are the functions of GRDB's `DatabaseWriter` with one difference: they record the line of code that called them, and
+/// show it to other processes that wait. Code that calls `some DatabaseWriter` reaches the functions that do not record it.
 extension SharedDatabase {
     /// Runs `updates` in a transaction, which is committed unless `updates` throws.
     ///
-    /// - throws: what `updates` throws; `SQLITE_BUSY`, with the name of who is in the way, when the busy timeout passes.
+    /// - throws: what `updates` throws; `SQLITE_BUSY`, with the name of the lock's owner, when the busy timeout passes.
     @_disfavoredOverload
     public func write<T>(
         whileSuspended: WhileSuspended? = nil,
@@ -28,8 +29,8 @@ extension SharedDatabase {
 
     /// Runs `updates` in a transaction, which is committed unless `updates` throws.
     ///
-    /// - throws: what `updates` throws; `CancellationError`; `SQLITE_BUSY`, with the name of who is in the way, when the
-    ///   busy timeout passes.
+    /// - throws: what `updates` throws; `CancellationError`; `SQLITE_BUSY`, with the name of the lock's owner, when the busy
+    ///   timeout passes.
     public func write<T: Sendable>(
         whileSuspended: WhileSuspended? = nil,
         file: StaticString = #fileID,
@@ -43,7 +44,8 @@ extension SharedDatabase {
 
     /// Schedules a transaction, and returns at once.
     ///
-    /// - parameter completion: called with the outcome, while the turn is still had: other processes wait for it.
+    /// - parameter completion: called with the result on the writer connection. Later writes of this participant wait for it.
+    ///   After a commit, the turn may already have been released.
     public func asyncWrite<T>(
         whileSuspended: WhileSuspended? = nil,
         file: StaticString = #fileID,
@@ -62,14 +64,14 @@ extension SharedDatabase {
             } catch {
                 result = .failure(self.interruption(by: error)?.error ?? error)
             }
-            // It may write.
+            // The completion may write.
             self.gate.runningGoesOn()
             completion(db, result)
         }
     }
 
-    /// Runs `updates` while having the turn, without a transaction around it: each statement is one, or `updates` opens
-    /// its own.
+    /// Runs `updates` while holding the turn, without a transaction around it. Each statement is a transaction of its own, unless
+    /// `updates` opens one.
     public func writeWithoutTransaction<T>(
         whileSuspended: WhileSuspended? = nil,
         file: StaticString = #fileID,
@@ -79,8 +81,8 @@ extension SharedDatabase {
         try onWriterWithoutTransaction(blockingWrite(CallSite(file, line), whileSuspended), updates)
     }
 
-    /// Runs `updates` while having the turn, without a transaction around it: each statement is one, or `updates` opens
-    /// its own.
+    /// Runs `updates` while holding the turn, without a transaction around it. Each statement is a transaction of its own, unless
+    /// `updates` opens one.
     public func writeWithoutTransaction<T: Sendable>(
         whileSuspended: WhileSuspended? = nil,
         file: StaticString = #fileID,
@@ -92,7 +94,8 @@ extension SharedDatabase {
         }
     }
 
-    /// The same, while no read of this participant runs.
+    /// Runs `updates` without a transaction and with the turn, after all reads of this participant have ended and before new ones
+    /// begin.
     public func barrierWriteWithoutTransaction<T>(
         whileSuspended: WhileSuspended? = nil,
         file: StaticString = #fileID,
@@ -104,7 +107,8 @@ extension SharedDatabase {
         }
     }
 
-    /// The same, while no read of this participant runs.
+    /// Runs `updates` without a transaction and with the turn, after all reads of this participant have ended and before new ones
+    /// begin.
     public func barrierWriteWithoutTransaction<T: Sendable>(
         whileSuspended: WhileSuspended? = nil,
         file: StaticString = #fileID,
@@ -122,11 +126,11 @@ extension SharedDatabase {
         line: UInt = #line,
         _ updates: @escaping @Sendable (Database) -> Void
     ) {
-        // Nobody could be told that it failed.
+        // The write waits while the database is suspended, because a failure could not be reported.
         onWriterLater(waitingWrite(CallSite(file, line), .wait)) { db in self.withoutTransaction(db, updates) }
     }
 
-    /// Runs `updates` without a transaction, also from inside another write to this database.
+    /// Runs `updates` without a transaction. It can be called inside another write to this database.
     public func unsafeReentrantWrite<T>(
         whileSuspended: WhileSuspended? = nil,
         file: StaticString = #fileID,
@@ -136,10 +140,10 @@ extension SharedDatabase {
         try onWriterReentrantly(blockingWrite(CallSite(file, line), whileSuspended), updates)
     }
 
-    /// Adds a transaction observer. Takes no turn.
+    /// Adds a transaction observer, without acquiring the turn.
     ///
-    /// It is told of each commit of this participant, and of those of others together, when the writer connection is idle: by
-    /// `databaseDidChange()`, without an event, and `databaseDidCommit(_:)`.
+    /// The observer is notified of each commit of this participant. Commits of other participants are combined, and reported when
+    /// the writer connection is idle, by `databaseDidChange()`, without an event, and `databaseDidCommit(_:)`.
     public func add(
         transactionObserver: some TransactionObserver,
         extent: Database.TransactionObservationExtent = .observerLifetime
@@ -149,7 +153,7 @@ extension SharedDatabase {
         writer.add(transactionObserver, extent)
     }
 
-    /// Removes a transaction observer. Takes no turn.
+    /// Removes a transaction observer, without acquiring the turn.
     public func remove(transactionObserver: some TransactionObserver) {
         writer.remove(transactionObserver)
     }

@@ -30,7 +30,7 @@ public final class SharedDatabase: Sendable {
     /// The path of the database file, with symbolic links resolved.
     public let path: String
 
-    /// The name that other processes know this participant by: in errors, in `status`.
+    /// The name of this participant for other processes: in errors, in `status`.
     public let author: String
 
     public let role: Role
@@ -39,14 +39,14 @@ public final class SharedDatabase: Sendable {
     let readers: ReaderPool
     let seat: Seat
     let observatory: Observatory
-    /// Of what this participant declares; nil when it declares no extensions, or is read-only.
+    /// Builds the extensions that this participant declares; nil when it declares none, or is read-only.
     let extensionBuilder: ExtensionBuilder?
     let longReads: LongReads
     let checkpointWarnings: CheckpointWarnings
     let gate: SuspensionGate
     let whileSuspended: WhileSuspended?
     let suspensionGrace: Duration
-    /// As opening has completed them.
+    /// The options, completed by opening.
     let options: Options
     let checkpointTimeout: Nanoseconds
     private let suspensionNotifications: SuspensionNotifications?
@@ -57,7 +57,7 @@ public final class SharedDatabase: Sendable {
     let outboxFolder: OutboxFolder
     let drains = OutboxDrains()
     let handles = Handles()
-    /// Of ``perform(_:id:patience:file:line:)``.
+    /// The outbox that ``perform(_:id:patience:file:line:)`` uses.
     let ownOutbox = Mutex<Outbox?>(nil)
     let isClosed = Mutex(false)
 
@@ -110,7 +110,8 @@ public final class SharedDatabase: Sendable {
             writer.recordCommits { [weak observatory] in observatory?.didCommit($0) }
         }
         if options.observation == .always { observatory.observeOnWriterEventually() }
-        followGate()
+        gate.add(handles)
+        gate.add(self)
         followCheckpoints()
         followExtensions()
         followSchema()
@@ -125,54 +126,58 @@ public final class SharedDatabase: Sendable {
             _ = Unmanaged.passRetained(observatory)
             return
         }
-        drains.cancel()
-        // Perhaps on the very connection that would be waited for.
+        drains.databaseIsClosing()
+        // `deinit` may run on the queue of the connection for which `close` would wait.
         observatory.close(waiting: false)
         seat.leave()
     }
 
-    /// Closes all connections, those of snapshots included, detaches raw handles, and leaves the other participants. Waits for running accesses to end; later ones throw
-    /// `SQLITE_MISUSE`. What snapshot files are to hold is published before.
+    /// Closes all connections, including those of snapshots, detaches raw handles, and leaves the other participants.
     ///
-    /// - throws: `SQLITE_BUSY` when a statement or a cursor of yours is still alive, or a raw handle has the turn; the database is not closed then.
+    /// Pending snapshot files are published first. This waits for running accesses to end. Later accesses throw `SQLITE_MISUSE`.
+    ///
+    /// - throws: `SQLITE_BUSY` when a statement or a cursor of yours is still alive, or a raw handle holds the turn. The database
+    ///   stays open then.
     public func close() throws {
         try checkProcess()
         if isClosed.withLock({ $0 }) { return }
-        try handles.detachAll()
-        // Not from inside of an access, which cannot read.
-        if Access.current(to: self) == nil { publishers.flush() }
+        let isWithinAccess = Access.current(to: self) != nil
+        for companion in companions { try companion.databaseWillClose(isWithinAccess: isWithinAccess) }
         var hasBegun = false
         do {
             try readers.closingBarrier {
                 hasBegun = true
-                // A checkpoint takes locks: not while the process may be frozen.
+                // A checkpoint takes locks, so none is made while the gate is closed and the process may be frozen.
                 let visit = gate.enter(.closing, at: nil, isRunning: true)
                 defer { visit.map { gate.leave($0) } }
                 try parking.exclusively {
-                    // The writer before the readers: if it cannot close, nothing else is closed but snapshots.
+                    // The writer closes before the readers. If it cannot close, only snapshots have been closed.
                     try longReads.close {
                         try writer.close(emptyingWAL: visit != nil)
                     }
                     isClosed.withLock { $0 = true }
-                    drains.cancel()
+                    for companion in companions { companion.databaseIsClosing() }
                     observatory.close(waiting: true)
                     if role == .readOnly { seat.leave() }
                     try readers.close()
                 }
                 gate.abandon()
             }
-            publishers.end()
+            for companion in companions { companion.databaseDidClose() }
         } catch  where !hasBegun && isClosed.withLock({ $0 }) {
-            // Another thread closed it while this one waited.
+            // Another thread closed the database while this thread waited.
         } catch {
-            if !gate.isClosed { publishers.resume() }
+            if !gate.isClosed { for companion in companions { companion.databaseStaysOpen() } }
             throw error
         }
     }
 
-    /// For what would find nothing to do.
+    /// The companions of this database, in the order in which they are notified.
+    var companions: [any DatabaseCompanion] { Companions.ofDatabase(self) }
+
+    /// Checks that the database is open, for functions that could otherwise return without an access.
     ///
-    /// - throws: `SQLITE_MISUSE` once this is closed; before that, nothing says that it stays open.
+    /// - throws: `SQLITE_MISUSE` once the database is closed. The database may still be closed right after this check.
     func checkOpen() throws {
         try checkProcess()
         if isClosed.withLock({ $0 }) { throw DatabaseError.closed(path) }
@@ -180,7 +185,7 @@ public final class SharedDatabase: Sendable {
 
     /// Why this participant does not coordinate with others beyond SQLite's own locks; nil when it does.
     ///
-    /// Nothing is lost without coordination; turns are not fair. See `docs/PROTOCOL.md`, rules L1 to L5.
+    /// Without coordination, no data is lost, but turns are not fair. See `docs/PROTOCOL.md`, rules L1 to L5.
     public var uncoordinatedReason: String? { seat.unusable?.description }
 }
 
@@ -196,8 +201,8 @@ extension SharedDatabase {
 
     var forkedError: DatabaseError { .openedBeforeFork(path) }
 
-    /// For functions that cannot throw an error of their own: runs `body` on a connection whose every statement fails. It is to an
-    /// empty database, so that calls that are no statements do no harm.
+    /// Runs `body` on a connection whose every statement fails, for functions that cannot throw an error of their own. The
+    /// connection is to an empty database, so that calls other than statements do no harm.
     func failingAccess<T>(_ error: any Error, _ body: (Database) throws -> T) rethrows -> T {
         do {
             guard let queue = try? DatabaseQueue() else { preconditionFailure("\(error)") }

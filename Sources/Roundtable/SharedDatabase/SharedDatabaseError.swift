@@ -1,10 +1,10 @@
 import Foundation
 
-/// What can go wrong with sharing itself. Errors of SQLite are GRDB's `DatabaseError`.
+/// The errors of sharing itself. Errors of SQLite are GRDB's `DatabaseError`.
 public enum SharedDatabaseError: Error, Equatable, Sendable {
-    /// The database has migrations that this process does not know: a newer version of the app, or of one of its
-    /// extensions, has migrated it. Nothing was written. Thrown by opening, and by writes if the database was migrated while it was open
-    /// (``SharedDatabase/Options/newerSchemaPolicy``).
+    /// The database has migrations that this process does not know: a newer version of the app, or of one of its extensions, has
+    /// migrated it. Nothing was written. Opening throws this error, and so do writes if the database was migrated while it was
+    /// open (``SharedDatabase/Options/newerSchemaPolicy``).
     case schemaTooNew(path: String, unknownMigrations: [String])
 
     /// The migrator has `eraseDatabaseOnSchemaChange` set. On a shared database this would erase what other processes
@@ -23,8 +23,8 @@ public enum SharedDatabaseError: Error, Equatable, Sendable {
     /// The process is not in this App Group.
     case noAppGroup(String)
 
-    /// A protected access could not begin: the database is suspended, and the system grants no assertion, since it is about to suspend the
-    /// process, or has given it all the time that it gives.
+    /// A protected access could not begin, because the database is suspended and the system grants no assertion. The system is
+    /// about to suspend the process, or has granted all the time that it grants.
     case assertionRefused(name: String)
 }
 
@@ -51,11 +51,7 @@ extension SharedDatabaseError: CustomStringConvertible, LocalizedError {
             "\(url): not a file URL. A shared database is a file."
         case .notAFile(let path, let reason):
             "\(path): \(reason)"
-        case .noAppGroup(let group):
-            """
-            This process is not in the App Group '\(group)'. Add the group to the entitlements of this target (in Xcode: Signing & \
-            Capabilities, App Groups), the app's and each extension's.
-            """
+        case .noAppGroup(let group): AppGroupError(group: group).description
         case .assertionRefused(let name):
             """
             '\(name)' was not begun: the system grants this process no more time before it is suspended. Do it when the app is in the \

@@ -2,21 +2,22 @@ import GRDB
 import Synchronization
 
 extension ValueObservation where Reducer: ValueReducer {
-    /// Starts this observation where it tells an error and nothing else: of a database that is closed, or cannot be opened.
+    /// Starts this observation so that it only reports an error, for a database that is closed or cannot be opened.
     func failing(
         with error: any Error,
         _ scheduler: some ValueObservationScheduler,
         _ onChange: @escaping @Sendable (Reducer.Value) -> Void
     ) -> AnyDatabaseCancellable {
-        // Not in another cancellable: nobody may keep what is returned, and the error is told all the same.
+        // The result is not wrapped in another cancellable, so that the error is reported even if the caller does not keep the
+        // result.
         DatabasePool.failing(with: error)
             ._add(observation: self, scheduling: Later(base: scheduler), onChange: onChange)
     }
 }
 
 extension DatabasePool {
-    /// Only a fetch can tell an observation of an error, and this one fails to open the connection for it. GRDB observes a read-only pool by
-    /// reading once.
+    /// A pool on which an observation fails with `error`. An observation only reports an error of a fetch, and this pool fails to
+    /// open the connection for the fetch. GRDB observes a read-only pool by reading once.
     fileprivate static func failing(with error: any Error) -> DatabasePool {
         let opening = Opening()
         var configuration = Configuration()
@@ -37,7 +38,7 @@ private final class Opening: Sendable {
     let isDone = Atomic(false)
 }
 
-/// A scheduler that never wants the first value at once.
+/// A scheduler that never delivers the first value at once.
 struct Later<Base: ValueObservationScheduler>: ValueObservationScheduler {
     let base: Base
     func immediateInitialValue() -> Bool { false }

@@ -7,8 +7,8 @@ import GRDBSQLite
     import Glibc
 #endif
 
-/// SQLite's one [WAL hook](https://www.sqlite.org/c3ref/wal_hook.html) of a connection, which takes the place of its
-/// automatic checkpoint. SQLite calls it after each commit that wrote to the WAL, when the write lock is released.
+/// The [WAL hook](https://www.sqlite.org/c3ref/wal_hook.html) of a connection, which replaces SQLite's automatic checkpoint.
+/// SQLite calls it after each commit that wrote to the WAL, when the write lock is released.
 final class WalHook: @unchecked Sendable {
     // @unchecked: confined to the connection's queue, where SQLite calls the hook.
 
@@ -16,10 +16,10 @@ final class WalHook: @unchecked Sendable {
     var mainDidCommit: (Int) -> Void = { _ in }
     /// Called for attached databases.
     var attachedDidCommit: () -> Void = {}
-    // Alive whenever SQLite calls the hook. (A weak reference would make GRDB's uses of it slower.)
+    // The connection is alive whenever SQLite calls the hook. A weak reference would make GRDB's uses of it slower.
     private unowned var database: Database?
 
-    /// As with SQLite's automatic checkpoint, which this takes the place of.
+    /// The number of frames from which an attached database is checkpointed, as with SQLite's automatic checkpoint.
     private static let attachedThreshold = 1000
 
     /// The connection must not outlive this object.
@@ -41,7 +41,8 @@ final class WalHook: @unchecked Sendable {
         )
     }
 
-    /// Attached databases have no participants: nobody else would checkpoint them. Within the commit, as SQLite does.
+    /// Checkpoints an attached database within the commit, as SQLite does. Attached databases have no participants, so no other
+    /// process checkpoints them.
     private func checkpointAttached(_ name: String, frames: Int) {
         guard frames >= Self.attachedThreshold, let database else { return }
         _ = CheckpointStep.passive(database, schema: name)

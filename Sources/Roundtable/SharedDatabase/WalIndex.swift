@@ -3,10 +3,11 @@ import GRDBSQLite
 import RoundtableKernel
 import Synchronization
 
-/// How many commits were made to a database, by whomever: the next one makes it one more. A recovery of the wal-index sets it back
-/// (field `iChange`). Safe from any thread, as long as a connection is open that has it mapped, and is in WAL mode.
+/// The number of commits to a database, by any process (field `iChange`). Each commit increments it, and a recovery of the
+/// wal-index sets it back. It can be read from any thread, as long as a connection is open that maps the wal-index and is in WAL
+/// mode.
 struct CommitCounter: @unchecked Sendable {
-    // @unchecked: a constant pointer to memory that is only read, each word at once.
+    // @unchecked: a constant pointer to memory that is only read, each word atomically.
     private let word: UnsafePointer<Atomic<UInt32>>
     private let page: UnsafeMutableRawPointer
 
@@ -17,21 +18,21 @@ struct CommitCounter: @unchecked Sendable {
 
     var value: UInt32 { word.pointee.load(ordering: .acquiring) }
 
-    /// The counter, and where in the WAL it is; nil when it is being written.
+    /// The counter, and the end of the WAL that belongs to it; nil while the header is being written.
     var header: WalIndex.Header? { WalIndex.header(page) }
 }
 
-/// The wal-index (`-shm`), reached through SQLite's own file object: opening the file ourselves would drop SQLite's locks
-/// (rule G5). Source of layout and locks: <https://www.sqlite.org/walformat.html#the_wal_index_file_format>.
+/// The wal-index (`-shm`), accessed through SQLite's own file object, because opening the file ourselves would drop SQLite's
+/// locks (rule G5). Its layout and locks: <https://www.sqlite.org/walformat.html#the_wal_index_file_format>.
 ///
-/// For a connection in WAL mode that has been read from, on the connection's queue.
+/// Use it for a connection in WAL mode that has read, on the connection's queue.
 struct WalIndex {
     private let file: UnsafeMutablePointer<sqlite3_file>
 
     private static let writeLock: Int32 = 0
-    /// Of read mark 0, of those who read the database file alone.
+    /// The lock of read mark 0, which readers of the database file alone hold.
     private static let databaseFileLock: Int32 = 3
-    /// Of the read marks 1 to 4.
+    /// The locks of the read marks 1 to 4.
     private static let readMarkLocks: ClosedRange<Int32> = 4...7
     private static let headerPage: Int32 = 32768
 
@@ -50,20 +51,21 @@ struct WalIndex {
         self.file = file
     }
 
-    /// Whether nobody holds the write lock at this moment (rule T12). `false` when it cannot be told.
+    /// Whether the write lock is free at this moment (rule T12). `false` when that cannot be determined.
     var isWriteLockFree: Bool {
         guard take(Self.writeLock) else { return false }
         release(Self.writeLock)
         return true
     }
 
-    /// Runs `body` while no writer can start the WAL anew: to do that, it needs the locks of all read marks but mark 0, and one of
-    /// them is held here. Readers and writers go on, and so does a checkpoint by this connection.
+    /// Runs `body` while no writer can restart the WAL. A writer needs the locks of all read marks but mark 0 for that, and this
+    /// holds one of them. Readers and writers continue, and so does a checkpoint by this connection.
     ///
-    /// The highest mark is taken, because a checkpoint goes no further than the lowest that somebody holds. An unused one is higher
-    /// than any frame.
+    /// It holds the highest mark, because a checkpoint goes no further than the lowest mark that is held. An unused mark is
+    /// higher than any frame.
     ///
-    /// - returns: false when `body` was not run, since others hold the locks: they are about to begin reads, or start the WAL anew.
+    /// - returns: false when `body` was not run, because other connections hold the locks: they are about to begin reads or to
+    ///   restart the WAL.
     func whileWALCannotRestart(_ body: () -> Void) -> Bool {
         guard let page else { return false }
         func mark(_ lock: Int32) -> UInt32 {
@@ -77,18 +79,18 @@ struct WalIndex {
         return true
     }
 
-    /// Runs `body` while nobody writes.
+    /// Runs `body` while no connection writes.
     ///
-    /// - returns: nil when somebody does.
+    /// - returns: nil when the write lock could not be acquired.
     func whileNobodyWrites<T>(_ body: () -> T) -> T? {
         guard take(Self.writeLock) else { return nil }
         defer { release(Self.writeLock) }
         return body()
     }
 
-    /// Whether somebody reads a moment of the WAL, that is not in the database file alone.
+    /// Whether a reader uses frames of the WAL, and not the database file alone.
     ///
-    /// - parameter end: only moments before this frame.
+    /// - parameter end: only readers whose mark is before this frame count.
     func isRead(before end: Int = .max) -> Bool {
         guard let page else { return true }
         return Self.readMarkLocks.contains { lock in
@@ -100,7 +102,7 @@ struct WalIndex {
         }
     }
 
-    /// Whether somebody reads the database file alone: nothing is copied to it meanwhile.
+    /// Whether a reader uses the database file alone. Nothing is copied to the file meanwhile.
     var isDatabaseFileRead: Bool {
         guard take(Self.databaseFileLock) else { return true }
         release(Self.databaseFileLock)
@@ -125,30 +127,30 @@ struct WalIndex {
         guard let map = file.pointee.pMethods.pointee.xShmMap else { return nil }
         var page: UnsafeMutableRawPointer?
         // SQLite wants `volatile`, which Swift drops.
-        // A mapping that may only be read is told as SQLITE_READONLY.
+        // SQLite reports a read-only mapping as SQLITE_READONLY.
         let code = map(file, 0, Self.headerPage, 0, &page)
         return code == SQLITE_OK || code & 0xFF == SQLITE_READONLY ? page : nil
     }
 
-    /// What a commit changes.
+    /// The fields of the header that a commit changes.
     struct Header: Equatable {
-        /// SQLite's `iChange`: one more with each commit, and the same number for all processes. Compare it for equality: a
-        /// recovery sets it back.
+        /// SQLite's `iChange`, which each commit increments, and which is the same for all processes. Compare it for equality,
+        /// because a recovery sets it back.
         var commitCounter: UInt32
         /// The end of the last committed transaction.
         var mark: WalMark
     }
 
-    /// What was committed since a place that was left, while perhaps nobody had the database open.
+    /// Which commits were made since an earlier position. All processes may have closed the database in between.
     enum Commits: Equatable {
         case none
-        /// As many as the counter says.
+        /// The counter tells how many commits were made.
         case counted
-        /// Anything.
+        /// Any number of commits may have been made.
         case unknown
     }
 
-    /// nil when it is being written, or cannot be reached. Asked for like `frames`.
+    /// nil while the header is being written, or when it cannot be accessed. The preconditions of `frames` apply.
     var header: Header? { page.flatMap(Self.header) }
 
     static func header(_ page: UnsafeMutableRawPointer) -> Header? {
@@ -159,43 +161,45 @@ struct WalIndex {
             let mark = WalMark(frames: word(offset + 16), salt: word(offset + 32))
             return Header(commitCounter: word(offset + 8), mark: mark)
         }
-        // Written in the opposite order.
+        // SQLite writes the copies in the opposite order.
         let first = copy(at: 0)
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         return first == copy(at: 48) ? first : nil
     }
 
-    /// In bytes.
+    /// The page size of the database, in bytes.
     var pageSize: Int? {
         guard let size = page?.loadUnaligned(fromByteOffset: 14, as: UInt16.self), size > 0 else { return nil }
         return size == 1 ? 65536 : Int(size)
     }
 
     struct Frames: Equatable {
-        /// Frames in the WAL that belong to committed transactions.
+        /// The number of frames in the WAL that belong to committed transactions.
         var committed: Int
-        /// Those of them that are in the database file already.
+        /// The number of these frames that are in the database file already.
         var backfilled: Int
     }
 
-    /// nil when its header is being written. Never ask for it on a connection that is not in WAL mode: SQLite would create
+    /// nil while the header is being written. Never use this on a connection that is not in WAL mode, because SQLite would create
     /// the file.
     var frames: Frames? { view?.frames }
 }
 
 extension WalIndex.Header {
-    /// Rule N7. When the last connection to a database closes, the next one makes its wal-index anew, and the commit counter begins
-    /// at 0: so it may come to a value that it had before. The end of the WAL tells whether anything was committed.
+    /// Returns which commits were made since an earlier position (rule N7).
+    ///
+    /// When the last connection to a database closes, the next one rebuilds the wal-index, and the commit counter begins at 0. So
+    /// the counter may reach an earlier value again, and the end of the WAL tells whether anything was committed.
     ///
     /// - Parameters:
-    ///   - counter: the commit counter at the place.
-    ///   - mark: the end of the WAL there; nil when it is not known.
+    ///   - counter: the commit counter at that position.
+    ///   - mark: the end of the WAL at that position; nil when it is not known.
     func commits(since counter: UInt32, at mark: WalMark?) -> WalIndex.Commits {
-        // An empty WAL says nothing of the one before.
+        // An empty WAL does not identify the WAL before it.
         if let mark, mark == self.mark, mark.frames > 0 { return .none }
         let count = commitCounter &- counter
         guard Int32(bitPattern: count) > 0 else { return .unknown }
-        // Each commit adds a frame at least.
+        // Each commit adds at least one frame.
         if let mark, mark.salt == self.mark.salt {
             guard self.mark.frames > mark.frames, count <= self.mark.frames - mark.frames else { return .unknown }
         }

@@ -1,12 +1,12 @@
 import Foundation
 
-/// Connections of one process share one mapping of a `-shm` file, and the first one decides whether it may be written:
-/// opened by a look from outside, which must not write, it would make all others read-only. So the two exclude each other
-/// in time.
+/// Keeps the opening of connections and inspections from outside apart in time. Connections of one process share one mapping of a
+/// `-shm` file, and the first connection decides whether it is writable. An inspection from outside must not write, so if it came
+/// first, it would make all other connections read-only.
 enum WalIndexGate {
     private struct State {
         var openings = 0
-        /// Openings that wait for the look to end.
+        /// The number of openings that wait for the end of an inspection.
         var waiting = 0
         var isLookedAt = false
     }
@@ -14,7 +14,8 @@ enum WalIndexGate {
     nonisolated(unsafe) private static var state = State()
     private static let condition = NSCondition()
 
-    /// Connections are opened at the same time, and inside of one another: a configuration may open a database to prepare another one.
+    /// Runs `body`, which opens a connection, while no inspection runs. Openings may overlap and nest, because a configuration
+    /// may open a database to prepare another one.
     static func open<T>(_ body: () throws -> T) rethrows -> T {
         condition.withLock {
             state.waiting += 1
@@ -31,12 +32,12 @@ enum WalIndexGate {
         return try body()
     }
 
-    /// Whether an opening waits for a look to end. For tests.
+    /// Whether an opening waits for the end of an inspection. For tests.
     static var isAwaited: Bool { condition.withLock { state.waiting > 0 } }
 
-    /// Looks, one at a time.
+    /// Runs `body`, which inspects a database from outside, while no connection is being opened and no other inspection runs.
     ///
-    /// - returns: nil when connections were being opened for all of this time, one of them perhaps by the caller.
+    /// - returns: nil when that was not possible within `time`. The caller itself may be opening a connection.
     static func look<T>(within time: Duration = .seconds(1), _ body: () throws -> T) rethrows -> T? {
         let deadline = Date(timeIntervalSinceNow: time / .seconds(1))
         let isFree = condition.withLock {

@@ -1,22 +1,21 @@
 import RoundtableKernel
 import Synchronization
 
-/// The first page of a mapped wal-index, and what it tells
-/// (<https://www.sqlite.org/walformat.html#the_wal_index_file_format>). Safe from any thread, as long as a connection of
-/// this process is open that has it mapped, and is in WAL mode.
+/// The first page of a mapped wal-index (<https://www.sqlite.org/walformat.html#the_wal_index_file_format>). It can be read from
+/// any thread, as long as this process has a connection open that maps it and is in WAL mode.
 struct WalIndexView: @unchecked Sendable {
-    // @unchecked: a constant pointer to memory that is only read, each word at once.
+    // @unchecked: a constant pointer to memory that is only read, each word atomically.
     let page: UnsafeMutableRawPointer
 
     private func word(_ offset: Int) -> UInt32 {
         (page + offset).assumingMemoryBound(to: Atomic<UInt32>.self).pointee.load(ordering: .acquiring)
     }
 
-    /// nil when it is being written.
+    /// nil while the header is being written.
     var header: WalIndex.Header? { WalIndex.header(page) }
 
-    /// The end of the last committed transaction. On the way of each read: while the header is being written, what its first
-    /// copy says.
+    /// The end of the last committed transaction. Each read needs it, so it does not wait: while the header is being written, it
+    /// is the value of the first copy.
     var mark: WalMark {
         for _ in 0..<3 {
             // SQLite writes the copies in the opposite order.
@@ -26,8 +25,7 @@ struct WalIndexView: @unchecked Sendable {
         return WalMark(frames: word(16), salt: word(32))
     }
 
-    /// How many committed frames there are, and how many of them are in the database file. nil when the header is being
-    /// written.
+    /// How many committed frames there are, and how many of them are in the database file. nil while the header is being written.
     var frames: WalIndex.Frames? {
         let committed = word(16)
         guard committed == word(48 + 16) else { return nil }
@@ -38,11 +36,11 @@ struct WalIndexView: @unchecked Sendable {
 
     static let readMarkCount = 5
 
-    /// How far into the WAL those may read who hold the lock of a mark. Mark 0 is of those who read the database file alone.
-    /// An unused one is the largest number.
+    /// How far into the WAL the readers may read that hold the lock of this mark. Readers that read the database file alone hold
+    /// mark 0. An unused mark is the largest number.
     func readMark(_ index: Int) -> UInt32 { word(100 + 4 * index) }
 
-    /// What tells how far the WAL is, at one moment.
+    /// The state of the WAL at one moment.
     struct State: Equatable {
         var frames: WalIndex.Frames
         var end: WalMark
@@ -51,15 +49,15 @@ struct WalIndexView: @unchecked Sendable {
         /// How many committed frames are not copied yet.
         var left: Int { frames.committed - frames.backfilled }
 
-        /// How many of them a checkpoint cannot copy as long as somebody holds the lock of a mark.
+        /// How many of these frames a checkpoint cannot copy while a reader holds the lock of this mark.
         ///
-        /// Who holds mark 0 reads the database file alone, and nothing may be copied there.
+        /// A reader that holds mark 0 reads the database file alone, so nothing may be copied there.
         func framesHeld(byReadMark index: Int) -> Int {
             index == 0 ? left : min(left, max(0, frames.committed - Int(readMarks[index])))
         }
     }
 
-    /// nil when the header is being written, or a process has died writing it.
+    /// nil while the header is being written, or when a process has died writing it.
     var state: State? {
         for _ in 0..<100 {
             guard let header, let frames, Int(header.mark.frames) == frames.committed else { continue }
@@ -70,6 +68,6 @@ struct WalIndexView: @unchecked Sendable {
 }
 
 extension WalIndex {
-    /// nil when there is no wal-index. Asked for like `frames`.
+    /// nil when there is no wal-index. The preconditions of `frames` apply.
     var view: WalIndexView? { page.map(WalIndexView.init) }
 }

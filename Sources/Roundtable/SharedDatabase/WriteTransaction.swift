@@ -1,74 +1,75 @@
 import GRDB
 
-/// Runs write transactions like GRDB's `Database.inTransaction`, without compiling `BEGIN` and `COMMIT` each time: that
-/// is a fifth of a small transaction, spent while all other processes wait.
+/// Runs write transactions like GRDB's `Database.inTransaction`, without compiling `BEGIN` and `COMMIT` each time. Compiling them
+/// takes a fifth of a small transaction, while all other processes wait.
 ///
-/// What GRDB's method also does is to make statements fail (`SQLITE_ABORT`) that come after SQLite has rolled the
-/// transaction back by itself (disk full, interrupted, `ON CONFLICT ROLLBACK`), when the closure caught that error and
-/// goes on: they would be committed one by one. Here such a commit is vetoed. Confined to the writer's queue.
+/// SQLite may roll a transaction back by itself (disk full, interrupted, `ON CONFLICT ROLLBACK`). If the closure catches that
+/// error and continues, its later statements would be committed one by one. GRDB's method makes these statements fail
+/// (`SQLITE_ABORT`); this class vetoes such a commit instead. Confined to the writer's queue.
 final class WriteTransaction: TransactionObserver {
     private let begin = ReusedStatement("BEGIN IMMEDIATE TRANSACTION")
     private let commit = ReusedStatement("COMMIT TRANSACTION")
     private let interruption = InterruptionHold()
     private var isInsideBlock = false
     private var isCommitting = false
-    /// Whether what runs must end without a commit (rule F3).
-    private let isDoomed: () -> Bool
+    /// Whether the running transaction must end without a commit (rule F3).
+    private let isAborted: () -> Bool
     /// Whether a commit has been made since `beginAccess()`.
     private(set) var hasCommitted = false
-    /// How often anything was rolled back here: who is inside of a transaction can tell whether it is still the same one.
+    /// The number of rollbacks on the connection. Code inside a transaction can thereby tell whether it is still the same
+    /// transaction.
     private(set) var rollbacks = 0
-    /// Called when something is written after a commit: by observers, for example.
+    /// Called when a statement writes after a commit, such as a statement of an observer.
     var goesOn: () -> Void = {}
-    /// Not weak: Swift moves the reference count of an object that something refers to weakly out of it, and each of the dozens of
-    /// retains and releases of a write is slower then.
+    /// The reference is not weak, because Swift moves the reference count of an object with weak references out of the object.
+    /// Each of the dozens of retains and releases of a write would then be slower.
     private unowned var database: Database?
-    /// What is told of the same events: two observers would cost GRDB twice the work.
+    /// Receives the same events from this object, because two observers would cost GRDB twice the work.
     var recorder: CommitRecorder?
-    /// Called when a transaction of `run` has been committed, before other observers are: those may take long.
+    /// Called when a transaction of `run` has been committed, before other observers are notified, because those may take long.
     var didCommit: (Database) -> Void = { _ in }
     /// Called when any transaction has been rolled back.
     var didRollback: () -> Void = {}
 
-    init(isDoomed: @escaping () -> Bool = { false }) { self.isDoomed = isDoomed }
+    init(isAborted: @escaping () -> Bool = { false }) { self.isAborted = isAborted }
 
-    /// On the connection's queue.
+    /// Adds this observer to the connection. Call it on the connection's queue.
     func install(in db: Database) {
         database = db
-        // GRDB refers weakly to observers with a lifetime of their own.
+        // With `.observerLifetime`, GRDB would keep a weak reference to this object.
         db.add(transactionObserver: self, extent: .databaseLifetime)
     }
 
-    /// Before the connection closes, on its queue.
+    /// Releases the statements. Call it on the connection's queue, before the connection closes.
     func forgetStatements() {
         begin.forget()
         commit.forget()
         interruption.forget()
     }
 
-    /// Statements may run again after an interruption.
+    /// Releases the interruption, so that statements may run again.
     func endAccess() { interruption.release() }
 
     func beginAccess() { hasCommitted = false }
 
-    /// - throws: ``NotBegun`` when `BEGIN` fails; else what `updates` or `COMMIT` throws.
+    /// - throws: ``NotBegun`` when `BEGIN` fails; otherwise what `updates` or `COMMIT` throws.
     func run(_ db: Database, _ updates: () throws -> Void) throws {
-        do { try begin.execute(db) } catch { throw NotBegun(reason: error, isForGate: isDoomed()) }
+        do { try begin.execute(db) } catch { throw NotBegun(reason: error, isForGate: isAborted()) }
         do {
             interruption.take(db)
             defer { interruption.release() }
             isInsideBlock = true
             defer { isInsideBlock = false }
             try updates()
-            guard db.isInTransaction, !isDoomed() else { throw Self.aborted }
+            guard db.isInTransaction, !isAborted() else { throw Self.aborted }
             interruption.release()
-            // Observers that are told of the commit may write.
+            // Observers that are notified of the commit may write.
             isInsideBlock = false
             isCommitting = true
             defer { isCommitting = false }
             try commit.execute(db)
         } catch {
-            // The first error is the one that tells what happened.
+            // The first error explains what happened.
             try? db.rollback()
             throw error
         }
@@ -80,10 +81,11 @@ final class WriteTransaction: TransactionObserver {
 
     // MARK: TransactionObserver
 
-    /// GRDB asks before each statement that writes. In a transaction of the closure's own, the interruption is held from here on.
+    /// GRDB calls this before each statement that writes. In a transaction that the closure opened, the interruption is held from
+    /// here on.
     func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool {
         if hasCommitted { goesOn() }
-        if !interruption.isHeld, isDoomed(), let database {
+        if !interruption.isHeld, isAborted(), let database {
             interruption.take(database)
             database.interruptNow()
         }
@@ -92,7 +94,7 @@ final class WriteTransaction: TransactionObserver {
     }
     func databaseDidChange(with event: DatabaseEvent) {}
     func databaseWillCommit() throws {
-        if isInsideBlock || !isCommitting && isDoomed() { throw Self.aborted }
+        if isInsideBlock || !isCommitting && isAborted() { throw Self.aborted }
         try recorder?.willCommit()
     }
     func databaseDidCommit(_ db: Database) {
@@ -110,15 +112,15 @@ final class WriteTransaction: TransactionObserver {
     }
 }
 
-/// The transaction has not begun: nothing has run.
+/// The error of a transaction that has not begun. Nothing has run.
 struct NotBegun: Error {
     let reason: any Error
-    /// Because the gate was closed.
+    /// Whether the transaction has not begun because the gate was closed.
     let isForGate: Bool
 }
 
-/// A transaction that writes nothing, which GRDB tells observers of all the same: how they learn of changes that other
-/// connections made. Takes no lock. Confined to the connection's queue.
+/// A transaction that writes nothing, but of which GRDB notifies observers. In this way, they learn of changes by other
+/// connections. It takes no lock. Confined to the connection's queue.
 final class EmptyTransaction {
     private let begin = ReusedStatement("BEGIN DEFERRED TRANSACTION")
     private let commit = ReusedStatement("COMMIT TRANSACTION")
@@ -129,13 +131,13 @@ final class EmptyTransaction {
             try body()
             try commit.execute(db)
         } catch {
-            // The first error is the one that tells what happened.
+            // The first error explains what happened.
             try? db.rollback()
             throw error
         }
     }
 
-    /// Before the connection closes.
+    /// Releases the statements. Call it before the connection closes.
     func forgetStatements() {
         begin.forget()
         commit.forget()
@@ -156,12 +158,12 @@ final class ReusedStatement {
             self.statement = statement
             try statement.execute()
         } catch {
-            // One that failed cannot be used again: resetting it would throw the same error.
+            // A failed statement cannot be used again, because resetting it would throw the same error.
             statement = nil
             throw error
         }
     }
 
-    /// A connection with statements does not close.
+    /// Releases the statement, because a connection with statements does not close.
     func forget() { statement = nil }
 }

@@ -5,18 +5,18 @@ import GRDBSQLite
 import RoundtableKernel
 import Synchronization
 
-/// The one connection of a participant that writes, with its seat at the control block. It can be closed and opened again:
-/// see `WriterConnection+Parking.swift`.
+/// The writer connection of a participant, with its seat at the control block. It can be closed and reopened: see
+/// `WriterConnection+Parking.swift`.
 final class WriterConnection: @unchecked Sendable {
     // @unchecked: `seat` is set once, before the connection is shared with other threads; the rest is confined to `queue`.
     let link: Mutex<Link>
-    /// The connection, unless it is about to close: what may be interrupted. Apart from `link`, which is held while a connection is opened, and
-    /// for as long as that takes.
+    /// The connection that may be interrupted; nil when it is about to close. It is separate from `link`, because `link` is
+    /// locked as long as a connection is being opened.
     let interruptible: Mutex<DatabaseQueue?>
     let openConnection: @Sendable () throws -> DatabaseQueue
     let observers = AddedObservers()
     let path: String
-    /// Before any connection is opened.
+    /// Registers the files before any connection is opened.
     private let lockedFiles: LockedFiles
     private(set) var seat: Seat?
     let busyHandler: BusyHandler
@@ -27,10 +27,8 @@ final class WriterConnection: @unchecked Sendable {
     let gate: SuspensionGate
     private let writeTransaction: WriteTransaction
     private let emptyTransaction = EmptyTransaction()
-    /// nil on a connection that does not write.
-    private let history: HistoryStamp?
-    /// nil on a connection that does not write, or that declares none.
-    let extensions: ExtensionKeeper?
+    /// Empty on a connection that does not write.
+    let companions: [any WriteCompanion]
     /// nil for a schema without migrations.
     let watch: SchemaWatch?
     var sight = SchemaWatch.Sight()
@@ -41,32 +39,31 @@ final class WriterConnection: @unchecked Sendable {
     private var lastDataVersion: UInt32?
     private var lastSchemaVersion: Int32?
     private var isClosing = false
-    /// Of the accesses that have left a transaction open.
+    /// The visits of the accesses that have left a transaction open.
     private var visits: [UInt64] = []
 
-    /// Opens the file, or creates it, as it is: no journal mode is changed.
+    /// Opens or creates the file, without changing its journal mode.
     init(
         path: String,
         options: SharedDatabase.Options,
         gate: SuspensionGate,
         watch: SchemaWatch? = nil,
-        extensions registry: ExtensionRegistry? = nil
+        companions: [any WriteCompanion]
     ) throws {
         let busyHandler = BusyHandler(path: path, options: options, gate: gate)
         busyHandler.isSettingUp = true
-        let writeTransaction = WriteTransaction(isDoomed: { gate.isDoomed })
-        let history = HistoryStamp()
+        let writeTransaction = WriteTransaction(isAborted: { gate.isAborted })
         var configuration = options.configuration
         configuration.readonly = false
         configuration.journalMode = .default
-        // The gate follows them.
+        // The suspension gate follows the notifications instead.
         configuration.observesSuspensionNotifications = false
         configuration.busyMode = .callback { busyHandler.next(tries: $0) }
         let checkpointer = Checkpointer(path: path, options: options, gate: gate)
         walHook.mainDidCommit = { checkpointer.noteCommit(framesInWAL: $0) }
         configuration.prepareDatabase { [walHook] db in
             walHook.install(in: db)
-            try history.addFunctions(to: db)
+            for companion in companions { try companion.install(in: db) }
             try db.keepWalFiles()
             try db.setCheckpointOnClose(false)
             try db.execute(sql: "PRAGMA synchronous = \(options.durability.rawValue)")
@@ -76,9 +73,7 @@ final class WriterConnection: @unchecked Sendable {
         self.gate = gate
         self.writeTransaction = writeTransaction
         self.busyHandler = busyHandler
-        self.history = history
-        let extensions = registry.flatMap { $0.extensions.isEmpty ? nil : ExtensionKeeper($0) }
-        self.extensions = extensions
+        self.companions = companions
         self.checkpointer = checkpointer
         self.watch = watch
         let opening = options.connectionOpening(path)
@@ -89,34 +84,25 @@ final class WriterConnection: @unchecked Sendable {
         link = Mutex(Link(queue: queue))
         interruptible = Mutex(queue)
         queue.inDatabase(writeTransaction.install)
-        gate.hook { hooks in
-            hooks.interrupt = { [weak self] in
-                self?.interrupt()
-                // It may be waiting for a step within its turn.
-                self?.checkpointer?.link.interrupt()
-            }
-            hooks.interruptCheckpoint = { [weak checkpointer] in checkpointer?.link.interrupt() }
-            hooks.willDoom = { [weak self] in self?.rollBackOpenTransaction() }
-        }
-        writeTransaction.goesOn = { if gate.runningGoesOn() { gate.doom() } }
+        gate.add(self)
+        writeTransaction.goesOn = { if gate.runningGoesOn() { gate.abort() } }
         writeTransaction.didRollback = {
-            history.didRollback()
-            extensions?.didRollback()
+            for companion in companions { companion.didRollback() }
         }
-        // Observers fetch after a commit, on this connection: other processes do not wait for that.
-        // Called within a write, which keeps this alive.
+        // The turn is released before observers fetch on this connection, so that other processes do not wait for that. `self` is
+        // unowned because this is only called within a write, which keeps it alive.
         writeTransaction.didCommit = { [unowned self] db in
-            // Before an observer reads here, and before another process can write: a later version would hide that process's commit.
+            // The version is recorded before an observer reads here and before another process can write, because a later version
+            // would hide that process's commit.
             noteOwnCommit(db)
             gate.runningDidCommit()
-            // Rule F4. Behind a closed gate, no step is to come for which the turn would be kept.
+            // The turn is kept for a step of the checkpointer that is needed. No step begins behind a closed gate (rule F4).
             let isClosed = gate.isClosed
             if isClosed || !checkpointer.isWriterInNeed(db) { seat?.giveTurnUp(goingOn: !isClosed) }
         }
     }
 
-    /// The connection that a read-only participant has in the writer's place: whoever writes on it is told
-    /// `SQLITE_READONLY`.
+    /// Opens the connection that a read-only participant has in the writer's place. Writes on it fail with `SQLITE_READONLY`.
     init(
         readOnlyAt path: String,
         options: SharedDatabase.Options,
@@ -129,13 +115,12 @@ final class WriterConnection: @unchecked Sendable {
         self.gate = gate
         self.writeTransaction = WriteTransaction()
         self.busyHandler = BusyHandler(path: path, options: options, gate: gate)
-        self.history = nil
-        self.extensions = nil
+        companions = []
         self.checkpointer = nil
-        // SQLite has it read-only. GRDB does not know, or it would tell observers nothing.
+        // SQLite opens the file read-only. GRDB must not know that, because it would not notify observers then.
         var configuration = options.readerConfiguration(path: path)
         configuration.readonly = false
-        // It reads, whatever GRDB calls its accesses.
+        // The connection only reads, although GRDB calls its accesses writes.
         configuration.writeTargetQueue = nil
         configuration.allowsUnsafeTransactions = options.configuration.allowsUnsafeTransactions
         let opening = options.connectionOpening(path)
@@ -150,12 +135,12 @@ final class WriterConnection: @unchecked Sendable {
 
     func take(_ seat: Seat) {
         self.seat = seat
-        history?.author = seat.author
+        for companion in companions { companion.participantDidJoin(as: seat.author) }
         checkpointer?.take(seat)
         busyHandler.take { [seat] in seat.participant }
     }
 
-    /// From now on, commits are announced to other processes. Once the database is in WAL mode.
+    /// Begins to announce commits to other processes. Call it when the database is in WAL mode.
     func recordCommits(_ didCommit: @escaping (() -> CommitRecorder.Commit) -> Void) {
         queue.inDatabase { db in
             busyHandler.isSettingUp = false
@@ -176,9 +161,9 @@ final class WriterConnection: @unchecked Sendable {
         }
     }
 
-    /// Closes the connection, leaves the seat, and then empties the WAL if nobody else is there (rule K11).
+    /// Closes the connection, leaves the seat, and then empties the WAL if no other participant is left (rule K11).
     ///
-    /// - parameter emptyingWAL: whether it may.
+    /// - parameter emptyingWAL: whether the WAL may be emptied.
     func close(emptyingWAL: Bool) throws {
         if let queue = settleForClosing() {
             queue.inDatabase { _ in forgetConnection() }
@@ -196,34 +181,34 @@ final class WriterConnection: @unchecked Sendable {
             seat?.leave()
             return block
         }
-        // After leaving: of several that close at the same moment, one at least finds nobody.
+        // This check comes after leaving, so that of several participants that close at the same moment, at least one finds no
+        // other.
         let isLastOut = block?.participants().allSatisfy { $0.liveness == .dead } ?? true
         if emptyingWAL, isLastOut, checkpointer?.emptyWAL() == true { block?.setCheckpointFailure(nil) }
         checkpointer?.link.close()
     }
 
-    /// On the queue of a connection that is about to close: accesses that come in between take no turn, and compile no
-    /// statement that would keep it open.
+    /// Prepares the connection for closing. Call it on the queue of the connection. Accesses that come before the end take no
+    /// turn, and compile no statement that would keep the connection open.
     func forgetConnection() {
         isClosing = true
         // A connection that closes must not be interrupted.
         interruptible.withLock { $0 = nil }
         writeTransaction.forgetStatements()
         emptyTransaction.forgetStatements()
-        history?.forgetStatements()
-        extensions?.forgetStatements()
+        for companion in companions { companion.forgetStatements() }
         schemaVersionStatement.forget()
         lastMigration.forget()
     }
 
-    /// On the queue of a connection that could not close.
+    /// Uses the connection again after it could not be closed. Call it on the queue of the connection.
     func keepConnection(_ db: Database) {
         isClosing = false
         let queue = queue
         interruptible.withLock { $0 = queue }
     }
 
-    /// On the queue of a connection that takes the place of one that was closed.
+    /// Begins to use a connection that replaces a closed one. Call it on the queue of the connection.
     func adopt(_ db: Database) throws {
         if recorder != nil, try String.fetchOne(db, sql: "PRAGMA journal_mode") != "wal" {
             throw DatabaseError.leftWAL(path)
@@ -237,7 +222,7 @@ final class WriterConnection: @unchecked Sendable {
         observers.addAll(to: db)
     }
 
-    /// Runs `updates` in a transaction. On `queue`.
+    /// Runs `updates` in a transaction. Call it on `queue`.
     func transaction(_ db: Database, _ updates: () throws -> Void) throws {
         if isClosing { throw DatabaseError.closed(path) }
         try writeTransaction.run(db, updates)
@@ -245,12 +230,12 @@ final class WriterConnection: @unchecked Sendable {
 
     // MARK: Turns
 
-    /// Waits for the turn, runs `body`, and gives the turn up. On `queue`.
+    /// Waits for the turn, runs `body`, and releases the turn. Call it on `queue`.
     ///
-    /// - parameter requested: the time of the request: now.
-    /// - parameter deadline: until when to wait at most; nil: as the busy mode says.
-    /// - returns: whether `body` was run; not when the wait was ended because the gate was closed.
-    /// - throws: what `body` throws; a `SQLITE_BUSY` of it with the name of who is in the way.
+    /// - parameter requested: the time of the request, which is now.
+    /// - parameter deadline: when the wait ends at the latest; nil: as the busy mode says.
+    /// - returns: false when `body` was not run, because the gate closed during the wait.
+    /// - throws: what `body` throws. Its `SQLITE_BUSY` names the owner of the lock.
     func withTurn(
         _ db: Database,
         at site: CallSite?,
@@ -285,8 +270,8 @@ final class WriterConnection: @unchecked Sendable {
         return true
     }
 
-    /// Adds to `SQLITE_BUSY` who is in the way, and to the error of a full or failing disk where that is. Within a turn, on `queue`; or while
-    /// the connection is opened.
+    /// Adds the owner of the lock to `SQLITE_BUSY`, and the path to the error of a full or failing disk. Call it within a turn on
+    /// `queue`, or while the connection is being opened.
     func namingObstacles<T>(_ body: () throws -> T) rethrows -> T {
         do {
             return try body()
@@ -304,7 +289,7 @@ final class WriterConnection: @unchecked Sendable {
         error.resultCode == .SQLITE_BUSY ? busyHandler.named(error) : error.namingFile(path)
     }
 
-    /// At the end of an access: leaves the gate, unless its transaction is still open. On `queue`.
+    /// Leaves the gate at the end of an access, unless its transaction is still open. Call it on `queue`.
     func leaveGate(_ visit: UInt64, _ db: Database, _ interruption: SuspensionGate.Interruption?) {
         if db.isWriting {
             visits.append(visit)
@@ -324,46 +309,47 @@ final class WriterConnection: @unchecked Sendable {
     /// Whether a commit has been made since `beginAccess()`.
     var hasCommitted: Bool { writeTransaction.hasCommitted }
 
-    /// How often a transaction was rolled back. On `queue`.
+    /// The number of transactions that were rolled back. Confined to `queue`.
     var rollbacks: Int { writeTransaction.rollbacks }
 
-    /// Rolls back what no access is at. From any thread.
+    /// Rolls back a transaction that an access has left open. Safe from any thread.
     func rollBackOpenTransaction() {
         // Without a connection, there is no transaction.
         interruptible.withLock { $0 }?.asyncWriteWithoutTransaction { [self] db in
-            guard !visits.isEmpty, gate.isDoomed else { return }
+            guard !visits.isEmpty, gate.isAborted else { return }
             let isOpen = db.isInsideTransaction
             if isOpen { try? db.rollback() }
-            // A statement of the user's that is still being stepped keeps the lock.
+            // A user's statement that is still being stepped keeps the lock.
             if db.isWriting { return }
             seat?.giveTurnUp(goingOn: false)
             leaveGate(isOpen ? .rolledBack : nil)
         }
     }
 
-    /// On `queue`, after statements that did not run within `withTurn`.
+    /// Ends an access whose statements did not run within `withTurn`. Call it on `queue`.
     func endAccess() { writeTransaction.endAccess() }
 
-    /// When an access ends. A transaction's commit may have given the turn up already.
+    /// Releases the turn at the end of an access. The commit of a transaction may have released it already.
     private func giveTurnUp(_ db: Database) {
         writeTransaction.endAccess()
-        // Rule W3.
+        // An open transaction keeps the turn (rule W3).
         if db.isWriting { return }
-        // A failed statement that has come to an FTS5 table can leave the connection reading until its next statement ends (seen in
-        // SQLite 3.40.1, not in 3.53.4): then its next write fails at once, when others have committed.
+        // A failed statement that has accessed an FTS5 table can leave the connection reading until its next statement ends (seen
+        // in SQLite 3.40.1, not in 3.53.4). Its next write would then fail at once if other connections have committed.
         if !db.isWithoutTransaction { _ = try? db.schemaVersion() }
         recorder?.endTurn()
-        // Rule F4. The observers of a commit may have taken long, and the gate been closed meanwhile: the write counts as outside then.
+        // The gate may have been closed while the observers of the commit ran. The write then counts as outside, and must not
+        // begin a step (rule F4).
         if let checkpointer, checkpointer.isWriterInNeed(db), gate.runningMayBeginStep() { checkpointer.helpWriter(db) }
         seat?.giveTurnUp(goingOn: !gate.isClosed)
-        // What the gate turns away is done when it opens.
+        // A checkpoint that the gate turns away is made when the gate opens.
         checkpointer?.beginIfNeeded(db)
     }
 
-    /// Tells the observers of this connection what other participants have changed. On `queue`.
+    /// Notifies the observers of this connection of changes by other participants. Call it on `queue`.
     func notify(_ db: Database, _ tables: Change.Tables) throws {
         if isClosing { return }
-        // Observers would be told when it ends, and not at all when it is rolled back.
+        // Inside a transaction, observers would be notified when it ends, and not at all when it is rolled back.
         if db.isInsideTransaction { throw DatabaseError(resultCode: .SQLITE_LOCKED) }
         try lookAtOthers(db)
         try emptyTransaction.run(db) {
@@ -372,55 +358,55 @@ final class WriterConnection: @unchecked Sendable {
         }
     }
 
-    /// GRDB's schema cache is not told of what other processes changed. On `queue`; outside of a transaction, what others
-    /// have committed is only seen after `lookAtOthers`.
+    /// Clears GRDB's schema cache if another process has changed the schema. Call it on `queue`. Outside of a transaction,
+    /// commits of other processes are only visible after `lookAtOthers`.
     func forgetSchemaIfChanged(_ db: Database) throws {
         let counter = recorder?.commitCounter
         if let version = dataVersion(db), version == lastDataVersion {
             recorder?.lookedAtSchema(at: counter)
             return
         }
-        // GRDB's way takes several times as long, and tells why it fails.
+        // GRDB's function takes several times as long, but reports why it fails.
         let schemaVersion = try schemaVersionStatement.value(db) ?? db.schemaVersion()
         try lookAtMigrations(db, schemaVersion)
         if lastSchemaVersion != schemaVersion {
             db.clearSchemaCache()
             try recorder?.learnSchema(db)
-            history?.schemaDidChange()
-            extensions?.schemaDidChange()
+            for companion in companions { companion.schemaDidChange() }
         }
         lastSchemaVersion = schemaVersion
         recorder?.lookedAtSchema(at: counter)
     }
 
-    /// On `queue`, outside of a transaction.
+    /// Detects commits of other processes, and prepares the companions. Call it on `queue`, outside of a transaction.
     func lookAtHistory(_ db: Database) {
-        // What keeps this from looking, the next write meets too.
+        // If this check fails, the next write fails for the same reason and reports it.
         try? lookAtOthers(db)
-        prepareHistory(db)
+        prepareCompanions(db)
     }
 
-    /// What the history and the extensions want done before a write. On `queue`, after `forgetSchemaIfChanged` or `lookAtOthers`.
-    func prepareHistory(_ db: Database) {
+    /// Lets the companions prepare a write. Call it on `queue`, after `forgetSchemaIfChanged` or `lookAtOthers`.
+    func prepareCompanions(_ db: Database) {
         if isClosing || refusesWrites { return }
-        history?.prepare(db)
-        extensions?.prepare(db)
+        for companion in companions { companion.prepare(db) }
     }
 
-    /// Begins and ends a read, which finds out what others have committed since.
+    /// Begins and ends a read, which detects the commits of other connections since.
     func lookAtOthers(_ db: Database) throws {
         if isClosing || db.isInTransaction { return }
         lastDataVersion = nil
         try forgetSchemaIfChanged(db)
     }
 
-    /// Own commits move the data version too. Right after a commit, on `queue`.
+    /// Records the data version after an own commit, because own commits change it too. Call it on `queue`, right after the
+    /// commit.
     func noteOwnCommit(_ db: Database) {
         lastDataVersion = dataVersion(db)
     }
 
-    /// A number that moves with each commit that this connection has met: its own, and at the begin of a transaction,
-    /// those of others. One field of the pager, read for less than a statement costs. nil when SQLite does not tell.
+    /// SQLite's data version. It changes with each commit that this connection has seen: its own, and at the beginning of a
+    /// transaction those of other connections. It is one field of the pager, so reading it costs less than a statement. nil when
+    /// SQLite does not provide it.
     func dataVersion(_ db: Database) -> UInt32? {
         guard let connection = db.sqliteConnection else { return nil }
         var version: UInt32 = 0
@@ -429,8 +415,22 @@ final class WriterConnection: @unchecked Sendable {
     }
 }
 
+// MARK: - Suspension gate
+
+extension WriterConnection: GateFollower {
+    func gateWillAbort() { rollBackOpenTransaction() }
+
+    func gateInterruptsWrites() {
+        interrupt()
+        // The writer may be waiting for a step of the checkpointer within its turn.
+        checkpointer?.link.interrupt()
+    }
+
+    func gateInterruptsCheckpoint() { checkpointer?.link.interrupt() }
+}
+
 extension Database {
-    /// `isInsideTransaction` without GRDB's look at the thread, which costs more than all the rest.
+    /// `isInsideTransaction` without GRDB's check of the thread, which costs more than all the rest.
     var isInTransaction: Bool { sqliteConnection.map { sqlite3_get_autocommit($0) == 0 } ?? false }
 
     /// Whether the connection holds SQLite's write lock, perhaps because of a statement that is still being stepped
@@ -440,21 +440,22 @@ extension Database {
         return isInTransaction || sqlite3_txn_state(sqliteConnection, "main") == SQLITE_TXN_WRITE
     }
 
-    /// Whether no statement reads or writes. SQLite's own locks must not be mistaken for those that are taken below it.
+    /// Whether no statement of the connection reads or writes. SQLite's own locks must not be mistaken for locks that Roundtable
+    /// takes below it.
     var isWithoutTransaction: Bool {
         guard let sqliteConnection else { return false }
         return sqlite3_txn_state(sqliteConnection, nil) == SQLITE_TXN_NONE
     }
 
-    /// Whether the connection, if it is the last one, checkpoints when it closes. Only when the user closes the database: for
-    /// that, SQLite takes an exclusive lock, which may not be held when the process is frozen.
+    /// Sets whether the connection checkpoints when it closes as the last one. SQLite takes an exclusive lock for that, which
+    /// must not be held when the process is frozen. So Roundtable turns it off.
     func setCheckpointOnClose(_ isOn: Bool) throws {
         guard let sqliteConnection else { return }
         let code = rt_checkpoint_on_close(sqliteConnection, isOn ? 1 : 0)
         guard code == SQLITE_OK else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
     }
 
-    /// `-wal` and `-shm` stay when the last connection closes, so that read-only processes can open the database
+    /// Keeps `-wal` and `-shm` when the last connection closes, so that read-only processes can open the database
     /// ([SQLITE_FCNTL_PERSIST_WAL](https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html)).
     func keepWalFiles() throws {
         var flag: CInt = 1

@@ -2,9 +2,9 @@ import GRDB
 import GRDBSQLite
 
 extension Database {
-    /// Whether this connection has other databases than its own and the temporary one.
+    /// Whether other databases are attached to this connection, besides its own and the temporary one.
     ///
-    /// Asked without GRDB, whose observations would take it for something that a fetch reads.
+    /// The query does not go through GRDB, because GRDB's observations would count it among the reads of a fetch.
     var hasAttachedDatabases: Bool {
         get throws {
             let sql = "SELECT 1 FROM pragma_database_list WHERE seq > 1"

@@ -1,40 +1,41 @@
 import GRDB
 import RoundtableKernel
 
-/// When a publisher fetches: after a change that matters, at most once an interval, later and later while it fails (rule V8).
+/// Decides when a publisher fetches: after a change that matters, at most once per interval, and with growing pauses while fetching
+/// fails (rule V8).
 ///
-/// Knows neither clocks nor files nor databases.
+/// It knows neither clocks nor files nor databases.
 struct PublishingSchedule {
     enum Action: Equatable {
         case none
-        /// Look at the file, fetch, write; then call `finished`.
+        /// Inspect the file, fetch, write; then call `finished`.
         case fetch
-        /// Look whether anything has changed; then call `finished`, or do as with `fetch`.
+        /// Check whether anything has changed; then call `finished`, or do as with `fetch`.
         case check
-        /// Call `timeHasCome` then.
+        /// Call `timeHasCome` at that time.
         case wake(at: Nanoseconds)
     }
 
     enum Outcome {
         /// The file holds what was fetched.
         case isPublished
-        /// Nothing was committed since.
+        /// Nothing was committed since the last fetch.
         case isUnchanged
-        /// Somebody else has written the file meanwhile.
+        /// Another publisher has written the file meanwhile.
         case isOvertaken
         case hasFailed
-        /// Not written, because of a suspension.
+        /// The file was not written, because of a suspension.
         case wasCalledOff
     }
 
     private let interval: Nanoseconds
     private var isDirty = true
-    /// Something may have changed, and nobody has said so.
+    /// Whether there may be a change that was not reported.
     private var isInDoubt = false
     private var isFetching = false
-    /// What has changed since the fetch began: nobody knows yet whether that matters.
+    /// The tables that have changed since the fetch began. Until it ends, it is not known whether they matter.
     private var changedMeanwhile: Change.Tables?
-    /// What the last fetch has read; nil until there was one.
+    /// The region that the last fetch has read; nil before the first one.
     private var region: DatabaseRegion?
     private var notBefore: Nanoseconds = 0
     /// When `timeHasCome` will be called.
@@ -48,7 +49,7 @@ struct PublishingSchedule {
 
     static let longestBackOff: Nanoseconds = 60_000_000_000
     private static let shortestBackOff: Nanoseconds = 250_000_000
-    /// So often it tries again at once.
+    /// How often a publisher whose fetch was overtaken retries at once.
     static let patience = 100
 
     mutating func changed(_ tables: Change.Tables, at now: Nanoseconds) -> Action {
@@ -65,7 +66,7 @@ struct PublishingSchedule {
         return next(at: now)
     }
 
-    /// - parameter region: what was read; nil when that is not known.
+    /// - parameter region: the region that was read; nil when that is not known.
     mutating func finished(_ outcome: Outcome, region: DatabaseRegion?, at now: Nanoseconds) -> Action {
         isFetching = false
         if let region { self.region = region }
@@ -86,7 +87,7 @@ struct PublishingSchedule {
             notBefore = now.addingSaturating(max(interval, backOff))
         case .wasCalledOff:
             isDirty = true
-            // Where nobody has said so yet.
+            // The suspension may not have been reported yet.
             if !isSuspended { notBefore = now.addingSaturating(Self.shortestBackOff) }
         }
         return next(at: now)
@@ -96,14 +97,14 @@ struct PublishingSchedule {
         min(Self.shortestBackOff << Nanoseconds(min(failures - 1, 10)), Self.longestBackOff)
     }
 
-    /// Whether a change was told that is not fetched yet, or may not be.
+    /// Whether a change was reported that is not fetched yet, or may not be.
     var hasNews: Bool { isDirty || changedMeanwhile != nil }
 
     var isAtRest: Bool { !isDirty && !isInDoubt && !isFetching }
 
     mutating func suspend() { isSuspended = true }
 
-    /// Something may have changed.
+    /// Resumes fetching, and checks whether anything has changed meanwhile.
     mutating func resume(at now: Nanoseconds) -> Action {
         isSuspended = false
         notBefore = min(notBefore, now.addingSaturating(interval))
@@ -126,7 +127,7 @@ struct PublishingSchedule {
 }
 
 extension Change.Tables {
-    /// - parameter region: nil for one that is not known.
+    /// - parameter region: the region that was read; nil when that is not known.
     fileprivate func mayModify(_ region: DatabaseRegion?) -> Bool {
         guard let region else { return true }
         switch self {

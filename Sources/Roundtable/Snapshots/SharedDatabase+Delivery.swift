@@ -1,8 +1,8 @@
 import RoundtableKernel
 
 extension SharedDatabase {
-    /// Applies what waits in the outbox, and makes snapshot files hold the result, also while the process is in the background: for silent pushes,
-    /// background tasks, and intents that run in the app.
+    /// Applies the commands that wait in the outbox, and publishes the result to the snapshot files, also while the process is in the
+    /// background. For silent pushes, background tasks, and intents that run in the app.
     ///
     /// ```swift
     /// func application(_ app: UIApplication, didReceiveRemoteNotification info: [AnyHashable: Any]) async -> UIBackgroundFetchResult {
@@ -10,14 +10,17 @@ extension SharedDatabase {
     /// }
     /// ```
     ///
-    /// It is a ``withProtectedAccess(_:_:)`` that returns when nothing is left to do: all drains of this database have taken what waited
-    /// (``Options/outbox``, ``drainOutbox(with:)``), and all its publishers have published, called `onPublish`, and asked for reloads.
+    /// It is a ``withProtectedAccess(_:_:)`` that returns when nothing is left to do: all drains of this database have taken the
+    /// waiting commands (``Options/outbox``, ``drainOutbox(with:)``), and all its publishers have published, called `onPublish`, and
+    /// requested reloads.
     ///
-    /// - parameter name: what for, for people.
-    /// - returns: what was done by this call. What the drains' threads were faster with is not in it: it does not tell whether there was anything.
-    /// - throws: ``SharedDatabaseError/assertionRefused(name:)`` when the database is suspended and the system gives no time; `DatabaseError`, with
-    ///   `isSuspension` when it has taken it back: what was not applied waits, and `SQLITE_MISUSE` once the database is closed. ``OutboxError``; ``SnapshotFileError``; what a publisher's
-    ///   closure throws.
+    /// - parameter name: the purpose, in words for people.
+    /// - returns: what this call has done. Commands that the drains' own threads have taken meanwhile are not included, so an empty
+    ///   report does not mean that no command waited.
+    /// - throws: ``SharedDatabaseError/assertionRefused(name:)`` when the database is suspended and the system gives no time;
+    ///   `DatabaseError`, with `isSuspension` when the system has taken the time back (commands that were not applied keep waiting),
+    ///   and with `SQLITE_MISUSE` once the database is closed; ``OutboxError``; ``SnapshotFileError``; what a publisher's closure
+    ///   throws.
     @discardableResult
     public func deliver(_ name: String? = nil) async throws -> OutboxReport {
         try checkOpen()
@@ -26,7 +29,9 @@ extension SharedDatabase {
         }
     }
 
-    /// The same, blocking the calling thread.
+    /// Applies the commands that wait in the outbox, and publishes the result to the snapshot files, blocking the calling thread.
+    ///
+    /// Parameters and errors are those of the asynchronous form.
     @_disfavoredOverload
     @discardableResult
     public func deliver(_ name: String? = nil) throws -> OutboxReport {

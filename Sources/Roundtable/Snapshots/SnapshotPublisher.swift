@@ -4,8 +4,8 @@ import RoundtableKernel
 /// Keeps a snapshot file equal to what a closure fetches from a database.
 /// See ``SharedDatabase/publish(to:atMostEvery:reloading:onPublish:onError:_:)``.
 ///
-/// Publishing goes on until this is cancelled or released, or the database is closed. Until then, it keeps the database open: keep the publisher,
-/// and you need not keep the database.
+/// Publishing continues until the publisher is cancelled or released, or the database is closed. The publisher keeps the database
+/// open, so the program need not keep the database itself.
 public final class SnapshotPublisher: Sendable {
     private let publishing: SnapshotPublishing
 
@@ -13,23 +13,25 @@ public final class SnapshotPublisher: Sendable {
 
     deinit { publishing.end() }
 
-    /// Ends it. What is not published yet stays so: call `publishNow()` before, if it matters.
+    /// Ends publishing. Changes that are not published yet stay unpublished: call `publishNow()` before, if they matter.
     public func cancel() { publishing.end() }
 
-    /// Whether nothing is being fetched, nor is to be. For tests.
+    /// Whether no fetch is running or pending. For tests.
     var isAtRest: Bool { publishing.isAtRest }
 
-    /// Makes the file hold the present state of the database, whatever the interval; also while the database is suspended, as long as it can be
-    /// read.
+    /// Makes the file hold the present state of the database, whatever the interval. This works while the database is suspended, too,
+    /// as long as it can be read.
     ///
-    /// - returns: what readers are told of the value. When the file held it already, it was not written.
-    /// - throws: what the closure throws; ``SnapshotFileError``, which is ``SnapshotFileError/publishingEnded(path:)`` once publishing has ended;
-    ///   `DatabaseError`.
+    /// - returns: the information about the value that readers get. The file is not written when it holds the value already.
+    /// - throws: what the closure throws; ``SnapshotFileError``, which is ``SnapshotFileError/publishingEnded(path:)`` once
+    ///   publishing has ended; `DatabaseError`.
     @_disfavoredOverload
     @discardableResult
     public func publishNow() throws -> SnapshotInfo { try publishing.publishTelling() }
 
-    /// The same, without blocking the thread.
+    /// Makes the file hold the present state of the database, whatever the interval, without blocking the thread.
+    ///
+    /// Results and errors are those of the blocking form.
     @discardableResult
     public func publishNow() async throws -> SnapshotInfo {
         try await offThread { [publishing] in Result { try publishing.publishTelling() } }.get()
@@ -37,8 +39,8 @@ public final class SnapshotPublisher: Sendable {
 }
 
 extension SharedDatabase {
-    /// Keeps a snapshot file equal to what a closure fetches, whoever changes the database: this process, others, programs that do not know
-    /// Roundtable.
+    /// Keeps a snapshot file equal to what a closure fetches, whichever program changes the database: this process, other processes,
+    /// or programs that do not know Roundtable.
     ///
     /// ```swift
     /// let publisher = try db.publish(to: file, reloading: WidgetReloads(ofKinds: ["Tasks"])) { db in
@@ -46,23 +48,24 @@ extension SharedDatabase {
     /// }
     /// ```
     ///
-    /// It fetches at once, and after each commit that changes a table that the closure reads; between two of its writes lies the interval, and the last
-    /// state always arrives. A value whose bytes are those that the file holds is not written, also after a restart. Several processes may
-    /// publish to one file, and a process to several; a read-only participant may, too: the file is not the database.
+    /// It fetches at once, and after each commit that changes a table that the closure reads. Two writes of the file are at least the
+    /// interval apart, and the last state is always published. A value whose bytes the file already holds is not written, also after
+    /// a restart. Several processes may publish to one file, and a process to several files. A read-only participant may publish,
+    /// too, because the file is not the database.
     ///
-    /// Before the database is suspended, what is not published yet is, within the deadline; and again when it is closed. What fails is tried again after
-    /// 250 ms, 500 ms … at most a minute later; the file stays as it is until then.
+    /// Pending changes are published before the database is suspended, within the deadline, and when it is closed. A failed attempt
+    /// is retried after 250 ms, 500 ms … at most a minute later; the file stays as it is until then.
     ///
     /// - Parameters:
-    ///   - file: where to. If it is removed or damaged meanwhile, it is written again after the next change.
+    ///   - file: the file to write. If it is removed or damaged meanwhile, it is written again after the next change.
     ///   - interval: the shortest time between two writes.
-    ///   - reloads: widgets that read the file.
-    ///   - onPublish: called each time the file was written, one call at a time, on a queue of the library's. It holds publishing up, and
-    ///     suspensions until their deadline.
-    ///   - onError: called, there too, with what `fetch` throws, and with ``SnapshotFileError``.
-    ///   - fetch: reads the database, on a connection of the library's. Its value should be small, and the same for the same content of the database: no
-    ///     present time in it.
-    /// - returns: what ends publishing when it is cancelled or released. It keeps the database open.
+    ///   - reloads: the widgets that read the file, to be reloaded after it was written.
+    ///   - onPublish: called each time the file was written, one call at a time, on a queue of the library. Publishing waits until it
+    ///     returns, and suspensions do so until their deadline.
+    ///   - onError: called on the same queue with the errors that `fetch` throws, and with ``SnapshotFileError``.
+    ///   - fetch: reads the database, on a connection of the library. Its value should be small, and the same for the same content of
+    ///     the database: it should not contain the present time.
+    /// - returns: the publisher, which ends publishing when it is cancelled or released. It keeps the database open.
     /// - throws: `DatabaseError`, when the database cannot be observed.
     public func publish<Value>(
         to file: SnapshotFile<Value>,

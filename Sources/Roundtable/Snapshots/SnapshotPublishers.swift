@@ -3,7 +3,7 @@ import RoundtableKernel
 import Synchronization
 
 /// The publishers of a database.
-final class SnapshotPublishers: Sendable {
+final class SnapshotPublishers: DatabaseCompanion {
     private let all = Mutex<[ObjectIdentifier: SnapshotPublishing]>([:])
 
     private var present: [SnapshotPublishing] { all.withLock { Array($0.values) } }
@@ -11,19 +11,25 @@ final class SnapshotPublishers: Sendable {
     func add(_ publishing: SnapshotPublishing) { all.withLock { $0[ObjectIdentifier(publishing)] = publishing } }
 
     func remove(_ publishing: SnapshotPublishing) {
-        // It may be the last reference to it, and to the database: not under the lock.
+        // This may be the last reference to the publishing, and to the database. It is released outside of the lock.
         let removed = all.withLock { $0.removeValue(forKey: ObjectIdentifier(publishing)) }
         withExtendedLifetime(removed) {}
     }
 
-    /// The database is about to be closed.
-    func flush() { for publishing in present { publishing.flush() } }
+    /// Publishes the last contents of the files. Does nothing if the calling thread is inside an access, because it could not read
+    /// then.
+    func databaseWillClose(isWithinAccess: Bool) {
+        if isWithinAccess { return }
+        for publishing in present { publishing.flush() }
+    }
 
-    func end() { for publishing in present { publishing.end() } }
+    func databaseDidClose() { for publishing in present { publishing.end() } }
 
-    /// All files hold the present state, and whoever follows that was told, when this returns.
+    func databaseStaysOpen() { databaseDidResume() }
+
+    /// Makes all files hold the present state. When this returns, `onPublish` was called for each file that was written.
     ///
-    /// - throws: the first of the publishers' errors, after all have had their try.
+    /// - throws: the first of the publishers' errors, after all publishers have tried.
     func publishNow() throws {
         var first: (any Error)?
         for publishing in present {
@@ -31,7 +37,7 @@ final class SnapshotPublishers: Sendable {
                 _ = try publishing.publishTelling()
                 publishing.waitForTelling()
             } catch SnapshotFileError.publishingEnded {
-                // It has ended meanwhile.
+                // This publisher has ended meanwhile.
             } catch {
                 first = first ?? error
             }
@@ -39,12 +45,12 @@ final class SnapshotPublishers: Sendable {
         if let first { throw first }
     }
 
-    /// All publish, each on a thread of its own (rule V9).
+    /// Publishes all files, each on a thread of its own (rule V9).
     ///
     /// - Parameters:
-    ///   - deadline: when to return at the latest, or soon after. Whoever has not come so far writes nothing any more.
-    ///   - isCalledOff: asked now and then.
-    func suspend(until deadline: Nanoseconds, isCalledOff: () -> Bool) {
+    ///   - deadline: when to return at the latest, or soon after. A publisher that is not ready by then writes nothing any more.
+    ///   - isCalledOff: asked repeatedly whether the suspension was cancelled.
+    func databaseWillSuspend(until deadline: Nanoseconds, isCalledOff: @escaping () -> Bool) {
         let publishers = present
         if publishers.isEmpty { return }
         let done = DispatchSemaphore(value: 0)
@@ -64,7 +70,7 @@ final class SnapshotPublishers: Sendable {
 
     private static let interval: Nanoseconds = 10_000_000
 
-    func resume() { for publishing in present { publishing.resume() } }
+    func databaseDidResume() { for publishing in present { publishing.resume() } }
 
     private final class Flag: Sendable {
         private let value = Atomic(false)

@@ -4,37 +4,37 @@ import GRDB
 import RoundtableKernel
 import Synchronization
 
-/// What a `SnapshotPublisher` does (rules V7–V9): fetches, compares, writes, whatever the type of the value.
+/// The work of a `SnapshotPublisher` (rules V7–V9): it fetches, compares and writes, whatever the type of the value.
 ///
-/// Several may be at it at once: the queue, `publishNow`, a suspension. Each looks at the file before it fetches, and writes only if the file
-/// is still the same then, and nobody of this process has settled meanwhile what it is to hold; so what was fetched earlier never
-/// replaces what was fetched later.
+/// Several threads may publish at once: the queue, `publishNow`, a suspension. Each inspects the file before it fetches. It writes
+/// only if the file is still the same afterwards, and no other thread of this process has settled meanwhile what the file holds. So
+/// an earlier fetch never replaces a later one.
 final class SnapshotPublishing: Sendable {
-    /// What was fetched, still to be encoded, which need not be done in a transaction.
+    /// A fetched value that is not encoded yet, because encoding needs no transaction.
     struct Fetched: Sendable {
         let encode: @Sendable () throws -> [UInt8]
-        /// Whether it can come from this database alone. Commits to attached ones cannot be told: whoever has opened them commits to them,
-        /// and this database knows nothing of it.
+        /// Whether the value can only come from this database. Commits to attached databases cannot be detected, because other
+        /// connections make them without a commit to this database.
         fileprivate var isOfMainAlone = false
 
         init(encode: @escaping @Sendable () throws -> [UInt8]) { self.encode = encode }
     }
 
     enum Placement {
-        /// The file holds it, and did before: then it was not written.
+        /// The file holds the value. If it held the value before, it was not written.
         case isThere(SnapshotInfo, wasWritten: Bool)
         case isOvertaken
         case wasCalledOff
     }
 
-    /// How the database and the file are before a fetch.
+    /// The state of the database and of the file before a fetch.
     private struct Look {
-        /// nil when it cannot be told.
+        /// nil when the state of the database is not known.
         let commits: Commits?
         let file: SnapshotLook
     }
 
-    /// A place in all that is committed to the database, but not to those attached to it.
+    /// A position among the commits to the database. Commits to attached databases do not move it.
     private struct Commits {
         let last: WalIndex.Header
 
@@ -43,7 +43,7 @@ final class SnapshotPublishing: Sendable {
             self.last = last
         }
 
-        /// Whether nothing was committed since that place.
+        /// Whether nothing was committed since the earlier position.
         func isSame(as earlier: Commits) -> Bool {
             last.commits(since: earlier.last.commitCounter, at: earlier.last.mark) == .none
         }
@@ -51,12 +51,12 @@ final class SnapshotPublishing: Sendable {
 
     private struct State {
         var schedule: PublishingSchedule
-        /// What the file holds, as far as it was put or found there, and of which commit or a later one it is. nil when that cannot be told.
+        /// The value that was last put or found in the file, and a commit that it includes; nil when that is not known.
         var shown: (header: SnapshotHeader, commits: Commits)?
-        /// Kept open until this ends.
+        /// The database, which is kept open until publishing ends.
         var database: SharedDatabase?
         var changes: AnyDatabaseCancellable?
-        /// The fetch that runs.
+        /// The running fetch.
         var fetch: AnyDatabaseCancellable?
     }
 
@@ -86,7 +86,7 @@ final class SnapshotPublishing: Sendable {
         self.onError = onError
         self.fetch = { db in
             var fetched = try fetch(db)
-            // Afterwards: the closure may have attached one.
+            // The attached databases are checked after the fetch, because the closure may have attached one.
             fetched.isOfMainAlone = try !db.hasAttachedDatabases
             return fetched
         }
@@ -100,20 +100,20 @@ final class SnapshotPublishing: Sendable {
 
     // MARK: Following the database
 
-    /// - throws: when the database cannot be observed.
+    /// - throws: `DatabaseError`, when the database cannot be observed.
     func start() throws {
         do {
             try followChanges()
             perform { $0.next(at: $1) }
         } catch let error as DatabaseError where error.isSuspension {
-            // When it is resumed.
+            // The publisher follows changes once the database is resumed.
             state.withLock { $0.schedule.suspend() }
         }
     }
 
     private func followChanges() throws {
         guard let database, state.withLock({ $0.changes == nil }) else { return }
-        // On the thread that learns of commits: this decides whether they matter, and no more.
+        // This runs on the thread that detects commits. It only decides whether they matter.
         let changes = try database.observeChanges(on: nil) { [weak self] change in
             self?.perform { $0.changed(change.tables, at: $1) }
         }
@@ -137,7 +137,7 @@ final class SnapshotPublishing: Sendable {
         }
     }
 
-    /// No more of this.
+    /// Ends publishing.
     func end() {
         let last = state.withLock { state in
             let last = state
@@ -148,23 +148,24 @@ final class SnapshotPublishing: Sendable {
         last.changes?.cancel()
         last.fetch?.cancel()
         last.database?.publishers.remove(self)
-        // After what is still to be told.
+        // This runs after the notifications that are pending on the queue.
         if last.database != nil { queue.async { [reloads] in reloads?.leave() } }
     }
 
     // MARK: Fetching on the queue
 
-    /// What a fetch has read. GRDB tells it to observations only, so each fetch is one that is over with its first value.
+    /// The region that a fetch has read. GRDB reports it to observations only, so each fetch is an observation that ends with its
+    /// first value.
     private final class Tracking: Sendable {
         private let seen = Mutex<DatabaseRegion?>(nil)
         private let isOver = Atomic(false)
         var region: DatabaseRegion? { seen.withLock { $0 } }
         func track(_ region: DatabaseRegion) { seen.withLock { $0 = region } }
-        /// - returns: whether it was not over before.
+        /// - returns: whether it had not ended before.
         func end() -> Bool { !isOver.exchange(true, ordering: .relaxed) }
     }
 
-    /// Where something may have changed, and nobody has said so.
+    /// Fetches if there may be a change that was not reported.
     private func check() {
         if isUpToDate {
             perform { $0.finished(.isUnchanged, region: nil, at: $1) }
@@ -175,8 +176,8 @@ final class SnapshotPublishing: Sendable {
 
     private func look() -> Look { Look(commits: Commits(database), file: store.look()) }
 
-    /// Whether nothing was committed since the file got what it holds, and it still holds that. Takes no lock that is held for longer than a
-    /// moment.
+    /// Whether nothing was committed since the file got its value, and the file still holds it. Takes no lock that is held for longer
+    /// than a moment.
     private var isUpToDate: Bool {
         let (shown, database) = state.withLock { ($0.schedule.hasNews ? nil : $0.shown, $0.database) }
         guard let shown, let commits = Commits(database), commits.isSame(as: shown.commits) else { return false }
@@ -194,7 +195,7 @@ final class SnapshotPublishing: Sendable {
         } onChange: { [weak self] fetched in
             if tracking.end() { self?.finishFetching(.success(fetched), tracking, since: look) }
         }
-        // What it tells comes on this queue, so later.
+        // The observation reports on this queue, so it cannot have reported yet.
         let isLate = state.withLock { state in
             if state.schedule.hasEnded { return true }
             state.fetch = running
@@ -233,12 +234,12 @@ final class SnapshotPublishing: Sendable {
 
     // MARK: Writing
 
-    /// Rule V7.
+    /// Makes the file hold a fetched value, unless the file has been replaced since `look` (rule V7).
     private func put(_ fetched: Fetched, since look: Look, isAllowed: () -> Bool) throws -> Placement {
         let bytes = try fetched.encode()
         guard isAllowed() else { return .wasCalledOff }
         let found = try present(bytes, look.file.mark)
-        // Another thread may be about to write what was there in between.
+        // Another thread may be about to write a value that was fetched in between.
         if try found != nil && !store.keep(look.file) { return .isOvertaken }
         guard let header = try found ?? store.write(bytes, encoding, replacing: look.file) else { return .isOvertaken }
         state.withLock { state in state.shown = fetched.isOfMainAlone ? look.commits.map { (header, $0) } : nil }
@@ -253,13 +254,13 @@ final class SnapshotPublishing: Sendable {
         return header
     }
 
-    // MARK: At once
+    // MARK: Publishing at once
 
-    /// Fetches, and makes the file hold that.
+    /// Fetches a value, and makes the file hold it.
     ///
-    /// - parameter isAllowed: asked before it fetches, and before the file is written.
+    /// - parameter isAllowed: asked before the fetch, and before the file is written.
     /// - returns: nil when it is not allowed.
-    /// - throws: ``SnapshotFileError/publishingEnded(path:)`` when this has ended.
+    /// - throws: ``SnapshotFileError/publishingEnded(path:)`` when publishing has ended.
     func publish(isAllowed: () -> Bool = { true }) throws -> (info: SnapshotInfo, wasWritten: Bool)? {
         for _ in 0..<PublishingSchedule.patience {
             guard let database else { throw ended }
@@ -275,7 +276,7 @@ final class SnapshotPublishing: Sendable {
         throw SnapshotFileError.contended(path: store.path)
     }
 
-    /// `publish`, and whoever follows this is told.
+    /// Calls `publish`, and notifies widgets and `onPublish` if the file was written.
     func publishTelling() throws -> SnapshotInfo {
         guard let (info, wasWritten) = try publish() else { throw ended }
         if wasWritten { queue.async { [self] in tellPublished(info) } }
@@ -284,16 +285,16 @@ final class SnapshotPublishing: Sendable {
 
     private var ended: SnapshotFileError { .publishingEnded(path: store.path) }
 
-    /// On the queue.
+    /// Notifies widgets and `onPublish`. Must be called on the queue.
     private func tellPublished(_ info: SnapshotInfo) {
         reloads?.published()
         onPublish?(info)
     }
 
-    /// What is told on the queue is told when this returns. Not on the queue.
+    /// Waits until the notifications that are pending on the queue have been delivered. Must not be called on the queue.
     func waitForTelling() { queue.sync {} }
 
-    /// The last thing before the database is closed. If it is not, `resume` follows.
+    /// Publishes the last state before the database is closed. If it stays open, `resume` follows.
     func flush() {
         state.withLock { $0.schedule.suspend() }
         if isUpToDate { return }
@@ -311,11 +312,11 @@ final class SnapshotPublishing: Sendable {
 
     // MARK: Suspension
 
-    /// Publishes on a thread of its own; afterwards nothing is done until `resume`.
+    /// Publishes on a thread of its own. Afterwards the schedule begins no fetch until `resume`.
     ///
     /// - Parameters:
-    ///   - isAllowed: whether there is still time.
-    ///   - completion: called when it is done, and `onPublish` has returned.
+    ///   - isAllowed: whether there is time left.
+    ///   - completion: called when publishing is done, and `onPublish` has returned.
     func suspend(isAllowed: @escaping @Sendable () -> Bool, completion: @escaping @Sendable () -> Void) {
         state.withLock { $0.schedule.suspend() }
         Thread.detachNewThread { [self] in
@@ -329,7 +330,7 @@ final class SnapshotPublishing: Sendable {
                 }
             } catch SnapshotFileError.publishingEnded {
             } catch let error as DatabaseError where error.isSuspension {
-                // Too late: when it is resumed.
+                // There was no time left. The value is published when the database is resumed.
             } catch {
                 tell(error)
             }

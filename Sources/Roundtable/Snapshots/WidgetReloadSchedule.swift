@@ -1,24 +1,25 @@
 import RoundtableKernel
 
-/// When widgets are reloaded: pure, for ``WidgetReloads``.
+/// Decides when widgets are reloaded, without side effects, for ``WidgetReloads``.
 ///
-/// What the system counts is dear: a few dozen reloads a day. What it does not count, while the app is in the foreground, only has to be
-/// kept from becoming a burst. So there are two intervals; and the first reload after a stay in the foreground is always made, or the
-/// widget would show something else than what the user has just left.
+/// The system counts reloads while the app is in the background, and allows a few dozen a day. It does not count reloads while the
+/// app is in the foreground; these must only not become a burst. Therefore there are two intervals. The first reload after a stay in
+/// the foreground is always made, because the widget would otherwise show something else than what the user has just left.
 struct WidgetReloadSchedule {
     enum Action: Equatable {
         case none
         case reload
-        /// Call `timeHasCome` then.
+        /// Call `timeHasCome` at that time.
         case wake(at: Nanoseconds)
     }
 
-    /// Between two reloads that are not counted, and between two that are.
+    /// The shortest time between two reloads that are not counted.
     let interval: Nanoseconds
+    /// The shortest time between two reloads that are counted.
     let countedInterval: Nanoseconds
     private var isPending = false
     private var last: Nanoseconds?
-    /// The last one that was counted, and after which stay in the foreground that was.
+    /// The last reload that was counted, and the number of stays in the foreground before it.
     private var lastCounted: (time: Nanoseconds, stays: Int)?
     /// When `timeHasCome` will be called.
     private var wakeTime: Nanoseconds?
@@ -38,7 +39,7 @@ struct WidgetReloadSchedule {
         return next(presence, at: now)
     }
 
-    /// The process may be frozen, or ends: what is allowed now is done now.
+    /// Called when the process may be frozen, or ends. A pending reload is made now if it is allowed now.
     mutating func leave(_ presence: ForegroundPresence, at now: Nanoseconds) -> Action {
         guard isPending, isFree(presence) || now >= countedTime else { return .none }
         return reload(presence, at: now)
@@ -67,18 +68,18 @@ struct WidgetReloadSchedule {
 
     private var countedTime: Nanoseconds { lastCounted.map { $0.time.addingSaturating(countedInterval) } ?? 0 }
 
-    /// Not counted, or the first since the app was in the foreground.
+    /// Whether a reload is not counted, or is the first one since the app was in the foreground.
     private func isFree(_ presence: ForegroundPresence) -> Bool {
         presence.isInForeground || lastCounted.map { $0.stays != presence.stays } ?? true
     }
 }
 
-/// Whether the app is in the foreground, and how often it has come there.
+/// Whether the app is in the foreground, and how often it has entered it.
 struct ForegroundPresence: Equatable, Sendable {
     var isInForeground: Bool
     var stays = 0
 
-    /// Where processes are not suspended, nobody counts, and nobody tells.
+    /// The presence on systems that do not suspend processes: they count no reloads, and do not report the foreground.
     static let unknown = ForegroundPresence(isInForeground: true)
 
     mutating func enterForeground() {

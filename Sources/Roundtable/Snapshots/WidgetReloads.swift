@@ -3,31 +3,33 @@ import RoundtableKernel
 import Synchronization
 
 #if canImport(WidgetKit)
-    // Whether WidgetCenter is Sendable, its documentation does not say. Chromium, for one, calls it on a queue of its own.
+    // The documentation does not say whether WidgetCenter is Sendable. Chromium, for one, calls it on a queue of its own.
     @preconcurrency import WidgetKit
 #endif
 
-/// Has the system reload the time lines of widgets after a snapshot file was published, within the budget that it has for that.
+/// Requests that the system reloads the timelines of widgets after a snapshot file was published, within the system's budget for
+/// reloads.
 ///
 /// ```swift
 /// let publisher = try db.publish(to: file, reloading: WidgetReloads(ofKinds: ["Tasks"])) { db in … }
 /// ```
 ///
-/// [The system's budget](https://developer.apple.com/documentation/widgetkit/keeping-a-widget-up-to-date) is typically 40 to 70 reloads a day
-/// for a widget that is seen often. It does not count those while the app is in the foreground. So there are two intervals; the last
-/// state always comes to be shown, as far as the process lives; and when the app leaves the foreground, what is still to be reloaded is, at once.
+/// [The system's budget](https://developer.apple.com/documentation/widgetkit/keeping-a-widget-up-to-date) is typically 40 to 70
+/// reloads a day for a widget that is seen often. The system does not count reloads while the app is in the foreground. Therefore
+/// there are two intervals. The last state is always shown in the end, as long as the process lives. When the app leaves the
+/// foreground, a pending reload is requested at once.
 ///
-/// A reload is a request: the system decides when, and it is yours to give the time line a policy that looks again by itself, such as
-/// `.after` an hour, for the case that the process was killed before it could ask.
+/// A reload is a request, and the system decides when to reload. Give the timeline a policy that reloads it from time to time, such
+/// as `.after` an hour, for the case that the process is killed before it can request a reload.
 ///
-/// Publishers that feed the same widgets share one of these. Where there is no WidgetKit, on Linux for one, it does nothing.
+/// Publishers that feed the same widgets share one `WidgetReloads`. Where there is no WidgetKit, as on Linux, it does nothing.
 public final class WidgetReloads: Sendable {
-    /// What a request goes to, the clock, and what is known of the app.
+    /// The receiver of the requests, the clock, and the presence of the app.
     struct Surroundings: Sendable {
         /// - parameter kinds: nil for all widgets of the app.
         var reload: @Sendable (_ kinds: [String]?) -> Void
         var presence: @Sendable () -> ForegroundPresence = { PlatformLifecycle.presence }
-        /// Of a clock that goes on while the device sleeps: the budget is one for each day.
+        /// Reads a clock that continues while the device sleeps, because the budget is one for each day.
         var now: @Sendable () -> Nanoseconds = { (ContinuousClock.now - Self.epoch).nanoseconds }
         var later: @Sendable (Nanoseconds, @escaping @Sendable () -> Void) -> Void = { pause, body in
             let pause = DispatchTimeInterval.nanoseconds(Int(clamping: pause))
@@ -37,16 +39,17 @@ public final class WidgetReloads: Sendable {
         private static let epoch = ContinuousClock.now
     }
 
-    /// As named in the widgets' configurations. nil: all widgets of the app.
+    /// The widgets' kinds, as named in their configurations; nil for all widgets of the app.
     public let kinds: [String]?
     private let surroundings: Surroundings
     private let schedule: Mutex<WidgetReloadSchedule>
 
     /// - Parameters:
-    ///   - kinds: as named in the widgets' configurations (`StaticConfiguration(kind:…)`). nil: all widgets of the app.
+    ///   - kinds: the widgets' kinds, as named in their configurations (`StaticConfiguration(kind:…)`); nil for all widgets of the
+    ///     app.
     ///   - interval: the shortest time between two reloads.
-    ///   - backgroundInterval: the same while the app is not in the foreground, where they are counted; but the first one after a stay in the
-    ///     foreground does not wait.
+    ///   - backgroundInterval: the shortest time between two reloads while the app is not in the foreground, where reloads are
+    ///     counted. The first one after a stay in the foreground does not wait.
     public convenience init(
         ofKinds kinds: [String]? = nil,
         atMostEvery interval: Duration = .seconds(5),
@@ -68,13 +71,13 @@ public final class WidgetReloads: Sendable {
         )
     }
 
-    /// A snapshot file was written.
+    /// Called when a snapshot file was written.
     func published() { perform { $0.published($1, at: $2) } }
 
-    /// The process may be frozen once this returns, or nobody publishes any more.
+    /// Called before the process may be frozen, and when publishing ends.
     func leave() { perform { $0.leave($1, at: $2) } }
 
-    /// The process goes on. Timers of the system's may have stood still meanwhile.
+    /// Called when the process resumes. Timers of the system may have stood still meanwhile.
     func resume() { perform { $0.next($1, at: $2) } }
 
     private func perform(

@@ -6,11 +6,11 @@ extension ResultCode {
 }
 
 extension DatabaseError {
-    /// Whether this access was turned away, or interrupted and rolled back, because its database was being suspended. It may be tried
-    /// again after ``SharedDatabase/resume()``.
+    /// Whether this access was turned away, or interrupted and rolled back, because its database was being suspended. It can be
+    /// retried after ``SharedDatabase/resume()``.
     public var isSuspension: Bool { extendedResultCode == .databaseSuspended }
 
-    /// An access that did not begin.
+    /// The error of an access that did not begin.
     static func suspended(_ path: String) -> DatabaseError {
         DatabaseError(
             resultCode: .databaseSuspended,
@@ -21,7 +21,7 @@ extension DatabaseError {
         )
     }
 
-    /// A database that was not opened.
+    /// The error of a database that was not opened.
     static func openingSuspended(_ path: String) -> DatabaseError {
         DatabaseError(
             resultCode: .databaseSuspended,
@@ -32,7 +32,7 @@ extension DatabaseError {
         )
     }
 
-    /// A transaction that did.
+    /// The error of an access that was interrupted.
     static func interrupted(
         _ path: String,
         _ access: Suspension.Access,

@@ -1,29 +1,30 @@
-/// Who wants a database suspended, and who keeps it going all the same. Pure: ``SuspensionGate`` holds one under its lock
-/// (rule F1).
+/// The requests to suspend a database, and the protected accesses that keep it open nevertheless. It is a pure value, which
+/// ``SuspensionGate`` holds under its lock (rule F1).
 struct GateState: Equatable, Sendable {
-    /// What was asked for one database, or for all of the process.
-    struct Wish: Equatable, Sendable {
+    /// The requests for one database, or for all databases of the process.
+    struct Request: Equatable, Sendable {
         var isSuspended = false
-        /// The protected accesses that run, by number.
+        /// The running protected accesses, by number.
         var protections: [Int: Protector] = [:]
     }
 
     struct Protector: Equatable, Sendable {
         var name: String
-        /// By the system, which does not freeze the process meanwhile.
+        /// Whether the system backs the access by an assertion, and does not freeze the process meanwhile.
         var isBacked: Bool
     }
 
-    /// Of this database.
-    var own = Wish()
-    /// Of all databases of the process.
-    var process = Wish()
-    /// The process is about to be stopped by a signal, whatever else was asked for.
+    /// The requests for this database.
+    var own = Request()
+    /// The requests for all databases of the process.
+    var process = Request()
+    /// Whether the process is about to be stopped by a signal. This overrides all other requests.
     var isStopping = false
-    /// The system takes the process's last assertion back: it is about to be frozen, whatever else was asked for.
+    /// Whether the system takes the process's last assertion back, and is about to freeze the process. This overrides all other
+    /// requests.
     var isExpired = false
 
-    /// What the system does not back cannot keep it from freezing the process.
+    /// Removes the protected accesses without an assertion, because they cannot keep the system from freezing the process.
     mutating func dropUnbackedProtections() {
         own.protections = own.protections.filter { $0.value.isBacked }
         process.protections = process.protections.filter { $0.value.isBacked }
@@ -35,7 +36,7 @@ struct GateState: Equatable, Sendable {
         return own.isSuspended || process.isSuspended && process.protections.isEmpty
     }
 
-    /// Those that keep the gate open although it is to be closed.
+    /// The names of the protected accesses that keep the gate open although it is requested to close.
     var protectors: [String] {
         let all = Array(own.protections.values) + (own.isSuspended ? [] : Array(process.protections.values))
         return all.map(\.name).sorted()

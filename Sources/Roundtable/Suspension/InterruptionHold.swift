@@ -1,16 +1,16 @@
 import GRDB
 import GRDBSQLite
 
-/// Makes `sqlite3_interrupt` last: SQLite forgets an interruption when the last running statement of a connection ends, so one that
-/// comes between two statements of a closure is lost. While this is held, a statement runs that reads no table and holds no lock, and
-/// [all that come after an interruption fail](https://www.sqlite.org/c3ref/interrupt.html).
+/// Makes `sqlite3_interrupt` last. SQLite forgets an interruption when the last running statement of a connection ends, so an
+/// interruption between two statements of a closure is lost. While this is held, a statement runs that reads no table and holds
+/// no lock, and [all statements after an interruption fail](https://www.sqlite.org/c3ref/interrupt.html).
 ///
 /// Confined to the connection's queue.
 final class InterruptionHold {
     private var statement: OpaquePointer?
     private(set) var isHeld = false
 
-    /// Two rows, so that it still runs after the first.
+    /// The statement has two rows, so that it still runs after the first.
     private static let sql = "SELECT 1 UNION ALL SELECT 2"
 
     deinit { sqlite3_finalize(statement) }
@@ -19,7 +19,7 @@ final class InterruptionHold {
         guard !isHeld else { return }
         if statement == nil {
             let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
-            // Without it, an interruption lasts as long as SQLite has it last: the commit is prevented all the same.
+            // Without this statement, an interruption lasts only as long as SQLite keeps it. The commit is still prevented.
             guard sqlite3_prepare_v3(db.sqliteConnection, Self.sql, -1, flags, &statement, nil) == SQLITE_OK else {
                 return
             }
@@ -34,7 +34,7 @@ final class InterruptionHold {
         isHeld = false
     }
 
-    /// A connection with statements does not close.
+    /// Finalizes the statement, because a connection with statements does not close.
     func forget() {
         release()
         sqlite3_finalize(statement)

@@ -3,13 +3,13 @@ import Foundation
 import RoundtableKernel
 import Synchronization
 
-/// All gates of a process, and what is asked of them together (rules F1, F5).
+/// All gates of a process, and the requests for all of them (rules F1, F5).
 package final class ProcessSuspension: Sendable {
     package static let shared = ProcessSuspension()
 
     private struct State {
-        /// What is wanted of all; their own is nobody's.
-        var wishes = GateState()
+        /// The requests for all gates. Its `own` part is unused.
+        var requests = GateState()
         var gates: [ObjectIdentifier: WeakGate] = [:]
         var nextID = 0
     }
@@ -20,7 +20,7 @@ package final class ProcessSuspension: Sendable {
 
     package let assertions = WriteAssertions()
     private let state = Mutex(State())
-    /// Changes reach all gates in the order in which they were made.
+    /// Held during a change, so that changes reach all gates in the order in which they were made.
     private let changing = NSRecursiveLock()
 
     package init() {
@@ -34,11 +34,11 @@ package final class ProcessSuspension: Sendable {
 
     func add(_ gate: SuspensionGate) {
         changing.withLock {
-            let wishes = state.withLock { state in
+            let requests = state.withLock { state in
                 state.gates[ObjectIdentifier(gate)] = WeakGate(gate: gate)
-                return state.wishes
+                return state.requests
             }
-            _ = gate.wish { $0.take(wishes) }
+            _ = gate.request { $0.take(requests) }
         }
     }
 
@@ -46,33 +46,34 @@ package final class ProcessSuspension: Sendable {
 
     private var gates: [SuspensionGate] { state.withLock { $0.gates.values.compactMap(\.gate) } }
 
-    /// The gates that are opened by that are opened after the change: those that close others do not wait for it.
+    /// Changes the requests. Gates are opened after the change is complete, so that threads that close other gates do not wait
+    /// for that.
     private func change(_ body: (inout GateState) -> Void) {
         let opened = changing.withLock {
-            let (wishes, gates) = state.withLock { state in
-                body(&state.wishes)
-                return (state.wishes, state.gates.values.compactMap(\.gate))
+            let (requests, gates) = state.withLock { state in
+                body(&state.requests)
+                return (state.requests, state.gates.values.compactMap(\.gate))
             }
-            return gates.filter { gate in gate.wish { $0.take(wishes) } }
+            return gates.filter { gate in gate.request { $0.take(requests) } }
         }
         for gate in opened { gate.open() }
     }
 
-    package var isSuspended: Bool { state.withLock { $0.wishes.process.isSuspended } }
-    private var isExpired: Bool { state.withLock { $0.wishes.isExpired } }
+    package var isSuspended: Bool { state.withLock { $0.requests.process.isSuspended } }
+    private var isExpired: Bool { state.withLock { $0.requests.isExpired } }
 
     // MARK: Suspending
 
-    /// The first step of suspending: nothing begins any more. Does not wait for what runs.
+    /// The first step of suspending: no new access begins. It does not wait for running accesses.
     package func close() {
         change { $0.process.isSuspended = true }
         dropUnbackedProtections()
     }
 
-    /// Protections of one database that the system does not back end too.
+    /// Ends the protections that the system does not back, including those of single databases.
     private func dropUnbackedProtections() {
         change { $0.dropUnbackedProtections() }
-        changing.withLock { for gate in gates { _ = gate.wish { $0.dropUnbackedProtections() } } }
+        changing.withLock { for gate in gates { _ = gate.request { $0.dropUnbackedProtections() } } }
     }
 
     @discardableResult
@@ -84,13 +85,13 @@ package final class ProcessSuspension: Sendable {
     }
 
     package func resume() {
-        change { wishes in
-            wishes.process.isSuspended = false
-            wishes.isExpired = false
+        change { requests in
+            requests.process.isSuspended = false
+            requests.isExpired = false
         }
     }
 
-    /// Closes the gates whatever else was asked for, and is asked for before `goOn()`.
+    /// Closes all gates until `endStop()`, regardless of other requests.
     @discardableResult
     package func stop(until deadline: Nanoseconds) -> [Suspension] {
         let began = MonotonicClock.now
@@ -99,32 +100,33 @@ package final class ProcessSuspension: Sendable {
         return close(gates, until: deadline, since: began, givingTime: false)
     }
 
-    package func goOn() { change { $0.isStopping = false } }
+    package func endStop() { change { $0.isStopping = false } }
 
     func suspend(_ gate: SuspensionGate, until deadline: Nanoseconds) -> Suspension {
         let began = MonotonicClock.now
-        _ = gate.wish { wishes in
-            wishes.own.isSuspended = true
-            wishes.own.protections = wishes.own.protections.filter { $0.value.isBacked }
+        _ = gate.request { requests in
+            requests.own.isSuspended = true
+            requests.own.protections = requests.own.protections.filter { $0.value.isBacked }
         }
         defer { assertions.endIfIdle() }
         return close([gate], until: deadline, since: began)[0]
     }
 
-    /// The system takes an assertion back, which the caller ends then: it has the same time for all.
+    /// Closes all gates because the system takes an assertion back, which the caller ends then. The remaining time is the same
+    /// for all gates.
     private func expire(in timeLeft: Duration) {
         let began = MonotonicClock.now
-        change { wishes in
-            wishes.process.protections = [:]
-            wishes.isExpired = true
+        change { requests in
+            requests.process.protections = [:]
+            requests.isExpired = true
         }
-        for gate in gates { _ = gate.wish { $0.own.protections = [:] } }
+        for gate in gates { _ = gate.request { $0.own.protections = [:] } }
         _ = close(gates, until: began.addingSaturating(timeLeft.nanoseconds), since: began)
         askAgainLater()
     }
 
-    /// Where nobody suspends and resumes, an expired assertion would keep the gates closed for ever: until the system grants
-    /// another one.
+    /// Opens the gates when the system grants another assertion. Otherwise, an expired assertion would keep the gates closed for
+    /// ever in a process that does not suspend and resume its databases.
     private func askAgainLater() {
         DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
             guard let self, isExpired, !isSuspended else { return }
@@ -140,8 +142,8 @@ package final class ProcessSuspension: Sendable {
 
     // MARK: Draining
 
-    /// Waits for those inside, interrupts them before the deadline, and tells what has come of it. What the system gives more time
-    /// is not interrupted.
+    /// Waits for the visits inside the gates, interrupts them before the deadline, and returns the results. Visits to which the
+    /// system gives more time are not interrupted.
     private func close(
         _ gates: [SuspensionGate],
         until deadline: Nanoseconds,
@@ -151,13 +153,14 @@ package final class ProcessSuspension: Sendable {
         let time = deadline.subtractingSaturating(began)
         let toRollBack = min(max(time / 5, Self.shortestRollback), Self.longestRollback)
         var lastCall = deadline.subtractingSaturating(toRollBack)
-        // The caller may be the main thread, and need not wait for what the system gives time to.
+        // The caller may be the main thread, which need not wait for writes to which the system gives time.
         if givingTime, assertions.isProtecting { lastCall = min(lastCall, began &+ Self.courtesy) }
         let remaining = gates.filter { !$0.drain(until: lastCall) }
         if !remaining.isEmpty, !givingTime || !assertions.isProtecting {
-            for gate in remaining { gate.doom() }
+            for gate in remaining { gate.abort() }
             while !remaining.allSatisfy({ $0.drain(until: 0) }), MonotonicClock.now < deadline {
-                // Once is not enough: a statement may be about to begin, where no other keeps the interruption alive.
+                // One interruption is not enough, because a statement may be about to begin while no other keeps the interruption
+                // alive.
                 for gate in remaining {
                     gate.interrupt()
                     _ = gate.drain(until: min(deadline, MonotonicClock.now &+ 1_000_000))
@@ -173,15 +176,15 @@ package final class ProcessSuspension: Sendable {
 
     // MARK: Protected accesses
 
-    /// A protected access that runs.
+    /// A running protected access.
     struct Protection: Sendable {
         fileprivate let id: Int
         fileprivate let gate: SuspensionGate?
         fileprivate let assertion: EndedOnce?
     }
 
-    /// - parameter gate: nil for all of the process.
-    /// - returns: nil when the system refuses it although nothing is suspended: then there is nothing to open.
+    /// - parameter gate: nil for all databases of the process.
+    /// - returns: nil when the system refuses the assertion although nothing is suspended, so that there is nothing to open.
     func beginProtection(_ name: String, of gate: SuspensionGate?) throws -> Protection? {
         let id = state.withLock { state in
             state.nextID += 1
@@ -206,17 +209,17 @@ package final class ProcessSuspension: Sendable {
         }
         let protector = GateState.Protector(name: name, isBacked: assertion != nil)
         var hasExpired = false
-        change { wishes in
-            // Taken back before it was known: those who expire say so first.
+        change { requests in
+            // The assertion may have been taken back before it is used here. Its expiry sets this flag first.
             hasExpired = assertion?.hasExpired == true
             if hasExpired { return }
-            wishes.isExpired = false
-            if gate == nil { wishes.process.protections[id] = protector }
+            requests.isExpired = false
+            if gate == nil { requests.process.protections[id] = protector }
         }
         if !hasExpired {
-            gate?.change { wishes in
+            gate?.change { requests in
                 hasExpired = assertion?.hasExpired == true
-                if !hasExpired { wishes.own.protections[id] = protector }
+                if !hasExpired { requests.own.protections[id] = protector }
             }
         }
         if hasExpired {
@@ -226,9 +229,9 @@ package final class ProcessSuspension: Sendable {
         return Protection(id: id, gate: gate, assertion: assertion)
     }
 
-    /// Closes what it has opened, and waits for those inside.
+    /// Ends a protected access: closes the gates that it has opened, and waits for the visits inside.
     ///
-    /// - parameter grace: for those inside, where the system gives no time.
+    /// - parameter grace: the time for the visits inside, if the system gives none.
     func endProtection(_ protection: Protection, grace: Nanoseconds) {
         let began = MonotonicClock.now
         if let gate = protection.gate {
@@ -242,7 +245,7 @@ package final class ProcessSuspension: Sendable {
     }
 }
 
-/// An assertion whose expiry may come before it is known.
+/// An assertion that may expire before the system has returned it.
 private final class EndedOnce: Sendable {
     private let state = Mutex<(assertion: (any SuspensionAssertion)?, hasEnded: Bool)>((nil, false))
     private let expired = Atomic(false)

@@ -2,8 +2,8 @@ import Foundation
 import GRDB
 import RoundtableKernel
 
-/// Closes and opens a gate at GRDB's notifications, in the thread that posts them: when posting returns, the locks are released, or
-/// the grace is over.
+/// Closes and opens a gate at GRDB's notifications, on the thread that posts them. When posting returns, the locks are released,
+/// or the grace is over.
 final class SuspensionNotifications: @unchecked Sendable {
     // @unchecked: the tokens are opaque, constant, and given back once.
     private let tokens: [any NSObjectProtocol]
@@ -24,26 +24,13 @@ final class SuspensionNotifications: @unchecked Sendable {
     deinit { tokens.forEach(NotificationCenter.default.removeObserver) }
 }
 
-extension SharedDatabase {
-    /// What opening and closing the gate entails for the rest of the database.
-    func followGate() {
-        gate.hook { hooks in
-            hooks.didClose = { [weak self] deadline in self?.gateDidClose(deadline) ?? [] }
-            hooks.willOpen = { [weak self] in self?.gateWillOpen() }
-            hooks.interrupt = { [interrupt = hooks.interrupt, handles] in
-                interrupt()
-                handles.interrupt()
-            }
-        }
-    }
-
-    /// - returns: what is held all the same.
-    private func gateDidClose(_ deadline: Nanoseconds) -> [Suspension.Access] {
-        // The slot is the parent's.
+extension SharedDatabase: GateFollower {
+    func gateDidClose(until deadline: Nanoseconds) -> [Suspension.Access] {
+        // In a child after `fork`, the slot belongs to the parent.
         guard isInOwnProcess else { return [] }
         seat.show(isSuspended: true)
-        handles.show(isSuspended: true)
-        publishBeforeSuspension(until: deadline)
+        let time = companionsDeadline(deadline)
+        for companion in companions { companion.databaseWillSuspend(until: time) { [gate] in !gate.isToBeClosed } }
         switch gate.policy {
         case .writeLocks:
             observatory.pause()
@@ -51,7 +38,7 @@ extension SharedDatabase {
         case .everything:
             let began = MonotonicClock.now
             return park(until: deadline) { [gate] in !gate.isToBeClosed }.map { held in
-                // At least: when reads begin, nobody looks at the clock.
+                // This is a lower bound, because the start of the access is not recorded.
                 let duration = Double(MonotonicClock.now.subtractingSaturating(began)) / 1e9
                 let kind: Suspension.Access.Kind = held.use == .writing ? .write : .read
                 return Suspension.Access(kind: kind, callSite: held.callSite, duration: duration)
@@ -59,24 +46,22 @@ extension SharedDatabase {
         }
     }
 
-    /// Rule V9. Reads go on until connections are given up, which takes time, too.
-    private func publishBeforeSuspension(until deadline: Nanoseconds) {
+    /// The deadline for the companions (rule V9). The rest of the time is for closing connections.
+    private func companionsDeadline(_ deadline: Nanoseconds) -> Nanoseconds {
         let now = MonotonicClock.now
         let time = deadline.subtractingSaturating(now)
-        let share = gate.policy == .everything ? time / 2 : time - time / 10
-        publishers.suspend(until: now.addingSaturating(share)) { [gate] in !gate.isToBeClosed }
+        return now.addingSaturating(gate.policy == .everything ? time / 2 : time - time / 10)
     }
 
-    private func gateWillOpen() {
+    func gateWillOpen() {
         guard isInOwnProcess else { return }
         switch gate.policy {
         case .writeLocks: observatory.resume()
         case .everything: unpark()
         }
-        publishers.resume()
+        for companion in companions { companion.databaseDidResume() }
         seat.show(isSuspended: false)
-        handles.show(isSuspended: false)
-        // The place may have been lost during a long sleep.
+        // The slot may have been lost during a long sleep.
         writer.betweenAccesses { [seat] in seat.rejoin() }
     }
 }

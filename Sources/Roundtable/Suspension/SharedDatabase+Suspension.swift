@@ -1,40 +1,45 @@
 import Foundation
 import RoundtableKernel
 
-/// Suspending one database. See <doc:NeverFrozenWithALock>.
+/// These functions suspend one database. See <doc:NeverFrozenWithALock>.
 extension SharedDatabase {
-    /// Closes the gate, before the system freezes this process: new writes wait or fail (``Options/whileSuspended``), one that runs has
-    /// until shortly before the deadline to finish; then it is interrupted and rolled back. Where the system has granted an assertion
-    /// for it (``suspensionAssertions``), it may finish, and the gate is closed then.
+    /// Suspends the database, before the system freezes this process.
     ///
-    /// It never comes too late to call this, nor too often. Blocks until the locks are released, at most until the deadline.
+    /// New writes wait or fail (``Options/whileSuspended``). A running write may finish until shortly before the deadline; then
+    /// it is interrupted and rolled back. If the system has granted an assertion for the write (``suspensionAssertions``), the
+    /// write may finish, and the database is suspended then.
+    ///
+    /// It is never too late to call this, and it can be called repeatedly. It blocks until the locks are released, at most until
+    /// the deadline.
     ///
     /// - parameter deadline: when the process may be frozen.
-    /// - returns: whether the locks are released, and else, who holds one.
+    /// - returns: whether the locks are released, and otherwise which access holds one.
     @_disfavoredOverload
     public func suspend(deadline: ContinuousClock.Instant) -> Suspension {
         gate.process.suspend(gate, until: deadline.monotonic)
     }
 
-    /// The same, without blocking the thread.
+    /// Does the same as the blocking function of this name, without blocking the thread.
     public func suspend(deadline: ContinuousClock.Instant) async -> Suspension {
         await offThread { [gate] in gate.process.suspend(gate, until: deadline.monotonic) }
     }
 
-    /// Takes a `suspend(deadline:)` of this database back. Opens the gate, unless all databases of the process are suspended.
+    /// Takes a `suspend(deadline:)` of this database back. The database is resumed, unless all databases of the process are
+    /// suspended.
     ///
-    /// What was missed is told to those who observe, as one change.
+    /// Observers are notified of the changes that they have missed, as one change.
     public func resume() { gate.change { $0.own.isSuspended = false } }
 
-    /// Whether the gate is closed.
+    /// Whether the database is suspended.
     public var isSuspended: Bool { gate.isClosed }
 
-    /// Runs `body` with the gate open, also while the process is in the background: for pushes, App Intents, background tasks.
+    /// Runs `body` while the database is not suspended, also while the process is in the background: for pushes, App Intents,
+    /// background tasks.
     ///
-    /// The system is asked for an assertion. The gate is open from then on until `body` has returned, or until the assertion expires; if
-    /// the database was not suspended, it is not afterwards either. Several may run at once, and inside of each other.
+    /// This requests an assertion from the system. The database can be used until `body` has returned, or until the assertion
+    /// expires. A database that was not suspended before is not suspended afterwards. Protected accesses may overlap and nest.
     ///
-    /// - parameter name: what for, for people.
+    /// - parameter name: the purpose, in words for people; nil: ``author``.
     /// - throws: what `body` throws; ``SharedDatabaseError/assertionRefused(name:)`` when the database is suspended and the system
     ///   grants no assertion.
     @_disfavoredOverload
@@ -42,7 +47,7 @@ extension SharedDatabase {
         try gate.process.withProtectedAccess(name ?? author, of: gate, grace: suspensionGrace, body)
     }
 
-    /// The same, without blocking the thread.
+    /// Does the same as the blocking function of this name, without blocking the thread.
     public func withProtectedAccess<T>(
         _ name: String? = nil,
         isolation: isolated (any Actor)? = #isolation,
@@ -52,32 +57,33 @@ extension SharedDatabase {
     }
 }
 
-/// Suspending all databases of the process: those that are open, that are being opened, and that will be.
+/// These functions suspend all databases of the process: those that are open, that are being opened, and that will be opened
+/// later.
 extension SharedDatabase {
-    /// ``suspend(deadline:)`` of all databases.
+    /// Suspends all databases of the process. See ``suspend(deadline:)``.
     @_disfavoredOverload
     @discardableResult
     public static func suspendAll(deadline: ContinuousClock.Instant) -> [Suspension] {
         ProcessSuspension.shared.suspend(until: deadline.monotonic)
     }
 
-    /// The same, without blocking the thread.
+    /// Does the same as the blocking function of this name, without blocking the thread.
     @discardableResult
     public static func suspendAll(deadline: ContinuousClock.Instant) async -> [Suspension] {
         await offThread { ProcessSuspension.shared.suspend(until: deadline.monotonic) }
     }
 
-    /// Takes ``suspendAll(deadline:)`` back. A database that was suspended by itself stays so.
+    /// Takes ``suspendAll(deadline:)`` back. A database that was suspended individually stays suspended.
     public static func resumeAll() { ProcessSuspension.shared.resume() }
 
-    /// Runs `body` with the gates of all databases open that are not suspended by themselves.
-    /// See the function of the same name of one database.
+    /// Runs `body` while no database of the process is suspended, except those that were suspended individually. See the function
+    /// of the same name of one database.
     @_disfavoredOverload
     public static func withProtectedAccess<T>(_ name: String, _ body: () throws -> T) throws -> T {
         try ProcessSuspension.shared.withProtectedAccess(name, grace: Options().suspensionGrace, body)
     }
 
-    /// The same, without blocking the thread.
+    /// Does the same as the blocking function of this name, without blocking the thread.
     public static func withProtectedAccess<T>(
         _ name: String,
         isolation: isolated (any Actor)? = #isolation,
@@ -86,7 +92,8 @@ extension SharedDatabase {
         try await ProcessSuspension.shared.withProtectedAccess(name, grace: Options().suspensionGrace, body)
     }
 
-    /// What the system gives against being suspended. On iOS, it is there by itself. nil: nothing is known to give any.
+    /// The assertions of the system that keep this process from being suspended. On iOS, Roundtable sets them when the first
+    /// database is opened. nil: no assertions are available.
     public static var suspensionAssertions: (any SuspensionAssertions)? {
         get { ProcessSuspension.shared.assertions.provider }
         set { ProcessSuspension.shared.assertions.provider = newValue }
@@ -98,7 +105,7 @@ extension ProcessSuspension {
         try withProtectedAccess(name, of: nil, grace: grace, body)
     }
 
-    /// - parameter gate: nil for all of the process.
+    /// - parameter gate: nil for all databases of the process.
     fileprivate func withProtectedAccess<T>(
         _ name: String,
         of gate: SuspensionGate?,
@@ -135,16 +142,8 @@ extension ProcessSuspension {
     }
 }
 
-/// Runs what blocks on a thread of its own: those of Swift and of Dispatch are few, and may all be blocked when the system is about to
-/// freeze the process.
-func offThread<T: Sendable>(_ body: @escaping @Sendable () -> T) async -> T {
-    await withCheckedContinuation { continuation in
-        Thread.detachNewThread { continuation.resume(returning: body()) }
-    }
-}
-
 extension ContinuousClock.Instant {
-    /// On the clock of the kernel.
+    /// This instant on the clock of the kernel.
     var monotonic: Nanoseconds {
         MonotonicClock.now.addingSaturating(max(.zero, self - ContinuousClock.now).nanoseconds)
     }

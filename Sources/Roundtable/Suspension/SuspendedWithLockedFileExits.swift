@@ -2,23 +2,23 @@
     import Foundation
     import MetricKit
 
-    /// How often the system has killed this app while it was suspended with a locked file (0xDEAD10CC), as it counts by itself:
-    /// what the users' devices report to the app.
+    /// How often the system has killed this app because it was suspended with a locked file (0xDEAD10CC). The system counts this
+    /// itself, and the users' devices report it to the app.
     ///
     /// ```swift
     /// for await exits in SuspendedWithLockedFileExits.reports() where exits.count > 0 { log(exits) }
     /// ```
     public struct SuspendedWithLockedFileExits: Sendable, Equatable, Codable {
-        /// The period, of about a day, that the report is about.
+        /// The period of the report, about a day.
         public let period: DateInterval
         /// The version of the app at the end of the period.
         public let appVersion: String
         /// MetricKit's
         /// [`cumulativeSuspendedWithLockedFileExitCount`](https://developer.apple.com/documentation/metrickit/mxbackgroundexitdata/cumulativesuspendedwithlockedfileexitcount).
-        /// The locked file may be another than a database of Roundtable's.
+        /// The locked file may be another file than a database of Roundtable's.
         public let count: Int
 
-        /// The reports that come from now on, at most one a day; listen from the launch on. Only real devices report.
+        /// The reports from now on, at most one a day. Listen from the launch on. Only real devices report.
         public static func reports() -> AsyncStream<SuspendedWithLockedFileExits> {
             AsyncStream { continuation in
                 let subscriber = Subscriber(continuation)
@@ -27,7 +27,7 @@
             }
         }
 
-        /// Nil when the report does not tell.
+        /// nil when the report has no exit metrics.
         init?(_ payload: MXMetricPayload) {
             guard let exits = payload.applicationExitMetrics else { return nil }
             count = exits.backgroundExitData.cumulativeSuspendedWithLockedFileExitCount

@@ -1,32 +1,33 @@
-/// What suspending a database has come to.
+/// The result of suspending a database.
 public struct Suspension: Sendable, Equatable, Codable {
     public enum Outcome: Sendable, Equatable, Codable {
-        /// The database holds no lock that matters to the system. What ran has finished.
+        /// The database holds no lock for which the system kills the process. The running access has finished.
         case released
-        /// The same, but what ran was interrupted at the deadline, and rolled back.
+        /// The database holds no such lock. The running access was interrupted at the deadline, and rolled back.
         case rolledBack(Access)
-        /// No lock is held; what ran was interrupted at the deadline. It was no single transaction: what it had committed before stays.
+        /// The database holds no such lock. The running access was interrupted at the deadline. It was not a single transaction,
+        /// and its earlier commits stay.
         case interrupted(Access)
-        /// Still held at the deadline: by a closure that computes between two statements, or by SQLite that waits for the disk. The
-        /// transaction will be rolled back at its next statement.
+        /// A lock is still held at the deadline: by a closure that computes between two statements, or by SQLite that waits for
+        /// the disk. The transaction will be rolled back at its next statement.
         case held(Access)
-        /// The database is not suspended until these end: protected accesses, or a write that the system gave more time.
+        /// The database is not suspended until these end: protected accesses, or a write to which the system gave more time.
         case protected([String])
-        /// It was resumed meanwhile.
+        /// The database was resumed meanwhile.
         case resumed
     }
 
-    /// What ran when the database was to be suspended.
+    /// An access that ran when the database was to be suspended.
     public struct Access: Sendable, Equatable, Codable {
         public enum Kind: String, Sendable, Codable {
             case write, opening, closing, checkpoint, read
-            /// Of a raw handle.
+            /// The turn of a raw handle.
             case turn
         }
         public let kind: Kind
-        /// Where it began, as `File.swift:12`; nil when that is not known.
+        /// Where the access began, as `File.swift:12`; nil when that is not known.
         public let callSite: String?
-        /// How long it has been running, in seconds.
+        /// How long the access has been running, in seconds.
         public let duration: Double
 
         public init(kind: Kind, callSite: String?, duration: Double) {
@@ -36,10 +37,10 @@ public struct Suspension: Sendable, Equatable, Codable {
         }
     }
 
-    /// The database.
+    /// The path of the database file.
     public let path: String
     public let outcome: Outcome
-    /// How long it took, in seconds.
+    /// How long suspending took, in seconds.
     public let duration: Double
 
     public init(path: String, outcome: Outcome, duration: Double) {
@@ -48,7 +49,7 @@ public struct Suspension: Sendable, Equatable, Codable {
         self.duration = duration
     }
 
-    /// Whether the system finds no lock of this database that it kills for.
+    /// Whether the database holds no lock for which the system kills the process.
     public var isReleased: Bool {
         switch outcome {
         case .released, .rolledBack, .interrupted: true

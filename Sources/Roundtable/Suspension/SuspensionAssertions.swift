@@ -1,17 +1,18 @@
-/// What the system gives a process so that it is not suspended for a while: `beginBackgroundTask` and
-/// `performExpiringActivity` on iOS; on Linux, the suspension police of RoundtableTestKit has the like.
+/// The system's assertions that keep a process from being suspended for a while: `beginBackgroundTask` and
+/// `performExpiringActivity` on iOS. On Linux, the suspension police of RoundtableTestKit provides the same.
 public protocol SuspensionAssertions: Sendable {
-    /// Asks for an assertion, and blocks until the system has answered.
+    /// Requests an assertion, and blocks until the system has answered.
     ///
     /// - Parameters:
-    ///   - name: what it is for, for people.
-    ///   - onExpiry: called at most once, on any thread, when the system takes it back: in so long, the process may be suspended.
-    /// - returns: nil when it is refused.
+    ///   - name: the purpose, in words for people.
+    ///   - onExpiry: called at most once, on any thread, when the system takes the assertion back. The process may be suspended
+    ///     after the given duration.
+    /// - returns: nil when the system refuses the assertion.
     func begin(_ name: String, onExpiry: @escaping @Sendable (Duration) -> Void) -> (any SuspensionAssertion)?
 }
 
 /// An assertion that was granted. See ``SuspensionAssertions``.
 public protocol SuspensionAssertion: Sendable {
-    /// The process may be suspended from now on. A second time, it does nothing.
+    /// Ends the assertion: the process may be suspended from now on. Further calls do nothing.
     func end()
 }

@@ -7,9 +7,9 @@ struct GateClosed: Error {
 }
 
 extension SuspensionGate {
-    /// Opens connections, creates, migrates.
+    /// Runs `body`, which opens connections, creates and migrates, inside the gate.
     ///
-    /// - throws: ``GateClosed`` when the gate is closed, or was closed before it was done: it can be tried again.
+    /// - throws: ``GateClosed`` when the gate is closed, or closes before `body` is done. The opening can be retried.
     func opening<T>(_ body: () throws -> T) throws -> T {
         guard let visit = enter(.opening, at: nil, isRunning: true) else { throw GateClosed(gate: self) }
         var interruption: Interruption?
@@ -17,7 +17,7 @@ extension SuspensionGate {
         do {
             return try body()
         } catch let error as DatabaseError
-            where isDoomed && [.SQLITE_INTERRUPT, .SQLITE_ABORT].contains(error.resultCode)
+            where isAborted && [.SQLITE_INTERRUPT, .SQLITE_ABORT].contains(error.resultCode)
         {
             interruption = .rolledBack
             throw GateClosed(gate: self)
@@ -28,7 +28,7 @@ extension SuspensionGate {
         }
     }
 
-    /// Between two steps of opening.
+    /// Checks between two steps of opening that the gate is open.
     func checkOpen() throws {
         if isClosed { throw GateClosed(gate: self) }
     }

@@ -4,26 +4,27 @@ import GRDB
 import RoundtableKernel
 import Synchronization
 
-/// The door of one database that closes before the system freezes the process (rules F1–F6).
+/// The gate of one database, which closes before the system freezes the process (rules F1–F6).
 ///
-/// Whatever may take a lock that the system kills for enters here, and leaves: writes, opening, closing. What comes while the
-/// gate is closed stays outside.
+/// Each operation that may take a lock for which the system kills the process enters the gate and leaves it: writes, turns of raw
+/// handles, opening, closing, checkpoints. No operation enters while the gate is closed.
 final class SuspensionGate: Sendable {
-    /// One that is inside.
+    /// An operation inside the gate.
     struct Visit {
         let id: UInt64
         let kind: Suspension.Access.Kind
         let site: CallSite?
         var since: Nanoseconds
-        /// Else it waits for the connection, and holds nothing.
+        /// Whether the operation runs. Otherwise it waits for the connection, and holds no lock.
         var isRunning: Bool
-        /// It has the system's time. A checkpoint is interrupted instead: nothing is lost with it.
+        /// Whether the operation uses the system's assertion. A checkpoint does not: it is interrupted, because nothing is lost
+        /// with it.
         var isInUse: Bool { isRunning && kind != .checkpoint }
-        /// It is to be ended, and rolled back.
-        var isDoomed = false
-        var mustNotCommit: Bool { isDoomed && kind != .checkpoint }
-        /// It has committed, and its observers are being notified: it holds no lock that matters, and takes none before it counts as
-        /// inside again (rule F2).
+        /// Whether the operation must be aborted and rolled back.
+        var isAborted = false
+        var mustNotCommit: Bool { isAborted && kind != .checkpoint }
+        /// Whether the operation has committed, and its observers are being notified. It holds no lock that matters, and takes
+        /// none before it counts as inside again (rule F2).
         var hasCommitted = false
     }
 
@@ -31,32 +32,17 @@ final class SuspensionGate: Sendable {
     enum Interruption { case rolledBack, partly }
 
     private struct State {
-        var wishes: GateState
+        var requests: GateState
         var visits: [Visit] = []
         var nextID: UInt64 = 0
-        /// The last that was ended because of that.
+        /// The last visit that the gate has interrupted.
         var interrupted: (visit: Visit, how: Interruption)?
-        /// The database is closed: there is nothing to guard, and nobody waits.
+        /// Whether the database is closed. There is nothing to guard then, and no waiter.
         var isAbandoned = false
-        /// When the last has left, what closing entails is still to be done: nobody waits for it any more.
+        /// Whether the gate must be settled when the last visit has left, because no thread waits for that any more.
         var mustSettle = false
-        /// Called at the next change of the gate, or when the last has left.
+        /// Called at the next change of the gate, or when the last visit has left.
         var waiters: [UInt64: @Sendable () -> Void] = [:]
-    }
-
-    /// What opening and closing entails, in the order in which it happens. Those that interrupt, and `willDoom`, need no lock that is held
-    /// across a wait: a suspension would miss its deadline.
-    struct Hooks {
-        /// Before the first interruption. Takes back what is inside without running.
-        var willDoom: @Sendable () -> Void = {}
-        /// Interrupts what runs on the writer connection.
-        var interrupt: @Sendable () -> Void = {}
-        /// Interrupts the checkpoint that runs.
-        var interruptCheckpoint: @Sendable () -> Void = {}
-        /// The gate is closed, and all have left.
-        var didClose: @Sendable (_ deadline: Nanoseconds) -> [Suspension.Access] = { _ in [] }
-        /// Before anyone enters again.
-        var willOpen: @Sendable () -> Void = {}
     }
 
     let path: String
@@ -65,56 +51,63 @@ final class SuspensionGate: Sendable {
     /// Ends waits for the turn while the gate is closed.
     let waits = WaitCancellation()
     private let state: Mutex<State>
-    private let hooks = Mutex(Hooks())
-    /// Asked by each access.
+    private let followers = Mutex(GateFollowers())
+    /// Whether the gate is closed. Each access checks this.
     private let closed = Atomic(false)
-    /// Whether one that runs is doomed: asked by each statement that it writes with.
-    private let doomed = Atomic(false)
-    /// A wait for a lock was given up because the gate was closed.
+    /// Whether a running visit must not commit. Each writing statement checks this.
+    private let aborted = Atomic(false)
+    /// Whether a wait for a lock was given up because the gate was closed.
     let hasGivenUp = Atomic(false)
-    /// What was last done of `didClose` and `willOpen`. Guarded by `settling`, which is held while either runs.
+    /// The last notification of the followers: `gateDidClose` or `gateWillOpen`. Guarded by `settling`, which is held while
+    /// either runs.
     private enum Settled { case open, partly, closed }
     private let settled = Mutex(Settled.open)
     private let settling = NSLock()
-    /// Held while what runs is interrupted. No doomed visit ends meanwhile, so nothing else is interrupted. Apart from `state`, because hooks need
-    /// locks of their own; recursive, because a raw handle that goes away within a hook leaves the gate.
+    /// Held while running visits are interrupted. No aborted visit ends meanwhile, so nothing else is interrupted. It is separate
+    /// from `state`, because followers need locks of their own. It is recursive, because a raw handle that goes away within
+    /// `gateInterruptsWrites` leaves the gate.
     private let interrupting = NSRecursiveLock()
 
     init(path: String, policy: SuspensionPolicy, process: ProcessSuspension) {
         self.path = path
         releasesEverything = Atomic(policy == .everything)
         self.process = process
-        state = Mutex(State(wishes: GateState()))
+        state = Mutex(State(requests: GateState()))
         process.add(self)
     }
 
     deinit {
         process.remove(ObjectIdentifier(self))
-        // Left open, and nobody is there to end it.
+        // These visits were left open, and no other code can end them.
         for visit in state.withLock({ $0.visits }) where visit.isInUse { process.assertions.endUse() }
     }
 
     var policy: SuspensionPolicy { releasesEverything.load(ordering: .acquiring) ? .everything : .writeLocks }
 
-    /// The database is one whose readers, too, hold locks that matter.
+    /// Releases everything from now on, because the readers of this database also hold locks that matter.
     func releaseEverything() { releasesEverything.store(true, ordering: .releasing) }
 
-    func hook(_ change: (inout Hooks) -> Void) { hooks.withLock { change(&$0) } }
+    /// Adds a follower, which the gate does not keep alive.
+    func add(_ follower: any GateFollower) { followers.withLock { $0.add(follower) } }
 
-    /// Whether nobody may enter now.
+    private var presentFollowers: [any GateFollower] { followers.withLock { $0.all } }
+
+    /// Whether the gate is closed.
     var isClosed: Bool { closed.load(ordering: .acquiring) }
 
-    /// Whether what runs inside shall end without a commit.
-    var isDoomed: Bool { doomed.load(ordering: .acquiring) }
+    /// Whether a running visit must end without a commit.
+    var isAborted: Bool { aborted.load(ordering: .acquiring) }
 
     // MARK: Entering
 
-    /// - parameter isRunning: else `start` comes later.
-    /// - returns: what to give to `leave`; nil when the gate is closed.
+    /// Enters the gate.
+    ///
+    /// - parameter isRunning: whether the operation runs at once. Otherwise the caller calls `start` later.
+    /// - returns: the visit, which `leave` ends; nil when the gate is closed.
     func enter(_ kind: Suspension.Access.Kind, at site: CallSite?, isRunning: Bool) -> UInt64? {
         if isClosed { return nil }
         let id: UInt64? = state.withLock { state in
-            guard !state.wishes.isClosed else { return nil }
+            guard !state.requests.isClosed else { return nil }
             state.nextID += 1
             state.visits.append(
                 Visit(
@@ -128,7 +121,7 @@ final class SuspensionGate: Sendable {
             return state.nextID
         }
         guard let id else { return nil }
-        // Later interruptions find the visit; one that has begun before ends.
+        // Later interruptions find the visit. An interruption that has already begun ends before this continues.
         if kind == .closing { interrupting.withLock {} }
         if isRunning, kind != .checkpoint, start(id) == nil {
             leave(id)
@@ -137,13 +130,13 @@ final class SuspensionGate: Sendable {
         return id
     }
 
-    /// The visit's turn has come. Asks the system for an assertion, which may take it a while.
+    /// Marks a visit as running. This requests an assertion from the system, which may take a while.
     ///
-    /// - returns: when that was; nil when the gate was closed meanwhile: leave.
+    /// - returns: the time of the start; nil when the gate was closed meanwhile, and the caller must leave.
     func start(_ id: UInt64) -> Nanoseconds? {
         process.assertions.beginUse()
         let started: Nanoseconds? = state.withLock { state in
-            guard !state.wishes.isClosed, let index = state.visits.lastIndex(where: { $0.id == id }) else {
+            guard !state.requests.isClosed, let index = state.visits.lastIndex(where: { $0.id == id }) else {
                 return nil
             }
             let now = MonotonicClock.now
@@ -155,35 +148,35 @@ final class SuspensionGate: Sendable {
         return started
     }
 
-    /// A second time, it does nothing.
+    /// Leaves the gate. Further calls do nothing.
     ///
-    /// - parameter interruption: how the gate has ended it.
+    /// - parameter interruption: how the gate has ended the visit.
     func leave(_ id: UInt64, _ interruption: Interruption? = nil) {
-        let left = remove(id, interruption) ?? interrupting.withLock { remove(id, interruption, evenIfDoomed: true) }
+        let left = remove(id, interruption) ?? interrupting.withLock { remove(id, interruption, evenIfAborted: true) }
         guard let left else { return }
         left.waiters.forEach { $0() }
         if left.mustSettle { settleLater(endingUse: left.wasInUse) }
     }
 
-    /// What is to be done when a visit has left.
+    /// What remains to be done when a visit has left.
     private struct Left {
         var waiters: [@Sendable () -> Void] = []
         var mustSettle = false
         var wasInUse = false
     }
 
-    /// - returns: nil when the visit is doomed, and was not to leave then.
-    private func remove(_ id: UInt64, _ interruption: Interruption?, evenIfDoomed: Bool = false) -> Left? {
+    /// - returns: nil when the visit is aborted, and must not leave yet.
+    private func remove(_ id: UInt64, _ interruption: Interruption?, evenIfAborted: Bool = false) -> Left? {
         state.withLock { state in
             guard let index = state.visits.firstIndex(where: { $0.id == id }) else { return Left() }
-            if state.visits[index].isDoomed, !evenIfDoomed { return nil }
+            if state.visits[index].isAborted, !evenIfAborted { return nil }
             let visit = state.visits.remove(at: index)
             if let interruption { state.interrupted = (visit, interruption) }
-            if visit.isDoomed { doomed.store(state.visits.contains(where: \.mustNotCommit), ordering: .releasing) }
+            if visit.isAborted { aborted.store(state.visits.contains(where: \.mustNotCommit), ordering: .releasing) }
             let isLast = state.visits.isEmpty
             let mustSettle = isLast && state.mustSettle
-            // Whoever suspends ends the assertion when nobody uses it: not before that is so may it be seen that all have left. Where
-            // something is still to be given up, the system's time is needed until then.
+            // The suspending thread ends the assertion when no visit uses it. So the use must end before that thread can see that
+            // all visits have left. If the gate must still be settled, the assertion is needed until then.
             if visit.isInUse, !mustSettle { process.assertions.endUse() }
             guard isLast else { return Left() }
             state.mustSettle = false
@@ -191,7 +184,7 @@ final class SuspensionGate: Sendable {
         }
     }
 
-    /// The write that runs.
+    /// The running write.
     var running: Suspension.Access? {
         state.withLock { state in state.visits.first { $0.kind == .write && $0.isRunning }.map(\.access) }
     }
@@ -223,7 +216,7 @@ final class SuspensionGate: Sendable {
         try Task.checkCancellation()
     }
 
-    /// Calls `body` soon after `isClosed` changes, or the last visit ends; once.
+    /// Calls `body` once, soon after `isClosed` changes or the last visit ends.
     func onChange(_ body: @escaping @Sendable () -> Void) -> UInt64 {
         state.withLock { state in
             state.nextID += 1
@@ -232,7 +225,7 @@ final class SuspensionGate: Sendable {
         }
     }
 
-    /// - returns: false when it was called already.
+    /// - returns: false when the waiter was called already.
     @discardableResult
     func cancel(_ waiter: UInt64) -> Bool { state.withLock { $0.waiters.removeValue(forKey: waiter) != nil } }
 
@@ -244,21 +237,21 @@ final class SuspensionGate: Sendable {
 
     // MARK: Opening and closing
 
-    /// Changes who wants what. When this opens the gate, all that belongs to it has happened on return; when it closes it, those
-    /// inside are still there.
+    /// Changes the requests. If this opens the gate, everything that belongs to opening has happened on return. If it closes the
+    /// gate, the visits are still inside.
     func change(_ body: (inout GateState) -> Void) {
-        if wish(body) { open() }
+        if request(body) { open() }
     }
 
-    /// The first step: closes the gate at once, if that is what is wanted now.
+    /// The first step of `change`: closes the gate at once, if the requests say so now.
     ///
-    /// - returns: whether `open` is to be called.
-    func wish(_ body: (inout GateState) -> Void) -> Bool {
+    /// - returns: whether `open` must be called.
+    func request(_ body: (inout GateState) -> Void) -> Bool {
         let (mustOpen, waiters) = state.withLock { state in
-            let wasClosed = state.wishes.isClosed
+            let wasClosed = state.requests.isClosed
             if state.isAbandoned { return (false, [@Sendable () -> Void]()) }
-            body(&state.wishes)
-            let isClosed = state.wishes.isClosed
+            body(&state.requests)
+            let isClosed = state.requests.isClosed
             guard !wasClosed, isClosed else { return (wasClosed && !isClosed, [@Sendable () -> Void]()) }
             state.interrupted = nil
             closed.store(true, ordering: .releasing)
@@ -269,12 +262,12 @@ final class SuspensionGate: Sendable {
         return mustOpen
     }
 
-    /// The database was closed. What waits at the gate finds that out.
+    /// Ends the gate after the database was closed. Waiters find that out by themselves.
     func abandon() {
         process.remove(ObjectIdentifier(self))
         let waiters = state.withLock { state in
             state.isAbandoned = true
-            state.wishes = GateState()
+            state.requests = GateState()
             waits.reset()
             closed.store(false, ordering: .releasing)
             return Self.takeWaiters(&state)
@@ -282,39 +275,39 @@ final class SuspensionGate: Sendable {
         waiters.forEach { $0() }
     }
 
-    /// Whether the gate is closed, or about to be opened no more.
-    var isToBeClosed: Bool { state.withLock { $0.wishes.isClosed } }
+    /// Whether the requests say that the gate must be closed. `isClosed` may still differ.
+    var isToBeClosed: Bool { state.withLock { $0.requests.isClosed } }
 
-    /// Opens the gate, unless that is not wanted any more.
+    /// Opens the gate, unless it must be closed again.
     func open() {
         settling.lock()
         if isToBeClosed { return settling.unlock() }
         if settled.withLock({ $0 }) != .open {
-            hooks.withLock { $0 }.willOpen()
+            for follower in presentFollowers { follower.gateWillOpen() }
             settled.withLock { $0 = .open }
         }
         let waiters: [@Sendable () -> Void]? = state.withLock { state in
-            if state.wishes.isClosed { return nil }
+            if state.requests.isClosed { return nil }
             state.mustSettle = false
             waits.reset()
             closed.store(false, ordering: .releasing)
             return Self.takeWaiters(&state)
         }
         settling.unlock()
-        // Closed again meanwhile, by somebody who may not have waited for this.
+        // The gate was closed again meanwhile, by a thread that may not have waited for this.
         if let waiters { waiters.forEach { $0() } } else { settleLater() }
     }
 
-    /// What is inside of a closed gate; nil when the gate is open.
+    /// The uncommitted visits inside a closed gate; nil when the gate is open.
     private func inside() -> [Visit]? {
-        state.withLock { $0.wishes.isClosed ? $0.visits.filter { !$0.hasCommitted } : nil }
+        state.withLock { $0.requests.isClosed ? $0.visits.filter { !$0.hasCommitted } : nil }
     }
 
     // MARK: Closing
 
-    /// Waits until all have left.
+    /// Waits until all visits have left or committed.
     ///
-    /// - returns: whether they have; true also when the gate is open.
+    /// - returns: whether they have; also true when the gate is open.
     func drain(until deadline: Nanoseconds) -> Bool {
         while true {
             let semaphore = DispatchSemaphore(value: 0)
@@ -327,52 +320,56 @@ final class SuspensionGate: Sendable {
         }
     }
 
-    /// What runs inside ends with its next statement, without a commit.
-    func doom() {
+    /// Aborts the running visits: they end with their next statement, without a commit.
+    func abort() {
         let isNeeded = state.withLock { state in
-            guard state.wishes.isClosed else { return false }
+            guard state.requests.isClosed else { return false }
             for index in state.visits.indices
             where state.visits[index].isRunning && !state.visits[index].hasCommitted {
-                state.visits[index].isDoomed = true
+                state.visits[index].isAborted = true
             }
-            doomed.store(state.visits.contains(where: \.mustNotCommit), ordering: .releasing)
-            return state.visits.contains(where: \.isDoomed)
+            aborted.store(state.visits.contains(where: \.mustNotCommit), ordering: .releasing)
+            return state.visits.contains(where: \.isAborted)
         }
         guard isNeeded else { return }
-        hooks.withLock { $0 }.willDoom()
+        for follower in presentFollowers { follower.gateWillAbort() }
         interrupt()
     }
 
     func interrupt() {
-        let hooks = hooks.withLock { $0 }
+        let followers = presentFollowers
         interrupting.withLock {
-            let doomed: [Visit] = state.withLock { state in
+            let aborted: [Visit] = state.withLock { state in
                 // A connection must not be interrupted while it closes.
-                state.visits.contains { $0.kind == .closing } ? [] : state.visits.filter(\.isDoomed)
+                state.visits.contains { $0.kind == .closing } ? [] : state.visits.filter(\.isAborted)
             }
-            if doomed.contains(where: \.mustNotCommit) { hooks.interrupt() }
-            if doomed.contains(where: { $0.kind == .checkpoint }) { hooks.interruptCheckpoint() }
+            if aborted.contains(where: \.mustNotCommit) {
+                for follower in followers { follower.gateInterruptsWrites() }
+            }
+            if aborted.contains(where: { $0.kind == .checkpoint }) {
+                for follower in followers { follower.gateInterruptsCheckpoint() }
+            }
         }
     }
 
-    /// After `drain`: what has come of closing the gate. Lets go of what no visit holds.
+    /// Completes closing after `drain`, and returns the result. The followers release what no visit holds.
     func settle(until deadline: Nanoseconds, since began: Nanoseconds) -> Suspension {
         var held: Suspension.Access?
         if settling.lock(until: max(deadline, MonotonicClock.now).addingSaturating(1_000_000)) {
             defer { settling.unlock() }
             held = lastInside()
             if held == nil, isToBeClosed, settled.withLock({ $0 }) != .closed {
-                held = hooks.withLock { $0 }.didClose(deadline).first
+                held = presentFollowers.flatMap { $0.gateDidClose(until: deadline) }.first
                 settled.withLock { $0 = held == nil ? .closed : .partly }
             }
         } else {
-            // Somebody is at it, and sees then that the gate is to be closed.
+            // Another thread opens or settles the gate. It will see that the gate must be closed.
             held = Suspension.Access(kind: .opening, callSite: nil, duration: 0)
         }
         let outcome: Suspension.Outcome = state.withLock { state in
             if state.isAbandoned { return .released }
-            guard state.wishes.isClosed else {
-                let names = state.wishes.protectors
+            guard state.requests.isClosed else {
+                let names = state.requests.protectors
                 return names.isEmpty ? .resumed : .protected(names)
             }
             if let held { return process.assertions.isProtecting ? .protected(["\(held)"]) : .held(held) }
@@ -389,10 +386,10 @@ final class SuspensionGate: Sendable {
         )
     }
 
-    /// Who is still inside of the closed gate. When the last has left, it is settled.
+    /// The access that is still inside the closed gate. When the last visit has left, the gate is settled.
     private func lastInside() -> Suspension.Access? {
         state.withLock { state in
-            guard state.wishes.isClosed, !state.visits.isEmpty else { return nil }
+            guard state.requests.isClosed, !state.visits.isEmpty else { return nil }
             state.mustSettle = true
             let holding = state.visits.filter { !$0.hasCommitted }
             return (holding.first(where: \.isRunning) ?? holding.first)?.access
@@ -408,9 +405,9 @@ final class SuspensionGate: Sendable {
         }
     }
 
-    // MARK: The write that runs
+    // MARK: The running write
 
-    /// It has committed: what its observers do is not interrupted.
+    /// Notes that the running write has committed. Its observers are not interrupted.
     func runningDidCommit() {
         changeRunning { $0.hasCommitted = true }
         guard isClosed else { return }
@@ -420,19 +417,19 @@ final class SuspensionGate: Sendable {
         waiters.forEach { $0() }
     }
 
-    /// The write is about to take a lock after its commit, for a step that can be left out (rule K6). If the gate is open, the write counts
-    /// as inside again, so whoever closes the gate later waits for the step.
+    /// Called when the write is about to take a lock after its commit, for a step that can be left out (rule K6). If the gate is
+    /// open, the write counts as inside again, so that a later closing waits for the step.
     ///
     /// - returns: false when the gate is closed: the step must not begin.
     func runningMayBeginStep() -> Bool {
         state.withLock { state in
-            guard !state.wishes.isClosed else { return false }
+            guard !state.requests.isClosed else { return false }
             Self.changeRunning(&state) { $0.hasCommitted = false }
             return true
         }
     }
 
-    /// It writes again: its observers do, or its completion.
+    /// Notes that the write writes again after its commit, in its observers or its completion.
     ///
     /// - returns: whether the gate is closed.
     @discardableResult
@@ -461,7 +458,7 @@ extension SuspensionGate.Visit {
     }
 }
 
-/// A continuation that is resumed once, also when that comes first.
+/// A continuation that is resumed once, even if the signal comes before the wait.
 private final class WakeUp: Sendable {
     private enum State {
         case idle, signalled

@@ -2,27 +2,27 @@ import Foundation
 import RoundtableKernel
 import Synchronization
 
-/// Closes the gates of the process before a stop signal stops it, and opens them when it goes on.
+/// Closes the gates of the process before a stop signal stops it, and opens them when it continues.
 ///
-/// One thread sleeps until signals come, and lets them stop the process; another, one a stop, closes the gates meanwhile. The thread in
-/// which the signals arrive is `StopSignals`' own.
+/// One thread sleeps until signals arrive, and stops the process. Another thread, a new one for each stop, closes the gates
+/// meanwhile. `StopSignals` receives the signals on a thread of its own.
 final class TerminalStop: Sendable {
     private struct State {
         var machine = TerminalStopMachine()
         var grace: Nanoseconds
     }
 
-    /// The one of this process; or why there is none: part of it may have been done, which cannot be done twice.
+    /// The instance of this process, or the error of its installation. A failed installation is not retried, because a part of it
+    /// may have been done, which cannot be done twice.
     private static let installed = Mutex<Result<TerminalStop, any Error>?>(nil)
 
-    /// How long the process goes on beyond the grace while something inside neither ends nor can be interrupted. Others that wait for
-    /// it have given up by then (``SharedDatabase/Options/busyTimeout``), or soon will.
+    /// How long the process continues beyond the grace while a visit neither ends nor can be interrupted. Other processes that
+    /// wait for it have given up by then (``SharedDatabase/Options/busyTimeout``), or soon will.
     private static let patience: Nanoseconds = 5_000_000_000
-    /// For closing once more, when something was inside at the end of the grace: nothing of it is left for waiting before it is
-    /// interrupted.
+    /// The time for each further attempt to close, when a visit was still inside at the end of the grace.
     private static let round: Nanoseconds = 4_000_000
 
-    /// Gates are opened only while this is locked, so that none is opened for a stop that is over while the next has begun.
+    /// Gates are only opened while this is locked, so that the end of one stop does not open gates after the next stop has begun.
     private let state: Mutex<State>
     private let signals: StopSignals
     private let process: ProcessSuspension
@@ -60,8 +60,8 @@ final class TerminalStop: Sendable {
     // MARK: The thread of the signals
 
     private func watch() {
-        // It fails when somebody has closed a descriptor that is not theirs: then a stop signal does nothing any more, which is
-        // better than a process that stops with a lock.
+        // Waiting fails when other code has closed a descriptor that it does not own. A stop signal then has no effect any more,
+        // which is better than a process that stops while it holds a lock.
         while (try? signals.wait()) != nil {
             look()
             while state.withLock({ $0.machine.state == .stopping }) {
@@ -69,7 +69,7 @@ final class TerminalStop: Sendable {
                 state.withLock { state in
                     if state.machine.didGoOn() == .open { open(state) }
                 }
-                // The next may have come.
+                // The next signal may have arrived.
                 look()
             }
         }
@@ -88,12 +88,12 @@ final class TerminalStop: Sendable {
             }
         }
         guard let closing else { return }
-        // From the signal on: this thread may have waited for a processor.
+        // The grace begins with the signal, because this thread may have waited for a processor.
         let deadline = (signals.takeTime() ?? MonotonicClock.now).addingSaturating(closing.grace)
         Thread.detachNewThread { [self] in close(closing.number, until: deadline) }
     }
 
-    private func open(_ state: State) { process.goOn() }
+    private func open(_ state: State) { process.endStop() }
 
     // MARK: A thread that closes
 
@@ -107,7 +107,7 @@ final class TerminalStop: Sendable {
             deadline = MonotonicClock.now.addingSaturating(Self.round)
         }
         state.withLock { state in
-            // Given up: the gates may have been closed after they were opened for that.
+            // If the closing was cancelled, the gates may have been closed after they were opened for that.
             if !state.machine.didClose(closing), state.machine.state == .running { open(state) }
         }
         signals.wake()

@@ -1,19 +1,19 @@
-/// What to do at which signal in which state. Pure: ``TerminalStop`` runs it.
+/// The action for each signal in each state. It has no side effects: ``TerminalStop`` runs it.
 ///
-/// | state | a stop is asked | it is asked no more: SIGCONT | the gates are closed | the process goes on |
+/// | state | a stop is pending | no stop is pending any more: SIGCONT | the gates are closed | the process continues |
 /// | --- | --- | --- | --- | --- |
 /// | running | close → closing | – | – | – |
 /// | closing | – | open → running | stop → stopping | – |
 /// | stopping | – | – | – | open → running |
 ///
-/// Signals are not counted: the system keeps account of whether a stop is asked. SIGCONT discards stop signals, and these discard
-/// SIGCONT.
+/// Signals are not counted, because the system tracks whether a stop is pending. SIGCONT discards stop signals, and stop signals
+/// discard SIGCONT.
 struct TerminalStopMachine: Equatable, Sendable {
     enum State: Equatable, Sendable {
         case running
-        /// Which of the closings, so that one that was given up is not taken for a later one.
+        /// The number of the closing, so that a cancelled closing is not mistaken for a later one.
         case closing(UInt64)
-        /// From before the process stops until it goes on.
+        /// From before the process stops until it continues.
         case stopping
     }
 
@@ -25,7 +25,7 @@ struct TerminalStopMachine: Equatable, Sendable {
     private(set) var state = State.running
     private var closings: UInt64 = 0
 
-    /// Signals may have come.
+    /// Updates the state after signals may have arrived.
     mutating func look(isStopAsked: Bool) -> Action? {
         switch (state, isStopAsked) {
         case (.running, true):
@@ -40,16 +40,16 @@ struct TerminalStopMachine: Equatable, Sendable {
         }
     }
 
-    /// The gates are closed, and what was inside has left, or will not.
+    /// Notes that the gates are closed. The visits have left, or are no longer waited for.
     ///
-    /// - returns: whether to stop now; false when it was given up meanwhile.
+    /// - returns: whether to stop the process now; false when the closing was cancelled meanwhile.
     mutating func didClose(_ closing: UInt64) -> Bool {
         guard state == .closing(closing) else { return false }
         state = .stopping
         return true
     }
 
-    /// The process goes on, or was not stopped at all.
+    /// Notes that the process continues, or was not stopped at all.
     mutating func didGoOn() -> Action? {
         guard state == .stopping else { return nil }
         state = .running

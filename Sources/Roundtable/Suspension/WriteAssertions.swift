@@ -3,13 +3,13 @@ import Foundation
 import RoundtableKernel
 import Synchronization
 
-/// The assertion that the writes of a process hold together: asked for by the first, ended a while after the last, since asking
-/// takes the system time (rule F5).
+/// The assertion that the writes of a process share. The first write requests it, and it ends a while after the last write,
+/// because a request takes the system time (rule F5).
 package final class WriteAssertions: Sendable {
     private struct State {
         var provider: (any SuspensionAssertions)?
         var assertion: (any SuspensionAssertion)?
-        /// Which one that is.
+        /// The number of the assertion.
         var number = 0
         var isExpired = false
         var lastUse: Nanoseconds = 0
@@ -17,13 +17,13 @@ package final class WriteAssertions: Sendable {
         var onExpiry: @Sendable (Duration) -> Void = { _ in }
     }
 
-    /// How long the assertion is kept when nobody writes.
+    /// How long the assertion is kept when no write runs.
     private static let linger: Nanoseconds = 100_000_000
 
     private let state = Mutex(State())
     private let uses = Atomic(0)
     private let hasProvider = Atomic(false)
-    /// Held while one asks for all.
+    /// Held while one write requests the assertion for all.
     private let asking = NSLock()
 
     package var provider: (any SuspensionAssertions)? {
@@ -39,7 +39,7 @@ package final class WriteAssertions: Sendable {
         set { state.withLock { $0.onExpiry = newValue } }
     }
 
-    /// Whether the system gives time to what is running.
+    /// Whether running writes have an assertion that has not expired.
     var isProtecting: Bool {
         uses.load(ordering: .relaxed) > 0 && state.withLock { $0.assertion != nil && !$0.isExpired }
     }
@@ -56,7 +56,7 @@ package final class WriteAssertions: Sendable {
                 return (state.number, state.assertion)
             }
             expired?.end()
-            // Refused: as without a provider.
+            // If the system refuses, writes continue as without a provider.
             let assertion = provider.begin("Roundtable: writing") { [weak self] timeLeft in
                 guard let self else { return }
                 let isLast = state.withLock { state in
@@ -93,7 +93,7 @@ package final class WriteAssertions: Sendable {
         }
     }
 
-    /// While the gates are closed, nobody will use it soon.
+    /// Ends the assertion if no write uses it. While the gates are closed, no write will need it soon.
     func endIfIdle() {
         asking.withLock {
             let assertion = state.withLock { state in
@@ -105,7 +105,7 @@ package final class WriteAssertions: Sendable {
         }
     }
 
-    /// It has expired.
+    /// Ends the assertion if it has expired.
     func drop() {
         let assertion = state.withLock { state in
             guard state.isExpired else { return nil as (any SuspensionAssertion)? }

@@ -1,13 +1,13 @@
-/// What SQLite makes of values that are put into a column: [Type Affinity](https://www.sqlite.org/datatype3.html#type_affinity).
+/// How SQLite converts values that are stored in a column: [Type Affinity](https://www.sqlite.org/datatype3.html#type_affinity).
 enum Affinity: String {
     case integer = "INTEGER"
     case text = "TEXT"
-    /// Values stay what they are: 3 and 3.0 are two, though equal.
+    /// Values are not converted: 3 and 3.0 are different values, though they compare equal.
     case blob = "BLOB"
     case real = "REAL"
     case numeric = "NUMERIC"
 
-    /// - parameter declared: the type, as it was declared.
+    /// - parameter declared: the declared type of the column.
     init(ofType declared: String, inStrictTable isStrict: Bool) {
         let type = declared.uppercased()
         func has(_ words: String...) -> Bool { words.contains { type.contains($0) } }

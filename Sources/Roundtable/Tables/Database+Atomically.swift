@@ -1,7 +1,8 @@
 import GRDB
 
 extension Database {
-    /// In a savepoint of the transaction that goes on, or else in a write transaction: an error leaves nothing half done.
+    /// Runs `body` in a savepoint of the current transaction, or in a new write transaction if there is none. An error rolls back all of
+    /// its changes.
     func atomically(_ body: () throws -> Void) throws {
         if isInsideTransaction {
             try inSavepoint {

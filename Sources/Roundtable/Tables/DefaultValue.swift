@@ -1,12 +1,12 @@
 import GRDB
 
-/// What a column gets where no value is given, and under REPLACE in the place of a NULL that it may not have.
+/// The default value of a column. SQLite stores it where no value is given, and REPLACE stores it in place of a NULL in a NOT NULL column.
 struct DefaultValue: Equatable {
-    /// The same for every row, and then as a column of this affinity keeps it.
+    /// Whether the value is the same for every row. If so, `sql` is the value as a column of this affinity stores it.
     let isConstant: Bool
     let sql: String
 
-    /// - parameter text: as `PRAGMA table_xinfo` has it: without the parentheses around an expression.
+    /// - parameter text: the default as `PRAGMA table_xinfo` returns it: without the parentheses around an expression.
     init(_ text: String, in affinity: Affinity, _ db: Database) throws {
         let tokens = IndexDefinition.tokens(text)
         let words = tokens.filter { !IndexDefinition.isSpace($0) }
@@ -24,7 +24,7 @@ struct DefaultValue: Equatable {
         let value = Self.value(of: literal, in: affinity)
         let sql = "SELECT quote(\(value)), typeof(\(value)) = typeof(\(literal))"
         guard let row = try Row.fetchOne(db, sql: sql) else { preconditionFailure("no row of '\(sql)'") }
-        // The text is kept where it can be: versions of SQLite write the digits of a number differently.
+        // The text is kept where possible, because versions of SQLite write the digits of a number differently.
         self.init(isConstant: true, sql: row[1] ? literal : row[0])
     }
 
@@ -33,8 +33,8 @@ struct DefaultValue: Equatable {
         self.sql = sql
     }
 
-    /// Whether it may be something else each time. An expression with a name is taken for such: of a function, of a collation that this program
-    /// does not have, of an operator that is a function.
+    /// Whether the value may differ each time. An expression that contains a name is assumed to: the name of a function, of a collation
+    /// that this program does not have, or of an operator that is a function.
     private static func mayVary(_ words: [Substring]) -> Bool {
         if words.count == 1 {
             return ["CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME"].contains(words[0].uppercased())
@@ -52,7 +52,7 @@ struct DefaultValue: Equatable {
         return !first.isASCII || first.properties.isAlphabetic || "\"`[_".unicodeScalars.contains(first)
     }
 
-    /// What most defaults are, which need not be computed.
+    /// Whether the column stores the literal unchanged, so that it need not be computed. Most defaults are such literals.
     private static func staysAsItIs(_ words: [Substring], in affinity: Affinity) -> Bool {
         guard words.count == 1, let first = words[0].unicodeScalars.first else { return false }
         if first == "'" { return affinity == .text || affinity == .blob }
@@ -60,16 +60,17 @@ struct DefaultValue: Equatable {
         return isNumber && affinity != .text && affinity != .real
     }
 
-    /// A name that is a default is a text.
+    /// Returns a name as a text literal, because SQLite treats a name used as a default as text.
     private static func text(_ word: Substring) -> String? {
         guard isName(word), !constants.contains(word.uppercased()) else { return nil }
         return "'\(IndexDefinition.content(word).replacing("'", with: "''"))'"
     }
 
-    /// What SQLite makes of a value that is put into a column, without one to put it into: that would be writing.
+    /// Returns an SQL expression for what a column of this affinity stores. No column is involved, because storing the value in one would
+    /// be a write.
     private static func value(of literal: String, in affinity: Affinity) -> String {
         let value = "(\(literal))"
-        // Comparing with a number gives a text that looks like one the same affinity.
+        // A comparison with a number gives a text that looks like a number the same affinity as the number.
         let number = "CASE WHEN CAST(\(value) AS NUMERIC) = \(value) THEN CAST(\(value) AS NUMERIC) ELSE \(value) END"
         switch affinity {
         case .blob: return value

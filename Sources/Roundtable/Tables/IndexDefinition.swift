@@ -1,11 +1,11 @@
 import Foundation
 
-/// The parts of a CREATE INDEX statement, as they are written. SQLite tells the names of indexed columns, but not their
-/// expressions and conditions.
+/// The parts of a CREATE INDEX statement, as they are written. SQLite reports the names of indexed columns, but not their expressions and
+/// conditions.
 struct IndexDefinition: Equatable {
-    /// What is indexed: `lower(name)`, `score DESC`.
+    /// The indexed terms, without ASC and DESC: `lower(name)`, `score`.
     private(set) var terms: [String] = []
-    /// What follows WHERE.
+    /// The condition after WHERE.
     private(set) var condition: String?
 
     init(_ sql: String) {
@@ -42,26 +42,26 @@ struct IndexDefinition: Equatable {
         }
     }
 
-    /// A term without ASC and DESC at its end.
+    /// Returns a term without ASC or DESC at its end.
     private static func withoutOrder(_ term: String) -> String {
         let tokens = tokens(term.trimmed[...])
         guard let last = tokens.last, ["ASC", "DESC"].contains(last.uppercased()) else { return term.trimmed }
         return tokens.dropLast().joined().trimmed
     }
 
-    /// All names that there may be in pieces of SQL, in small letters and without quotes; other words are among them.
+    /// Returns all names that pieces of SQL may contain, in lowercase and without quotes. Other words are included.
     static func names(in texts: [String]) -> Set<String> {
         Set(texts.flatMap { tokens($0).map(unquoted) })
     }
 
-    /// The same, in what the generated columns of a table are made of.
+    /// Returns all names that the expressions of a table's generated columns may contain, in lowercase and without quotes.
     static func namesInGeneratedColumns(ofTable sql: String) -> Set<String> {
         let words = tokens(sql).filter { !isSpace($0) }
         var names: Set<String> = []
         var depth = 0
         for index in words.indices.dropFirst() {
             switch words[index] {
-            // Nothing else in CREATE TABLE has a parenthesis behind AS.
+            // In CREATE TABLE, only a generated column has a parenthesis after AS.
             case "(" where depth > 0 || words[index - 1].uppercased() == "AS": depth += 1
             case ")" where depth > 0: depth -= 1
             default: if depth > 0 { names.insert(unquoted(words[index])) }
@@ -72,7 +72,7 @@ struct IndexDefinition: Equatable {
 
     private static func unquoted(_ token: Substring) -> String { content(token).lowercased() }
 
-    /// Of something quoted; any other token as it is.
+    /// Returns the content of a quoted token, and any other token as it is.
     static func content(_ token: Substring) -> String {
         guard let quote = token.unicodeScalars.first, "\"`['".unicodeScalars.contains(quote) else {
             return String(token)
@@ -81,16 +81,16 @@ struct IndexDefinition: Equatable {
         return content.replacingOccurrences(of: "\(quote)\(quote)", with: "\(quote)")
     }
 
-    /// Of a token: SQLite's spaces. Others are words.
+    /// Whether a token consists of SQLite's space characters. Other spaces are parts of words.
     static func isSpace(_ token: some StringProtocol) -> Bool {
         token.unicodeScalars.allSatisfy { " \t\n\r\u{C}".unicodeScalars.contains($0) }
     }
 
-    /// Words, spaces, quoted things, and single characters, as SQLite takes them apart: `a$b` is a word, and so is all that is not ASCII.
-    /// Comments become spaces. Together they are the text.
+    /// Splits SQL into words, spaces, quoted tokens and single characters, as SQLite does. `a$b` is a word, and all characters that are not
+    /// ASCII are parts of words. Comments become spaces. Apart from that, the joined tokens are the text.
     static func tokens(_ sql: some StringProtocol) -> [Substring] {
         let text = Substring(sql)
-        // A quote with an accent on it would be one Character.
+        // The text is split by Unicode scalars, because a quote with a combining accent is one Character.
         let scalars = text.unicodeScalars
         var tokens: [Substring] = []
         var index = scalars.startIndex
@@ -129,7 +129,7 @@ struct IndexDefinition: Equatable {
         }
     }
 
-    /// A quote that is doubled is one of the content.
+    /// Returns the index after the closing quote. A doubled quote is part of the content.
     private static func endOfQuoted(
         _ scalars: Substring.UnicodeScalarView,
         from start: Substring.Index,

@@ -1,14 +1,14 @@
-/// A trigger that somebody else has put on a table whose rows are followed.
+/// A trigger on a table whose rows are followed, usually one that the user has created.
 struct OtherTrigger: Equatable {
-    /// Fires when the row is written, as those that follow it do.
+    /// Whether it fires after the row is written, like the triggers that follow the row.
     let isAfter: Bool
-    /// May end the statement without undoing it, so that no trigger fires any more.
+    /// Whether it may end the statement without undoing it, so that no further trigger fires.
     let mayEndStatement: Bool
 
-    /// - parameter sql: as the schema has it, without TEMP, IF NOT EXISTS and the name of the database.
+    /// - parameter sql: the text in the schema, without TEMP, IF NOT EXISTS and the name of the database.
     init(_ sql: String) {
         let words = IndexDefinition.tokens(sql).map { $0.uppercased() }.filter { !IndexDefinition.isSpace($0) }
-        // CREATE TRIGGER, and one token for the name, which may have no space behind it.
+        // The first 3 tokens are CREATE, TRIGGER and the name. No space need follow the name.
         let time = words.dropFirst(3).first ?? ""
         isAfter = !["BEFORE", "INSERT", "UPDATE", "DELETE"].contains(time)
         mayEndStatement = words.contains("RAISE") && (words.contains("IGNORE") || words.contains("FAIL"))

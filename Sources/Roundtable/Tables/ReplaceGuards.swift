@@ -1,18 +1,19 @@
-/// The triggers that notice which rows REPLACE deletes, which it does without firing theirs: the rows in conflict with a new one are noted
-/// before it is written, and looked for afterwards. Those that are gone were deleted (rule H7).
+/// The triggers that detect which rows REPLACE deletes, because REPLACE does not fire the DELETE triggers of these rows. The rows in
+/// conflict with a new row are noted before it is written, and looked for afterwards. Noted rows that are gone were deleted (rule H7).
 ///
-/// An update that took no notes looks for none: it may have found those of the row that is being written around it, by way of a foreign
-/// key's SET NULL, or old ones.
+/// An update that noted no rows does not look for notes. Otherwise it could find old notes, or the notes of an outer write that caused the
+/// update by a foreign key's SET NULL.
 struct ReplaceGuards {
     let shape: TableShape
-    /// A statement that notes the rows `existing` that meet one of these conditions, and not the exception, under the cause.
+    /// Returns a statement that notes rows under the cause: the rows `existing` that meet one of the conditions, but not the exception.
     let note: (_ conflicts: [String], _ cause: String, _ exception: String?) -> String
-    /// Whether anything is noted; under the cause, if one is given.
+    /// Returns the SQL condition that there are notes, or notes of the cause if one is given.
     let isNoted: (_ cause: String?) -> String
-    /// Statements that deal with those of the noted rows that are gone, and forget the notes of this cause.
+    /// Returns the statements that handle the noted rows that are gone, and delete the notes of this cause.
     let settle: (_ cause: String) -> String
 
-    /// What follows `CREATE TRIGGER` and the name, by a short name; none where REPLACE deletes only rows whose key is written anew.
+    /// The text of each trigger after `CREATE TRIGGER` and the name, by a short name. There are no triggers if REPLACE deletes only rows
+    /// with the key of the new row.
     var triggers: [String: String] {
         var triggers: [String: String] = [:]
         if !conflicts.isEmpty { triggers.merge(guards) { $1 } }
@@ -20,7 +21,7 @@ struct ReplaceGuards {
         return triggers
     }
 
-    /// What the guards cover, to tell whether an index came that they do not.
+    /// The conflicts that the guards cover. A new index is detected by a conflict that is not among them.
     var coverage: [String] { (conflicts + (shape.cascadesToItself ? [keyConflict] : [])).sorted() }
 
     private var table: String { shape.name.sqlName }
@@ -50,8 +51,8 @@ struct ReplaceGuards {
         ]
     }
 
-    /// When the deletion of a row in conflict cascades to the very row that is being updated, the update comes to nothing, and
-    /// its AFTER triggers do not fire. That the row goes is what is left to be noticed.
+    /// The deletion of a row in conflict may cascade to the row that is being updated. Then the update has no effect, and its AFTER
+    /// triggers do not fire. Only the deletion of the updated row can be detected.
     private var cascadeGuards: [String: String] {
         let updated = "('updating ' || \(quotedOldKey))"
         let changed = conflicts.isEmpty ? shape.keyChanges : "\(shape.keyChanges) OR \(conflictsChange)"
@@ -71,13 +72,14 @@ struct ReplaceGuards {
 
     // MARK: Conflicts
 
-    /// Which existing rows are in conflict with the new one: by each unique index, and by the rowid. In a BEFORE INSERT trigger that is -1
-    /// where it is not given; what is noted by it then is found again.
+    /// The SQL conditions for existing rows that are in conflict with the new row: by each unique index, and by the rowid. In a BEFORE
+    /// INSERT trigger, a rowid that is not given is -1. A row that is noted for that reason still exists afterwards, so the note has no
+    /// effect.
     private var conflicts: [String] {
         var conflicts = shape.uniqueIndexes.map { index in
             (index.terms.map(equality(of: index)) + condition(of: index)).joined(separator: " AND ")
         }
-        // Of all rows, those that the other terms leave: nothing is known of the generated column before.
+        // The value of a generated column is not known before the write. So these conditions select all rows that match the other terms.
         for index in shape.uniqueIndexes where !madeOfNull.isEmpty && index.columns == nil {
             let known = index.terms.filter {
                 if case .column(let column, _) = $0 { !column.isGenerated } else { false }
@@ -102,7 +104,7 @@ struct ReplaceGuards {
 
     private func condition(of index: TableShape.UniqueIndex) -> [String] { index.condition.map { ["(\($0))"] } ?? [] }
 
-    /// Whether a generated column is still made of a NULL that REPLACE will not write.
+    /// The SQL condition that a generated column is still computed from a NULL that REPLACE will not write.
     private var madeOfNull: String {
         shape.replacedInGenerated.map { "new.\($0.name.sqlName) IS NULL" }.joined(separator: " OR ")
     }
@@ -119,33 +121,34 @@ struct ReplaceGuards {
             .joined(separator: " AND ")
     }
 
-    /// The new row, with its columns' names.
+    /// The values of the new row, with the names of its columns.
     private func newRow(_ columns: [TableShape.Column]) -> String {
         columns.map { "\(newValue($0)) AS \($0.name.sqlName)" }.joined(separator: ", ")
     }
 
-    /// As REPLACE will write it.
+    /// The new value of a column, as REPLACE will write it.
     private func newValue(_ column: TableShape.Column) -> String {
         let value = "new.\(column.name.sqlName)"
         return column.replacementOfNull.map { "coalesce(\(value), \($0.sql))" } ?? value
     }
 
-    /// Few give a rowid beside the key: without unique indexes, an insert is to cost no more than two questions. Old notes of its cause would
-    /// be taken for its own.
+    /// The WHEN clause of the trigger that notes rows before an INSERT. Without unique indexes, it limits the cost of an insert to two
+    /// lookups, because few inserts give a rowid beside the key. The trigger also runs if there are notes, because old notes of the same
+    /// cause would be taken for its own.
     private var hasToNote: String {
         guard shape.uniqueIndexes.isEmpty else { return "" }
         let isTaken = "EXISTS (SELECT 1 FROM \(table) AS existing WHERE \(conflicts.joined(separator: " OR ")))"
         return " WHEN \(isTaken) OR \(isNoted(nil))"
     }
 
-    /// Within a trigger of an update: whether there may be other conflicts.
+    /// The SQL condition, in an UPDATE trigger, that the row may have other conflicts than before.
     private var conflictsChange: String {
         let rowID = shape.rowIDBesideKey.map { ["old.\($0) <> new.\($0)"] } ?? []
         return (uniqueColumns.map(\.differs) + rowID).joined(separator: " OR ")
     }
 
-    /// What unique indexes depend on. All columns when one of these is generated: in a BEFORE trigger a generated column is NULL, unless the
-    /// triggers also name the columns that it is made of.
+    /// The columns that unique indexes depend on, or all columns if one of these is generated. In a BEFORE trigger a generated column is
+    /// NULL, unless the triggers also name the columns that it is computed from.
     private var uniqueColumns: [TableShape.Column] {
         let lists = shape.uniqueIndexes.map(\.columns)
         if lists.contains(nil) { return shape.columns }
@@ -156,8 +159,9 @@ struct ReplaceGuards {
 
     // MARK: Causes
 
-    /// Tells the writing of one row from that of another, before and after it: triggers within triggers come in between. A
-    /// key of one column is left out, because SQLite may choose it in between, unless there is nothing else; and what is not known before.
+    /// An SQL expression that identifies the write of one row, before and after it, because nested triggers write other rows in between.
+    /// Values that are not known before the write are left out. A key of one column is left out unless there is nothing else, because
+    /// SQLite may choose it during the write.
     private var cause: String {
         let key = shape.key.count == 1 ? shape.key[0].name : nil
         let columns = shape.uniqueIndexes.isEmpty ? shape.key : uniqueColumns.filter { $0.name != key }
@@ -178,8 +182,8 @@ struct ReplaceGuards {
         shape.key.map { digest("old.\($0.name.sqlName)") }.joined(separator: " || ',' || ")
     }
 
-    /// Of a value that is long, what is enough to tell it from most others: `quote` more than doubles it, to beyond what
-    /// SQLite allows.
+    /// Shortens a long value to its length, beginning and end, which distinguish it from most others. `quote` of the whole value more than
+    /// doubles it, which may exceed SQLite's limit.
     private func digest(_ value: String) -> String {
         """
         CASE WHEN length(\(value)) > 1000
@@ -190,16 +194,17 @@ struct ReplaceGuards {
 }
 
 extension TableShape {
-    /// Within a trigger of an update: whether it gives the row another key.
+    /// The SQL condition, in an UPDATE trigger, that the key of the row changes.
     var keyChanges: String { key.map(\.differs).joined(separator: " OR ") }
 }
 
 extension TableShape.Column {
-    /// Within a trigger of an update: whether it changes the column. Not by its collation, to which 'a' may be 'A', or which the writing
-    /// program may not know.
+    /// The SQL condition, in an UPDATE trigger, that the column changes. The column's collation is not used, because it may treat 'a' and
+    /// 'A' as equal, or may be unknown to the writing program.
     var differs: String { "old.\(name.sqlName) COLLATE BINARY IS NOT new.\(name.sqlName)" }
 
-    /// The same, and also whether 3 becomes 3.0, which are equal.
+    /// The SQL condition, in an UPDATE trigger, that the column changes, or that its type does. 3 and 3.0 compare equal, but differ in
+    /// type.
     var changes: String {
         guard affinity == .blob else { return differs }
         return "\(differs) OR typeof(old.\(name.sqlName)) <> typeof(new.\(name.sqlName))"

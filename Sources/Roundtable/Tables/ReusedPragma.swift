@@ -1,7 +1,7 @@
 import GRDB
 import GRDBSQLite
 
-/// A pragma with an integer for its value, compiled once and outside of GRDB's caches.
+/// A pragma with an integer value. Its statement is compiled once, outside of GRDB's caches.
 final class ReusedPragma {
     private let sql: String
     private var statement: OpaquePointer?

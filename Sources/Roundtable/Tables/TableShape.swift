@@ -1,21 +1,21 @@
 import GRDB
 
-/// What triggers that follow the rows of a table depend on, as the table is now.
+/// The properties of a table, as it is now, that the triggers which follow its rows depend on.
 struct TableShape: Equatable {
     struct Column: Equatable {
         var name: String
-        /// As it was declared.
+        /// The declared type.
         var type: String
-        /// What becomes of values that are put into it.
+        /// The affinity, which determines how stored values are converted.
         var affinity: Affinity
-        /// What REPLACE puts in the place of a NULL; nil where NULL is allowed.
+        /// The value that REPLACE writes in place of a NULL, or nil if it writes none.
         var replacementOfNull: DefaultValue?
         var isGenerated = false
-        /// Of the primary key's index; nil for a column that is not in one.
+        /// The collation in the primary key's index, or nil for a column that is not in such an index.
         var keyCollation: String?
     }
 
-    /// A unique index by which REPLACE may delete rows with another key than the new one's.
+    /// A unique index by which REPLACE may delete rows whose key differs from that of the new row.
     struct UniqueIndex: Equatable {
         enum Term: Equatable {
             case column(Column, collation: String)
@@ -25,34 +25,34 @@ struct TableShape: Equatable {
         /// The WHERE clause of a partial index.
         var condition: String?
 
-        /// The columns that it depends on; nil when they may be any, as when one of these is generated.
+        /// The columns that the index depends on, or nil if it may depend on any, as when one of these is generated.
         var columns: [Column]?
     }
 
     let name: String
-    /// Generated ones too; not the hidden ones of virtual tables.
+    /// All columns, including generated ones, but not the hidden columns of virtual tables.
     let columns: [Column]
-    /// In the order of the primary key.
+    /// The columns of the primary key, in its order.
     let key: [Column]
-    /// A name by which the rowid can be had; nil when there is none.
+    /// A name of the rowid that no column hides, or nil if there is none.
     let rowID: String?
     let uniqueIndexes: [UniqueIndex]
-    /// Columns that generated ones are made of, and in which REPLACE puts something in the place of a NULL.
+    /// The columns that generated columns are computed from, and in which REPLACE writes a default in place of a NULL.
     let replacedInGenerated: [Column]
-    /// Whether deleting one row may delete others by a foreign key, directly or by way of other tables.
+    /// Whether deleting one row may delete others of the table by a foreign key, directly or through other tables.
     let cascadesToItself: Bool
 
-    /// What all names begin with that are not the user's.
+    /// The prefix of all names that are reserved for Roundtable.
     static let reservedPrefix = "roundtable_"
 
     /// Whether the primary key is the rowid.
     var hasIntegerKey: Bool { key.count == 1 && key[0].keyCollation == nil }
 
-    /// A name of the rowid where rows are known by another key, so that REPLACE may delete one of another key by it.
+    /// A name of the rowid if the primary key is not the rowid. REPLACE may then delete a row with another key by its rowid.
     var rowIDBesideKey: String? { hasIntegerKey ? nil : rowID }
 }
 
-/// Why the rows of a table cannot be followed.
+/// The reason why the rows of a table cannot be followed.
 struct UnsuitableTable: Error {
     let table: String
     let reason: String
@@ -152,7 +152,7 @@ extension TableShape {
         return try Bool.fetchOne(db, sql: sql, arguments: ["table": table]) ?? false
     }
 
-    /// Without the primary key's, unless it takes different keys for the same.
+    /// Returns the unique indexes. The primary key's index is left out, unless its collation treats different keys as equal.
     private static func uniqueIndexes(_ db: Database, table: String, columns: [Column]) throws -> [UniqueIndex] {
         let indexes = try Row.fetchAll(db, sql: "PRAGMA main.index_list(\(table.sqlName))").filter { $0["unique"] == 1 }
         return try indexes.compactMap { index in

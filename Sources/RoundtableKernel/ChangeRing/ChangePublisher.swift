@@ -1,11 +1,11 @@
 import Synchronization
 
-/// A participant's part in writing the change ring (rules R1, R2, R4). Confined to the writer's queue.
+/// Writes a participant's records to the change ring (rules R1, R2, R4). It is confined to the writer's queue.
 package final class ChangePublisher {
     package let participant: Participant
     private var dictionary: TableDictionary
     private var reserved: UInt64?
-    /// When those who wait for news were last woken.
+    /// When this participant last woke the waiters for news.
     private var lastWake: Nanoseconds?
     private var lastTables: (names: [String], entries: [TableDictionary.Entry], set: TableSet) = ([], [], .unknown)
 
@@ -14,14 +14,14 @@ package final class ChangePublisher {
         self.dictionary = TableDictionary(participant.block)
     }
 
-    /// Whether a record waits to be settled.
+    /// Whether a reserved record is to be settled.
     package var hasReserved: Bool { reserved != nil }
 
-    /// Announces the commit that is about to be made. With SQLite's write lock held.
+    /// Reserves a record for the commit that is about to be made. SQLite's write lock must be held.
     ///
     /// - Parameters:
-    ///   - counter: the commit counter as it is now.
-    ///   - tables: those that may have been written; nil: unknown.
+    ///   - counter: the present value of the commit counter.
+    ///   - tables: the tables that may have been written; nil: unknown.
     package func reserve(counter: UInt32, tables: [String]?, now: Nanoseconds) {
         settlePredecessor(participant.block.lastSequence, counter: counter)
         reserved = append(counter: counter, tableSet(tables), now: now)
@@ -44,14 +44,14 @@ package final class ChangePublisher {
         return sequence
     }
 
-    /// Tells of the commits that the reserved record was for, in records of their own, and makes it void (rule U5). With SQLite's write
-    /// lock held.
+    /// Publishes the commits that the reserved record stood for, each in its own record, and makes the reserved record void (rule U5).
+    /// SQLite's write lock must be held.
     ///
     /// - Parameters:
-    ///   - counter: the commit counter before the first.
-    ///   - count: how many, at least one.
-    ///   - tables: those that any of them may have written; nil: unknown.
-    /// - returns: false when somebody has reserved a record since: nothing is done then.
+    ///   - counter: the commit counter before the first of the commits.
+    ///   - count: the number of commits, at least one.
+    ///   - tables: the tables that any of the commits may have written; nil: unknown.
+    /// - returns: false, without any effect, when no record is reserved or another record has been reserved since.
     package func settle(commits count: Int, after counter: UInt32, tables: [String]?, now: Nanoseconds) -> Bool {
         let block = participant.block
         guard let placeholder = reserved, block.lastSequence == placeholder, block.isReserved(placeholder) else {
@@ -62,14 +62,14 @@ package final class ChangePublisher {
             let sequence = append(counter: counter &+ UInt32(index), set, now: now)
             block.changeState(of: sequence, from: .reserved, to: .committed)
         }
-        // Not before: whoever meets it waits, and is told of no gap.
+        // The placeholder becomes void last. Until then, a reader waits at it and reports no gap.
         block.changeState(of: placeholder, from: .reserved, to: .void)
         reserved = nil
         announce()
         return true
     }
 
-    /// Transactions often write the same tables as the one before.
+    /// Returns the set of `tables`. The last set is cached, because transactions often write the same tables as the one before.
     private func tableSet(_ tables: [String]?) -> TableSet {
         guard let tables else { return .unknown }
         if tables == lastTables.names, lastTables.entries.allSatisfy(dictionary.isPresent) { return lastTables.set }
@@ -80,31 +80,32 @@ package final class ChangePublisher {
         return set
     }
 
-    /// Says what became of the commit, and sees to it that those who wait for news of it wake.
+    /// Records the outcome of the commit, and notifies the waiters for news unless the record is void.
     package func settle(_ state: ChangeRecord.State) {
         guard let sequence = reserved else { return }
         reserved = nil
         let block = participant.block
         if !block.changeState(of: sequence, from: .reserved, to: state), state != .void {
-            // Whoever committed since has called it unsure (rule R4), or the ring has come around.
+            // A later committer has marked the record unsure (rule R4), or the ring has overwritten it.
             block.changeState(of: sequence, from: .unsure, to: state)
         }
         guard state != .void else { return }
         announce()
     }
 
-    /// Wakes those who wait for news.
+    /// Increments the news word, and wakes the waiters for news unless rule N8 spares the wake.
     private func announce() {
         let block = participant.block
         block.news.pointee.wrappingAdd(1, ordering: .sequentiallyConsistent)
-        // Rule N8. The clock is read between the two: the time from wake to news is not longer than it says.
+        // The clock is read after the increment and before the wake. An increment without a wake therefore follows a wake by at most
+        // `wakeInterval` (rule N8).
         let now = MonotonicClock.now
         if let lastWake, now &- lastWake < ControlBlock.wakeInterval { return }
         lastWake = now
         Futex.wake(block.news, all: true)
     }
 
-    /// Rule R4.
+    /// Settles a record that its owner left reserved (rule R4).
     private func settlePredecessor(_ sequence: UInt64, counter: UInt32) {
         let block = participant.block
         guard block.isReserved(sequence), let record = block.record(sequence), record.state == .reserved else { return }
@@ -112,7 +113,7 @@ package final class ChangePublisher {
     }
 }
 
-/// Fills a record, field by field in their order.
+/// Fills a record, field by field, in the order of the layout.
 private struct RecordWriter {
     private let base: UnsafeMutableRawPointer
     private let sequence: UInt64
@@ -122,7 +123,7 @@ private struct RecordWriter {
         base = block.recordBase(sequence)
         self.sequence = sequence
         checksum = RecordChecksum(sequence)
-        // Whoever reads meanwhile sees that it is being written.
+        // Sequence 0 tells concurrent readers that the record is being written.
         store(Layout.Record.sequence, 0)
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         store(Layout.Record.state, ChangeRecord.State.reserved.word(sequence))

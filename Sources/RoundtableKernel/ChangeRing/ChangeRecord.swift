@@ -1,18 +1,18 @@
-/// What the change ring tells of one commit. The rules R of `docs/PROTOCOL.md` say who writes what.
+/// A record of the change ring, which describes one commit. The rules R of `docs/PROTOCOL.md` specify who writes what.
 package struct ChangeRecord: Equatable, Sendable {
-    /// Rule R4 says who leads from one to another.
+    /// The state of the commit. Rule R4 specifies which participant makes each transition.
     package enum State: UInt8, Sendable {
-        /// About to be committed.
+        /// The commit is about to be made.
         case reserved = 1
         case committed
-        /// Only an attached database was written: the commit counter stays.
+        /// Only an attached database was written, so the commit counter does not change.
         case aside
         /// Nothing was committed.
         case void
-        /// Its owner or a stranger made the commit with this number.
+        /// Either the record's owner or a program that is not a participant made the commit with this counter.
         case unsure
 
-        /// In memory, a state stands beside its record's sequence: whoever is late cannot change that of another record.
+        /// The state's word in shared memory. It includes the record's sequence, so that a late owner cannot change another record's state.
         func word(_ sequence: UInt64) -> UInt64 { UInt64(rawValue) | sequence << 8 }
 
         init?(word: UInt64, sequence: UInt64) {
@@ -23,19 +23,19 @@ package struct ChangeRecord: Equatable, Sendable {
 
     package var sequence: UInt64
     package var state: State
-    /// The value of the commit counter that this commit makes.
+    /// The value of the commit counter after this commit.
     package var counter: UInt32
     package var owner: OwnerWord
-    /// Of the reservation, ns of the monotonic clock.
+    /// The time of the reservation, in ns of the monotonic clock.
     package var time: Nanoseconds
     package var tables: TableSet
     package var author: String
 }
 
-/// Tables, by their number in the table dictionary.
+/// A set of tables, by their numbers in the table dictionary.
 package struct TableSet: Equatable, Sendable {
     package var words: InlineWords = InlineWords()
-    /// Some table is not in the dictionary, or nobody knows what was written.
+    /// Whether some table is not in the dictionary, or the written tables are unknown.
     package var isUnknown = false
 
     package static var unknown: TableSet { TableSet(isUnknown: true) }
@@ -60,7 +60,7 @@ package struct TableSet: Equatable, Sendable {
 
     package var isEmpty: Bool { !isUnknown && words == InlineWords() }
 
-    /// `Layout.tableWords` words.
+    /// An array of `Layout.tableWords` words that is stored in place.
     package struct InlineWords: Equatable, Sendable {
         private var storage: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
 

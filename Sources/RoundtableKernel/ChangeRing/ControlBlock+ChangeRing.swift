@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The change ring in shared memory: where records are, and how they are read. Works on a mapping that may only be read.
+/// Access to the change ring in shared memory. Reading works on a read-only mapping.
 extension ControlBlock {
     var lastRecord: UnsafeMutablePointer<Atomic<UInt64>> { word(at: Layout.Header.lastRecord) }
     var news: UnsafeMutablePointer<Atomic<UInt32>> { halfWord(at: Layout.Header.news) }
@@ -16,10 +16,10 @@ extension ControlBlock {
     /// The sequence of the last record; 0: none.
     package var lastSequence: UInt64 { lastRecord.pointee.load(ordering: .acquiring) }
 
-    /// The record of a sequence; nil when it is overwritten, being written, or damaged. There is no record 0: a ring begins with 1.
+    /// The record of a sequence; nil when it is overwritten, being written, or damaged. There is no record 0, because a ring begins with 1.
     package func record(_ sequence: UInt64) -> ChangeRecord? {
         guard sequence > 0, let record = recordUnchecked(sequence) else { return nil }
-        // Rule P3: what was read belongs together if the sequence stayed.
+        // The fields belong together if the sequence has not changed (as in rule P3).
         atomicMemoryFence(ordering: .acquiring)
         return recordWord(sequence, Layout.Record.sequence).pointee.load(ordering: .relaxed) == sequence ? record : nil
     }
@@ -45,7 +45,7 @@ extension ControlBlock {
         )
     }
 
-    /// Of what is written once.
+    /// The checksum of the fields that are written once.
     private func recordChecksum(_ sequence: UInt64) -> UInt64 {
         var checksum = RecordChecksum(sequence)
         for field in stride(from: Layout.Record.counter, to: Layout.Record.checksum, by: 8) {
@@ -56,7 +56,7 @@ extension ControlBlock {
 
     // MARK: States
 
-    /// - returns: whether it was in the old state; false also when the ring has come around.
+    /// - returns: whether the record was in the old state; false also when the ring has overwritten it.
     @discardableResult
     func changeState(of sequence: UInt64, from old: ChangeRecord.State, to new: ChangeRecord.State) -> Bool {
         recordWord(sequence, Layout.Record.state).pointee.compareExchange(
@@ -73,36 +73,36 @@ extension ControlBlock {
 
     // MARK: News
 
-    /// What to hand to `waitForNews`. Read it before the ring is.
+    /// The news word to pass to `waitForNews`. It must be read before the ring.
     package var newsWord: UInt32 { news.pointee.load(ordering: .acquiring) }
 
-    /// A participant wakes those who wait for news at most once in this time (rule N8).
+    /// A participant wakes the waiters for news at most once in this time, in ns (rule N8).
     static let wakeInterval: Nanoseconds = 100_000
 
-    /// Longer than that, by what the clocks of two processors may differ.
+    /// How long a waiter sleeps before it reads the news word again: `wakeInterval`, and the largest clock difference of two processors.
     private static let watch: Nanoseconds = wakeInterval + 10_000
 
-    /// Nothing wakes who sleeps on a file that was truncated (rule G3).
+    /// The longest wait for news. A waiter that sleeps on a truncated file is never woken (rule G3).
     package static let longestNewsWait: Nanoseconds = 300_000_000_000
 
-    /// Sleeps until somebody publishes a commit, `interruptNews` is called, the time is over, or `longest` is.
+    /// Sleeps until a participant publishes a commit, `interruptNews` is called, or `timeout` or `longest` is over.
     package func waitForNews(
         after seen: UInt32,
         timeout: Nanoseconds,
         longest: Nanoseconds = longestNewsWait
     ) -> Futex.Outcome {
         let timeout = min(timeout, longest)
-        // Rule N8: whoever has just woken others publishes without a wake.
+        // A participant that has just woken the waiters publishes its next commit without a wake (rule N8).
         let outcome = Futex.wait(on: news, while: seen, timeout: min(timeout, Self.watch))
         guard outcome == .timedOut, timeout > Self.watch else { return outcome }
         return Futex.wait(on: news, while: seen, timeout: timeout - Self.watch)
     }
 
-    /// Wakes those who wait, of all processes, without news: they look and sleep again.
+    /// Wakes the waiters for news of all processes without news. They look, and sleep again.
     package func interruptNews() { Futex.wake(news, all: true) }
 }
 
-/// Tells a damaged record from a whole one.
+/// The checksum that detects damaged records.
 struct RecordChecksum {
     private(set) var value: UInt64
 

@@ -1,51 +1,51 @@
-/// A reader's place in the change ring, and what it makes of what it finds there (rules R3, R5). Pure: the ring and the
-/// commit counter are handed in.
+/// A reader's position in the change ring, and its interpretation of the records there (rules R3, R5). It is pure: the
+/// caller passes the ring and the commit counter in.
 package struct RingReader: Equatable, Sendable {
     package enum News: Equatable, Sendable {
         case change(ChangeRecord)
         case anything(Reason)
     }
 
-    /// Why anything may have changed.
+    /// The reason why a reader reports that anything may have changed.
     package enum Reason: String, Equatable, Sendable {
-        /// Commits that have no record: of a program that does not know the ring, or of a participant without a seat.
+        /// Some commits have no record. A program that does not know the ring made them, or a participant without a slot.
         case unrecorded
-        /// The record's owner died between committing and saying so, or was late.
+        /// The record's owner died between committing and publishing, or was late.
         case unpublished
-        /// The reader was away while the ring came around, or a record is damaged.
+        /// The ring overwrote records before the reader read them, or a record is damaged.
         case overrun
-        /// The counter did not count up: SQLite has rebuilt the wal-index.
+        /// The commit counter did not rise, because SQLite has rebuilt the wal-index.
         case reset
         /// The reader has just begun, or has begun to read another ring.
         case began
     }
 
-    /// The last record that is accounted for.
+    /// The sequence of the last record that is accounted for.
     package private(set) var sequence: UInt64
     /// The value of the commit counter that is accounted for.
     package private(set) var counter: UInt32
 
-    /// How long a record may stay reserved after its commit, before its owner is looked at (rule R5).
+    /// How long a record may stay reserved after its commit before the reader checks its owner (rule R5), in ns.
     package static let grace: Nanoseconds = 20_000_000
-    /// The same, while its owner is running: it waits for a processor.
+    /// How long a record may stay reserved after its commit while its owner is running, perhaps waiting for a processor, in ns.
     package static let longGrace: Nanoseconds = 1_000_000_000
 
     /// - Parameters:
-    ///   - sequence: the last in the ring. Read it after `counter`: then nothing that is counted later is missed.
+    ///   - sequence: the last sequence in the ring. It must be read after `counter`, so that no later commit is missed.
     ///   - counter: the commit counter.
     package init(sequence: UInt64, counter: UInt32) {
         self.sequence = sequence
         self.counter = counter
     }
 
-    /// Accounts for what has happened since the last time.
+    /// Reports what has been committed since the last call, and moves the position.
     ///
     /// - Parameters:
     ///   - counter: reads the commit counter.
     ///   - last: reads the sequence of the last record.
     ///   - record: the record of a sequence; nil when it is overwritten or damaged.
-    ///   - isRunning: whether the owner of a record may still publish it: not dead, not stopped.
-    /// - returns: when to look again although nobody wakes: a record may be published late.
+    ///   - isRunning: whether the owner of a record may still publish it, because it is neither dead nor stopped.
+    /// - returns: when to read again even without a wake-up, because a record may be published late; nil if that is not needed.
     package mutating func read(
         now: Nanoseconds,
         counter readCounter: () -> UInt32,
@@ -54,11 +54,11 @@ package struct RingReader: Equatable, Sendable {
         isRunning: (OwnerWord) -> Bool,
         report: (News) -> Void
     ) -> Nanoseconds? {
-        // In this order: rule R3.
+        // Rule R3 requires this order.
         let start = counter
         let reached = readCounter()
         let last = readLast()
-        // Backwards: the ring is damaged, or another.
+        // The reader was overtaken. A sequence that went backwards shows that the ring is damaged or another one.
         if last < sequence || last - sequence > UInt64(Layout.recordCount) {
             skip(to: last, reached, .overrun, report)
             return nil
@@ -69,7 +69,7 @@ package struct RingReader: Equatable, Sendable {
                 return nil
             }
             if record.state == .reserved {
-                // Anew: it may have been set back since the look began.
+                // The counter is read again, because it may have been set back since the first read.
                 let isReached =
                     Self.distance(from: record.counter, to: reached) >= 0
                     && Self.distance(from: record.counter, to: readCounter()) >= 0
@@ -78,7 +78,7 @@ package struct RingReader: Equatable, Sendable {
                     return nil
                 }
                 if let lookAgain = timeToPublish(record, now: now, isRunning) {
-                    // What was committed before it need not wait.
+                    // Earlier commits are reported now; they need not wait for this record.
                     if Self.distance(from: counter, to: record.counter) > 1 {
                         report(.anything(.unrecorded))
                         counter = record.counter &- 1
@@ -116,10 +116,10 @@ package struct RingReader: Equatable, Sendable {
         }
     }
 
-    /// Accounts for what the counter shows and no record tells of.
+    /// Accounts for commits that the counter shows and that have no record.
     ///
     /// - Parameters:
-    ///   - reached: the counter, read before the records were.
+    ///   - reached: the counter, read before the records.
     ///   - start: the position's counter at that time.
     private mutating func accountForCounter(
         _ reached: UInt32,
@@ -128,7 +128,7 @@ package struct RingReader: Equatable, Sendable {
         _ report: (News) -> Void
     ) {
         if Self.distance(from: start, to: reached) >= 0 {
-            // Commits that were made since the counter was read may be accounted for already.
+            // Records of commits made after the counter was read may be accounted for already.
             if Self.distance(from: counter, to: reached) > 0 {
                 report(.anything(.unrecorded))
                 counter = reached
@@ -142,13 +142,13 @@ package struct RingReader: Equatable, Sendable {
         }
     }
 
-    /// Until when to wait for a word about a commit that was made; nil: no longer.
+    /// When to look again at a record that its owner may still publish; nil: the wait is over.
     private func timeToPublish(
         _ record: ChangeRecord,
         now: Nanoseconds,
         _ isRunning: (OwnerWord) -> Bool
     ) -> Nanoseconds? {
-        // Reserved since the look began, perhaps. A time further in the future is garbage (rule G2).
+        // The record may have been reserved after `now`. A time further in the future is garbage (rule G2).
         guard record.time <= now.addingSaturating(Self.longGrace) else { return nil }
         let age = now.subtractingSaturating(record.time)
         if age < Self.grace { return record.time.addingSaturating(Self.grace) }
@@ -161,7 +161,7 @@ package struct RingReader: Equatable, Sendable {
         report(.anything(reason))
     }
 
-    /// How many commits lead from one value of the counter to another; negative when it went back.
+    /// The number of commits between two values of the counter; negative when the counter went back.
     private static func distance(from old: UInt32, to new: UInt32) -> Int32 {
         Int32(bitPattern: new &- old)
     }

@@ -1,14 +1,14 @@
 import Synchronization
 
-/// The numbers of table names in the ring's records (rule R6), with a copy of what was read or added so far.
+/// Maps table names to their numbers in the ring's records (rule R6), with a cache of the entries read or added so far.
 ///
-/// Confined to one thread or queue at a time.
+/// It is confined to one thread or queue at a time.
 package struct TableDictionary {
     private let block: ControlBlock
     private var entries: [String: Entry] = [:]
     private var names: [Int: Entry] = [:]
 
-    /// An entry as it was read or added, with its hash, by which it is seen that it is another now: entries are never changed, but
+    /// An entry as it was read or added. The hash detects an entry that is another now: participants never change an entry, but
     /// the block may be overwritten (rule G2).
     struct Entry {
         let number: Int
@@ -18,7 +18,7 @@ package struct TableDictionary {
 
     package init(_ block: ControlBlock) { self.block = block }
 
-    /// The name with a number; nil when the entry is empty or damaged.
+    /// The table name of a number; nil when the entry is empty or damaged.
     package mutating func name(_ number: Int) -> String? {
         guard number >= 0, number < Layout.tableCount else { return nil }
         if let entry = names[number], isPresent(entry) { return entry.name }
@@ -27,12 +27,12 @@ package struct TableDictionary {
         return entry.name
     }
 
-    /// The number of a name, which is added if it is new; nil when there is no place for it.
+    /// The number of a table name, which is added if it is new; nil when it does not fit.
     ///
-    /// Only while SQLite's write lock is held (rule R6).
+    /// SQLite's write lock must be held (rule R6).
     package mutating func number(adding name: String) -> Int? { entry(adding: name)?.number }
 
-    /// The same, as an entry that can be asked for again.
+    /// The entry of a table name, which is added if it is new; nil when it does not fit. SQLite's write lock must be held.
     mutating func entry(adding name: String) -> Entry? {
         if let entry = entries[name], isPresent(entry) { return entry }
         let used = Int(clamping: usedWord.pointee.load(ordering: .acquiring))
@@ -42,7 +42,7 @@ package struct TableDictionary {
                 entries[name] = entry
                 return entry
             }
-            // A whole entry is left alone, whatever the number of entries says.
+            // An intact entry is never overwritten, even if the number of entries does not include it.
             guard number >= used else { continue }
             guard write(name, number) else { return nil }
             usedWord.pointee.store(UInt64(number + 1), ordering: .releasing)
@@ -62,7 +62,7 @@ package struct TableDictionary {
 
     private static let nameSize = Layout.tableSize - 8
 
-    /// Whether the entry is still what it was when it was read.
+    /// Whether the entry is unchanged since it was read.
     func isPresent(_ entry: Entry) -> Bool {
         entryWord(entry.number, 0).pointee.load(ordering: .acquiring) == entry.hash
     }

@@ -1,16 +1,17 @@
 import Synchronization
 
-/// Who checkpoints (rules K of `docs/PROTOCOL.md`). All of it is advice: SQLite's CKPT lock keeps checkpoints apart.
+/// The election of the checkpointer (rules K of `docs/PROTOCOL.md`). It is advice: SQLite's CKPT lock excludes concurrent
+/// checkpoints.
 extension Participant {
-    /// How long a checkpointer is left alone that says nothing more of itself: it may be dead or frozen.
+    /// The duration of a checkpointer's lease, in ns. A checkpointer that does not renew it may be dead or frozen.
     package static let checkpointLease: Nanoseconds = 250_000_000
 
     private var checkpointer: UnsafeMutablePointer<Atomic<UInt64>> { block.word(at: Layout.Header.checkpointer) }
     private var lease: UnsafeMutablePointer<Atomic<UInt64>> { block.word(at: Layout.Header.checkpointLease) }
 
-    /// Becomes the checkpointer, or goes on being it, for the time of a lease (rule K2).
+    /// Acquires or renews the checkpointer's lease (rule K2).
     ///
-    /// - returns: false while somebody else is.
+    /// - returns: false while another participant holds the lease, or when this participant has lost its slot.
     package func takeCheckpointing(at now: Nanoseconds) -> Bool {
         guard isSeated else { return false }
         while true {
@@ -27,12 +28,12 @@ extension Participant {
         }
     }
 
-    /// Whether somebody is at it.
+    /// Whether a checkpointer holds the lease.
     package func isCheckpointing(at now: Nanoseconds) -> Bool {
         block.isIntact && checkpointer.pointee.load(ordering: .relaxed) != 0 && !isLeaseOver(at: now)
     }
 
-    /// Another one may be it.
+    /// Releases the lease, so that another participant may become the checkpointer.
     package func giveCheckpointingUp() {
         guard block.isIntact else { return }
         _ = checkpointer.pointee.compareExchange(expected: ownerWord, desired: 0, ordering: .acquiringAndReleasing)
@@ -40,18 +41,18 @@ extension Participant {
 
     private func isLeaseOver(at now: Nanoseconds) -> Bool {
         let end = lease.pointee.load(ordering: .acquiring)
-        // One that is longer than any lease is garbage (rule G2).
+        // A lease that ends later than any lease can is garbage (rule G2).
         return end <= now || end - now > Self.checkpointLease
     }
 }
 
 extension ControlBlock {
-    /// How long an attempt may be put off because the last ones were held up (rule K7).
+    /// The longest pause after attempts that were held up (rule K7), in ns.
     package static let longestCheckpointPause: Nanoseconds = 250_000_000
 
     private var pause: UnsafeMutablePointer<Atomic<UInt64>> { word(at: Layout.Header.checkpointPause) }
 
-    /// How long to wait until the next attempt at a checkpoint is worth while; 0: none.
+    /// How long to wait before the next checkpoint is worth while, in ns; 0: no time.
     package func checkpointPause(at now: Nanoseconds) -> Nanoseconds {
         let end = pause.pointee.load(ordering: .relaxed)
         guard end > now, end - now <= Self.longestCheckpointPause else { return 0 }
@@ -60,7 +61,7 @@ extension ControlBlock {
 
     package func setCheckpointPause(until end: Nanoseconds) { pause.pointee.store(end, ordering: .relaxed) }
 
-    /// The end of the WAL at a moment: two of them tell how fast it grows (rule K9).
+    /// The end of the WAL at one time. Two samples show how fast the WAL grows (rule K9).
     package struct WalSample: Equatable, Sendable {
         /// ns of the monotonic clock.
         package var time: Nanoseconds
@@ -72,7 +73,7 @@ extension ControlBlock {
         }
     }
 
-    /// nil: none, or it is changing at this moment.
+    /// The last sample; nil if there is none or if it is being changed.
     package var walSample: WalSample? {
         let time = word(at: Layout.Header.walSampleTime).pointee.load(ordering: .acquiring)
         guard time != 0 else { return nil }
@@ -81,20 +82,20 @@ extension ControlBlock {
         return WalSample(time: time, mark: WalMark(word: mark))
     }
 
-    /// By the checkpointer.
+    /// Stores the sample. Called by the checkpointer.
     package func setWalSample(_ sample: WalSample) {
         word(at: Layout.Header.walSampleTime).pointee.store(0, ordering: .releasing)
         word(at: Layout.Header.walSampleMark).pointee.store(sample.mark.word, ordering: .releasing)
         word(at: Layout.Header.walSampleTime).pointee.store(max(1, sample.time), ordering: .releasing)
     }
 
-    /// That SQLite failed on the last attempt (rule K12).
+    /// A failure of SQLite in the last attempt at a checkpoint (rule K12).
     package struct CheckpointFailure: Equatable, Sendable {
         /// ns of the monotonic clock.
         package var time: Nanoseconds
         /// SQLite's extended result code.
         package var code: Int32
-        /// nil: nobody with a seat.
+        /// The participant that tried; nil if it had no slot.
         package var owner: OwnerWord?
 
         package init(time: Nanoseconds, code: Int32, owner: OwnerWord?) {
@@ -104,7 +105,7 @@ extension ControlBlock {
         }
     }
 
-    /// nil: it did not, or this is changing at this moment.
+    /// The failure of the last attempt; nil if it did not fail or if the value is being changed.
     package var checkpointFailure: CheckpointFailure? {
         let time = word(at: Layout.Header.checkpointFailureTime).pointee.load(ordering: .acquiring)
         guard time != 0 else { return nil }
@@ -114,7 +115,7 @@ extension ControlBlock {
         return CheckpointFailure(time: time, code: Int32(truncatingIfNeeded: code), owner: OwnerWord(rawValue: owner))
     }
 
-    /// By whoever checkpoints.
+    /// Stores the failure, or clears it if nil. Called by the participant that checkpoints.
     package func setCheckpointFailure(_ failure: CheckpointFailure?) {
         let time = word(at: Layout.Header.checkpointFailureTime)
         if failure == nil, time.pointee.load(ordering: .relaxed) == 0 { return }

@@ -1,15 +1,15 @@
-/// Who checkpoints, and who is in the way (rules K2, K8, O3 of `docs/PROTOCOL.md`).
+/// The checkpointer, and the reads that hold checkpoints up (rules K2, K8, O3 of `docs/PROTOCOL.md`).
 extension ControlBlock {
-    /// The slot's owner that is checkpointer, perhaps dead by now; nil: nobody is.
+    /// The owner of the checkpointer's slot, which may be dead; nil: there is no checkpointer.
     package var checkpointer: OwnerWord? {
         let word = word(at: Layout.Header.checkpointer).pointee.load(ordering: .acquiring)
         return word == 0 ? nil : OwnerWord(rawValue: word)
     }
 
-    /// Asks those to advance whose oldest read keeps frames of the WAL from being copied (rule K8).
+    /// Asks the participants to advance whose oldest read keeps frames of the WAL from being copied (rule K8).
     ///
     /// - parameter end: the end of the WAL.
-    /// - returns: how many were asked.
+    /// - returns: the number of participants that were asked.
     @discardableResult
     package func askToAdvance(
         at now: Nanoseconds = MonotonicClock.now,

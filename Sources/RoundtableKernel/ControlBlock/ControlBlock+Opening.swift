@@ -5,15 +5,15 @@
 #endif
 
 extension ControlBlock {
-    /// Why there is no control block to work with.
+    /// Why the control block cannot be used.
     package enum Unusable: Error, Equatable, CustomStringConvertible {
         case absent
-        /// Not a control block, or a damaged one (rule L2).
+        /// The file is not a control block, or is a damaged one (rule L2).
         case damaged
-        /// Its name is a link to a file of a database (rule G5).
+        /// The name of the control block is a link to a file of a database (rule G5).
         case locked(LockedFileError)
         case system(SystemError)
-        /// All slots belong to processes that are alive.
+        /// All slots belong to processes that are not proven dead.
         case full
 
         package var description: String {
@@ -27,7 +27,7 @@ extension ControlBlock {
         }
     }
 
-    /// Maps the block of a database. Creates nothing.
+    /// Maps the existing control block of a database. It creates nothing.
     package static func open(forDatabaseAt databasePath: String, writable: Bool) throws(Unusable) -> ControlBlock {
         let path = path(forDatabaseAt: databasePath)
         do {
@@ -42,7 +42,7 @@ extension ControlBlock {
         } catch let error as SystemError {
             switch (error.call, error.errno) {
             case (.open, ENOENT), (.open, ENOTDIR): throw .absent
-            // Another size.
+            // The file has another size.
             case (.fstat, EINVAL): throw .damaged
             case (.read, _) where error.isNoFile: throw unusable(noFileAt: path)
             default: throw .system(error)
@@ -52,16 +52,17 @@ extension ControlBlock {
         }
     }
 
-    /// Maps the block of a database, after creating it if it is absent (rule B1), or replacing it if it is none (rule L2).
+    /// Maps the control block of a database. It creates the block if it is absent (rule B1), and replaces a file that is
+    /// not a control block (rule L2).
     ///
-    /// - parameter access: for a new file; nil leaves it to the umask.
+    /// - parameter access: the permissions of a new file; nil leaves them to the umask.
     package static func openOrCreate(
         forDatabaseAt databasePath: String,
         access: FileAccess?
     ) throws(Unusable) -> ControlBlock {
         let path = path(forDatabaseAt: databasePath)
         var last = Unusable.absent
-        // Each round that does not return met another process that created, replaced or removed the file meanwhile.
+        // A round that does not return met another process that created, replaced or removed the file.
         for _ in 0..<16 {
             let identity = try wrappingSystemErrors { try System.statusOfLink(at: path).map(FileIdentity.init) }
             do {
@@ -82,13 +83,13 @@ extension ControlBlock {
         throw last
     }
 
-    /// Whether the seal is whole and the mapping still shows the file. Two loads; asked before each turn (rule L3).
+    /// Whether the seal is intact and the mapping still shows the file. It costs two loads, and is checked before each turn (rule L3).
     package var isIntact: Bool {
         !file.isLost && word(at: Layout.Header.magic).pointee.load(ordering: .relaxed) == Layout.magic
             && halfWord(at: Layout.Header.version).pointee.load(ordering: .relaxed) == Layout.version
     }
 
-    /// Whether the file at `path` is still the one that is mapped, and whole (rules L3, L4).
+    /// Whether the file at `path` is still the mapped one, at its full size (rules L3, L4).
     package var isInPlace: Bool {
         guard let status = try? System.statusOfLink(at: path) else { return false }
         return FileIdentity(status) == file.identity && Int(status.st_size) == file.size
@@ -99,10 +100,11 @@ extension ControlBlock {
         return seal.indices.allSatisfy { file.base.load(fromByteOffset: $0, as: UInt8.self) == seal[$0] }
     }
 
-    /// Files that are being created have names that begin so: the database's name would make them longer than names may be.
+    /// The prefix of the names of unfinished files. The database's name is not part of it, because that could make the name too long.
     static let unfinishedPrefix = ".roundtable\(kind)"
 
-    /// A folder cannot be replaced, and a symbolic link is somebody's intent; anything else is no control block.
+    /// The error for a name that cannot be opened as a file. A folder cannot be replaced, and a symbolic link is assumed to be
+    /// intended, so both are reported as errors. Anything else is not a control block, and can be replaced.
     private static func unusable(noFileAt path: String) -> Unusable {
         guard let status = try? System.statusOfLink(at: path) else { return .absent }
         if status.isFolder { return .system(SystemError(call: .open, errno: EISDIR, path: path)) }

@@ -2,8 +2,8 @@ import Synchronization
 
 /// The memory that all participants of one database share: a small file beside the database, mapped by each.
 ///
-/// All of it is advice (rule G1), and all of it may be garbage (rule G2). Safe to use from any thread: every word but
-/// the seal is an atomic.
+/// All of its contents are advice (rule G1), and all may be garbage (rule G2). Every word but the seal is an atomic, so the
+/// block is safe to use from any thread.
 package final class ControlBlock: @unchecked Sendable {
     // @unchecked: the pointer is constant, and the memory behind it is accessed through atomics only (rule B4).
     package let path: String
@@ -18,13 +18,13 @@ package final class ControlBlock: @unchecked Sendable {
         self.base = file.base
     }
 
-    /// What follows the database's name in the name of its control block, whatever the layout version.
+    /// The part of the file name's ending that all layout versions have in common.
     static let kind = "-coord"
 
-    /// What follows the database's name in the name of its control block. Each layout version has a file of its own (rule L1).
+    /// The ending that the control block's file name appends to the database's name. Each layout version has its own file (rule L1).
     package static let ending = "\(kind)\(Layout.version)"
 
-    /// The place of the control block of a database.
+    /// The path of a database's control block.
     package static func path(forDatabaseAt databasePath: String) -> String { databasePath + ending }
 
     // MARK: Words

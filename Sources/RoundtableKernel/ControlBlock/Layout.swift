@@ -1,14 +1,14 @@
-/// Where everything is in the control block. The table in `docs/PROTOCOL.md` (B, P) says who writes what.
+/// The layout of the control block. The tables in `docs/PROTOCOL.md` (B, P) specify which participant writes each field.
 ///
 /// Version log:
 /// - 1 (2026-11): first layout.
 /// - 2 (2026-11): change ring and table dictionary; long-lived reads are shown in the slot.
 /// - 3 (2026-11): the checkpointer; the slot shows any read, with its line of code.
-/// - 4 (2026-11): the version is part of the file's name; a lock per slot, and whether the owner holds it; times as the first time namespace
-///   has them; whose commands it applies.
+/// - 4 (2026-11): the version is part of the file's name; a lock per slot, and whether the owner holds it; times in the clock of the first
+///   time namespace; the folder whose commands the owner applies.
 package enum Layout {
     package static let version: UInt32 = 4
-    /// "RNDTABLE", read as a little-endian word.
+    /// The ASCII text "RNDTABLE" as a little-endian word.
     package static let magic: UInt64 = 0x454C_4241_5444_4E52
 
     package static let headerSize = 4096
@@ -67,7 +67,7 @@ package enum Layout {
         static let readCallSite = 256
     }
 
-    /// Offsets in a slot, of plain numbers.
+    /// Offsets in a slot of plain numbers.
     package enum SlotNumber: Int, CaseIterable {
         case startTime = 8
         case namespace = 16
@@ -84,11 +84,11 @@ package enum Layout {
         case joinedAt = 88
         /// ns; 0: none.
         case oldestReadSince = 240
-        /// Frames in the WAL when that read began.
+        /// The position in the WAL where that read began: frames (32 bits) and first salt (32 bits).
         case oldestReadFrames = 248
         /// ns; 0: never.
         case askedToAdvance = 352
-        /// Inode of the folder whose commands the owner applies; 0: none.
+        /// The inode of the folder whose commands the owner applies; 0: none.
         case commandsFolder = 360
     }
 
@@ -96,7 +96,7 @@ package enum Layout {
     enum Record {
         static let sequence = 0
         static let state = 8
-        /// From here to the checksum, everything is written once, before the sequence.
+        /// The fields from here to the checksum are written once, before the sequence.
         static let counter = 16
         static let owner = 24
         static let time = 32
@@ -108,7 +108,7 @@ package enum Layout {
     static var tableWords: Int { tableCount / 64 }
     static var waitingWords: Int { slotCount / 64 }
 
-    /// The first bytes of a block: they are written once, before the file has its name.
+    /// The first bytes of a control block. They are written once, before the file gets its name.
     static func seal() -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: Header.checksum)
         func put(_ value: some FixedWidthInteger, at offset: Int) {

@@ -1,12 +1,12 @@
-/// A control block of another layout version beside the same database. The programs that use it have a queue and a ring of their own
+/// A control block of another layout version beside the same database. The programs that use it have their own queue and change ring
 /// (rule L1).
 package struct OtherControlBlock: Equatable, Sendable {
     package let path: String
     package let version: UInt32
-    /// The processes that have a slot in it and are not proven dead, in order.
+    /// The processes that own a slot in the block and are not proven dead, in ascending order.
     package let pids: [Int32]
 
-    /// Those that lie beside a database, in the order of their versions. Reads their files; changes nothing.
+    /// All such control blocks of a database, sorted by version. This function reads the files and changes nothing.
     package static func all(besideDatabaseAt databasePath: String) -> [OtherControlBlock] {
         let (folder, name) = System.place(of: databasePath)
         let names = (try? System.names(inFolder: folder)) ?? []
@@ -15,7 +15,7 @@ package struct OtherControlBlock: Equatable, Sendable {
             .sorted { $0.version < $1.version }
     }
 
-    /// Before version 4, the name had no number.
+    /// Whether `name` is that of another version's control block. Before version 4, the name had no number.
     private static func isName(_ name: String, of beginning: String) -> Bool {
         guard name.hasPrefix(beginning) else { return false }
         let number = name.dropFirst(beginning.count)
@@ -42,11 +42,12 @@ package struct OtherControlBlock: Equatable, Sendable {
     private static let limit = 1 << 20
 }
 
-/// What all layout versions have in common: the seal, and the first words of a slot (rule L6).
+/// The contents of a control block, read with what all layout versions have in common: the seal, and the first words of a slot
+/// (rule L6).
 private struct Bytes {
     let all: [UInt8]
 
-    /// Of a slot.
+    /// The number of bytes at the start of a slot that all layout versions have in common.
     private static let commonSize = 32
 
     func halfWord(at offset: Int) -> UInt32? { number(at: offset) }
@@ -71,7 +72,7 @@ private struct Bytes {
         return pids.sorted()
     }
 
-    /// As rule P4 judges: a slot that is not filled yet by its pid alone.
+    /// The owner of a slot; nil if it has none. An owner that has not filled its slot yet is known by its pid alone (rule P4).
     private func owner(ofSlotAt offset: Int, seenFrom reader: ProcessIdentity) -> ProcessIdentity? {
         guard let word = word(at: offset + Layout.Slot.owner).map(OwnerWord.init), word.pid > 0,
             let traits = self.word(at: offset + Layout.Slot.description).map(ParticipantTraits.init),

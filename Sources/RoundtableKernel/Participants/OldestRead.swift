@@ -1,8 +1,8 @@
-/// The oldest read of a participant, as its slot shows it to others (rules O of `docs/PROTOCOL.md`).
+/// The oldest read of a participant, as its slot shows it to other participants (rules O of `docs/PROTOCOL.md`).
 package struct OldestRead: Equatable, Sendable {
-    /// When it began, ns of the monotonic clock; never 0.
+    /// When the read began, in ns of the monotonic clock; never 0.
     package var since: Nanoseconds
-    /// Where in the WAL it began, or a little before.
+    /// The position in the WAL where the read began, or a little before it.
     package var mark: WalMark
 
     package init(since: Nanoseconds, mark: WalMark) {
@@ -11,11 +11,10 @@ package struct OldestRead: Equatable, Sendable {
     }
 }
 
-/// A place in the WAL: so many frames of one run of it, which ends when SQLite starts the WAL anew.
+/// A position in the WAL: a number of frames in one run of the WAL. A run ends when SQLite starts the WAL anew.
 package struct WalMark: Equatable, Sendable {
     package var frames: UInt32
-    /// The first salt of the WAL's header (<https://www.sqlite.org/walformat.html#wal_file_format>), which each new run
-    /// changes.
+    /// The first salt of the WAL's header (<https://www.sqlite.org/walformat.html#wal_file_format>). Each new run changes it.
     package var salt: UInt32
 
     package init(frames: UInt32, salt: UInt32) {
@@ -30,10 +29,12 @@ package struct WalMark: Equatable, Sendable {
 
     var word: UInt64 { UInt64(frames) | UInt64(salt) << 32 }
 
-    /// How many frames that are committed now a checkpoint cannot copy because of a read at this mark.
+    /// The number of committed frames that a checkpoint cannot copy because of a read at this mark.
     ///
-    /// A read that has outlived its run of the WAL began when all of it was in the database file, and reads that: so long,
-    /// nothing may be copied there.
+    /// A read that has outlived its run of the WAL began when all of that run was in the database file. The read uses that
+    /// file, so until it ends, a checkpoint copies nothing of the new run.
+    ///
+    /// - parameter now: the end of the WAL.
     package func framesHeld(now: WalMark) -> Int {
         now.salt == salt ? Int(now.frames.subtractingSaturating(frames)) : Int(now.frames)
     }
@@ -44,9 +45,9 @@ extension UInt32 {
 }
 
 extension Participant {
-    /// Shows this participant's oldest read to others; nil: that it has none (rule O2).
+    /// Shows this participant's oldest read to other participants; nil: it has none (rule O2).
     ///
-    /// Not from two threads at once.
+    /// It must not be called from two threads at once.
     package func show(_ read: OldestRead?, at site: CallSite? = nil) {
         guard isSeated else { return }
         slot.hideRead()
@@ -60,13 +61,13 @@ extension Participant {
 extension Slot {
     func hideRead() { self[.oldestReadSince] = 0 }
 
-    /// While none is shown.
+    /// Shows `read`. The slot must show no read at this time.
     func show(_ read: OldestRead) {
         self[.oldestReadFrames] = read.mark.word
         self[.oldestReadSince] = read.since
     }
 
-    /// nil: none, or it is changing at this moment.
+    /// The oldest read; nil if there is none or if it is being changed.
     var oldestRead: OldestRead? {
         let since = self[.oldestReadSince]
         guard since != 0 else { return nil }
@@ -76,7 +77,7 @@ extension Slot {
 }
 
 extension ControlBlock {
-    /// Whether the read of a participant has lasted longer than this. The dead, who hold nothing, may be among them for a while.
+    /// Whether a read of some participant has lasted longer than `duration`. A participant whose death is not proven counts.
     package func isRead(longerThan duration: Nanoseconds) -> Bool {
         let now = MonotonicClock.now
         return slots.contains { slot in

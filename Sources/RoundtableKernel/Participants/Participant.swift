@@ -6,17 +6,19 @@ import Synchronization
     import Glibc
 #endif
 
-/// A claimed slot: this process's place in a control block, until `leave()`.
+/// A claimed slot in a control block. It belongs to this process until `leave()`.
 package final class Participant: Sendable {
     package let block: ControlBlock
     package let slot: Slot
     package let identity: ProcessIdentity
     let ownerWord: UInt64
 
-    /// What the records of its commits in the change ring name as their owner.
+    /// The owner that the change ring's records of this participant's commits name.
     package var owner: OwnerWord { OwnerWord(rawValue: ownerWord) }
 
-    /// Claims a slot (rules P1, P2).
+    /// Claims a slot and fills it (rules P1, P2).
+    ///
+    /// - throws: `full` if no slot is free and none belongs to a dead owner.
     package init(
         in block: ControlBlock,
         author: String,
@@ -55,7 +57,7 @@ package final class Participant: Sendable {
 
     deinit { block.locks.drop(slot.index, of: ownerWord) }
 
-    /// A free slot, else the slot of a dead owner; and whether its lock could be taken.
+    /// Claims a free slot, or else the slot of a dead owner. Also returns whether the slot's lock is held.
     private static func claim(in block: ControlBlock, ownerWord: UInt64, identity: ProcessIdentity) -> (Slot, Bool)? {
         for slot in block.slots where slot.owner.pointee.load(ordering: .relaxed) == 0 {
             if let isLocked = take(slot, in: block, from: 0, to: ownerWord) { return (slot, isLocked) }
@@ -71,9 +73,9 @@ package final class Participant: Sendable {
         return nil
     }
 
-    /// The lock comes first (rule P9): so a slot without it is never that of a living owner who can lock.
+    /// Acquires the slot's lock and then claims the slot (rule P9). In this order, the slot of a live owner that can lock is always locked.
     ///
-    /// - returns: nil when the slot is another's; else whether it is locked.
+    /// - returns: whether the slot is locked; nil when another participant owns it.
     private static func take(_ slot: Slot, in block: ControlBlock, from old: UInt64, to new: UInt64) -> Bool? {
         switch block.locks.take(slot.index, for: new, claim: { slot.swapOwner(from: old, to: new) }) {
         case .failed: nil
@@ -82,7 +84,7 @@ package final class Participant: Sendable {
         }
     }
 
-    /// Whether the slot is still ours (rule P6), in a block that can be used.
+    /// Whether this participant still owns the slot (rule P6), and the block is usable.
     package var isSeated: Bool {
         block.isIntact && slot.owner.pointee.load(ordering: .acquiring) == ownerWord
     }
@@ -92,19 +94,19 @@ package final class Participant: Sendable {
         slot.traits.state = state
     }
 
-    /// Rule T3.
+    /// Sets the priority in the queue (rule T3).
     package func setPriority(_ priority: UInt8) {
         guard isSeated, slot.traits.priority != priority else { return }
         slot.traits.priority = priority
     }
 
-    /// Shows others that this participant applies the commands that come into a folder; nil: into none (rule X15).
+    /// Shows other participants the folder whose commands this one applies; nil: it applies none (rule X14).
     package func showCommandsFolder(_ folder: FileIdentity?) {
         guard isSeated else { return }
         slot[.commandsFolder] = folder?.inode ?? 0
     }
 
-    /// Gives the slot up. The turn, if we have it, must have been passed on (rule P5).
+    /// Releases the slot. If the participant held the turn, it must have passed it on before (rule P5).
     package func leave() {
         defer { block.locks.drop(slot.index, of: ownerWord) }
         guard isSeated else { return }
@@ -115,7 +117,7 @@ package final class Participant: Sendable {
     }
 }
 
-/// pid and incarnation of a slot's owner.
+/// The pid and incarnation of a slot's owner.
 package struct OwnerWord: Hashable, Sendable {
     let rawValue: UInt64
     init(rawValue: UInt64) { self.rawValue = rawValue }
@@ -133,11 +135,13 @@ extension Slot {
 }
 
 extension ControlBlock {
-    /// Rule P4, for the owner word of a slot that was just read.
+    /// The liveness of a slot's owner (rule P4).
+    ///
+    /// - parameter ownerWord: the slot's owner word, as it was just read.
     func liveness(of slot: Slot, owner ownerWord: UInt64, seenFrom reader: ProcessIdentity) -> Liveness {
         let word = OwnerWord(rawValue: ownerWord)
         guard ownerWord != 0, word.pid > 0 else { return .dead }
-        // While a claim is in progress, the slot may hold the start time of a predecessor.
+        // While a claim is in progress, the slot may hold the start time of a former owner.
         let traits = slot.traits
         let isFilled = traits.incarnation == word.incarnation
         let identity = ProcessIdentity(
@@ -147,12 +151,12 @@ extension ControlBlock {
         )
         var liveness = identity.liveness(seenFrom: reader)
         if !isFilled {
-            // Its namespace is not known either, so its pid proves nothing against the lock.
+            // The owner's namespace is unknown as well, so its pid proves nothing against a lock that is held.
             if locks.isHeld(slot.index) == true { liveness = .alive }
         } else if liveness == .unknown, traits.isLocked {
             liveness = locks.isHeld(slot.index).map { $0 ? .alive : .dead } ?? .unknown
         }
-        // Rule P3: what was read belongs to this owner only if it still is the owner.
+        // The fields belong to this owner only if it is still the owner (rule P3).
         return slot.owner.pointee.load(ordering: .acquiring) == ownerWord ? liveness : .unknown
     }
 }

@@ -1,4 +1,4 @@
-/// What the control block tells of one participant, at one moment.
+/// A copy of what the control block shows of one participant.
 package struct ParticipantSnapshot: Sendable, Equatable {
     package let slot: Int
     package let pid: Int32
@@ -7,11 +7,11 @@ package struct ParticipantSnapshot: Sendable, Equatable {
     package let state: ParticipantTraits.State
     package let priority: UInt8
     package let liveness: Liveness
-    /// Whether its pid is one of another pid namespace than the reader's.
+    /// Whether its pid belongs to another pid namespace than the reader's.
     package let isElsewhere: Bool
-    /// How long it has been waiting for the turn; nil when it is not.
+    /// How long the participant has been waiting for the turn, in ns; nil when it is not waiting.
     package let waiting: Nanoseconds?
-    /// How long it has been writing; nil when it is not.
+    /// How long the participant has been writing, in ns; nil when it is not writing.
     package let writing: Nanoseconds?
     package let callSite: String?
     package let hasTurn: Bool
@@ -20,24 +20,24 @@ package struct ParticipantSnapshot: Sendable, Equatable {
     /// Seconds since 1970.
     package let joinedAt: UInt64
     package let oldestRead: OldestRead?
-    /// Where in the code that read began.
+    /// The call site of the oldest read.
     package let readCallSite: String?
-    /// The inode of the folder whose commands it applies; 0: none.
+    /// The inode of the folder whose commands the participant applies; 0: none.
     package let commandsFolder: UInt64
     package let startTime: UInt64
     package let owner: OwnerWord
 
-    /// Whether the process with this pid, as it is seen here, is the participant's.
+    /// Whether the process with this pid, in the reader's namespace, is the participant's process.
     package func isProcess(_ seen: Int32) -> Bool {
         ProcessTable.isProcess(seen, pid, startTime: startTime, isElsewhere: isElsewhere)
     }
 
-    /// As `'app' (pid 17)`.
+    /// The author and the process, for example `'app' (pid 17)`.
     package var name: String { "'\(author)' (\(ProcessTable.description(ofPID: pid, isElsewhere: isElsewhere)))" }
 }
 
 extension ControlBlock {
-    /// All participants, the dead ones that nobody has cleared yet included (rule P3).
+    /// All participants, including dead ones whose slots have not been freed (rule P3).
     package func participants(seenFrom reader: ProcessIdentity = .current) -> [ParticipantSnapshot] {
         let now = MonotonicClock.now
         let turn = Turn(rawValue: self.turn.pointee.load(ordering: .acquiring))
@@ -73,19 +73,19 @@ extension ControlBlock {
         }
     }
 
-    /// Frees the slots of the dead, and takes the stopped out of the queue (rule T9), so that the others lose patience
-    /// once for all of them.
+    /// Frees the slots of dead participants, and removes stopped ones from the queue (rule T9). The waiters then lose patience
+    /// once, and not once for each of them.
     package func clearQueue(seenFrom reader: ProcessIdentity) {
         for slot in slots {
             let owner = slot.owner.pointee.load(ordering: .acquiring)
             guard owner != 0 else {
-                // A phantom: garbage, or left by somebody who wrote after it had lost the slot.
+                // A free slot with a ticket is garbage, or was written by a former owner after it had lost the slot.
                 if slot.ticket.pointee.load(ordering: .relaxed) != 0 { leaveQueue(slot) }
                 continue
             }
             switch liveness(of: slot, owner: owner, seenFrom: reader) {
             case .dead:
-                // The ticket first: once the owner word is 0, the slot may be another's.
+                // The ticket is cleared first, because another participant may own the slot once the owner word is 0.
                 leaveQueue(slot)
                 if slot.swapOwner(from: owner, to: 0) { count(.slotsReclaimed) }
             case .stopped where slot.ticket.pointee.load(ordering: .relaxed) != 0:
@@ -97,7 +97,7 @@ extension ControlBlock {
         }
     }
 
-    /// Whether the queue has not been cleared for `interval`: one of many who wait does it for all.
+    /// Whether the caller is to clear the queue, because it has not been cleared for `interval`. One of many waiters gets true.
     func mayClearQueue(at now: Nanoseconds, interval: Nanoseconds) -> Bool {
         let word = word(at: Layout.Header.queueCleared)
         let last = word.pointee.load(ordering: .relaxed)
@@ -106,7 +106,7 @@ extension ControlBlock {
         return word.pointee.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged
     }
 
-    /// Whether some slots belong to processes that cannot be judged from here (rule P4).
+    /// Whether some slots belong to processes whose liveness cannot be determined from here (rule P4).
     func hasUnknownOwners(seenFrom reader: ProcessIdentity) -> Bool {
         slots.contains { slot in
             let owner = slot.owner.pointee.load(ordering: .acquiring)
@@ -114,10 +114,10 @@ extension ControlBlock {
         }
     }
 
-    /// Whether the owner of a slot, or of a record of the change ring, may still act: it is neither dead nor stopped.
+    /// Whether the owner of a slot, or of a record of the change ring, may still act, because it is neither dead nor stopped.
     package func isRunning(_ owner: OwnerWord) -> Bool {
         let slot = slots.first { $0.owner.pointee.load(ordering: .acquiring) == owner.rawValue }
-        // Without a slot, there is its pid alone.
+        // Without a slot, only the pid tells whether the owner runs.
         guard let slot else { return ProcessTable.isRunning(owner.pid) }
         let liveness = liveness(of: slot, owner: owner.rawValue, seenFrom: .current)
         return liveness == .alive || liveness == .unknown

@@ -1,20 +1,22 @@
-/// Keeps what a participant's slot says of its oldest read (rule O2), and writes there only what is new. Confined to one
-/// lock.
+/// Shows a participant's oldest read in its slot (rule O2), and skips writes that change nothing. Its owner accesses it under
+/// one lock.
 package struct ReadSign {
     private let seat: Seat
     private var participant: Participant?
     private var seen: UInt64 = .max
     private var shown: OldestRead?
-    /// What the slot says already.
+    /// The call site that the slot already shows.
     private var site: CallSite?
 
     package init(of seat: Seat) { self.seat = seat }
 
-    /// - parameter read: nil: there is none.
+    /// Shows `read` as the participant's oldest read.
+    ///
+    /// - parameter read: the oldest read; nil if there is none.
     package mutating func show(_ read: OldestRead?, at newSite: CallSite?) {
         let changes = seat.changes
         if changes != seen {
-            // Another seat is told anew.
+            // A new slot shows nothing yet.
             participant = seat.participant
             seen = changes
             shown = nil
@@ -35,7 +37,7 @@ package struct ReadSign {
         slot.show(read)
     }
 
-    /// When it was asked to advance, by the one who checkpoints (rule K8); nil when it was not.
+    /// When the checkpointer asked the participant to advance (rule K8), in ns of the monotonic clock; nil if it did not.
     package var askedToAdvance: Nanoseconds? {
         guard let participant, participant.isSeated else { return nil }
         let time = participant.slot[.askedToAdvance]

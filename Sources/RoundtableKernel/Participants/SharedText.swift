@@ -1,14 +1,14 @@
 /// Text in shared memory: a number (4 bytes), a length (1), and UTF-8.
 ///
-/// Copied word by word, so that a reader in another process sees no torn word; it may see a mixture of two texts, which
-/// harms nobody.
+/// It is copied word by word, so that a reader in another process sees no torn word. The reader may see a mixture of two
+/// texts, which is harmless.
 enum SharedText {
     /// - parameter load: reads the word at an offset.
     static func read(size: Int, _ load: (Int) -> UInt64) -> (text: String, number: UInt32) {
         var word = load(0)
         let number = UInt32(truncatingIfNeeded: word)
         let length = min(Int(word >> 32 & 0xFF), size - 5)
-        // What is no UTF-8 is repaired.
+        // `String` repairs invalid UTF-8.
         let text = String(unsafeUninitializedCapacity: length) { bytes in
             for index in 0..<length {
                 let offset = index + 5
@@ -24,7 +24,7 @@ enum SharedText {
     static func write(_ text: String, number: UInt32, size: Int, _ store: (Int, UInt64) -> Void) {
         var bytes = [UInt8](repeating: 0, count: size)
         withUnsafeBytes(of: number.littleEndian) { bytes.replaceSubrange(0..<4, with: $0) }
-        // Whole characters. The end of a path (it has a line number) tells more than its beginning; of a name, the beginning.
+        // The text is cut at whole characters. A path, which has a line number, keeps its end; a name keeps its beginning.
         var content = text
         while content.utf8.count > size - 5 { if number == 0 { content.removeLast() } else { content.removeFirst() } }
         let utf8 = content.utf8
@@ -35,7 +35,7 @@ enum SharedText {
         }
     }
 
-    /// The same for a place in the code, which is on the way of each read: in place, and no more words than it needs.
+    /// Writes a call site. This is done for each read, so it works without a copy and stores no more words than needed.
     @inline(__always)
     static func write(_ site: CallSite, size: Int, _ store: (Int, UInt64) -> Void) {
         site.file.withUTF8Buffer { utf8 in

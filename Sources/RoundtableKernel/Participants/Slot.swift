@@ -1,7 +1,7 @@
 import Synchronization
 
-/// One participant's place in the control block. A view of shared memory: it owns nothing, and must not outlive the
-/// block. (A reference to the block would cost the hot path more than all else it does here.)
+/// One participant's slot in the control block. It is a view of shared memory that owns nothing, and must not outlive the
+/// block. (A reference to the block would cost more than all else on the hot path.)
 package struct Slot: @unchecked Sendable {
     // @unchecked: the pointer is constant, and the memory behind it is accessed through atomics only (rule B4).
     package let index: Int
@@ -22,7 +22,7 @@ package struct Slot: @unchecked Sendable {
         (base + Layout.Slot.wakeWord).assumingMemoryBound(to: Atomic<UInt32>.self)
     }
 
-    /// A plain number: written by the owner alone, and read alone.
+    /// A number that is read on its own, so it needs no protocol. Except for `askedToAdvance`, only the owner writes it.
     subscript(field: Layout.SlotNumber) -> UInt64 {
         get { get(field.rawValue) }
         nonmutating set { set(field.rawValue, newValue) }
@@ -36,14 +36,14 @@ package struct Slot: @unchecked Sendable {
         get { text(Layout.Slot.author, Layout.Slot.authorSize).text }
         nonmutating set { setText(Layout.Slot.author, Layout.Slot.authorSize, newValue, number: 0) }
     }
-    /// The place in the code where the participant last began to write, as `File.swift:12`; nil if it never did.
+    /// The call site where the participant last began to write, as `File.swift:12`; nil if it never did.
     var callSite: String? {
         let (text, line) = text(Layout.Slot.callSite, Layout.Slot.callSiteSize)
         return text.isEmpty ? nil : "\(text):\(line)"
     }
     func setCallSite(_ site: CallSite) { setSite(Layout.Slot.callSite, site) }
 
-    /// The place in the code where the participant's oldest read began (rule O2); nil if it did not tell.
+    /// The call site where the participant's oldest read began (rule O2); nil if it is unknown.
     var readCallSite: String? {
         let (text, line) = text(Layout.Slot.readCallSite, Layout.Slot.callSiteSize)
         return text.isEmpty ? nil : "\(text):\(line)"
@@ -55,7 +55,7 @@ package struct Slot: @unchecked Sendable {
 
     // MARK: Text
 
-    /// A word of the author's text, for copies of it.
+    /// One word of the author's text, for copying the text.
     func authorWord(_ offset: Int) -> UInt64 { get(Layout.Slot.author + offset) }
 
     private func text(_ field: Int, _ size: Int) -> (text: String, number: UInt32) {
@@ -73,7 +73,7 @@ package struct Slot: @unchecked Sendable {
     }
 }
 
-/// What kind of participant this is.
+/// The role, priority and state of a participant.
 package struct ParticipantTraits: Equatable, Sendable {
     package enum Role: UInt8, Sendable { case unknown, readWrite, readOnly }
     package enum State: UInt8, Sendable { case joining, present, settingUp, suspended }
@@ -83,8 +83,8 @@ package struct ParticipantTraits: Equatable, Sendable {
     package var state: State
     /// Whether the owner holds the lock of the slot (rule P9).
     package var isLocked = false
-    /// That of the owner for whom the slot was filled. Until it equals the owner word's, the slot's other fields may be
-    /// a predecessor's.
+    /// The incarnation of the owner that filled the slot. Until it equals the owner word's, the slot's other fields may
+    /// be those of a former owner.
     var incarnation: UInt32 = 0
 
     package init(role: Role, priority: UInt8, state: State = .present) {

@@ -7,25 +7,26 @@ import Synchronization
     import Glibc
 #endif
 
-/// The locks that prove to other pid namespaces that the owners of slots live (rules G4, P9). One byte a slot, where the slot begins.
+/// The locks that prove to other pid namespaces that the owners of slots are alive (rules G4, P9). Each lock covers one byte, where
+/// the slot begins.
 ///
-/// They belong to an open file description of their own, and not to that of the mapping, which children of fork(2) inherit and keep. The
-/// descriptor is opened when it is first needed, and lives as long as the object.
+/// The locks belong to an open file description of their own, not to that of the mapping, which children of fork(2) inherit and
+/// keep. The descriptor is opened when it is first needed, and lives as long as the object.
 final class SlotLocks: Sendable {
     enum Claim: Equatable {
-        /// The slot is another's.
+        /// Another participant owns the slot.
         case failed
         case locked
-        /// The slot is claimed. The system has no such locks, or not on this file.
+        /// The slot is claimed without a lock, because the system does not support such locks, or not on this file.
         case unlocked
     }
 
     private struct State {
         var descriptor: Int32 = -1
         var shimIndex: Int32 = -1
-        /// In a child of fork(2), the descriptor is closed, and its number may be another file's.
+        /// The fork generation in which the descriptor was opened. A child of fork(2) closes it, and may reuse its number for another file.
         var forkGeneration: UInt32 = 0
-        /// For whom the slots are locked: one's own locks are not seen by a question of one's own.
+        /// The owners for which slots are locked. The system does not report a lock to the file description that holds it.
         var owners: [Int: UInt64] = [:]
     }
 
@@ -34,7 +35,7 @@ final class SlotLocks: Sendable {
     private let isWritable: Bool
     private let state = Mutex(State())
 
-    /// - parameter file: what is mapped of the control block at `path`.
+    /// - parameter file: the mapping of the control block at `path`.
     init(path: String, file: MappedFile) {
         self.path = path
         identity = file.identity
@@ -49,9 +50,9 @@ final class SlotLocks: Sendable {
         }
     }
 
-    /// Takes the lock of a slot, and then the slot.
+    /// Acquires the lock of a slot, and then claims the slot.
     ///
-    /// - parameter claim: writes the owner word; returns whether the slot is the owner's now.
+    /// - parameter claim: writes the owner word, and returns whether `owner` owns the slot now.
     func take(_ slot: Int, for owner: UInt64, claim: () -> Bool) -> Claim {
         state.withLock { state in
             guard isWritable, let descriptor = descriptor(&state),
@@ -59,7 +60,7 @@ final class SlotLocks: Sendable {
             else { return claim() ? .unlocked : .failed }
             guard isTaken else { return .failed }
             guard claim() else {
-                // Another participant of this object may have it.
+                // Another participant that uses this object may hold the lock.
                 if state.owners[slot] == nil { System.unlock(byte: Self.byte(slot), of: descriptor) }
                 return .failed
             }
@@ -68,7 +69,7 @@ final class SlotLocks: Sendable {
         }
     }
 
-    /// Releases the lock of a slot, unless it is another owner's by now.
+    /// Releases the lock of a slot if it is still held for `owner`.
     func drop(_ slot: Int, of owner: UInt64) {
         state.withLock { state in
             guard state.owners[slot] == owner else { return }
@@ -77,7 +78,7 @@ final class SlotLocks: Sendable {
         }
     }
 
-    /// Whether the lock of a slot is held; nil: the system does not tell.
+    /// Whether the lock of a slot is held; nil if the system does not report it.
     func isHeld(_ slot: Int) -> Bool? {
         state.withLock { state in
             if state.owners[slot] != nil { return true }
@@ -104,7 +105,7 @@ final class SlotLocks: Sendable {
     }
 
     #if os(Linux)
-        /// nil: the file cannot be opened, or is another one by now (rule L4).
+        /// Opens the file; nil if it cannot be opened or has been replaced (rule L4).
         private func opened() -> Int32? {
             guard (try? System.identity(ofFileAt: path)) == identity else { return nil }
             let flags = (isWritable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
@@ -113,7 +114,7 @@ final class SlotLocks: Sendable {
             guard (try? System.perform(.fstat, path) { fstat(descriptor, &status) }) != nil,
                 FileIdentity(status) == identity
             else {
-                // It may be a file of a database that was put there since: it is left open (rule G5).
+                // The new file may belong to a database, so its descriptor is not closed (rule G5).
                 return nil
             }
             return descriptor

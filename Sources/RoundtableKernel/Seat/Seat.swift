@@ -6,18 +6,20 @@ import Synchronization
     import Glibc
 #endif
 
-/// A participant's seat at the control block, or the lack of one: joins, takes turns, and joins anew when the block goes
-/// bad (rules L1–L5). While it has no seat, it works uncoordinated, and SQLite's locks do everything.
+/// A participant's membership in the control block: it joins, acquires turns, and rejoins when the block becomes unusable
+/// (rules L1–L5). While it has no slot in a block, the participant works uncoordinated, and only SQLite's locks exclude
+/// other writers.
 package final class Seat: @unchecked Sendable {
-    // @unchecked: the mutable state is confined to the caller's serial queue (the writer's); what other threads read is
-    // in `shared`.
+    // @unchecked: the mutable state is confined to the caller's serial queue (the writer's). Other threads read `shared`
+    // only, which a mutex guards.
     package enum Outcome: Equatable, Sendable {
         case acquired, timedOut, cancelled
-        /// No control block: go to SQLite at once.
+        /// There is no usable control block. The caller goes to SQLite at once.
         case uncoordinated
     }
 
-    /// A claimed slot, and for those who write, its part in the queue. A class: it is retained at each turn, as one and not as two.
+    /// A claimed slot and, unless the participant is read-only, its part in the queue. It is a class so that each turn retains one
+    /// object and not two.
     private final class Place {
         let participant: Participant
         let taker: TurnTaker?
@@ -28,13 +30,13 @@ package final class Seat: @unchecked Sendable {
         }
     }
 
-    /// What other threads may see.
+    /// The state that other threads may read.
     private struct Shared {
         var participant: Participant?
         var unusable: ControlBlock.Unusable?
-        /// This participant's names in the records of change rings, the last few.
+        /// The last few owner words that this participant has used in change rings.
         var owners: [RecordOwner] = []
-        /// What the participant applies the commands of, each on somebody's behalf. They are of one folder.
+        /// The folder whose commands the participant applies, once for each applier. All values are of the same folder.
         var commandsFolders: [ObjectIdentifier: FileIdentity] = [:]
     }
 
@@ -52,7 +54,7 @@ package final class Seat: @unchecked Sendable {
     private let shared = Mutex(Shared())
     private let changeCount = Atomic<UInt64>(0)
 
-    // Confined to the writer's queue.
+    // The following state is confined to the writer's queue.
     private var place: Place?
     private var hasLeft = false
     private var lastJoinAttempt: Nanoseconds = 0
@@ -63,9 +65,9 @@ package final class Seat: @unchecked Sendable {
     private static let placeCheckInterval: Nanoseconds = 250_000_000
     private static let clearInterval: Nanoseconds = 1_000_000_000
 
-    /// Takes a seat if there is one.
+    /// Joins the control block if it is usable and has a free slot.
     ///
-    /// - parameter access: of a new control block; nil for the umask's.
+    /// - parameter access: the permissions of a new control block; nil leaves them to the umask.
     /// - parameter stop: ends waits for the turn as long as it is cancelled.
     package init(
         databasePath: String,
@@ -84,22 +86,22 @@ package final class Seat: @unchecked Sendable {
         join(now: MonotonicClock.now)
     }
 
-    /// Why there is no seat; nil when there is one.
+    /// Why the participant has no slot; nil when it has one.
     package var unusable: ControlBlock.Unusable? { shared.withLock { $0.participant == nil ? $0.unusable : nil } }
 
     package var participant: Participant? { shared.withLock { $0.participant } }
 
-    /// Goes up whenever `participant` becomes another: spares those who ask often the lock. From any thread.
+    /// A count that rises whenever `participant` changes. Frequent callers compare it to avoid the lock. Safe from any thread.
     package var changes: UInt64 { changeCount.load(ordering: .acquiring) }
 
-    /// Whether records of this owner, in the ring of this control block, are of this participant (rule N5).
+    /// Whether this participant wrote the records of `owner` in the ring of `block` (rule N5).
     package func owns(_ owner: OwnerWord, in block: ControlBlock) -> Bool {
         shared.withLock { $0.owners.contains { $0.owner == owner && $0.block == block.file.identity } }
     }
 
     // MARK: On the writer's queue
 
-    /// Waits for the turn (rule W2). A turn that is still ours (rule W3) is `acquired` at once.
+    /// Waits for the turn (rule W2). If the participant still holds the turn (rule W3), it returns `acquired` at once.
     ///
     /// - parameter now: the time of the request.
     package func takeTurn(
@@ -132,23 +134,25 @@ package final class Seat: @unchecked Sendable {
         }
     }
 
-    /// - parameter goingOn: whether we may write again at once: a pause that is known to come ends the slice (rule T5).
+    /// Releases the turn.
+    ///
+    /// - parameter goingOn: whether another write may follow at once. A pause that is known to come ends the slice (rule T5).
     package func giveTurnUp(settingUp: Bool = false, goingOn: Bool = true) {
         guard let place, let taker = place.taker, taker.hasTurn else { return }
         if settingUp { place.participant.setState(.present) }
-        // A slot that is not ours any more is not written to (rule P6); the next turn finds that out and joins anew.
+        // A lost slot is not written to (rule P6). The next turn detects the loss and rejoins.
         if place.participant.isSeated { taker.release(goingOn: goingOn) } else { unseat() }
     }
 
-    /// From the next wait for the turn on. On the writer's queue.
+    /// Sets the priority for the next waits for the turn. Called on the writer's queue.
     package func setPriority(_ priority: UInt8) { place?.participant.setPriority(priority) }
 
-    /// Whether the participant is suspended, as others see it. From any thread.
+    /// Shows other participants whether this one is suspended. Safe from any thread.
     package func show(isSuspended: Bool) {
         shared.withLock { $0.participant?.setState(isSuspended ? .suspended : .present) }
     }
 
-    /// Shows others the folder whose commands `applier` applies for the participant; nil: it does not any more. From any thread.
+    /// Shows other participants the folder whose commands `applier` applies; nil: `applier` has stopped. Safe from any thread.
     package func show(commandsFolder folder: FileIdentity?, of applier: AnyObject) {
         shared.withLock {
             $0.commandsFolders[ObjectIdentifier(applier)] = folder
@@ -156,7 +160,7 @@ package final class Seat: @unchecked Sendable {
         }
     }
 
-    /// After a pause of any length: joins anew if the place was lost. On the writer's queue, or while nothing runs there.
+    /// Rejoins after a pause of any length if the slot was lost. Called on the writer's queue, or while nothing runs there.
     package func rejoin() {
         if !hasLeft { _ = seated(now: MonotonicClock.now) }
     }
@@ -195,7 +199,7 @@ package final class Seat: @unchecked Sendable {
 
     private func unseat() {
         callSite = nil
-        // The slot is not ours any more; its lock still is.
+        // The slot is lost, but this process still holds its lock, which `leave()` releases.
         place?.participant.leave()
         place = nil
         shared.withLock {
@@ -213,7 +217,7 @@ package final class Seat: @unchecked Sendable {
             let participant = try joinedParticipant()
             let taker = role == .readOnly ? nil : TurnTaker(participant: participant, settings: settings, stop: stop)
             place = Place(participant: participant, taker: taker)
-            // Those that ended without leaving are shown until somebody clears their places; one of many who join does.
+            // The slots of processes that ended without leaving stay visible until a participant frees them. One of many that join does.
             if participant.block.mayClearQueue(at: now, interval: Self.clearInterval) {
                 participant.block.clearQueue(seenFrom: participant.identity)
             }
@@ -241,8 +245,8 @@ package final class Seat: @unchecked Sendable {
         do {
             return try Participant(in: block, author: author, traits: traits)
         } catch .full where block.hasUnknownOwners(seenFrom: .current) {
-            // Owners that nothing is known of are never proven dead, and their slots would be lost for ever. The living among them
-            // follow to the new block (rule L4).
+            // Owners of unknown liveness are never proven dead, so their slots would be lost for ever. The live participants follow
+            // to the new block (rule L4).
             do {
                 try System.removeFile(at: block.path, ifStill: block.file.identity)
             } catch {

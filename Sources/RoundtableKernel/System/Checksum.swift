@@ -1,10 +1,10 @@
 package enum Checksum {
-    /// FNV-1a, 64 bits: tells what is damaged or cut off from what is whole; no more is asked of it.
+    /// The 64-bit FNV-1a checksum. It serves only to detect damaged or truncated data.
     package static func fnv1a(_ bytes: some Sequence<UInt8>) -> UInt64 {
         bytes.withContiguousStorageIfAvailable(sum) ?? bytes.reduce(basis, step)
     }
 
-    /// Not generic: other modules call the generic one without specializing it, which takes many times as long for each byte.
+    /// This overload is not generic, because other modules call the generic one unspecialized, which takes many times as long.
     private static func sum(_ bytes: UnsafeBufferPointer<UInt8>) -> UInt64 {
         var sum = basis
         for byte in bytes { sum = step(sum, byte) }

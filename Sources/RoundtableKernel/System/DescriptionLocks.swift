@@ -4,10 +4,10 @@
     import Glibc
 #endif
 
-// Locks of open file descriptions (fcntl(2), F_OFD_SETLK): the kernel releases them when the last descriptor is closed, at death too, and
-// shows them in every namespace. Linux alone: iOS ends a process that is frozen with one (rule G4).
+// Locks of open file descriptions (fcntl(2), F_OFD_SETLK). The kernel releases them when the last descriptor is closed, also at death,
+// and shows them in every namespace. They are used on Linux only, because iOS ends a process that is frozen with a lock (rule G4).
 extension System {
-    /// Takes the exclusive lock of one byte, which may lie behind the end of the file.
+    /// Acquires the exclusive lock of one byte, which may lie beyond the end of the file.
     ///
     /// - returns: false when another open file description holds it.
     static func lock(byte: Int, of descriptor: Int32, _ path: String) throws -> Bool {
@@ -24,7 +24,7 @@ extension System {
         #endif
     }
 
-    /// Cannot fail for a lock that is held.
+    /// Releases the lock of one byte. This cannot fail for a lock that is held.
     static func unlock(byte: Int, of descriptor: Int32) {
         #if os(Linux)
             var request = range(of: byte, F_UNLCK)
@@ -32,7 +32,7 @@ extension System {
         #endif
     }
 
-    /// Whether another open file description holds the lock of a byte. A descriptor for reading will do.
+    /// Whether another open file description holds the lock of a byte. A read-only descriptor suffices.
     static func isLocked(byte: Int, of descriptor: Int32, _ path: String) throws -> Bool {
         #if os(Linux)
             var request = range(of: byte, F_WRLCK)

@@ -2,10 +2,10 @@
     import Darwin
     import Synchronization
 
-    /// Waits until a file is written to, by any process; while there is no such file, until its folder changes.
+    /// Waits until any process writes to a file or, while the file does not exist, until its folder changes.
     ///
-    /// kqueue(2), one event at a time. For one thread, but for `interrupt`. Only for files whose descriptors may be closed (rule
-    /// G5): not the database, not `-shm`.
+    /// It uses kqueue(2), one event at a time. One thread uses the object; `interrupt` is safe from any thread. The file must be one
+    /// whose descriptors may be closed (rule G5), so neither the database nor `-shm`.
     package final class FileWatch: @unchecked Sendable {
         // @unchecked: `watched` is confined to the waiting thread.
         package enum Outcome: Equatable, Sendable { case changed, interrupted, timedOut }
@@ -15,7 +15,7 @@
             let interrupter: Interrupter
         }
         private struct State {
-            /// Made by the first `arm` that the system has descriptors for.
+            /// The queue; nil until the first `arm` or `wait` that gets descriptors from the system.
             var waiting: Waiting?
             var isInterrupted = false
         }
@@ -37,8 +37,8 @@
 
         /// Watches for the next write.
         ///
-        /// - returns: whether there was one between the last wait and now, which `wait` does not report.
-        /// - throws: `SystemError`, when the system has no descriptors to give. The caller tries again later.
+        /// - returns: whether there was a write since the last wait, which `wait` does not report any more.
+        /// - throws: `SystemError`, for example when no descriptors are available. The caller tries again later.
         @discardableResult
         package func arm() throws -> Bool {
             let waiting = try makeWaiting()
@@ -75,13 +75,14 @@
             }
         }
 
-        /// Sleeps until what `arm` watches for has happened.
+        /// Sleeps until the event that `arm` watches for happens.
         package func wait() throws -> Outcome { try wait(timeout: nil) }
 
-        /// Sleeps until what `arm` watches for has happened, or the time is over.
+        /// Sleeps until the event that `arm` watches for happens, or the time is over.
         package func wait(upTo time: Nanoseconds) throws -> Outcome { try wait(timeout: time) }
 
-        /// Sleeps, whatever happens to the file. An interrupt ends it, or, where the system has no descriptors, is noticed at its end.
+        /// Sleeps for the given time even if the file changes. An interrupt ends the sleep or, if the system has no descriptors, takes
+        /// effect at its end.
         package func pause(_ time: Nanoseconds) -> Outcome {
             if let waiting = state.withLock({ $0.waiting }),
                 let input = try? waitForInput(nil, waiting.interrupter, timeout: time)
@@ -92,7 +93,7 @@
             return state.withLock { $0.isInterrupted } ? .interrupted : .timedOut
         }
 
-        /// Ends all waits, for good. From any thread.
+        /// Ends the running wait and all later ones. Safe from any thread.
         package func interrupt() {
             state.withLock { state in
                 state.isInterrupted = true

@@ -1,10 +1,10 @@
 #if os(Linux)
     import Glibc
 
-    /// Waits until a file is written to, by any process; while there is no such file, until something is created beside it.
+    /// Waits until any process writes to a file or, while the file does not exist, until a file is created in its folder.
     ///
-    /// inotify(7), one event at a time: a file that is written all the time costs its writers one event per `arm`. For one thread,
-    /// but for `interrupt`. All of a process share one instance (`WatchHub`).
+    /// It uses inotify(7), one event at a time, so that a file that is written all the time costs its writers one event for each `arm`. One
+    /// thread uses the object; `interrupt` is safe from any thread. All watches of a process share one instance (`WatchHub`).
     package final class FileWatch: Sendable {
         package enum Outcome: Equatable, Sendable { case changed, interrupted, timedOut }
 
@@ -25,23 +25,23 @@
 
         /// Watches for the next write.
         ///
-        /// - returns: whether there was one between the last wait and now, which `wait` does not report.
-        /// - throws: `SystemError`, when the system has no watch to give. The caller tries again later.
+        /// - returns: whether there was a write since the last wait, which `wait` does not report any more.
+        /// - throws: `SystemError`, for example when no watches are available. The caller tries again later.
         @discardableResult
         package func arm() throws -> Bool {
             try hub.armOnce(mailbox, file: (path, Self.write), folder: (folder, Self.arrival))
         }
 
-        /// Sleeps until what `arm` watches for has happened.
+        /// Sleeps until the event that `arm` watches for happens.
         package func wait() throws -> Outcome { wait(timeout: nil) }
 
-        /// Sleeps until what `arm` watches for has happened, or the time is over.
+        /// Sleeps until the event that `arm` watches for happens, or the time is over.
         package func wait(upTo time: Nanoseconds) throws -> Outcome { wait(timeout: time) }
 
-        /// Sleeps, whatever happens to the file.
+        /// Sleeps for the given time even if the file changes. An interrupt ends the sleep.
         package func pause(_ time: Nanoseconds) -> Outcome { mailbox.pause(time) ? .interrupted : .timedOut }
 
-        /// Ends all waits, for good. From any thread.
+        /// Ends the running wait and all later ones. Safe from any thread.
         package func interrupt() { mailbox.interrupt() }
 
         private func wait(timeout: Nanoseconds?) -> Outcome {

@@ -4,13 +4,13 @@
     import Glibc
 #endif
 
-/// Who may use a file.
+/// The permissions and the owner of a file.
 package struct FileAccess: Sendable {
     package let mode: mode_t
     package let owner: uid_t
     package let group: gid_t
 
-    /// Of this process, for tests.
+    /// The access of a file that this process owns. This is for tests.
     init(mode: mode_t) {
         (self.mode, owner, group) = (mode, geteuid(), getegid())
     }
@@ -22,16 +22,16 @@ package struct FileAccess: Sendable {
     }
 }
 
-/// What `stat` tells.
+/// The result of `stat` or `lstat`.
 package typealias FileStatus = stat
 
 extension stat {
     package var isRegularFile: Bool { st_mode & S_IFMT == S_IFREG }
     package var isFolder: Bool { st_mode & S_IFMT == S_IFDIR }
-    /// Of `lstat` alone.
+    /// Whether the file is a symbolic link. Only `lstat` reports links.
     package var isSymbolicLink: Bool { st_mode & S_IFMT == S_IFLNK }
 
-    /// ns since 1970.
+    /// The modification time, in ns since 1970.
     package var modificationTime: Int64 {
         #if canImport(Darwin)
             let time = st_mtimespec
@@ -43,17 +43,17 @@ extension stat {
 }
 
 extension System {
-    /// The identity of the file at `path`, or nil when there is none. Does not open it.
+    /// The identity of the file at `path`, or nil when there is none. The file is not opened.
     package static func identity(ofFileAt path: String) throws -> FileIdentity? {
         try status(ofFileAt: path).map(FileIdentity.init)
     }
 
-    /// `stat`, or nil when there is no such file, or but a symbolic link that leads to none. Does not open it.
+    /// The result of `stat`, or nil when there is no such file, or only a symbolic link that leads nowhere. The file is not opened.
     package static func status(ofFileAt path: String) throws -> stat? {
         try status(of: FilePlace(path), followingLinks: true)
     }
 
-    /// `lstat`: of a symbolic link itself, or nil when there is no such file.
+    /// The result of `lstat`, which does not follow a symbolic link, or nil when there is no such file.
     package static func statusOfLink(at path: String) throws -> stat? {
         try status(of: FilePlace(path), followingLinks: false)
     }
@@ -68,7 +68,8 @@ extension System {
         } catch let error as SystemError where error.errno == ENOENT || error.errno == ENOTDIR {
             return nil
         } catch let error as SystemError where error.errno == ELOOP && followingLinks {
-            // Of links in a circle, it is the last part of the path, or one on the way.
+            // The links of the path form a circle. If the last part of the path is such a link, the result is nil; otherwise, the error is
+            // thrown.
             guard try self.status(of: place, followingLinks: false) != nil else { throw error }
             return nil
         }
@@ -81,20 +82,20 @@ extension System {
         return (folder, String(path[path.index(after: slash)...]))
     }
 
-    /// Where a path leads, without symbolic links; nil when there is nothing.
+    /// The path with symbolic links resolved; nil when there is no file.
     package static func target(ofPath path: String) -> String? {
         guard let target = realpath(path, nil) else { return nil }
         defer { free(target) }
         return String(cString: target)
     }
 
-    /// Whether this process may write the file, or create files in the folder. Asked once, as advice: SQLite decides.
+    /// Whether this process may write the file, or create files in the folder. The result is advice, because SQLite decides.
     package static func mayWrite(_ path: String) -> Bool { access(path, W_OK) == 0 }
 
     /// Whether this process may read the file.
     package static func mayRead(_ path: String) -> Bool { access(path, R_OK) == 0 }
 
-    /// The folders that absolute paths lead through, from the top down. Without the root, which is never moved.
+    /// The folders above the given absolute paths, from the top down. The root is left out, because it is never moved.
     static func foldersAbove(_ paths: [String]) -> [String] {
         var folders: Set<String> = []
         for path in paths where path.hasPrefix("/") {

@@ -1,15 +1,16 @@
 #if canImport(Darwin)
     import Darwin
 
-    /// Waits until files come into folders, or go.
+    /// Waits until files are added to folders or removed from them.
     ///
-    /// kqueue(2), which does not tell coming from going, nor what is written to files that stay: that takes a descriptor of each file, and closing one
-    /// of a file that turns out to be a database's would drop SQLite's locks (rule G5). For one thread, but for `interrupt`.
+    /// It uses kqueue(2), which neither distinguishes additions from removals nor reports writes to files that stay. Reporting writes
+    /// would need a descriptor of each file, and closing that of a database's file would drop SQLite's locks (rule G5). One thread uses
+    /// the object; `interrupt` is safe from any thread.
     package final class FolderWatch: Sendable {
         package enum Outcome: Equatable, Sendable {
             case changed, interrupted, timedOut
-            /// A folder, or one above it, was removed or moved: this watch is to be replaced by another. The folder's identity does not tell,
-            /// since file systems may use the numbers of removed folders again.
+            /// A folder, or one above it, was removed or moved. The caller replaces this watch by a new one. Comparing the folder's
+            /// identity does not suffice, because file systems may reuse the numbers of removed folders.
             case gone
         }
 
@@ -18,8 +19,9 @@
         private let interrupter: Interrupter
 
         /// - Parameters:
-        ///   - folders: which have to be there.
-        ///   - includingRemovals: makes no difference here.
+        ///   - folders: the folders, which must exist.
+        ///   - includingRemovals: has no effect on this system, which always reports removals.
+        /// - throws: `SystemError`.
         package init(_ folders: [String], includingRemovals: Bool) throws {
             let interrupter = try Interrupter()
             let queue = try System.perform(.kqueue) { kqueue() }
@@ -38,12 +40,13 @@
                 try System.perform(.kqueue, folder) { kevent(queue, &event, 1, nil, 0, nil) }
             }
             do {
-                // From the top down: each is there when what is above it is watched already, so no move between the two is missed.
+                // The watches are added from the top down. Each folder exists while the one above it is already watched, so no move is
+                // missed.
                 for folder in System.foldersAbove(folders) {
                     do {
                         try watch(folder, for: Self.ends)
                     } catch let error as SystemError where !error.isFolderGone {
-                        // One that this process may not look into: somebody else's, which stays where it is.
+                        // The process may not open this folder, which is assumed to stay where it is.
                     }
                 }
                 for folder in folders { try watch(folder, for: UInt32(NOTE_WRITE | NOTE_EXTEND) | Self.ends) }
@@ -60,9 +63,9 @@
             close(queue)
         }
 
-        /// Sleeps until something has changed since the last call. Returns early at times.
+        /// Sleeps until something has changed since the last call. It may return early.
         ///
-        /// - parameter time: not for longer than this.
+        /// - parameter time: the longest sleep, in ns; nil: without limit.
         package func wait(upTo time: Nanoseconds? = nil) throws -> Outcome {
             let (changed, interrupted) = try waitForInput(queue, interrupter, timeout: time)
             var isGone = false
@@ -78,7 +81,7 @@
 
         private static let ends = UInt32(NOTE_DELETE | NOTE_RENAME | NOTE_REVOKE)
 
-        /// Ends all waits, for good. From any thread.
+        /// Ends the running wait and all later ones. Safe from any thread.
         package func interrupt() { interrupter.interrupt() }
     }
 #endif

@@ -1,14 +1,15 @@
 #if os(Linux)
     import Glibc
 
-    /// Waits until files come into folders, are written there, or go.
+    /// Waits until files are added to folders, written there, or removed.
     ///
-    /// inotify(7). For one thread, but for `interrupt`. All of a process share one instance (`WatchHub`).
+    /// It uses inotify(7). One thread uses the object; `interrupt` is safe from any thread. All watches of a process share one instance
+    /// (`WatchHub`).
     package final class FolderWatch: Sendable {
         package enum Outcome: Equatable, Sendable {
             case changed, interrupted, timedOut
-            /// A folder, or one above it, was removed or moved, or what happened to it was lost: this watch is to be replaced by another. The
-            /// folder's identity does not tell, since file systems use the numbers of removed folders again.
+            /// A folder, or one above it, was removed or moved, or events were lost. The caller replaces this watch by a new one. Comparing
+            /// the folder's identity does not suffice, because file systems reuse the numbers of removed folders.
             case gone
         }
 
@@ -16,17 +17,18 @@
         private let mailbox = WatchMailbox()
 
         /// - Parameters:
-        ///   - folders: which have to be there.
-        ///   - includingRemovals: else only what comes.
+        ///   - folders: the folders, which must exist.
+        ///   - includingRemovals: whether removed files are reported, not only added and written ones.
+        /// - throws: `SystemError`.
         package init(_ folders: [String], includingRemovals: Bool) throws {
             var mask = UInt32(IN_CREATE) | UInt32(IN_MOVED_TO) | UInt32(IN_CLOSE_WRITE) | Self.goes
             if includingRemovals { mask |= UInt32(IN_DELETE) | UInt32(IN_MOVED_FROM) }
-            // From the top down: each is there when what is above it is watched already, so no move between the two is missed.
+            // The watches are added from the top down. Each folder exists while the one above it is already watched, so no move is missed.
             for folder in System.foldersAbove(folders) {
                 do {
                     try hub.watch(mailbox, folder: folder, mask: Self.goes)
                 } catch let error as SystemError where !error.isFolderGone {
-                    // One that this process may not look into: somebody else's, which stays where it is.
+                    // The process may not open this folder, which is assumed to stay where it is.
                 }
             }
             for folder in folders { try hub.watch(mailbox, folder: folder, mask: mask) }
@@ -34,9 +36,9 @@
 
         deinit { hub.leave(mailbox) }
 
-        /// Sleeps until something has changed since the last call. Returns early at times.
+        /// Sleeps until something has changed since the last call. It may return early.
         ///
-        /// - parameter time: not for longer than this.
+        /// - parameter time: the longest sleep, in ns; nil: without limit.
         package func wait(upTo time: Nanoseconds? = nil) throws -> Outcome {
             let contents = mailbox.wait(upTo: time)
             if contents.isInterrupted { return .interrupted }
@@ -44,10 +46,10 @@
         }
 
         private static let goes = UInt32(IN_DELETE_SELF) | UInt32(IN_MOVE_SELF)
-        /// A queue that overflows loses events, and these may be among them.
+        /// The events that end the watch. A queue overflow is among them, because the lost events may have been such events.
         private static let ends = goes | UInt32(IN_UNMOUNT) | UInt32(IN_IGNORED) | UInt32(IN_Q_OVERFLOW)
 
-        /// Ends all waits, for good. From any thread.
+        /// Ends the running wait and all later ones. Safe from any thread.
         package func interrupt() { mailbox.interrupt() }
     }
 #endif

@@ -4,7 +4,7 @@
     import Glibc
 #endif
 
-/// A pipe that ends a `poll` of another thread.
+/// A pipe that ends the `poll` of another thread.
 final class Interrupter: Sendable {
     let descriptor: Int32
     private let writer: Int32
@@ -24,17 +24,17 @@ final class Interrupter: Sendable {
         close(writer)
     }
 
-    /// Ends the running wait, and all that come later.
+    /// Ends the running wait and all later ones.
     func interrupt() {
         var byte: UInt8 = 1
-        // A full pipe interrupts as well.
+        // A write that fails because the pipe is full still interrupts the wait.
         _ = write(writer, &byte, 1)
     }
 }
 
 /// Waits until one of two descriptors has something to read.
 ///
-/// - returns: which; neither when the time is over.
+/// - returns: the descriptors that have something to read; neither when the time is over.
 func waitForInput(
     _ descriptor: Int32?,
     _ interrupter: Interrupter,

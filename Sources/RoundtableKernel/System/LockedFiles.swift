@@ -1,12 +1,13 @@
 import Synchronization
 
-/// The files of databases that are open in this process: closing any descriptor of one drops the locks that SQLite holds there (rule G5).
+/// The files of the databases that are open in this process. Closing any descriptor of such a file drops the locks that SQLite holds on
+/// it (rule G5).
 ///
-/// For code that opens files by names that others have given: a link may lead to one. Files are told by device and number, without
-/// opening them. A database is registered while this object lives.
+/// Code that opens a file by a name from elsewhere checks it here, because the name may be a link to a database file. Files are
+/// compared by device and inode number, without opening them. A database is registered while this object lives.
 package final class LockedFiles: Sendable {
     private static let databases = Mutex<[String: Int]>([:])
-    /// Those that SQLite locks.
+    /// The files that SQLite locks.
     private static let locked = ["", "-shm", "-journal"]
     private static let all = locked + ["-wal", ControlBlock.ending]
     private let path: String
@@ -25,7 +26,7 @@ package final class LockedFiles: Sendable {
 
     package enum Parts: Sendable {
         case all
-        /// Those that SQLite locks.
+        /// The files that SQLite locks.
         case locked
 
         fileprivate var endings: [String] {
@@ -37,18 +38,19 @@ package final class LockedFiles: Sendable {
     }
 
     package enum Finding: Equatable {
-        case nobodys
-        /// With the path of the database.
+        case unclaimed
+        /// The file is part of the database at this path.
         case part(ofDatabaseAt: String)
-        /// Another file is there by now, or none. The first one may have given its number back, and to a database.
+        /// The path has another file by now, or none. The first file's inode number may have been reused, even for a database file.
         case replaced
     }
 
     /// Whether a file is part of a database.
     ///
     /// - Parameters:
-    ///   - file: as it was found at `path`.
-    ///   - other: see the other function.
+    ///   - file: the identity of the file that was found at `path`.
+    ///   - other: a database that may be open in this process without being registered.
+    ///   - parts: the files of a database that are considered.
     package static func look(
         at path: String,
         foundAs file: FileIdentity,
@@ -64,13 +66,15 @@ package final class LockedFiles: Sendable {
         orOf other: String?,
         _ parts: Parts
     ) throws -> Finding {
-        guard let database = try database(of: file, orOf: other, parts) else { return .nobodys }
+        guard let database = try database(of: file, orOf: other, parts) else { return .unclaimed }
         let found = try System.status(of: place, followingLinks: true).map(FileIdentity.init)
         return found == file ? .part(ofDatabaseAt: database) : .replaced
     }
 
+    /// Finds the database that a file is part of.
+    ///
     /// - parameter other: a database that may be open in this process without being registered.
-    /// - returns: the path of the database that the file is a part of.
+    /// - returns: the path of the database that the file is part of; nil when there is none.
     package static func database(
         of file: FileIdentity,
         orOf other: String? = nil,
@@ -84,7 +88,7 @@ package final class LockedFiles: Sendable {
                 do {
                     found = try System.identity(ofFileAt: path + ending)
                 } catch  where path != other {
-                    // A database that cannot be reached must not keep others from being opened.
+                    // A registered database that cannot be reached must not keep other files from being opened.
                     continue
                 }
                 if found == file { return path }

@@ -6,7 +6,7 @@ import CRoundtableShims
     import Glibc
 #endif
 
-/// Which file this is, whatever its name.
+/// The identity of a file, independent of its name.
 package struct FileIdentity: Hashable, Sendable {
     package let device: UInt64
     package let inode: UInt64
@@ -16,15 +16,15 @@ package struct FileIdentity: Hashable, Sendable {
         inode = UInt64(status.st_ino)
     }
 
-    /// Of a file that was looked at before.
+    /// Creates an identity from stored numbers.
     package init(device: UInt64, inode: UInt64) {
         (self.device, self.inode) = (device, inode)
     }
 }
 
-/// A whole file, mapped shared. Survives the file's truncation: see `isLost`.
+/// A file that is mapped shared in full. The mapping survives the file's truncation (see `isLost`).
 ///
-/// The descriptor is closed right after mapping; the kernel holds no lock on the file that this could drop.
+/// The descriptor is closed right after mapping. This drops no lock, because the process holds no POSIX lock on the file.
 package final class MappedFile: @unchecked Sendable {
     // @unchecked: the pointer is constant, and the memory behind it is accessed through atomics only (rule B4).
     package let base: UnsafeMutableRawPointer
@@ -35,9 +35,9 @@ package final class MappedFile: @unchecked Sendable {
 
     /// Maps `path` when it has exactly `size` bytes.
     ///
-    /// - parameter database: one that may be open here without being registered: its files are not opened (rule G5).
-    /// - throws: `SystemError`; of `fstat` with `EINVAL` when the size differs, with `isNoFile` for what is no file, with `EMFILE` when too
-    ///   many files are mapped; `LockedFileError`.
+    /// - parameter database: a database that may be open in this process without being registered. Its files are not opened (rule G5).
+    /// - throws: `SystemError`; of `fstat` with `EINVAL` when the size differs, with `isNoFile` when it is not a regular file, with
+    ///   `EMFILE` when too many files are mapped. `LockedFileError` when it is a file that SQLite locks.
     package init(path: String, size: Int, writable: Bool, notOf database: String) throws {
         let mode = writable ? O_RDWR : O_RDONLY
         let (descriptor, status) = try System.openFile(
@@ -73,6 +73,6 @@ package final class MappedFile: @unchecked Sendable {
         _ = try? System.perform(.munmap) { munmap(base, size) }
     }
 
-    /// Whether a page of the file went away while mapped, and zeros took its place.
+    /// Whether a page of the file was truncated while it was mapped. The mapping has been replaced by zeros then.
     package var isLost: Bool { rt_guard_is_lost(guardIndex) != 0 }
 }

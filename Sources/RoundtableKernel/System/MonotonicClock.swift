@@ -4,11 +4,12 @@
     import Glibc
 #endif
 
-/// Nanoseconds of a clock that all processes of the machine share, and that no one sets.
+/// A duration in nanoseconds, or a time in nanoseconds of the monotonic clock, which all processes of the machine share.
 package typealias Nanoseconds = UInt64
 
 package enum MonotonicClock {
-    /// Linux: `CLOCK_MONOTONIC`, as the first time namespace has it; Darwin: `CLOCK_UPTIME_RAW`, the clock behind `mach_absolute_time`.
+    /// The present time. Linux: `CLOCK_MONOTONIC` in the first time namespace; Darwin: `CLOCK_UPTIME_RAW`, the clock behind
+    /// `mach_absolute_time`.
     package static var now: Nanoseconds {
         #if canImport(Darwin)
             return clock_gettime_nsec_np(CLOCK_UPTIME_RAW)
@@ -19,7 +20,7 @@ package enum MonotonicClock {
         #endif
     }
 
-    /// The same clock, a few ms late and several times as fast to read.
+    /// The time of the same clock, up to a few ms late. It is several times as fast to read.
     package static var approximateNow: Nanoseconds {
         #if canImport(Darwin)
             return clock_gettime_nsec_np(CLOCK_UPTIME_RAW_APPROX)
@@ -31,14 +32,14 @@ package enum MonotonicClock {
     }
 
     #if !canImport(Darwin)
-        /// - parameter time: of this process's own `CLOCK_MONOTONIC`.
+        /// - parameter time: a time of `CLOCK_MONOTONIC` in this process's time namespace.
         static func nanoseconds(_ time: timespec) -> Nanoseconds {
             let own = UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
             return own &- UInt64(bitPattern: TimeNamespace.own.monotonic)
         }
     #endif
 
-    /// Blocks the calling thread. A signal may end it early.
+    /// Blocks the calling thread for a duration. A signal may end the sleep early.
     package static func sleep(_ time: Nanoseconds) {
         var time = timespec(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))
         nanosleep(&time, nil)
@@ -46,7 +47,7 @@ package enum MonotonicClock {
 }
 
 extension Duration {
-    /// In nanoseconds; what is negative counts as 0, what is too long as the longest time that fits.
+    /// The duration in nanoseconds. A negative duration is 0, and one that is too long is the longest that fits.
     package var nanoseconds: Nanoseconds {
         let (seconds, attoseconds) = components
         guard seconds >= 0, attoseconds >= 0 else { return 0 }

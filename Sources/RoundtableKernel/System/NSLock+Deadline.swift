@@ -1,11 +1,13 @@
 import Foundation
 
 extension NSLock {
-    /// - parameter deadline: of the monotonic clock.
-    /// - returns: whether it was locked before that.
+    /// Acquires the lock unless `deadline` passes first.
+    ///
+    /// - parameter deadline: in ns of the monotonic clock.
+    /// - returns: whether the lock was acquired.
     package func lock(until deadline: Nanoseconds) -> Bool {
         let time = deadline.subtractingSaturating(MonotonicClock.now)
-        // Foundation on Linux traps at dates that it cannot tell in nanoseconds.
+        // Foundation on Linux traps at dates that it cannot represent in nanoseconds.
         guard time < 1 << 60 else {
             lock()
             return true

@@ -1,7 +1,7 @@
 #if os(Linux)
     import CRoundtableShims
 
-    /// File systems that other machines can change too, by the magic numbers of `statfs(2)` and `linux/magic.h`.
+    /// File systems that other machines can change as well, by the magic numbers of `statfs(2)` and `linux/magic.h`.
     /// Shared memory does not work across them, and SQLite's locks often do not either (sqlite.org/faq.html#q5).
     private let networkFileSystems: [UInt32: String] = [
         0x6969: "NFS", 0x517B: "SMB", 0xFF53_4D42: "CIFS", 0xFE53_4D42: "SMB2", 0x5346_414F: "AFS", 0x6B41_4653: "AFS",

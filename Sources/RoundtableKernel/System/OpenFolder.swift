@@ -5,11 +5,11 @@
     import Glibc
 #endif
 
-/// Where a file is: a path, or a name in a folder that is held open (openat(2)).
+/// The place of a file: a path, or a name in an open folder (openat(2)).
 struct FilePlace {
     let folder: Int32
     let name: String
-    /// For errors.
+    /// The path for error messages.
     let path: String
 
     init(_ path: String) { (folder, name, self.path) = (AT_FDCWD, path, path) }
@@ -19,30 +19,30 @@ struct FilePlace {
     }
 }
 
-/// A folder that is held open. Its files are reached by their names in it, so that a symbolic link that takes the place of the folder meanwhile
-/// leads nowhere. Links in the folder itself are not followed either.
+/// An open folder. Its files are accessed by their names relative to it, so a symbolic link that replaces the folder has no
+/// effect. Symbolic links in the folder are not followed either.
 ///
-/// The path is for errors only, and for the folder's children: it may lead elsewhere by now.
+/// The path serves only error messages and the paths of children, because it may lead elsewhere by now.
 package final class OpenFolder: Sendable {
     package let path: String
     fileprivate let descriptor: Int32
 
-    // O_PATH asks for no permission to read the folder. Apple's systems have no such flag in all versions.
+    // O_PATH needs no permission to read the folder. Not all versions of Apple's systems have such a flag.
     #if os(Linux)
         private static let flags = rt_open_path_flag() | O_DIRECTORY | O_CLOEXEC
     #else
         private static let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
     #endif
 
-    /// - parameter followingLinks: whether the last part of the path may be a symbolic link. Those before it may.
+    /// - parameter followingLinks: whether the last part of the path may be a symbolic link. The earlier parts always may.
     /// - throws: `SystemError`: `ENOENT`; `ENOTDIR`; `ELOOP` for a link that is not to be followed.
     package convenience init(at path: String, followingLinks: Bool = false) throws {
         try self.init(FilePlace(path), followingLinks: followingLinks)
     }
 
-    /// A folder in this one.
+    /// Opens a folder in this one.
     ///
-    /// - throws: `SystemError`, as the initializer.
+    /// - throws: `SystemError`: the errors of the initializer.
     package func folder(_ name: String) throws -> OpenFolder {
         try OpenFolder(FilePlace(name, in: self), followingLinks: false)
     }
@@ -54,7 +54,7 @@ package final class OpenFolder: Sendable {
                 openat(place.folder, place.name, Self.flags | (followingLinks ? 0 : O_NOFOLLOW))
             }
         } catch let error as SystemError where error.errno == ENOTDIR && !followingLinks {
-            // What the manual pages call ELOOP, Linux calls ENOTDIR.
+            // For a symbolic link, Linux reports ENOTDIR where the manual pages say ELOOP.
             let status = try System.status(of: place, followingLinks: false)
             if status?.isSymbolicLink == true { throw SystemError(call: .open, errno: ELOOP, path: path) }
             throw error
@@ -65,14 +65,14 @@ package final class OpenFolder: Sendable {
 
     package func file(_ name: String) -> String { "\(path)/\(name)" }
 
-    /// To be listed, synced or changed, which ``flags`` do not allow.
+    /// Opens the folder again for listing, syncing or changing it, which ``flags`` do not allow.
     private func reopened() throws -> Int32 {
         try System.perform(.open, path) { openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
     }
 
     // MARK: Looking
 
-    /// In no order.
+    /// The names of the folder's contents, in no order.
     package func names() throws -> [String] { try System.names(inFolder: path, descriptor: reopened()) }
 
     /// `lstat`; nil when there is no such file.
@@ -80,17 +80,17 @@ package final class OpenFolder: Sendable {
         try System.status(of: FilePlace(name, in: self), followingLinks: false)
     }
 
-    /// All bytes of a file, which is none of a database (rule G5), as `System.contents(ofFileAt:limit:followingLinks:notOf:)` reads them.
+    /// All bytes of a file, unless it is part of a database (rule G5); see `System.contents(ofFileAt:limit:followingLinks:notOf:)`.
     package func contents(ofFile name: String, limit: Int, notOf database: String? = nil) throws -> [UInt8]? {
         try System.contents(of: FilePlace(name, in: self), limit: limit, followingLinks: false, notOf: database)
     }
 
     // MARK: Changing
 
-    /// Makes a folder in this one, unless something has that name.
+    /// Creates a folder in this one, unless the name is in use.
     ///
-    /// - parameter access: who may use it; nil for what the umask leaves of 0755.
-    /// - returns: whether it was made.
+    /// - parameter access: the folder's permissions; nil for what the umask leaves of 0755.
+    /// - returns: whether the folder was created.
     package func makeFolder(_ name: String, access: FileAccess?) throws -> Bool {
         try Self.make(FilePlace(name, in: self), access)
     }
@@ -102,19 +102,19 @@ package final class OpenFolder: Sendable {
             return false
         }
         guard let access else { return true }
-        // What has the name now may be another folder, but no link.
+        // The name may refer to another folder by now. A symbolic link is refused.
         let descriptor = try OpenFolder(place, followingLinks: false).reopened()
         defer { close(descriptor) }
         var status = stat()
         try System.perform(.fstat, place.path) { fstat(descriptor, &status) }
-        // Where files get the group of the folder that they are in, this goes on below. Who may read or write the file, may also enter.
+        // S_ISGID stays set, so that new files keep getting the folder's group. Users who may read the folder may also enter it.
         let mode = status.st_mode & S_ISGID | access.mode | (access.mode & 0o444) >> 2
         try System.perform(.chmod, place.path) { fchmod(descriptor, mode) }
         if geteuid() == 0 { try System.perform(.chown, place.path) { fchown(descriptor, access.owner, access.group) } }
         return true
     }
 
-    /// Makes this folder somebody else's. Only for the superuser.
+    /// Changes the owner and group of this folder. Only the superuser may do this.
     package func giveAway(owner: uid_t, group: gid_t) throws {
         let descriptor = try reopened()
         defer { close(descriptor) }
@@ -126,14 +126,14 @@ package final class OpenFolder: Sendable {
         try System.makeFile(at: FilePlace(name, in: self), bytes, access: access, isDurable: isDurable)
     }
 
-    /// Gives a file another name, in another folder, in place of what has that name.
+    /// Renames a file, into another folder, and replaces a file that has the new name.
     package func renameFile(_ name: String, to new: String, in other: OpenFolder) throws {
         try System.renameFile(at: FilePlace(name, in: self), to: FilePlace(new, in: other))
     }
 
-    /// Gives a file another name, in another folder, which nothing may have yet. When the process dies in between, it has both.
+    /// Renames a file, into another folder, to a name that must be unused. If the process dies in between, the file has both names.
     ///
-    /// - throws: `EEXIST` when something has that name.
+    /// - throws: `EEXIST` when the name is in use.
     package func renameFile(_ name: String, toUnused new: String, in other: OpenFolder) throws {
         try System.renameFile(at: FilePlace(name, in: self), toUnused: FilePlace(new, in: other))
     }
@@ -146,7 +146,7 @@ package final class OpenFolder: Sendable {
 
     /// Removes a file, or a folder with all that is in it. No symbolic link is followed.
     ///
-    /// - returns: false when there was nothing of that name.
+    /// - returns: false when there was no such file or folder.
     package func removeAll(_ name: String) throws -> Bool {
         guard let status = try status(ofFile: name) else { return false }
         guard status.isFolder else { return try removeFile(name) }
@@ -160,7 +160,7 @@ package final class OpenFolder: Sendable {
         }
     }
 
-    /// For what is in nobody's way when it stays.
+    /// Removes a file, and ignores failures. It is meant for files that do no harm when they stay.
     package func removeIfPossible(_ name: String) { System.removeIfPossible(FilePlace(name, in: self)) }
 
     /// Waits until the names in the folder are on the disk.
@@ -172,7 +172,7 @@ package final class OpenFolder: Sendable {
 }
 
 extension System {
-    /// Makes a folder, as `OpenFolder.makeFolder(_:access:)` does.
+    /// Creates a folder, as `OpenFolder.makeFolder(_:access:)` does.
     @discardableResult
     package static func makeFolder(at path: String, access: FileAccess? = nil) throws -> Bool {
         try OpenFolder.make(FilePlace(path), access)
@@ -180,12 +180,12 @@ extension System {
 }
 
 extension OpenFolder {
-    /// nil when there is no such folder.
+    /// Opens the folder at `path`; nil when there is no such folder.
     package static func ifThere(at path: String, followingLinks: Bool = false) throws -> OpenFolder? {
         try ifThere { try OpenFolder(at: path, followingLinks: followingLinks) }
     }
 
-    /// nil when what `open` opens is not there.
+    /// Returns the folder that `open` opens; nil when it does not exist.
     package static func ifThere(_ open: () throws -> OpenFolder) throws -> OpenFolder? {
         do {
             return try open()

@@ -4,17 +4,17 @@
     import Glibc
 #endif
 
-/// Opening files by names which others may have made links to files of a database (rule G5).
+/// Opens files by names that may be links to files of a database (rule G5).
 extension System {
     /// Opens a regular file, unless it is one of a database. The caller closes the descriptor.
     ///
     /// - Parameters:
     ///   - mode: `O_RDONLY` or `O_RDWR`.
-    ///   - followingLinks: else a symbolic link is no file.
-    ///   - database: one that may be open here without being registered.
-    ///   - parts: what of databases is not opened.
-    /// - throws: `SystemError`: of `open`, with `isFolderGone`, when there is no such file; of `read`, with `isNoFile`, when it is no regular
-    ///   file. `LockedFileError`.
+    ///   - followingLinks: whether symbolic links are followed. If not, a symbolic link is not a regular file.
+    ///   - database: a database that may be open in this process without being registered.
+    ///   - parts: the files of databases that are not opened.
+    /// - throws: `SystemError` of `open`, with `isFolderGone`, when there is no such file. `SystemError` of `read`, with `isNoFile`, when
+    ///   the file is not a regular file. `LockedFileError` when it is part of a database.
     static func openFile(
         at place: FilePlace,
         _ mode: Int32,
@@ -29,13 +29,13 @@ extension System {
             }
             try checkIsFile(seen, path)
             switch try LockedFiles.look(at: place, foundAs: FileIdentity(seen), orOf: database, parts) {
-            case .nobodys: break
+            case .unclaimed: break
             case .part(let locked): throw LockedFileError(path: path, database: locked)
             case .replaced: continue
             }
             let descriptor: Int32
             do {
-                // Whatever has that name by now, opening it does not wait.
+                // O_NONBLOCK: opening does not block, even if the name refers to a pipe by now.
                 descriptor = try perform(.open, path) {
                     let flags = mode | O_CLOEXEC | O_NONBLOCK | (followingLinks ? 0 : O_NOFOLLOW)
                     return openat(place.folder, place.name, flags)
@@ -51,7 +51,7 @@ extension System {
                 if identity != FileIdentity(seen),
                     let database = try LockedFiles.database(of: identity, orOf: database, parts)
                 {
-                    // It was put there meanwhile. A descriptor that stays open is the lesser harm.
+                    // The file replaced the one that was inspected. Leaving its descriptor open is the lesser harm.
                     mayClose = false
                     throw LockedFileError(path: path, database: database)
                 }

@@ -4,12 +4,12 @@
     import Glibc
 #endif
 
-/// One run of one program: a pid alone is used again by the system.
+/// The identity of a process. The pid alone does not suffice, because the system reuses pids.
 package struct ProcessIdentity: Hashable, Sendable {
     package let pid: Int32
-    /// Linux: clock ticks after boot (`/proc/PID/stat` field 22), as the first time namespace has it; Darwin: µs since 1970. 0: unknown.
+    /// Linux: clock ticks since boot (`/proc/PID/stat` field 22), in the first time namespace; Darwin: µs since 1970. 0: unknown.
     package let startTime: UInt64
-    /// Linux: inode of the pid namespace; 0 where there are none, or it cannot be read.
+    /// Linux: inode of the pid namespace; 0 on other systems, or when it cannot be read.
     package let namespace: UInt64
 
     package init(pid: Int32, startTime: UInt64, namespace: UInt64) {
@@ -26,35 +26,35 @@ package struct ProcessIdentity: Hashable, Sendable {
     }
 }
 
-/// What the system tells of a process.
+/// The system's information about a process.
 package struct ProcessEntry: Equatable, Sendable {
     package let startTime: UInt64
-    /// SIGSTOP, SIGTSTP, a debugger, or the system's suspension: no thread runs.
+    /// Whether no thread runs, because of SIGSTOP, SIGTSTP, a debugger, or suspension by the system.
     package let isStopped: Bool
-    /// Dead, and not yet reaped by its parent. All threads have ended, not the main one alone.
+    /// Whether all threads have ended, not only the main thread, and the parent has not reaped the process yet.
     package let isZombie: Bool
 }
 
 extension ProcessTable {
-    /// Whether there is such a process, and it is neither dead nor stopped. Of a pid alone: another process may have got it.
+    /// Whether the process exists and is neither dead nor stopped. Only the pid is checked, which another process may have got by now.
     package static func isRunning(_ pid: Int32) -> Bool {
         entry(pid).map { !$0.isStopped && !$0.isZombie } ?? false
     }
 
-    /// Whether a process that is seen here under one pid is the participant that says another of itself.
+    /// Whether a process that this one sees with the pid `seen` is the participant whose own pid is `pid`.
     ///
     /// - Parameters:
     ///   - seen: the pid in this process's pid namespace, as `/proc/locks` lists it.
-    ///   - pid: the pid in the participant's own.
-    ///   - isElsewhere: whether that is another one. Processes of the namespaces below are seen, and no others.
+    ///   - pid: the pid in the participant's pid namespace.
+    ///   - isElsewhere: whether that is another namespace. Only processes of this namespace and those below it are visible.
     package static func isProcess(_ seen: Int32, _ pid: Int32, startTime: UInt64, isElsewhere: Bool) -> Bool {
         if !isElsewhere, showsOwnNamespace { return seen == pid }
         guard innermostPID(seen) == pid, let found = entry(seen)?.startTime else { return false }
-        // 0: the time namespace does not tell.
+        // A start time is 0 when the time namespace does not allow to compute it.
         return found == startTime || found == 0 || startTime == 0
     }
 
-    /// For people: `pid 17`, or `pid 17 in another pid namespace`.
+    /// The text for messages: `pid 17`, or `pid 17 in another pid namespace`.
     package static func description(ofPID pid: Int32, isElsewhere: Bool) -> String {
         isElsewhere ? "pid \(pid) in another pid namespace" : "pid \(pid)"
     }
@@ -64,12 +64,12 @@ package enum Liveness: Equatable, Sendable {
     case alive
     case stopped
     case dead
-    /// The system does not tell. Never treated as dead (rule P4).
+    /// The system does not show whether the process lives. This is never treated as dead (rule P4).
     case unknown
 }
 
 extension ProcessIdentity {
-    /// What the pid tells (rule P4): *unknown* in another pid namespace. `reader` is the process that asks.
+    /// The liveness that the pid shows (rule P4). It is *unknown* in another pid namespace. `reader` is the process that asks.
     package func liveness(seenFrom reader: ProcessIdentity) -> Liveness {
         guard namespace == reader.namespace, pid > 0 else { return .unknown }
         do {
@@ -80,7 +80,7 @@ extension ProcessIdentity {
         } catch {
             return .unknown
         }
-        // Of a `/proc` of another pid namespace, the entry would be another process's.
+        // If `/proc` belongs to another pid namespace, the entry is that of another process.
         guard ProcessTable.showsOwnNamespace, let entry = ProcessTable.entry(pid) else { return .unknown }
         if entry.isZombie { return .dead }
         if startTime != 0, entry.startTime != 0, entry.startTime != startTime { return .dead }

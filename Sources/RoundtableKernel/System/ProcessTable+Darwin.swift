@@ -2,10 +2,10 @@
     import Darwin
 
     package enum ProcessTable {
-        /// What `sysctl(KERN_PROC_PID)` says, or nil when there is no such process or the sandbox does not tell.
+        /// The entry of `sysctl(KERN_PROC_PID)`, or nil when there is no such process or the sandbox hides it.
         package static func entry(_ pid: Int32) -> ProcessEntry? {
             guard let info = info(pid) else { return nil }
-            // In C `p_starttime`, a macro, which Swift does not import.
+            // In C, this is the macro `p_starttime`, which Swift does not import.
             let start = info.kp_proc.p_un.__p_starttime
             return ProcessEntry(
                 startTime: UInt64(start.tv_sec) * 1_000_000 + UInt64(start.tv_usec),
@@ -23,7 +23,7 @@
 
         static let showsOwnNamespace = true
 
-        /// There is one pid namespace.
+        /// The pid itself, because there is one pid namespace.
         package static func innermostPID(_ pid: Int32) -> Int32? { pid }
 
         private static func info(_ pid: Int32) -> kinfo_proc? {

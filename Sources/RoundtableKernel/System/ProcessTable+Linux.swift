@@ -2,20 +2,20 @@
     import Glibc
 
     package enum ProcessTable {
-        /// What `/proc/PID/stat` says (proc(5)), or nil when there is no such process or it cannot be read.
+        /// The entry of `/proc/PID/stat` (proc(5)), or nil when there is no such process or it cannot be read.
         package static func entry(_ pid: Int32) -> ProcessEntry? {
             guard let line = ThreadLine("/proc/\(pid)/stat"), let startTime = line.number(ofField: 22) else {
                 return nil
             }
             var (isStopped, isZombie) = (line.isStopped, line.isEnded)
-            // The main thread has ended before the others, which the process lives in.
+            // The main thread may end before the others. The process lives as long as one thread does.
             if isZombie, let count = line.number(ofField: 20), count > 1 {
                 let others = threads(of: pid).filter { !$0.isEnded }
-                // Threads that could not be read, or that begin and end, prove no death.
+                // Threads that could not be read, or that are starting and ending, do not prove that the process is dead.
                 if others.isEmpty { return nil }
                 (isZombie, isStopped) = (false, others.allSatisfy(\.isStopped))
             }
-            // What the time namespace does not let us know is 0.
+            // The start time is 0 when the time namespace does not allow to compute it.
             return ProcessEntry(
                 startTime: TimeNamespace.own.startTime(startTime) ?? 0,
                 isStopped: isStopped,
@@ -23,9 +23,9 @@
             )
         }
 
-        /// A line of `/proc/PID/stat`, or of one thread (proc_pid_stat(5)).
+        /// A line of `/proc/PID/stat`, of a process or of one thread (proc_pid_stat(5)).
         private struct ThreadLine {
-            /// From the third one on.
+            /// The fields from the third one on.
             private let fields: [ArraySlice<UInt8>]
 
             init?(_ path: String) {
@@ -50,9 +50,9 @@
             return ((try? System.names(inFolder: folder)) ?? []).compactMap { ThreadLine("\(folder)/\($0)/stat") }
         }
 
-        /// Whether `/proc` shows processes by the pids of this process's own namespace. It may have been mounted in another one.
+        /// Whether `/proc` shows the pids of this process's namespace. It may have been mounted in another one.
         static let showsOwnNamespace: Bool = {
-            // Not through `System`: a fault that a test asks for would stay for the life of the process.
+            // This does not go through `System`, because the effect of an injected fault would last for the life of the process.
             var text = [UInt8](repeating: 0, count: 32)
             let count = text.withUnsafeMutableBytes {
                 readlink("/proc/self", $0.baseAddress!.assumingMemoryBound(to: CChar.self), $0.count)
@@ -73,7 +73,7 @@
             return String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
         }
 
-        /// A file of `/proc`, which has no size and is read to its end.
+        /// The contents of a file of `/proc`, which has no size and is read to its end.
         package static func contents(of path: String) throws -> [UInt8] {
             let descriptor = try System.perform(.readProcess, path) { open(path, O_RDONLY | O_CLOEXEC) }
             defer { close(descriptor) }
@@ -87,7 +87,8 @@
         }
     }
 
-    /// Not through `System`: a fault that a test asks for would stay for the life of the process.
+    /// The inode of this process's pid namespace; 0 when it cannot be read. This does not go through `System`, because the effect of
+    /// an injected fault would last for the life of the process.
     let ownNamespace: UInt64 = {
         var status = stat()
         return stat("/proc/self/ns/pid", &status) == 0 ? UInt64(status.st_ino) : 0

@@ -2,7 +2,7 @@
     import Darwin
 
     extension System {
-        /// The protection class of a file, by getattrlist(2), which does not open it; nil when there is no file, or no such class.
+        /// The protection class of a file; nil when there is no file or no such class. getattrlist(2) does not open the file.
         package static func protectionClass(ofFileAt path: String) -> ProtectionClass? {
             var request = attributes
             // The kernel's answer begins with its own length.
@@ -17,7 +17,7 @@
             return ProtectionClass(rawValue: answer.value)
         }
 
-        /// Sets it, by setattrlist(2), which does not open the file either.
+        /// Sets the protection class of a file. setattrlist(2) does not open the file.
         package static func setProtectionClass(_ value: ProtectionClass, ofFileAt path: String) throws {
             var request = attributes
             var number = value.rawValue

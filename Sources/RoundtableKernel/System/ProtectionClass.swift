@@ -1,10 +1,11 @@
-/// When a file can be read, by the numbers of Apple's kernel (`sys/content_protection.h`, classes A to D). The higher, the more often.
+/// When a file can be read, with the numbers of Apple's kernel (`sys/content_protection.h`, classes A to D). A higher class allows more
+/// access.
 package enum ProtectionClass: UInt32, Comparable, Sendable, CaseIterable {
-    /// While the device is unlocked.
+    /// The file can be read while the device is unlocked.
     case complete = 1
-    /// Also while it is locked, if it was open before. New files can be written.
+    /// The file can also be read while the device is locked, if it was opened before. New files can be written.
     case unlessOpen = 2
-    /// From when the device was first unlocked after it was started.
+    /// The file can be read once the device has been unlocked after it was started.
     case untilFirstUnlock = 3
     case none = 4
 

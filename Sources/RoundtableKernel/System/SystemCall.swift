@@ -6,7 +6,7 @@ import Synchronization
     import Glibc
 #endif
 
-/// The calls that the kernel makes, by the names of their manual pages.
+/// The system calls that the kernel layer makes, by the names of their manual pages.
 package enum SystemCall: String, Sendable, CaseIterable, Codable {
     case open, close, fstat, stat, chmod, chown, write, link, unlink, mmap, munmap, kill, statfs
     case futexWait = "futex-wait"
@@ -16,8 +16,8 @@ package enum SystemCall: String, Sendable, CaseIterable, Codable {
     case read, sigaction, rename, fsync, mkdir, opendir, fcntl
 }
 
-/// A fault that a test asks for: calls number `skipping + 1` to `skipping + times` of `call` do not reach the system, but
-/// fail, or return something.
+/// A fault that a test injects. The calls number `skipping + 1` to `skipping + times` of `call` do not reach the system.
+/// They fail with an errno, or return a value.
 package struct Fault: Sendable, Equatable, Codable {
     package enum Effect: Sendable, Equatable, Codable {
         case errno(Int32)
@@ -45,30 +45,30 @@ package struct Fault: Sendable, Equatable, Codable {
     }
 }
 
-/// The one door to the operating system. Every call of the kernel passes `perform`, where tests can make it fail.
+/// The interface to the operating system. System calls go through `perform`, where tests can make them fail.
 package enum System {
-    /// The faults that a test asks for.
+    /// The faults that a test injects.
     private final class FaultPlan: Sendable {
         private let faults: Mutex<[Fault]>
         init(_ faults: [Fault]) { self.faults = Mutex(faults) }
 
-        /// What the test wants this call to do.
+        /// The effect that a fault has on this call; nil when the call is to reach the system.
         func take(_ call: SystemCall) -> Fault.Effect? { faults.withLock { System.take(call, of: &$0) } }
         func replace(_ newFaults: [Fault]) { faults.withLock { $0 = newFaults } }
     }
 
     private static let processPlan = FaultPlan([])
     @TaskLocal private static var taskPlan: FaultPlan?
-    /// Spares calls the plans until a test has asked for something.
+    /// Whether a test has injected anything. Until then, calls skip the plans.
     private static let armed = Atomic<Bool>(false)
 
-    /// Replaces the faults to inject in this process. For processes of tests.
+    /// Replaces the faults to inject in this process. This is for processes that a test starts.
     package static func inject(_ newFaults: [Fault]) {
         processPlan.replace(newFaults)
         armed.store(true, ordering: .sequentiallyConsistent)
     }
 
-    /// Injects faults into what `body` does, but not into what it has other threads do. For tests that run beside others.
+    /// Injects faults into the calls of `body`, but not into those that it has other threads make. This is for tests that run in parallel.
     package static func withFaults<T>(_ faults: [Fault], _ body: () throws -> T) rethrows -> T {
         armed.store(true, ordering: .sequentiallyConsistent)
         return try $taskPlan.withValue(FaultPlan(faults), operation: body)
@@ -76,8 +76,8 @@ package enum System {
 
     @TaskLocal private static var interposed: (@Sendable (SystemCall) -> Void)?
 
-    /// Runs `action` before each call that `body` makes, but not before those of other threads, nor before its own. For tests that put what another
-    /// process does between two calls of this one.
+    /// Runs `action` before each call that `body` makes, but not before calls of other threads or of `action` itself. Tests use it
+    /// to do what another process might do between two calls of this one.
     package static func withInterposed<T>(
         _ action: @escaping @Sendable (SystemCall) -> Void,
         _ body: () throws -> T
@@ -102,7 +102,9 @@ package enum System {
         return faults[index].effect
     }
 
-    /// Makes a call that reports failure as -1 and `errno`; retries it when a signal interrupted it.
+    /// Makes a call that reports failure as -1 and `errno`, and retries it when a signal interrupted it.
+    ///
+    /// - throws: `SystemError`.
     @discardableResult
     static func perform<Value: SignedInteger>(
         _ call: SystemCall,

@@ -4,7 +4,7 @@
     import Glibc
 #endif
 
-/// A system call that failed: which, on what, and why.
+/// A failed system call, with the path that it was made for and the errno.
 package struct SystemError: Error, Equatable, CustomStringConvertible {
     package let call: SystemCall
     package let errno: Int32
@@ -16,7 +16,7 @@ package struct SystemError: Error, Equatable, CustomStringConvertible {
         self.path = path
     }
 
-    /// Whether what was to be read, replaced or removed is no file but a folder, a pipe or the like.
+    /// Whether the call failed because the path is not a file, but a folder, a pipe or the like.
     package var isNoFile: Bool { errno == EISDIR || errno == EINVAL || (call == .unlink && errno == EPERM) }
 
     package var description: String {
@@ -24,14 +24,14 @@ package struct SystemError: Error, Equatable, CustomStringConvertible {
         return "\(call.rawValue) \(path): \(text) (errno \(errno))"
     }
 
-    /// For those who tell the path themselves.
+    /// The description without the path.
     package var reason: String { "\(call.rawValue): \(text) (errno \(errno))" }
 
     private var text: String { String(cString: strerror(errno)) }
 }
 
 extension SystemError {
-    /// Whether a folder on the way to the file is not there.
+    /// Whether the file, or a folder on the path to it, does not exist.
     package var isFolderGone: Bool { errno == ENOENT || errno == ENOTDIR }
 
     package var isAlreadyThere: Bool { errno == EEXIST }

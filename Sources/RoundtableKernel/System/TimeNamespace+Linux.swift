@@ -1,20 +1,20 @@
 #if os(Linux)
     import Glibc
 
-    /// How far the clocks of a time namespace are ahead of those of the machine's first one (time_namespaces(7)).
+    /// The offsets of a time namespace's clocks, relative to the machine's first time namespace (time_namespaces(7)).
     struct TimeNamespace: Equatable, Sendable {
-        /// ns.
+        /// The offset of `CLOCK_MONOTONIC`, in ns.
         var monotonic: Int64
-        /// ns; nil: not known.
+        /// The offset of `CLOCK_BOOTTIME`, in ns; nil: unknown.
         var boottime: Int64?
 
         static let first = TimeNamespace(monotonic: 0, boottime: 0)
 
-        /// That of the calling process. It is read once, because a process with threads cannot change its time namespace.
+        /// The time namespace of the calling process. It is read once, because a process with threads cannot change its time namespace.
         static let own: TimeNamespace = {
-            // Not through `System`: a fault that a test asks for would stay for the life of the process.
+            // This does not go through `System`, because the effect of an injected fault would last for the life of the process.
             guard let current = inode("/proc/self/ns/time") else { return first }
-            // The file tells of the namespace of the children, which is another one after unshare(2).
+            // The file shows the time namespace of future children, which is another one after unshare(2).
             if current == inode("/proc/self/ns/time_for_children"), let text = text(of: "/proc/self/timens_offsets") {
                 return TimeNamespace(offsets: text) ?? TimeNamespace(monotonic: 0, boottime: nil)
             }
@@ -40,9 +40,9 @@
             self.init(monotonic: monotonic, boottime: boottime)
         }
 
-        /// The start time of a process as the first time namespace has it; nil when it cannot be told to the tick.
+        /// The start time of a process in the first time namespace; nil when it cannot be computed exactly.
         ///
-        /// - parameter ticks: as this time namespace shows it, in `/proc/PID/stat`.
+        /// - parameter ticks: the start time that `/proc/PID/stat` shows in this time namespace.
         func startTime(_ ticks: UInt64) -> UInt64? {
             let tick = 1_000_000_000 / Int64(max(1, sysconf(Int32(_SC_CLK_TCK))))
             guard let boottime, boottime % tick == 0 else { return nil }

@@ -6,25 +6,26 @@ import Synchronization
     import Glibc
 #endif
 
-/// The name of a file while it is being written. It tells who writes it, so that others can remove what the dead have left (rule V3).
+/// The name of a file while it is being written. The name identifies the writer, so that other processes can remove the files of dead
+/// writers (rule V3).
 package enum UnfinishedFile {
     private static let ending = ".new"
     private static let number = Atomic<UInt64>(0)
     private static let token = UInt32.random(in: 1 ... .max)
 
-    /// A name that nobody else uses: `PREFIX.PID-START-NAMESPACE-TOKEN-NUMBER.new`.
+    /// A unique name: `PREFIX.PID-START-NAMESPACE-TOKEN-NUMBER.new`.
     package static func name(_ prefix: String) -> String {
         let writer = ProcessIdentity.current
         let number = number.add(1, ordering: .relaxed).newValue
         return "\(prefix).\(writer.pid)-\(writer.startTime)-\(writer.namespace)-\(token)-\(number)\(ending)"
     }
 
-    /// Whether a path may be one of a file that is being written.
+    /// Whether a path may be that of an unfinished file.
     package static func isName(_ path: String) -> Bool { path.hasSuffix(ending) }
 
-    /// Who writes, or wrote, the file; nil when it is none of ours.
+    /// The process that writes or wrote the file; nil when the name is not that of an unfinished file with this prefix.
     static func writer(ofFileNamed name: String, _ prefix: String) -> ProcessIdentity? {
-        // By bytes: names are those to the system, and a character may have several.
+        // The comparison is by bytes, as in the system, because a character may have several encodings.
         let (bytes, start) = (Array(name.utf8), Array("\(prefix).".utf8))
         guard bytes.starts(with: start), name.hasSuffix(ending), bytes.count >= start.count + ending.utf8.count else {
             return nil
@@ -37,16 +38,19 @@ package enum UnfinishedFile {
         return ProcessIdentity(pid: pid, startTime: start, namespace: namespace)
     }
 
-    /// Removes what dead writers have left in a folder; where it cannot be told whether one is dead, what is older than an hour.
+    /// Removes the unfinished files of dead writers from a folder. If it is unknown whether the writer is dead, a file is removed when it
+    /// is older than an hour.
     ///
-    /// - returns: how many.
+    /// - returns: the number of files removed.
     @discardableResult
     package static func removeAbandoned(in folder: String, _ prefix: String) throws -> Int {
         let folder = try OpenFolder.ifThere(at: folder, followingLinks: true)
         return try folder.map { try removeAbandoned(in: $0, prefix) } ?? 0
     }
 
-    /// The same, in a folder that is open.
+    /// Removes the unfinished files of dead writers from an open folder.
+    ///
+    /// - returns: the number of files removed.
     @discardableResult
     package static func removeAbandoned(in folder: OpenFolder, _ prefix: String) throws -> Int {
         let reader = ProcessIdentity.current

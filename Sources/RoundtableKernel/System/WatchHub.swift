@@ -4,24 +4,24 @@
     import Glibc
     import Synchronization
 
-    /// The one inotify(7) instance of this process, and the thread that reads it, for all `FileWatch`es and `FolderWatch`es: a user has 128
-    /// instances on most systems, which are soon used up by one for each database and purpose.
+    /// The one inotify(7) instance of this process, and the thread that reads it. All `FileWatch`es and `FolderWatch`es share it,
+    /// because most systems allow a user 128 instances only.
     ///
-    /// The instance is opened for the first watch, and closed with the last. inotify gives an inode one watch, whatever paths lead to it: so
-    /// watches are shared here too, and each subscriber hears of what it asked for.
+    /// The instance is opened for the first watch and closed after the last. inotify has one watch for each inode, whatever paths
+    /// lead to it. So subscribers share watches here too, and each one receives the events that it asked for.
     final class WatchHub: Sendable {
         private struct Subscription {
             let mailbox: WatchMailbox
             let path: String
             var mask: UInt32
-            /// It ends with its first event.
+            /// Whether the subscription ends with its first event.
             let isOnce: Bool
         }
 
         private struct Watch {
-            /// What the kernel was asked for.
+            /// The events that the kernel was asked for.
             var mask: UInt32
-            /// The kernel ends it with its first event.
+            /// Whether the kernel ends the watch with its first event.
             let isOneShot: Bool
             var subscriptions: [ObjectIdentifier: Subscription] = [:]
         }
@@ -29,7 +29,7 @@
         private final class Instance: Sendable {
             let descriptor: Int32
             let interrupter: Interrupter
-            /// A child after `fork` closes the descriptor in the fork itself: later, its number may be another file's.
+            /// A child closes the descriptor in the `fork` itself, because the number may be another file's later.
             private let childIndex: Int32
 
             init() throws {
@@ -45,11 +45,12 @@
         }
 
         private struct State {
-            /// nil while there are no members.
+            /// The instance; nil while there are no members.
             var instance: Instance?
-            /// By watch descriptor. The kernel numbers watches upwards, so an event of a watch that has ended meets no later one.
+            /// The watches by watch descriptor. The kernel numbers watches upwards, so a late event of a watch that has ended reaches no
+            /// other watch.
             var watches: [Int32: Watch] = [:]
-            /// The subscribers, and the watches that each is told of. One may have none for a while, and goes on afterwards.
+            /// The subscribers and the watches of each. A subscriber may have no watch for a while.
             var members: [ObjectIdentifier: Set<Int32>] = [:]
         }
 
@@ -58,11 +59,11 @@
 
         // MARK: One for each process
 
-        /// The address of the hub, which is never freed; 0: none yet.
+        /// The address of the hub, which is never freed; 0: there is none yet.
         private static let current = Atomic<UInt>(0)
 
-        /// The hub of this process. A child after `fork` has one of its own: an event that it read from the parent's instance would be lost to
-        /// the parent, and a watch that it ended there would be the parent's. No lock guards this, because a child may find it locked for ever.
+        /// The hub of this process. A child after `fork` has a hub of its own, because reading events of the parent's instance or ending
+        /// watches there would take them from the parent. No lock guards `current`, because a child may inherit it locked for ever.
         static var shared: WatchHub {
             while true {
                 let address = current.load(ordering: .acquiring)
@@ -82,17 +83,17 @@
 
         private var isInOwnProcess: Bool { generation == rt_fork_generation() }
 
-        /// A watch that a child after `fork` has from its parent works no more.
+        /// Throws in a child after `fork`, where a watch that is inherited from the parent does not work.
         private func checkProcess() throws {
             if !isInOwnProcess { throw SystemError(call: .inotify, errno: EBADF, path: nil) }
         }
 
         // MARK: Subscribers
 
-        /// Tells `mailbox` of the next event of the file alone, or, while there is no such file, of the next of the folder. What it was told of before
-        /// ends.
+        /// Subscribes `mailbox` to the next event of the file, or, if the file does not exist, to the next event of the folder. Earlier
+        /// subscriptions of `mailbox` end.
         ///
-        /// - returns: whether it was told of something that it has not taken.
+        /// - returns: whether `mailbox` had pending events, which are taken.
         func armOnce(
             _ mailbox: WatchMailbox,
             file: (path: String, mask: UInt32),
@@ -107,7 +108,7 @@
                 if number == nil {
                     let above = try add(instance, folder.path, folder.mask | UInt32(IN_MASK_ADD))
                     subscribe(mailbox, to: above, folder.path, folder.mask, isOneShot: false, isOnce: true, &state)
-                    // The file may have come before the folder was watched.
+                    // The file may have been created before the folder was watched.
                     number = try armOnce(mailbox, instance, file.path, file.mask, &state) ?? above
                 }
                 for other in state.members[ObjectIdentifier(mailbox)] ?? [] where other != number {
@@ -117,9 +118,9 @@
             }
         }
 
-        /// The kernel forgets this watch with its first event, so that later events cost the file's writers nothing.
+        /// Adds a watch that the kernel ends with its first event, so that later events cost the file's writers nothing.
         ///
-        /// - returns: the watch; nil when there is no such file.
+        /// - returns: the watch's number; nil when there is no such file.
         private func armOnce(
             _ mailbox: WatchMailbox,
             _ instance: Instance,
@@ -136,7 +137,7 @@
             }
         }
 
-        /// Tells `mailbox` of these events at a folder, beside what it is told of already, until it leaves.
+        /// Subscribes `mailbox` to events of a folder, in addition to its other subscriptions, until it leaves.
         func watch(_ mailbox: WatchMailbox, folder: String, mask: UInt32) throws {
             try checkProcess()
             try state.withLock { state in
@@ -146,9 +147,9 @@
             }
         }
 
-        /// Tells `mailbox` nothing any more.
+        /// Ends all subscriptions of `mailbox`.
         func leave(_ mailbox: WatchMailbox) {
-            // In a child, all of this is the parent's.
+            // In a child after `fork`, this hub's instance belongs to the parent.
             guard isInOwnProcess else { return }
             let id = ObjectIdentifier(mailbox)
             let last: Instance? = state.withLock { state in
@@ -159,7 +160,7 @@
                 state.watches = [:]
                 return state.instance
             }
-            // The thread closes it: that takes the system up to tens of milliseconds.
+            // The reading thread closes the instance, because closing takes up to tens of milliseconds.
             last?.interrupter.interrupt()
         }
 
@@ -208,12 +209,12 @@
             narrow(number, &state)
         }
 
-        /// Asks the kernel for no more than the subscribers of a watch want: a folder above one that is watched may be a busy one.
+        /// Reduces a watch to the events that its subscribers want, because a folder further up may have many events.
         private func narrow(_ number: Int32, _ state: inout State) {
             guard let instance = state.instance, let watch = state.watches[number] else { return }
             guard let path = watch.subscriptions.values.first?.path else {
                 state.watches[number] = nil
-                // It fails where the watch has ended by itself.
+                // This fails when the watch has already ended.
                 remove(instance, number)
                 return
             }
@@ -224,7 +225,8 @@
                 state.watches[number]?.mask = wanted
                 return
             }
-            // The path leads elsewhere by now, or nowhere: its subscribers watch anew, and so do those of the watch that was changed instead.
+            // The path leads elsewhere or nowhere by now. The subscribers of this watch must add new watches, and so must those of the
+            // watch that was changed instead.
             tellAll(of: number, UInt32(IN_IGNORED), state)
             if let found {
                 if state.watches[found] == nil { remove(instance, found) }
@@ -245,7 +247,7 @@
                 do {
                     if try waitForInput(instance.descriptor, instance.interrupter, timeout: nil).interrupt { return }
                 } catch {
-                    // The system refuses to wait. This must not spin.
+                    // The system refused to wait. The pause keeps the thread from spinning.
                     MonotonicClock.sleep(Self.pauseAfterFailure)
                 }
                 state.withLock { state in
@@ -256,7 +258,7 @@
 
         private static let pauseAfterFailure: Nanoseconds = 250_000_000
 
-        /// Under the lock, so that an event is told before a later watch begins, and none of a watch that is not noted yet.
+        /// Reads under the lock, so that an event is delivered before a later watch begins, and after its own watch has been recorded.
         private func readEvents(_ instance: Instance, _ state: inout State) {
             withUnsafeTemporaryAllocation(byteCount: 4096, alignment: MemoryLayout<inotify_event>.alignment) { buffer in
                 while true {
@@ -272,12 +274,12 @@
             }
         }
 
-        /// What every subscriber is told of, whatever it asked for.
+        /// The events that every subscriber receives, whatever it asked for.
         private static let always = UInt32(IN_IGNORED) | UInt32(IN_UNMOUNT) | UInt32(IN_Q_OVERFLOW)
 
         private func receive(_ events: UInt32, from number: Int32, _ state: inout State) {
             if events & UInt32(IN_Q_OVERFLOW) != 0 {
-                // The end of a watch may be among what was lost: each subscriber watches anew.
+                // The end of a watch may be among the lost events, so each subscriber must add a new watch.
                 for number in state.watches.keys { tellAll(of: number, events, state) }
                 return
             }
@@ -296,12 +298,12 @@
             }
         }
 
-        /// Acts as if the kernel had said this. For tests of what it says too seldom.
+        /// Acts as if the kernel had reported these events. This is for tests of rare events.
         func receive(_ events: UInt32, from number: Int32) {
             state.withLock { receive(events, from: number, &$0) }
         }
     }
 
-    /// A macro of its own form, which Swift does not import.
+    /// `IN_ONESHOT`. Swift does not import this macro because of its form.
     private let inOneShot: UInt32 = 0x8000_0000
 #endif

@@ -1,21 +1,21 @@
 #if os(Linux)
     import Synchronization
 
-    /// What one watch was told and has not taken yet. Any thread tells; one thread waits.
+    /// The pending events of one watch. Any thread delivers events; one thread waits for them.
     final class WatchMailbox: Sendable {
         struct Contents {
-            /// inotify(7)'s bits of all events since the last look.
+            /// The inotify(7) bits of all events since the last `take()`.
             var events: UInt32 = 0
             var isInterrupted = false
         }
 
         private let contents = Mutex(Contents())
-        /// Counts what was told. The waiting thread sleeps on it.
+        /// The number of deliveries. The waiting thread sleeps on it.
         ///
-        /// nonisolated(unsafe): the pointer is set once, and freed when nobody refers to this object any more.
+        /// nonisolated(unsafe): the pointer is set once, and freed when the last reference to this object ends.
         nonisolated(unsafe) private let count: UnsafeMutablePointer<Atomic<UInt32>>
 
-        /// The pause after a sleep that the system refuses, so that waiting never spins.
+        /// The pause after a failed futex wait, in ns. It keeps the waiting thread from spinning.
         private static let pauseAfterFailure: Nanoseconds = 10_000_000
 
         init() {
@@ -39,7 +39,7 @@
             Futex.wake(count, all: true)
         }
 
-        /// Takes the events that were told.
+        /// Returns the pending events and clears them.
         func take() -> Contents {
             contents.withLock { contents in
                 defer { contents.events = 0 }
@@ -47,7 +47,7 @@
             }
         }
 
-        /// Sleeps until something is told, and takes it. Neither events nor an interrupt: the time is over.
+        /// Sleeps until an event or an interrupt is pending, and takes it. The result has neither when the time is over.
         func wait(upTo time: Nanoseconds?) -> Contents {
             sleep(upTo: time) {
                 let contents = take()
@@ -55,7 +55,7 @@
             } ?? Contents()
         }
 
-        /// Sleeps for this time, whatever is told. An interrupt ends it.
+        /// Sleeps for the given time even if events arrive. An interrupt ends the sleep.
         ///
         /// - returns: whether it was interrupted.
         func pause(_ time: Nanoseconds) -> Bool {

@@ -3,7 +3,8 @@
 #endif
 
 extension ProcessTable {
-    /// Why the system would refuse this user another inotify(7) instance, or another watch; nil when it would not, and on other systems.
+    /// The error with which the system would refuse this user another inotify(7) instance or watch; nil when it would grant both, and on
+    /// other systems.
     package static func watchShortage(at folder: String) -> SystemError? {
         #if os(Linux)
             do {
@@ -16,7 +17,7 @@ extension ProcessTable {
             } catch let error as SystemError where [EMFILE, ENOSPC].contains(error.errno) {
                 return error
             } catch {
-                // The folder cannot be watched for a reason of its own.
+                // The failure has another cause than a shortage.
                 return nil
             }
         #else

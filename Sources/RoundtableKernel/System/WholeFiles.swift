@@ -4,15 +4,15 @@
     import Glibc
 #endif
 
-/// Files that are written in one go, then get their name, and are never changed: whoever opens one finds all of it, or none.
-/// Nothing here takes a lock.
+/// Files that are written completely before they get their name, and are never changed. A process that opens one finds all of its
+/// contents. Nothing here takes a lock.
 extension System {
     /// Writes a new file with these bytes.
     ///
     /// - Parameters:
-    ///   - isDurable: the bytes are on the disk on return. (The name is not, until its folder is synced.)
-    ///   - access: nil for what the umask leaves of 0644.
-    /// - throws: no file is left behind then, as far as it can be removed.
+    ///   - access: the file's permissions; nil for what the umask leaves of 0644.
+    ///   - isDurable: whether the bytes are on the disk on return. (The name is not, until its folder is synced.)
+    /// - throws: `SystemError`, after removing the file if possible.
     package static func makeFile(
         at path: String,
         _ bytes: [UInt8],
@@ -31,7 +31,7 @@ extension System {
             defer { close(descriptor) }
             if let access {
                 try perform(.chmod, path) { fchmod(descriptor, access.mode) }
-                // As SQLite does for its own companion files: else root would lock the owner out.
+                // SQLite does the same for its companion files. Otherwise, files that root creates would lock the owner out.
                 if geteuid() == 0 { try perform(.chown, path) { fchown(descriptor, access.owner, access.group) } }
             }
             var written = 0
@@ -47,7 +47,7 @@ extension System {
         }
     }
 
-    /// Gives a file another name, in place of what has that name.
+    /// Renames a file, and replaces a file that has the new name.
     package static func renameFile(at path: String, to newPath: String) throws {
         try renameFile(at: FilePlace(path), to: FilePlace(newPath))
     }
@@ -56,9 +56,9 @@ extension System {
         try perform(.rename, place.path) { renameat(place.folder, place.name, new.folder, new.name) }
     }
 
-    /// Gives a file another name, which nothing may have yet. When the process dies in between, it has both.
+    /// Renames a file to a name that must be unused. If the process dies in between, the file has both names.
     ///
-    /// - throws: `EEXIST` when something has that name.
+    /// - throws: `EEXIST` when the name is in use.
     package static func renameFile(at path: String, toUnused newPath: String) throws {
         try renameFile(at: FilePlace(path), toUnused: FilePlace(newPath))
     }
@@ -68,11 +68,11 @@ extension System {
         removeIfPossible(place)
     }
 
-    /// Puts a file with these bytes at `path`, whole or not at all (rule B1). Until then it is an unfinished file in the same folder. Removes
-    /// those that dead processes have left there.
+    /// Creates a file with these bytes at `path`, completely or not at all (rule B1). Until then, it is an unfinished file in the same
+    /// folder. This function also removes the unfinished files of dead processes there.
     ///
-    /// - parameter prefix: of unfinished files.
-    /// - returns: false when something is there already.
+    /// - parameter prefix: the prefix of the unfinished files' names.
+    /// - returns: false when `path` is in use already.
     static func createWhole(
         _ bytes: [UInt8],
         at path: String,
@@ -100,7 +100,7 @@ extension System {
         try sync(descriptor, path)
     }
 
-    /// Waits until what was written to a file is on the disk. Opens it: not for files that SQLite locks (rule G5).
+    /// Waits until the contents of a file are on the disk. This opens the file, so it must not be one that SQLite locks (rule G5).
     ///
     /// - returns: false when there is no such file.
     @discardableResult
@@ -118,7 +118,7 @@ extension System {
 
     static func sync(_ descriptor: Int32, _ path: String) throws {
         #if canImport(Darwin)
-            // fsync(2) of Darwin leaves the bytes in the drive's cache. Not all file systems know better.
+            // fsync(2) of Darwin leaves the bytes in the drive's cache. Not all file systems support F_FULLFSYNC.
             do {
                 try perform(.fsync, path) { fcntl(descriptor, F_FULLFSYNC) }
                 return
@@ -127,14 +127,14 @@ extension System {
         try perform(.fsync, path) { fsync(descriptor) }
     }
 
-    /// All bytes of a file, which is none of a database (rule G5).
+    /// All bytes of a file, unless it is part of a database (rule G5).
     ///
     /// - Parameters:
-    ///   - limit: no more than so many, and one that tells that there are more.
-    ///   - followingLinks: else a symbolic link is no file.
-    ///   - database: one that may be open here without being registered.
+    ///   - limit: the number of bytes to read at most. One more byte is returned when the file is longer.
+    ///   - followingLinks: whether symbolic links are followed. If not, a symbolic link is not a regular file.
+    ///   - database: a database that may be open in this process without being registered.
     /// - returns: nil when there is no such file.
-    /// - throws: `SystemError`, with `isNoFile` for what is none; `LockedFileError`.
+    /// - throws: `SystemError`, with `isNoFile` when it is not a regular file; `LockedFileError` when it is part of a database.
     package static func contents(
         ofFileAt path: String,
         limit: Int,
@@ -164,7 +164,7 @@ extension System {
             return nil
         }
         defer { close(descriptor) }
-        // One more than there are, to see the end in one call.
+        // The buffer is one byte larger than the file, so that a shorter result shows the end without another call.
         let size = min(Int(clamping: status.st_size), limit) + 1
         var bytes = [UInt8](repeating: 0, count: size)
         var count = 0
@@ -179,7 +179,7 @@ extension System {
         return bytes
     }
 
-    /// The names of what is in a folder, in no order; nil when there is no such folder.
+    /// The names of a folder's contents, in no order; nil when there is no such folder.
     package static func names(inFolder path: String) throws -> [String]? {
         do {
             return try names(inFolder: path, descriptor: nil)
@@ -188,7 +188,9 @@ extension System {
         }
     }
 
-    /// - parameter descriptor: of the folder, to be read from the beginning and closed here; nil to open `path`.
+    /// The names of a folder's contents, in no order.
+    ///
+    /// - parameter descriptor: a descriptor of the folder at its beginning, which this function closes; nil to open `path`.
     static func names(inFolder path: String, descriptor: Int32?) throws -> [String] {
         var isOpen = descriptor != nil
         defer { if isOpen, let descriptor { close(descriptor) } }
@@ -211,6 +213,8 @@ extension System {
         }
     }
 
+    /// Removes a file, or a symbolic link itself.
+    ///
     /// - returns: false when there was no such file.
     @discardableResult
     package static func removeFile(at path: String) throws -> Bool { try removeFile(at: FilePlace(path)) }
@@ -224,12 +228,12 @@ extension System {
         }
     }
 
-    /// The same, if the file is still that one, and not another that was put in its place.
+    /// Removes a file if it still has this identity, and has not been replaced.
     static func removeFile(at path: String, ifStill identity: FileIdentity) throws {
         if try statusOfLink(at: path).map(FileIdentity.init) == identity { try removeFile(at: path) }
     }
 
-    /// For what is in nobody's way when it stays: it is removed later (rule V3).
+    /// Removes a file, and ignores failures. It is meant for files that do no harm and are removed later (rule V3).
     package static func removeIfPossible(_ path: String) { removeIfPossible(FilePlace(path)) }
 
     static func removeIfPossible(_ place: FilePlace) {

@@ -8,10 +8,10 @@ package struct CallSite: Sendable {
         self.line = line
     }
 
-    /// For those who did not tell.
+    /// The call site of a caller that passed none.
     package static let unknown = CallSite("", 0)
 
-    /// Whether this is the same literal: cheaper than comparing text, and wrong only towards writing once more.
+    /// Whether both are the same literal. Comparing addresses is cheaper than comparing text; a false "no" only costs a redundant write.
     func isSame(as other: CallSite) -> Bool {
         guard file.hasPointerRepresentation, other.file.hasPointerRepresentation else { return false }
         return file.utf8Start == other.file.utf8Start && line == other.line

@@ -1,4 +1,4 @@
-/// The turn word: who writes next, or writes now.
+/// The turn word. It names the participant that writes now or is to write next.
 package struct Turn: Hashable, Sendable, CustomStringConvertible {
     package enum Phase: UInt16, Sendable { case free, granted, busy, lingering }
 
@@ -12,13 +12,13 @@ package struct Turn: Hashable, Sendable, CustomStringConvertible {
 
     package var generation: UInt32 { UInt32(rawValue >> 32) }
 
-    /// nil when nobody has the turn. May name a slot that does not exist (rule G2).
+    /// The slot of the turn's holder; nil when the turn is free. It may be the number of a slot that does not exist (rule G2).
     package var slot: Int? {
         let number = Int(rawValue >> 16 & 0xFFFF)
         return number == 0 ? nil : number - 1
     }
 
-    /// A word that no participant writes (rule G2) counts as free: the next one puts a good one in its place.
+    /// The phase. A word that no participant writes (rule G2) counts as free, and the next participant that takes the turn replaces it.
     package var phase: Phase {
         guard let phase = Phase(rawValue: UInt16(truncatingIfNeeded: rawValue)), let slot, slot < Layout.slotCount
         else {

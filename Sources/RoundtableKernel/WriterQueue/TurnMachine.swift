@@ -1,8 +1,8 @@
 /// One participant's part in the writer queue, as a pure state machine.
 ///
-/// It holds no memory and no clock. Each `Action` is one access to shared memory, one question to the system, or one
-/// wait; `TurnTaker` carries it out and answers with an `Event`. The model test carries the same actions out in every
-/// interleaving. Rules T1–T11 of `docs/PROTOCOL.md`.
+/// It has no access to shared memory or to a clock. Each `Action` is one access to shared memory, one question to the
+/// system, or one wait. `TurnTaker` carries the action out and answers with an `Event`. The model test carries the same
+/// actions out in every interleaving. The machine implements rules T1–T11 of `docs/PROTOCOL.md`.
 ///
 /// ```
 ///          acquire                                   swap won
@@ -13,7 +13,7 @@
 ///    └──────────── leaving at the deadline ◄────┘                           └─► granting ─► idle
 /// ```
 package struct TurnMachine: Hashable, Sendable {
-    /// A participant in the queue. Storage lists them best first (rule T3).
+    /// A participant in the queue. Lists of waiters are sorted by rule T3, best first.
     package struct Waiter: Hashable, Sendable {
         package let slot: Int
         package let ticket: UInt64
@@ -24,12 +24,14 @@ package struct TurnMachine: Hashable, Sendable {
     }
 
     package enum Wait: Hashable, Sendable {
-        /// First in the queue, and the turn is lingering: until the holder's time to linger is over.
+        /// The waiter is first in the queue, and the turn is lingering. It waits until the holder's time to linger is over.
         case linger(holder: Int)
-        /// First in the queue, and the turn is busy: the same, if the holder has announced a time to linger that is not
-        /// over (it may leave the turn lingering again without another word). Else as `patience`.
+        /// The waiter is first in the queue, and the turn is busy. It waits until the time to linger that the holder has
+        /// announced is over, because the holder may leave the turn lingering again without a further wake-up. If no such
+        /// time is left, it waits as for `patience`.
         case slice(holder: Int)
-        /// Until patience is over, counted from the last change of the turn word. `ahead`: how many wait before us.
+        /// The waiter waits until its patience is over, counted from the last change of the turn word. `ahead` is the number
+        /// of waiters before it.
         case patience(ahead: Int)
     }
 
@@ -37,7 +39,8 @@ package struct TurnMachine: Hashable, Sendable {
         case look
         case listWaiters
         case swap(from: Turn, to: Turn)
-        /// As `swap`, from busy to lingering, after announcing how long: the rest of the slice, or no time at all.
+        /// Swaps the turn word from busy to lingering. Before the swap, it announces how long the turn lingers: for the rest
+        /// of the slice, or for no time at all.
         case park(from: Turn, to: Turn, lingers: Bool)
         case drawTicket
         case enqueue(ticket: UInt64)
@@ -45,42 +48,43 @@ package struct TurnMachine: Hashable, Sendable {
         case evict(Waiter)
         case wake(slot: Int)
         case wait(Wait)
-        /// Is any of our time to linger left?
+        /// Asks whether any of this participant's time to linger is left.
         case checkTimeLeft
-        /// Is it dead? Takes the dead, and those known to be stopped, out of the queue.
+        /// Asks whether the owner of `slot` is dead. Also removes participants that are dead or stopped from the queue.
         case judge(slot: Int)
         case probeWriteLock
         case finish(Outcome)
     }
 
     package enum Outcome: Hashable, Sendable {
-        /// We have the turn.
+        /// The participant holds the turn.
         case acquired
-        /// The deadline passed first; we are out of the queue.
+        /// The deadline passed first. The participant has left the queue.
         case timedOut
-        /// We have no turn, or have left it lingering.
+        /// The participant no longer holds the turn, or has left it lingering.
         case released
     }
 
     package enum Event: Hashable, Sendable {
-        /// Begin to take the turn. `mayResume`: our lingering turn's time is not over.
+        /// Starts to acquire the turn. `mayResume` is true if the time of the participant's lingering turn is not over.
         case acquire(mayResume: Bool)
-        /// Give the turn up. `mayLinger`: the slice is not over, and we write in bursts.
+        /// Releases the turn. `mayLinger` is true if the slice is not over and the participant writes in bursts.
         case release(mayLinger: Bool)
-        /// Give up whatever we have, for good.
+        /// Releases a lingering turn, if there is one, because the participant leaves.
         case leave
-        /// Answer to `look`. `isOver`: the word is lingering, and its time is over.
+        /// Answer to `look`. `isOver` is true if the turn is lingering and its time is over.
         case turn(Turn, isOver: Bool)
         case waiters([Waiter])
         case swapped(Bool)
         case ticket(UInt64)
         /// Answer to `enqueue`, `dequeue`, `evict`, `wake`.
         case done
-        /// Answers to `wait`: woken, or one of three times is over.
+        /// Answers to `wait`: the waiter was woken, or one of three times is over.
         case woken, lingerOver, patienceOver, deadlineOver
         /// Answer to `checkTimeLeft`.
         case timeLeft(Bool)
-        /// Answer to `judge`: proven dead. `excused`: alive, and not to be stepped over (rule S3).
+        /// Answer to `judge`. `isDead`: the owner is proven dead. `isExcused`: the owner is not stepped over, because patience
+        /// is not over or because it is setting up (rule S3).
         case judged(isDead: Bool, isExcused: Bool)
         case probed(isFree: Bool)
     }
@@ -90,7 +94,7 @@ package struct TurnMachine: Hashable, Sendable {
         case lingering(Turn)
         case holding(Turn)
 
-        // Taking the turn.
+        // States while the turn is acquired.
         case resuming(to: Turn)
         case approaching
         case sizingUp(Turn, isOver: Bool)
@@ -110,12 +114,12 @@ package struct TurnMachine: Hashable, Sendable {
         case evicting(UInt64, next: Turn)
         case dequeueing(Turn)
 
-        // Giving up waiting.
+        // States after the deadline.
         case abandoning
         case checkingLateGrant
         case acceptingLateGrant(to: Turn)
 
-        // Giving the turn up.
+        // States while the turn is released.
         case closing(Turn, mayLinger: Bool)
         case parking(to: Turn, watcher: Waiter?)
         case wakingWatcher(Turn)
@@ -129,7 +133,7 @@ package struct TurnMachine: Hashable, Sendable {
 
     package let slot: Int
     private(set) var state = State.idle
-    /// The waiter that we have told, in this slice, to watch us linger (rule T5).
+    /// The waiter that was woken in this slice to watch the turn linger (rule T5).
     private var watcher: Waiter?
 
     package init(slot: Int) { self.slot = slot }
@@ -149,7 +153,7 @@ package struct TurnMachine: Hashable, Sendable {
         }
     }
 
-    /// What to do next, after `event`.
+    /// Returns the next action after `event`.
     package mutating func next(_ event: Event) -> Action {
         if let action = nextOfGivingUp(event) ?? nextOfApproaching(event) ?? nextOfQueueing(event) { return action }
         preconditionFailure("the writer queue cannot meet \(event) in state \(state)")
@@ -199,8 +203,8 @@ extension TurnMachine {
         }
     }
 
-    /// Rule T1. A turn that names our own slot, and that we do not hold, is a predecessor's in this slot, or one that
-    /// we left lingering.
+    /// Whether the turn can be taken at once (rule T1). A turn that names this participant's slot, but is not held, belongs
+    /// to a former owner of the slot or was left lingering.
     private func isClaimable(_ turn: Turn, isOver: Bool) -> Bool {
         turn.phase == .free || turn.slot == slot || (turn.phase == .lingering && isOver)
     }
@@ -263,7 +267,7 @@ extension TurnMachine {
         isSuspicious: Bool,
         _ waiters: [Waiter]
     ) -> Action {
-        // Not in the queue: we were stepped over, and begin again (rule T9).
+        // A participant that is not in the queue was stepped over, and draws a new ticket (rule T9).
         let own = Waiter(slot: slot, ticket: ticket)
         guard let ahead = waiters.firstIndex(of: own) else { return go(.drawing, .drawTicket) }
 
@@ -290,11 +294,12 @@ extension TurnMachine {
 
     private mutating func nextOfSteppingOver(_ event: Event) -> Action? {
         switch (state, event) {
-        // Our patience is not over, or the holder is setting up.
+        // The waiter's patience is not over, or the holder is setting up.
         case (.judging(let ticket, _), .judged(isDead: false, isExcused: true)):
             return watch(ticket)
-        // Dead, or granted and not taken up within our patience: somebody else is next. Judging has cleared the queue. The
-        // time of a turn that lingers is over long before our patience.
+        // The holder is dead, or did not take up the granted turn within the waiter's patience: the next waiter gets the
+        // turn. `judge` has already removed the dead from the queue. A lingering turn ends up here only if its holder is
+        // dead, because its time is over long before patience is.
         case (.judging(let ticket, let turn), .judged(let isDead, _)) where isDead || turn.phase != .busy:
             return go(.choosing(ticket, turn), .listWaiters)
         case (.choosing(let ticket, let turn), .waiters(let waiters)):
@@ -304,7 +309,7 @@ extension TurnMachine {
         case (.judging(let ticket, let turn), .judged):
             return go(.probing(ticket, turn), .probeWriteLock)
 
-        // Whoever finds the write lock free takes the turn itself: the first in the queue may be frozen too.
+        // The waiter that finds the write lock free takes the turn itself, because the first in the queue may be frozen too.
         case (.probing(let ticket, let turn), .probed(isFree: true)):
             return stepIn(ticket, from: turn, to: Waiter(slot: slot, ticket: ticket), evicting: nil)
         case (.probing(let ticket, _), .probed(isFree: false)):
@@ -321,7 +326,7 @@ extension TurnMachine {
         case (.abandoning, .done):
             return go(.checkingLateGrant, .look)
         case (.checkingLateGrant, .turn(let turn, _)):
-            // Granted while we were leaving: late, and still the turn (rule T7).
+            // The turn was granted while the participant left the queue. It takes the turn up all the same (rule T7).
             guard turn.phase == .granted, turn.slot == slot else { return go(.idle, .finish(.timedOut)) }
             let busy = turn.with(.busy)
             return go(.acceptingLateGrant(to: busy), .swap(from: turn, to: busy))
@@ -335,7 +340,7 @@ extension TurnMachine {
         }
     }
 
-    /// Moves the turn on to `first`, who may be ourselves.
+    /// Moves the turn on to `first`, which may be this participant.
     private mutating func stepIn(
         _ ticket: UInt64,
         from turn: Turn,
@@ -352,7 +357,7 @@ extension TurnMachine {
 extension TurnMachine {
     private mutating func nextOfGivingUp(_ event: Event) -> Action? {
         switch (state, event) {
-        // Somebody waits and watches already: spare the look at the queue, which costs more than all the rest.
+        // A waiter is already watching. Skipping the look at the queue saves the most expensive step of a release.
         case (.holding(let turn), .release(mayLinger: true)) where watcher != nil:
             return park(turn, watcher: watcher)
         case (.holding(let turn), .release(let mayLinger)):
@@ -365,8 +370,8 @@ extension TurnMachine {
             return mayLinger ? park(turn, watcher: first) : grant(turn, to: first)
 
         case (.parking(let turn, let first?), .swapped(true)):
-            // The watcher sleeps until our time is over. If it is over already, it may have looked while we were still
-            // busy, and not look again.
+            // The watcher sleeps until the announced time is over. If that time is over now, the watcher may have looked
+            // while the turn was still busy, and does not look again.
             guard first != watcher else { return go(.checkingTime(turn), .checkTimeLeft) }
             watcher = first
             return go(.wakingWatcher(turn), .wake(slot: first.slot))
@@ -386,7 +391,7 @@ extension TurnMachine {
             return go(.wakingNext, .wake(slot: next.slot))
         case (.wakingNext, .done), (.freeing, .swapped):
             return go(.idle, .finish(.released))
-        // The turn is another's already: we were stepped over (rule T10).
+        // Another participant has the turn, because this one was stepped over (rule T10).
         case (.parking, .swapped(false)), (.grantingNext, .swapped(false)):
             return go(.idle, .finish(.released))
 

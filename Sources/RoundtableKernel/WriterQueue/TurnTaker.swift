@@ -1,8 +1,8 @@
 import Synchronization
 
-/// How a participant waits and writes.
+/// The settings that determine how a participant waits for the turn and how long it keeps it.
 package struct TurnSettings: Sendable, Equatable {
-    /// 0 is the most urgent.
+    /// The priority in the queue; 0 is the most urgent.
     package var priority: UInt8
     package var slice: Nanoseconds
     package var patience: Nanoseconds
@@ -13,26 +13,26 @@ package struct TurnSettings: Sendable, Equatable {
         self.patience = min(max(patience, 1_000_000), Self.longest)
     }
 
-    /// Longer times are cut, so that sums of them fit.
+    /// The longest patience. Longer values are cut to it, so that sums of times do not overflow.
     private static let longest: Nanoseconds = 3_600_000_000_000
 
-    /// A slice that is announced for longer is garbage (rules G2, T5).
+    /// The longest slice. A slice that is announced for longer is garbage (rules G2, T5).
     package static let longestSlice: Nanoseconds = 1_000_000_000
 
-    /// Waiting this long is worth one level of priority (rule T3).
+    /// The time after which waiting raises the priority by one level (rule T3).
     package static let ageing: Nanoseconds = 100_000_000
 
-    /// A pause between two transactions that is shorter makes a burst (rule T5).
+    /// Transactions with shorter pauses between them are a burst (rule T5).
     var burstGap: Nanoseconds { slice / 8 }
 }
 
-/// Runs a `TurnMachine` on a control block, with the clock of this machine.
+/// Runs a `TurnMachine` on a control block, with the system's monotonic clock.
 ///
-/// Not thread-safe: its owner calls it from one serial queue.
+/// This class is not thread-safe. Its owner calls it from one serial queue.
 package final class TurnTaker {
     package enum Outcome: Equatable, Sendable {
         case acquired, timedOut, cancelled
-        /// The control block went away while waiting (rule L3).
+        /// The control block became unusable during the wait (rule L3).
         case unseated
     }
 
@@ -40,17 +40,17 @@ package final class TurnTaker {
     private let settings: TurnSettings
     private var machine: TurnMachine
 
-    // What the machine does not know: times. All in ns of the monotonic clock.
+    // Times, which the machine does not know. All are in ns of the monotonic clock.
     private var requestedAt: Nanoseconds = 0
     private var deadline: Nanoseconds = 0
     private var sliceBegan: Nanoseconds = 0
     private var lastReleased: Nanoseconds = 0
     private var isBurst = false
     private var pauseIsShort = false
-    /// Patience counts from here: when the turn word was last seen to change, or the write lock to be taken.
+    /// The time from which patience counts: when the turn word was last seen to change, or the write lock to be taken.
     private var progressAt: Nanoseconds = 0
     private var lastSeen = Turn(rawValue: 0)
-    /// The wake word as it was before the last look: a wake-up since then ends the wait at once.
+    /// The wake word before the last look at the turn word. A wake-up since then ends the wait at once.
     private var wakeWordSeen: UInt32 = 0
     private var excusesSetup = false
     private var isUnseated = false
@@ -58,7 +58,7 @@ package final class TurnTaker {
 
     private var cancellation: WaitCancellation?
     private var limit: (any WaitLimit)?
-    /// Ends waits while the participant must not wait.
+    /// Ends all waits of the participant while it is cancelled.
     private let stop: WaitCancellation?
 
     package init(participant: Participant, settings: TurnSettings, stop: WaitCancellation? = nil) {
@@ -76,10 +76,10 @@ package final class TurnTaker {
     /// Waits for the turn until `deadline`.
     ///
     /// - parameter now: the time of the request.
-    /// - parameter settingUp: whether the turn is wanted for creating or migrating (rule S3).
+    /// - parameter settingUp: whether the turn is requested for creating or migrating the database (rule S3).
     /// - parameter cancellation: ends the wait early, from another thread.
-    /// - parameter limit: what ends the wait, beside the deadline.
-    /// - parameter isWriteLockFree: asks SQLite (rule T12).
+    /// - parameter limit: a condition that ends the wait before the deadline.
+    /// - parameter isWriteLockFree: probes SQLite's write lock (rule T12).
     package func acquire(
         at now: Nanoseconds,
         until deadline: Nanoseconds,
@@ -95,7 +95,7 @@ package final class TurnTaker {
         progressAt = now
         lastSeen = Turn(rawValue: 0)
         isUnseated = false
-        // One long pause may be the scheduler's: two make the end of a burst.
+        // The scheduler may cause one long pause. Two long pauses in a row end a burst.
         let pauseWasShort = pauseIsShort
         pauseIsShort = now.subtractingSaturating(lastReleased) < settings.burstGap
         isBurst = pauseIsShort || pauseWasShort
@@ -218,7 +218,7 @@ package final class TurnTaker {
         wakeWordSeen = slot.wakeWord.pointee.load(ordering: .sequentiallyConsistent)
         let turn = Turn(rawValue: block.turn.pointee.load(ordering: .sequentiallyConsistent))
         guard turn != lastSeen || turn.phase == .lingering else { return .turn(turn, isOver: false) }
-        // The first look comes at once.
+        // The first look follows the request at once, so it needs no time of its own.
         let now = hasQueued ? MonotonicClock.now : requestedAt
         if turn != lastSeen {
             lastSeen = turn
@@ -235,7 +235,7 @@ package final class TurnTaker {
         announcedEnd(ofHolder: holder, now: now) ?? now
     }
 
-    /// nil: a time further away than the longest slice is garbage (rule G2).
+    /// The announced end of the holder's slice. It is nil if it is further away than the longest slice, which is garbage (rule G2).
     private func announcedEnd(ofHolder holder: Int, now: Nanoseconds) -> Nanoseconds? {
         let until = block.slot(holder)[.lingerUntil]
         return until > now.addingSaturating(TurnSettings.longestSlice) ? nil : until
@@ -254,19 +254,19 @@ package final class TurnTaker {
         case .patience(let ahead):
             end = end.addingSaturating(UInt64(min(ahead, 4)) * settings.patience / 2)
         }
-        // Only the first in the queue looks after the holder.
+        // Only the first in the queue checks whether the holder is dead.
         let isFirst = if case .patience(let ahead) = wait { ahead == 0 } else { true }
         return sleep(until: end, then: event, watching: isFirst ? lastSeen.slot : nil)
     }
 
-    /// Patience is about the time after an announced slice, however long that is (rule T8).
+    /// When patience is over. It counts from the end of an announced slice, however long the slice is (rule T8).
     private func patienceEnd(now: Nanoseconds) -> Nanoseconds {
         let holder = lastSeen.phase == .granted ? nil : lastSeen.slot
         let sliceEnd = holder.flatMap { announcedEnd(ofHolder: $0, now: now) } ?? 0
         return max(progressAt, sliceEnd).addingSaturating(settings.patience)
     }
 
-    /// Sleeps until woken, or a time is over. A holder that is found dead meanwhile ends patience early (rule T8).
+    /// Sleeps until the participant is woken or a time is over. If the holder is found dead meanwhile, patience ends early (rule T8).
     private func sleep(
         until end: Nanoseconds,
         then event: TurnMachine.Event,
@@ -294,14 +294,15 @@ package final class TurnTaker {
             case .failed: return unseat()
             case .timedOut:
                 guard block.isIntact else { return unseat() }
-                // Patience is about no progress.
+                // The turn word has changed, so patience restarts.
                 if block.turn.pointee.load(ordering: .acquiring) != lastSeen.rawValue { return .woken }
                 if let holder, MonotonicClock.now < min(end, deadline), isDead(holder) { return .patienceOver }
             }
         }
     }
 
-    /// Nothing wakes who sleeps on a file that was truncated (rule G3): from time to time, a waiter looks whether the block is intact.
+    /// The longest sleep before a waiter checks whether the block is intact. A waiter that sleeps on a truncated file is
+    /// never woken (rule G3).
     private static let longestSleep: Nanoseconds = 250_000_000
 
     private func isDead(_ index: Int) -> Bool {
@@ -316,7 +317,7 @@ package final class TurnTaker {
     }
 
     private func judge(_ index: Int) -> TurnMachine.Event {
-        // Who looks at one looks at all: each that is dead or stopped would cost a patience of its own.
+        // All waiters are checked together, because each dead or stopped one would otherwise cost a patience of its own.
         if block.mayClearQueue(at: MonotonicClock.now, interval: settings.patience / 2) {
             block.clearQueue(seenFrom: participant.identity)
         }
@@ -325,7 +326,7 @@ package final class TurnTaker {
             return .judged(isDead: true, isExcused: false)
         }
         let now = MonotonicClock.now
-        // While we slept, the turn was handed on, or a slice announced: the wait was for less than our patience.
+        // During the sleep, the turn was handed on or a slice was announced. The wait was shorter than patience then.
         if now < patienceEnd(now: now) { return .judged(isDead: false, isExcused: true) }
         let isExcused = lastSeen.phase == .busy && excusesSetup && block.slot(index).traits.state == .settingUp
         if isExcused { progressAt = now }
@@ -341,9 +342,9 @@ extension Slot {
 }
 
 extension ControlBlock {
-    /// Those in the queue, best first: priority, raised by waiting, then ticket (rule T3).
+    /// The waiters in the queue, best first: by priority, which waiting raises, then by ticket (rule T3).
     ///
-    /// - parameter now: asked only if somebody waits.
+    /// - parameter now: reads the clock; called only if there are waiters.
     func waiters(_ now: () -> Nanoseconds) -> [TurnMachine.Waiter] {
         if !hasWaiters { return [] }
         var ranked: [(level: UInt64, waiter: TurnMachine.Waiter)] = []
@@ -364,7 +365,7 @@ extension ControlBlock {
         return ranked.map(\.waiter)
     }
 
-    /// Rule T9.
+    /// Removes a waiter that was stepped over from the queue (rule T9).
     fileprivate func evict(_ waiter: TurnMachine.Waiter) {
         let slot = slot(waiter.slot)
         let result = slot.ticket.pointee.compareExchange(

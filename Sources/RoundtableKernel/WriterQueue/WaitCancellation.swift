@@ -1,10 +1,10 @@
 import Synchronization
 
-/// Lets another thread end one wait for the turn, or all of a process's participants until `reset()`.
+/// Ends waits for the turn from another thread: a single wait, or those of all participants of a process until `reset()`.
 package final class WaitCancellation: Sendable {
     private struct State {
         var isCancelled = false
-        /// One for each participant that waits.
+        /// One closure for each participant that waits.
         var wakes: [(waiter: ObjectIdentifier, wake: @Sendable () -> Void)] = []
     }
     private let state = Mutex(State())
@@ -23,7 +23,7 @@ package final class WaitCancellation: Sendable {
 
     package func reset() { state.withLock { $0.isCancelled = false } }
 
-    /// Says how to end the sleep of a waiting thread.
+    /// Registers the closure that wakes the thread of a waiter.
     package func arm(_ waiter: AnyObject, wake: @escaping @Sendable () -> Void) {
         state.withLock { $0.wakes.append((ObjectIdentifier(waiter), wake)) }
     }

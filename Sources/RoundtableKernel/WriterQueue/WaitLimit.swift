@@ -1,11 +1,11 @@
-/// Says from time to time whether a wait for the turn goes on, beside its deadline.
+/// A condition, checked from time to time, that may end a wait for the turn before its deadline.
 ///
-/// Asked on the thread that waits, in the queue but between two sleeps: meanwhile the turn can be granted, and is taken up after the
-/// answer, or passed on if that took longer than the others' patience.
+/// It is called on the waiting thread, between two sleeps, while the participant is in the queue. If the turn is granted during the
+/// call, the participant takes it up afterwards. If the call takes longer than the other waiters' patience, they pass the turn on.
 package protocol WaitLimit: AnyObject {
-    /// When it wants to be asked next, in ns of the monotonic clock.
+    /// When `goesOn(at:)` is to be called next, in ns of the monotonic clock.
     var nextQuestion: Nanoseconds { get }
 
-    /// false ends the wait as its deadline would.
+    /// Whether the wait continues. If false, the wait ends as at its deadline.
     func goesOn(at now: Nanoseconds) -> Bool
 }

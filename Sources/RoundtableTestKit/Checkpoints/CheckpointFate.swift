@@ -1,18 +1,18 @@
-/// What becomes of a peer at one of the calls that its checkpoints make to the system.
+/// How a peer dies or stops at one of the system calls of its checkpoints.
 package struct CheckpointFate: Codable, Sendable, Hashable {
     package enum Moment: String, Codable, Sendable, CaseIterable {
-        /// SIGKILL at that moment of the call. *Half-way* is for writes: half a page is written.
+        /// The peer gets SIGKILL at this moment of the call. `halfway` is for writes: half of the page is written.
         case before, halfway, after
-        /// SIGSTOP before the call.
+        /// The peer gets SIGSTOP before the call.
         case stoppedBefore
     }
 
     /// The number of the call, counted from 0.
     package var call: Int
-    /// Of this kind; nil: of any.
+    /// The kind of calls that are counted; nil for all kinds.
     package var point: CheckpointSchedule.Point?
     package var moment: Moment
-    /// Breaks each checkpoint: the wal-index says that all pages are copied before they are. A test that does not find out finds
+    /// Breaks each checkpoint: the wal-index says that all pages are copied before they are. A test that does not detect this detects
     /// nothing.
     package var countsTooEarly = false
 

@@ -1,26 +1,27 @@
-/// What others do while somebody checkpoints: a script that runs the same each time, because everything happens on one thread,
-/// from inside the calls that the checkpoint makes to the system.
+/// A script of what other connections do during a checkpoint. It runs the same way each time, because everything happens on one
+/// thread, inside the system calls of the checkpoint.
 ///
-/// Three connections besides the one that checkpoints take part. The *stranger* is a plain connection that checkpoints when it is
-/// told to; the *fellow* is of the kind of the one that checkpoints (`Checkpointer`), and checkpoints by itself; the *reader* is a
-/// plain connection that can stay at a snapshot.
+/// Three connections besides the checkpointer take part. The *stranger* is a plain connection that checkpoints only when the script
+/// says so. The *fellow* is of the same kind as the checkpointer (`Checkpointer`), and checkpoints by itself. The *reader* is a plain
+/// connection that can keep a snapshot open.
 package struct CheckpointSchedule: Codable, Sendable {
-    /// Of what is written.
+    /// The seed of the written content.
     package var seed: UInt64
-    /// What happens before the commit that has the checkpoint made.
+    /// The actions before the commit that causes the checkpoint.
     package var prelude: [Action]
-    /// How many rows that commit writes, of 32 KB each.
+    /// The number of rows that this commit writes, of 32 KB each.
     package var largeRows: Int
-    /// A checkpoint that the one who checkpoints asks for after that commit.
+    /// The mode of a checkpoint that the checkpointer requests after that commit; nil for none.
     package var asked: Mode?
-    /// Else a `SharedDatabase` asks for this one: it makes its own in the background, and here is one thread. (A plain connection makes SQLite's
-    /// automatic one.)
+    /// The mode of the checkpoint that a `SharedDatabase` requests if `asked` is nil, because its checkpoints in the background would run
+    /// on another thread. (A plain connection makes SQLite's automatic checkpoint.)
     package var ours = Mode.passive
     package var interventions: [Intervention]
-    /// Commits, and copies everything, before the interventions are counted: what is asked for has nothing to copy.
+    /// Whether the commit, and a checkpoint that copies everything, come before the interventions. The requested checkpoint then has
+    /// nothing to copy.
     package var copiesFirst = false
 
-    /// Before the call number `ordinal` of this kind that the checkpoint makes, counted from 0.
+    /// Actions before the checkpoint's call number `ordinal` of this kind, counted from 0.
     package struct Intervention: Codable, Sendable {
         package var point: Point
         package var ordinal: Int
@@ -28,22 +29,22 @@ package struct CheckpointSchedule: Codable, Sendable {
     }
 
     package enum Action: Codable, Sendable {
-        /// Inserts, updates and deletes so many small rows, in one transaction.
+        /// Inserts, updates and deletes `rows` small rows in one transaction.
         case commit(Actor, rows: Int)
-        /// By the stranger.
+        /// The stranger checkpoints.
         case checkpoint(Mode)
-        /// The stranger writes so many small rows, and commits them later.
+        /// The stranger writes `rows` small rows, and commits them later.
         case beginWrite(rows: Int), endWrite
-        /// The reader looks at everything, and stays where it is, or goes away from there.
+        /// The reader begins a transaction and checks the whole content, or ends that transaction.
         case beginRead, endRead
-        /// The fellow looks at everything.
+        /// The fellow checks the whole content.
         case read
     }
 
     package enum Actor: String, Codable, Sendable, CaseIterable { case stranger, fellow }
     package enum Mode: String, Codable, Sendable, CaseIterable { case passive, full, restart, truncate }
 
-    /// A call of a checkpoint, in the order in which they first come.
+    /// A kind of call of a checkpoint, in the order of the first calls.
     package enum Point: String, Codable, Sendable, CaseIterable {
         case shmLock, shmMap, shmBarrier, unfetch, fileControl, syncWAL, readWAL, sizeMain, fetchMain, writeMain
         case truncateMain, syncMain, truncateWAL
@@ -51,7 +52,7 @@ package struct CheckpointSchedule: Codable, Sendable {
     }
 }
 
-/// Whose checkpoint it is.
+/// The kind of connection that checkpoints.
 package enum Checkpointer: String, Codable, Sendable, CaseIterable {
     /// A plain connection with SQLite's automatic checkpoint.
     case plain
@@ -67,11 +68,11 @@ extension CheckpointSchedule {
     ///     commits N frames
     ///     asks for the CKPT lock         ← commit, and checkpoint: all is backfilled
     ///     reads the header: N + n frames
-    ///     calls xUnfetch                 ← commit, which starts the WAL anew: m frames
+    ///     calls xUnfetch                 ← commit, which resets the WAL: m frames
     ///     sees that nothing of them is
     ///     backfilled, copies, and says
     ///     that N + n are
-    ///                                    commit more than N + n: nobody copies the first
+    ///                                    commit more than N + n: the first are never copied
     package static let walReset = CheckpointSchedule(
         seed: 1,
         prelude: [],
@@ -86,12 +87,12 @@ extension CheckpointSchedule {
         ]
     )
 
-    /// The same with TRUNCATE, which takes the write lock before it reads the header, unless somebody else has it: then SQLite goes on
-    /// without, and the one who has it commits.
+    /// SQLite's WAL-reset bug in a TRUNCATE checkpoint. It takes the write lock before it reads the header. If another connection holds
+    /// the lock, SQLite continues without it, and that connection commits meanwhile.
     package static let walResetUnderTruncate = underTruncate(strangerRows: 4)
 
-    /// The same where everything is copied before, so that emptying the file is all that TRUNCATE is to do: a step of ours that empties it makes sure
-    /// of that first.
+    /// `walResetUnderTruncate` with everything copied before, so that TRUNCATE only has to empty the file. Roundtable's own step that
+    /// empties the file first checks that everything is copied.
     package static let walResetUnderLateTruncate = {
         var schedule = underTruncate(strangerRows: 40)
         schedule.copiesFirst = true
@@ -117,8 +118,8 @@ extension CheckpointSchedule {
         )
     }
 
-    /// A random one. Those moments are likelier at which others can do harm: while nothing is copied yet. In a third of them, somebody
-    /// else has checkpointed just before.
+    /// A random schedule. The moments before anything is copied are more likely, because other connections can do harm then. In a third
+    /// of the schedules, another connection has checkpointed just before.
     package init(using random: inout SeededGenerator) {
         let weights: [(Point, weight: Int, ordinals: Int)] = [
             (.shmLock, 8, 9), (.unfetch, 8, 1), (.shmMap, 1, 2), (.shmBarrier, 2, 4), (.fileControl, 1, 4),
@@ -166,15 +167,15 @@ extension CheckpointSchedule {
     }
 }
 
-/// What came of a schedule.
+/// The result of a schedule.
 package struct ScheduleOutcome: Codable, Sendable {
-    /// What is wrong with the database; nil when it is sound.
+    /// The damage of the database; nil when it is intact.
     package var damage: String?
-    /// How many of the interventions took place: a checkpoint does not make every call.
+    /// The number of interventions that took place. A checkpoint does not make every kind of call.
     package var interventions: Int
-    /// Which calls the checkpoints made, and how often.
+    /// The number of calls of each kind that the checkpoints made.
     package var calls: [String: Int]
-    /// Actions that SQLite refused because somebody held a lock.
+    /// The number of actions that SQLite refused because another connection held a lock.
     package var refusals: Int
 
     package init(damage: String?, interventions: Int, calls: [String: Int], refusals: Int) {

@@ -1,9 +1,9 @@
-/// What a peer does with the extensions of `ExtensionWorld`.
+/// A command of a test to a peer that uses the extensions of `ExtensionWorld`.
 package enum ExtensionCommand: Codable, Sendable {
-    /// Opens the database as the program of a revision; 0 for one that knows of none.
+    /// Opens the database as the program of this revision; 0 for a program that declares no extensions.
     case open(path: String, revision: Int)
-    /// Random transactions. The reply's number is how many were committed.
+    /// Makes `count` random transactions. The reply's number is the number of committed transactions.
     case write(seed: UInt64, count: Int)
-    /// Follows the views until a command comes. The reply's number is how many changes were told, its message what was wrong.
+    /// Follows the views until a command arrives. The reply's number is the number of reported changes, its message the first error.
     case follow
 }

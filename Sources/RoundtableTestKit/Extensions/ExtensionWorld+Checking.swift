@@ -2,7 +2,7 @@ import GRDB
 import Roundtable
 
 extension ExtensionWorld {
-    /// What of what is derived does not follow from the base tables now; empty when all is well.
+    /// The differences between the content of the extensions and what follows from their base tables; empty when there are none.
     package static func discrepancies(of extensions: [any SharedExtension] = all, _ db: Database) throws -> [String] {
         try extensions.flatMap { one in
             let found = try discrepancies(ofProjection: one, db)
@@ -103,7 +103,7 @@ extension ExtensionWorld {
             + view.groups(in: db).flatMap { group, _ -> [String] in
                 let expected = try Row.fetchAll(
                     db,
-                    // Not by the index.
+                    // NOT INDEXED makes the expected order independent of the index.
                     sql: """
                         SELECT \(try keyColumns(view.name, db).joined(separator: ", ")) FROM \(view.tableName) NOT INDEXED
                         WHERE roundtable_group = ? ORDER BY \(names)

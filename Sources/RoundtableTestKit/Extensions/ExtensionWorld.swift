@@ -1,7 +1,7 @@
 import GRDB
 import Roundtable
 
-/// A database with tables of all shapes, extensions of all kinds on them, and programs that write at random.
+/// A database with tables of all shapes and extensions of all kinds. Programs of several revisions write to it at random.
 package enum ExtensionWorld {
     package static let boxes = MaterializedView(
         "boxes",
@@ -41,7 +41,7 @@ package enum ExtensionWorld {
         boxes, tags, fields, words, pairWords, sums, pairs, nodes, children,
     ]
 
-    /// What programs of three ages declare: the sets of three revisions.
+    /// The extension sets that three revisions of a program declare.
     package static func set(_ revision: Int) -> ExtensionSet {
         switch revision {
         case 1: return ExtensionSet(revision: 1, [firstBoxes, sums, pairs])

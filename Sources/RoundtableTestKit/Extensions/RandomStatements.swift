@@ -1,6 +1,6 @@
 import GRDB
 
-/// Statements of all kinds that change rows, of which some are refused.
+/// Random statements of all kinds that change rows. SQLite refuses some of them.
 package struct RandomStatements {
     package var random: SeededGenerator
 
@@ -9,7 +9,7 @@ package struct RandomStatements {
     private mutating func pick<T>(_ list: [T]) -> T { list.randomElement(using: &random)! }
     private mutating func number(_ range: ClosedRange<Int>) -> Int { .random(in: range, using: &random) }
 
-    /// Triggers of somebody who knows nothing of extensions: they write rows of their own table again, and other tables.
+    /// Triggers of an application that is not aware of extensions. They write other tables, and rows of their own table again.
     package static let triggers = [
         "CREATE TRIGGER again AFTER INSERT ON item WHEN new.size = 5 BEGIN INSERT OR REPLACE INTO item VALUES (new.id, new.box, new.name, 6, new.data, new.code); END",
         "CREATE TRIGGER copy AFTER INSERT ON item WHEN new.size = 4 BEGIN INSERT OR IGNORE INTO item VALUES (new.id + 50, new.box, new.name, 7, new.data, new.code); END",
@@ -35,18 +35,18 @@ package struct RandomStatements {
         return ["\(number(1...40))", box, "'\(words())'", size(), data, code]
     }
 
-    /// Not of blobs, which may become texts with zeros in them: GRDB reads those up to the first.
+    /// Applies `change` to texts only. A blob could become a text that contains zeros, and GRDB reads such a text up to the first zero.
     private static func text(_ change: String) -> String {
         "CASE typeof(name) WHEN 'text' THEN \(change) ELSE name END"
     }
 
-    /// Some of them; those that are in the way of a constraint come to nothing.
+    /// Runs one to four statements. Those that violate a constraint are skipped.
     package mutating func transaction(_ db: Database) throws {
         for _ in 0..<number(1...4) {
             do {
                 try db.execute(sql: next())
             } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
-                // That one is not to be.
+                // The statement violates a constraint and is skipped.
             }
         }
     }

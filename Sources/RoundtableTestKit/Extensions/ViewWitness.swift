@@ -1,9 +1,11 @@
 import GRDB
 import Roundtable
 
-/// Checks the changes that a view tells.
+/// Checks the changes that a view reports.
 package enum ViewWitness {
-    /// Whether the changes since a snapshot lead from it to what there is now.
+    /// Checks that the changes since a snapshot lead from it to the present content.
+    ///
+    /// - returns: the differences; empty when there are none.
     package static func discrepancies(
         _ view: MaterializedView,
         since snapshot: inout ViewSnapshot,
@@ -19,7 +21,7 @@ package enum ViewWitness {
 }
 
 extension ViewChanges {
-    /// As a list on the screen does it: what is deleted and what moves is taken out, then what is inserted and what has moved is put in.
+    /// Applies the changes as a list on the screen does: it removes deleted and moved rows, then inserts new and moved rows.
     package func applied(to old: [ViewSnapshot.Group], giving new: [ViewSnapshot.Group]) -> [ViewSnapshot.Group] {
         var rows = old.map { $0.keys.map { Optional($0) } }
         for place in deleted + moved.map(\.from) { rows[place.group][place.row] = nil }

@@ -1,9 +1,9 @@
 #if os(Linux)
     import Glibc
 
-    /// Stream sockets of Linux's abstract name space (unix(7)): no file, and the name is free again when the socket closes.
+    /// Stream sockets in Linux's abstract namespace (unix(7)). They have no file, and the name is free again when the socket closes.
     enum AbstractSocket {
-        /// The environment variable that tells a process of the police's socket, without the leading NUL.
+        /// The environment variable that holds the name of the police's socket, without the leading NUL.
         static let environmentName = "ROUNDTABLE_POLICE"
 
         static func listen(_ name: String) throws -> Int32 {
@@ -26,7 +26,7 @@
             return descriptor
         }
 
-        /// The next connection, if one waits.
+        /// Accepts the next pending connection; nil if there is none.
         static func accept(_ listener: Int32) -> Int32? {
             let descriptor = Glibc.accept(listener, nil, nil)
             guard descriptor >= 0 else { return nil }
@@ -57,7 +57,7 @@
 
         // MARK: Lines
 
-        /// - returns: whether it could be sent whole.
+        /// - returns: whether the whole message could be sent.
         @discardableResult
         static func send(_ message: SuspensionMessage, to descriptor: Int32) -> Bool {
             var rest = Array((message.line + "\n").utf8)[...]
@@ -73,13 +73,13 @@
         }
     }
 
-    /// What arrives at a socket, line by line.
+    /// Splits the bytes that a socket receives into lines.
     struct SocketLines {
         private var rest: [UInt8] = []
 
-        /// The messages there are.
+        /// Reads the messages that have arrived, without waiting.
         ///
-        /// - returns: nil when the other end has closed, and all has been read.
+        /// - returns: nil when the other end has closed the connection and everything has been read.
         mutating func read(_ descriptor: Int32) -> [SuspensionMessage]? {
             var isAtEnd = false
             var buffer = [UInt8](repeating: 0, count: 4096)

@@ -1,11 +1,14 @@
-/// A lock that a frozen process held, and must not have.
+/// A lock that a process held while it was frozen, although the law forbids it.
 public struct Conviction: Codable, Sendable, Equatable {
+    /// The pid of the process.
     public var pid: Int32
     /// The program's name, as `ps` shows it.
     public var program: String
+    /// The rule that the lock breaks.
     public var rule: SuspensionRule
-    /// The file that is locked.
+    /// The path of the locked file.
     public var path: String
+    /// The lock that the process held.
     public var lock: FileLock
 
     public init(pid: Int32, program: String, rule: SuspensionRule, path: String, lock: FileLock) {
@@ -22,7 +25,7 @@ extension Conviction: CustomStringConvertible {
         "'\(program)' (pid \(pid)) holds \(lockText) of \(path): \(rule.reason) (\(rule.rawValue))"
     }
 
-    /// For example: `an exclusive fcntl lock on byte 120 (WRITE)`.
+    /// The lock as text, such as `an exclusive fcntl lock on byte 120 (WRITE)`.
     var lockText: String {
         let place: String
         if lock.kind == .flock {

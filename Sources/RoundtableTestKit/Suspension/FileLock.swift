@@ -1,13 +1,15 @@
-/// A lock that a process has on a file, as the system lists it.
+/// A lock that a process holds on a file, as the system lists it.
 public struct FileLock: Codable, Hashable, Sendable {
+    /// The system call that took the lock, which decides what the lock belongs to.
     public enum Kind: String, Codable, Sendable {
-        /// `fcntl(F_SETLK)`: belongs to the process. SQLite's.
+        /// `fcntl(F_SETLK)`: the lock belongs to the process. SQLite uses this kind.
         case posix
-        /// `fcntl(F_OFD_SETLK)`: belongs to the open file description, which forked children share.
+        /// `fcntl(F_OFD_SETLK)`: the lock belongs to the open file description, which forked children share.
         case openFileDescription
-        /// `flock`: belongs to the open file description too, and covers the whole file.
+        /// `flock`: the lock belongs to the open file description, too, and covers the whole file.
         case flock
 
+        /// The name of the kind in reports, such as `fcntl`.
         public var name: String {
             switch self {
             case .posix: "fcntl"
@@ -18,8 +20,9 @@ public struct FileLock: Codable, Hashable, Sendable {
     }
 
     public var kind: Kind
+    /// Whether the lock is exclusive (a write lock) or shared (a read lock).
     public var isExclusive: Bool
-    /// `UInt64.max` stands for the end of the file, wherever that is.
+    /// The locked bytes. The upper bound `UInt64.max` stands for the end of the file, wherever that is.
     public var bytes: ClosedRange<UInt64>
 
     public init(_ kind: Kind, isExclusive: Bool, bytes: ClosedRange<UInt64>) {
@@ -30,10 +33,10 @@ public struct FileLock: Codable, Hashable, Sendable {
 }
 
 extension FileLock {
-    /// A line such as `1: POSIX  ADVISORY  WRITE 2775 fe:00:16220171 120 120`, of `/proc/PID/fdinfo/FD` (after `lock:`) or
-    /// of `/proc/locks` (proc_pid_fdinfo(5), proc_locks(5)).
+    /// Parses a line such as `1: POSIX  ADVISORY  WRITE 2775 fe:00:16220171 120 120`, of `/proc/PID/fdinfo/FD` (after `lock:`)
+    /// or of `/proc/locks` (proc_pid_fdinfo(5), proc_locks(5)).
     ///
-    /// - returns: nil for what is no lock: a lease, or one that is only waited for.
+    /// - returns: nil for a line that is not a held lock: a lease, or a lock that a process waits for.
     package init?(systemLine line: some StringProtocol) {
         let fields = line.split(whereSeparator: \.isWhitespace)
         guard fields.count >= 8, fields[1] != "->", let start = UInt64(fields[6]) else { return nil }

@@ -4,16 +4,16 @@
 
     /// A process that the police has started.
     ///
-    /// It has a process group of its own: should the police die, the system continues and hangs up what is stopped.
+    /// It has its own process group. If the police dies while the process is stopped, the system sends SIGHUP and SIGCONT to the group.
     package final class LaunchedProcess {
         package typealias Exit = ProgramExit
 
         let pid: Int32
-        /// Known when it has been reaped, which nobody does before ``end()``: until then, its pid and its group are its own.
+        /// How the process ended; nil until it is reaped. Only ``end()`` reaps it, so its pid and its group are not reused before.
         private(set) var exit: Exit?
 
-        /// - parameter command: the program, which is looked for in `PATH`, and its arguments.
-        /// - parameter outputToErrors: its standard output is the caller's standard error.
+        /// - parameter command: the program, which is looked up in `PATH`, and its arguments.
+        /// - parameter outputToErrors: whether its standard output is the caller's standard error.
         init(_ command: [String], environment: [String: String], outputToErrors: Bool) throws {
             guard let program = command.first else { throw SuspensionPoliceError("no command to launch") }
             var launch = ProgramLaunch(program, Array(command.dropFirst()))
@@ -27,13 +27,13 @@
 
         var hasEnded: Bool { exit != nil || ThreadStates(of: pid).isGone }
 
-        /// It has been killed.
+        /// Waits until the process has ended, without reaping it. The caller must have killed it.
         func waitForEnd() {
             var info = siginfo_t()
             while exit == nil, waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT) == -1, errno == EINTR {}
         }
 
-        /// Kills it, its descendants and its group, in whatever state they are, and reaps it.
+        /// Kills the process, its descendants and its group, whatever their state, and reaps the process.
         func end() {
             guard exit == nil else { return }
             for member in ProcessTree(root: pid).members where member.pid != pid { member.signal(SIGKILL) }
@@ -45,12 +45,13 @@
     }
 
     extension SuspensionPolice {
-        /// Starts a program, to be put before the police, with its standard input and output those of the caller.
+        /// Starts a program that the police can suspend. It inherits the caller's standard input and output.
         ///
-        /// - parameter command: the program, looked for in `PATH`, and its arguments.
-        /// - parameter environment: what is added to the caller's.
-        /// - parameter outputToErrors: its standard output is the caller's standard error.
-        /// - returns: its pid.
+        /// - parameter command: the program, which is looked up in `PATH`, and its arguments.
+        /// - parameter environment: the variables that are added to the caller's environment.
+        /// - parameter outputToErrors: whether its standard output is the caller's standard error.
+        /// - returns: the pid of the program.
+        /// - throws: `SuspensionPoliceError` when the program cannot be started.
         public func launch(
             _ command: [String],
             environment: [String: String] = [:],
@@ -65,7 +66,7 @@
             return process.pid
         }
 
-        /// Asks a process that was launched to end, and kills it when it has not within `patience`; then whatever is left of its
+        /// Asks a launched process to end (SIGTERM), and kills it if it has not ended within `patience`. Then kills what is left of its
         /// descendants and its group.
         public func terminate(_ pid: Int32, patience: Duration = .seconds(5)) {
             guard let process = launched[pid], process.exit == nil else { return }
@@ -77,10 +78,10 @@
             for member in descendants { member.signal(SIGKILL) }
         }
 
-        /// Whether a process that was launched has ended.
+        /// Whether a launched process has ended.
         package func hasEnded(_ pid: Int32) -> Bool { launched[pid]?.hasEnded ?? false }
 
-        /// How a process ended that was launched, once it is terminated.
+        /// How a launched process ended; nil until it is terminated.
         package func exit(of pid: Int32) -> LaunchedProcess.Exit? { launched[pid]?.exit }
     }
 #endif

@@ -1,8 +1,10 @@
-/// A regular file that a process has open, with the locks that this process has on it.
+/// A regular file that a process has open, with the locks that this process holds on it.
 public struct OpenFile: Codable, Hashable, Sendable {
+    /// The path of the file, without symbolic links.
     public var path: String
+    /// The locks that the process holds on the file.
     public var locks: [FileLock]
-    /// The first 100 bytes, or as many as there are.
+    /// The first 100 bytes of the file, or all of it if it is shorter. Empty for a file that is exempt by its name (such as `…-shm`).
     public var header: [UInt8]
 
     public init(path: String, locks: [FileLock] = [], header: [UInt8] = []) {
@@ -14,11 +16,11 @@ public struct OpenFile: Codable, Hashable, Sendable {
     static let headerSize = 100
 
     enum Content: Equatable {
-        /// <https://www.sqlite.org/fileformat2.html#the_database_header>
+        /// A SQLite database (<https://www.sqlite.org/fileformat2.html#the_database_header>).
         case database(isWAL: Bool)
-        /// The memory that Roundtable's participants share.
+        /// Roundtable's control block.
         case controlBlock
-        /// An encrypted database among them, unless its header is plain text.
+        /// Any other file, including an encrypted database whose header is not plain text.
         case other
     }
 

@@ -8,15 +8,15 @@
     extension OpenFile {
         /// The regular files that a process has open, and its locks on them. The process should be stopped.
         ///
-        /// Read from `/proc/PID/fd` and `/proc/PID/fdinfo`. The latter, and not `/proc/locks`, because it says whose a lock is: also
-        /// for `flock` and OFD locks, which `/proc/locks` lists under the process that took them, or under none, while any process with
-        /// the description holds them; and because it needs no comparison of devices, which overlay file systems tell wrong.
+        /// They are read from `/proc/PID/fd` and `/proc/PID/fdinfo`. The locks are not read from `/proc/locks`, for two reasons. First, it
+        /// lists `flock` and OFD locks under the process that took them, or under none, although every process with the open file
+        /// description holds them. Second, its locks must be matched with files by device, and overlay file systems report wrong devices.
         ///
-        /// The headers are read in a thread with a file table of its own: to close a descriptor of a database would drop
-        /// the locks that a connection of the calling process has there.
+        /// The headers are read in a thread with its own file table, because closing a descriptor of a database in the shared table would
+        /// drop the locks that a connection of the calling process holds there.
         ///
         /// - returns: nil when the process has ended.
-        /// - throws: `SuspensionPoliceError` when the system does not let the caller look.
+        /// - throws: `SuspensionPoliceError` when the system denies the caller access to these files.
         static func all(of pid: Int32) throws -> [OpenFile]? {
             try withOwnFileTable { try files(of: pid) }
         }
@@ -24,7 +24,7 @@
         private static func withOwnFileTable<T: Sendable>(_ body: @escaping @Sendable () throws -> T) throws -> T {
             let outcome = Outcome<T>()
             let isDone = DispatchSemaphore(value: 0)
-            // A new thread, which ends: the file table must not stay behind in one that others use.
+            // This uses a new thread, which ends, because a reused thread would keep its separate file table.
             Thread.detachNewThread {
                 let code = rt_leave_file_table()
                 if code == 0 {
@@ -51,7 +51,7 @@
             var files: [Place: OpenFile] = [:]
             for descriptor in descriptors {
                 var status = stat()
-                // Follows the link to the file itself, also to one that has no name any more.
+                // This follows the link to the file itself, even if that file has no name any more.
                 guard stat("\(folder)/fd/\(descriptor)", &status) == 0, status.st_mode & S_IFMT == S_IFREG,
                     var path = target(of: "\(folder)/fd/\(descriptor)")
                 else { continue }
@@ -64,7 +64,7 @@
                         files[place]?.header = try header("\(folder)/fd/\(descriptor)", path)
                     }
                 }
-                // Each descriptor of a file shows all POSIX locks of the process there.
+                // Each descriptor of a file lists all POSIX locks of the process on that file.
                 for lock in locks where files[place]?.locks.contains(lock) == false { files[place]?.locks.append(lock) }
             }
             return files.values.sorted { $0.path < $1.path }
@@ -78,7 +78,7 @@
 
         private static let deleted = " (deleted)"
 
-        /// The main thread, unless it has ended before the others: then it has no files any more.
+        /// The first thread that has not ended: the main thread, if it is alive. A thread that has ended lists no files.
         private static func livingThread(of pid: Int32) -> Int32? {
             ThreadStates(of: pid).threads.first { !$0.isDead }?.id
         }

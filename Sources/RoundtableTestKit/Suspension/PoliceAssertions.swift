@@ -3,7 +3,7 @@
     import Roundtable
     import Synchronization
 
-    /// The police's assertions, as Roundtable asks for those of the system.
+    /// Gives Roundtable the police's assertions in place of the system's.
     ///
     /// ``SuspensionSubject/connectSharedDatabases(environment:takingAssertions:onEvent:onSuspension:)`` installs them.
     public final class PoliceAssertions: SuspensionAssertions {
@@ -11,17 +11,17 @@
 
         private struct State {
             var nextID = 0
-            /// Of assertions that are held, or were asked for and may have been granted.
+            /// The expiry handlers of assertions that are held or in request.
             var expiries: [Int: Expiry] = [:]
             var asking: Set<Int> = []
-            /// Whose time was up before ``begin(_:onExpiry:)`` knew that they were granted.
+            /// Assertions that expired before ``begin(_:onExpiry:)`` received the grant, with the time that was left.
             var early: [Int: Duration] = [:]
         }
 
         private let subject: @Sendable () -> SuspensionSubject?
         private let state = Mutex(State())
 
-        /// - parameter subject: the connection; nil refuses.
+        /// - parameter subject: returns the connection to the police; while it returns nil, every request is refused.
         init(_ subject: @escaping @Sendable () -> SuspensionSubject?) { self.subject = subject }
 
         public func begin(
@@ -45,7 +45,7 @@
             return Held(id: id, assertion: granted, assertions: self)
         }
 
-        /// The time of all of them is up. Does not wait for those who are told.
+        /// Calls the expiry handlers of all assertions, and does not wait for them to return.
         func expire(in left: Duration) {
             let told = state.withLock { state in
                 for id in state.asking { state.early[id] = left }
@@ -58,7 +58,7 @@
 
         private func forget(_ id: Int) -> Expiry? { state.withLock { $0.expiries.removeValue(forKey: id) } }
 
-        /// In a thread of its own: it may block, and others are to be told too.
+        /// Calls the handler in its own thread, because it may block and must not delay the other handlers.
         private static func call(_ onExpiry: @escaping Expiry, _ left: Duration) {
             Thread.detachNewThread { onExpiry(left) }
         }

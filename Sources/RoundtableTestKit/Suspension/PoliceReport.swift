@@ -1,33 +1,39 @@
-/// What came of many suspensions.
+/// The results of many suspensions, added up.
 public struct PoliceReport: Codable, Sendable {
-    /// Of the random moments.
+    /// The seed of the random moments.
     public let seed: UInt64
+    /// The number of freezes that were judged.
     public var freezes = 0
+    /// The number of freezes without a conviction.
     public var released = 0
     /// Freezes with at least one conviction.
     public var convicted = 0
-    /// How many of the freezes broke a rule.
+    /// For each rule, by its raw value: the number of freezes with a conviction by it.
     public var convictedByRule: [String: Int] = [:]
-    /// All of them, in order.
+    /// All convictions, in order.
     public var convictions: [Conviction] = []
-    /// Freezes of which a process was told before.
+    /// Freezes of which at least one process had notice.
     public var notified = 0
-    /// Freezes to which a process answered that it is ready.
+    /// Freezes for which at least one process answered that it was ready.
     public var answered = 0
-    /// Freezes that an assertion put off.
+    /// Freezes that an assertion delayed.
     public var postponed = 0
-    /// … and that came in spite of it, as its time was up.
+    /// Freezes that an assertion delayed, but that came when the time of the assertion was up.
     public var expired = 0
-    /// In seconds, for the whole.
+    /// The duration of the patrol, in seconds.
     public var seconds = 0.0
-    /// In seconds, the longest of the answers, assertions, stops and examinations.
+    /// The longest ``Verdict/answered``, in seconds.
     public var longestAnswer = 0.0
+    /// The longest ``Verdict/assertionTime``, in seconds.
     public var longestAssertion = 0.0
+    /// The longest ``Verdict/stopping``, in seconds.
     public var longestStop = 0.0
+    /// The longest ``Verdict/examining``, in seconds.
     public var longestExamination = 0.0
 
     public init(seed: UInt64) { self.seed = seed }
 
+    /// Adds the result of one suspension. A process that ended before it was frozen does not count.
     public mutating func add(_ verdict: Verdict) {
         guard verdict.outcome != .gone else { return }
         freezes += 1

@@ -31,13 +31,13 @@
             id = place.group
         }
 
-        /// Whether no member has a parent in another group of the same session: nobody would continue it, so stop signals do not stop it
-        /// (POSIX, *Terminal Access Control*).
+        /// Whether no member has a parent in another group of the same session. Stop signals do not stop such a group, because no process
+        /// would continue it (POSIX, *Terminal Access Control*).
         var isOrphaned: Bool {
             let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
             return !names.lazy.compactMap { Int32($0) }.contains { pid in
                 guard let member = Place(pid), member.isAlive, member.group == id else { return false }
-                // A parent in another pid namespace is not known; it is in another session if the session is of this namespace.
+                // A parent in another pid namespace is not known. It is in another session if the session belongs to this namespace.
                 guard member.parent != 0 else { return member.session == 0 }
                 guard let parent = Place(member.parent) else { return false }
                 return parent.group != id && parent.session == member.session

@@ -3,16 +3,16 @@
     import Glibc
     import RoundtableKernel
 
-    /// A process and its descendants, each known by its start time too, so that no signal goes to another that got its pid.
+    /// A process and its descendants. Each is identified by pid and start time, so that no signal reaches a process that reuses the pid.
     struct ProcessTree {
         struct Member: Hashable {
             let pid: Int32
             let startTime: UInt64
 
-            /// nil when there is no such process, or it has ended and waits for its parent.
+            /// nil when there is no such process, or it is a zombie.
             init?(_ pid: Int32) {
                 guard let entry = ProcessTable.entry(pid) else { return nil }
-                // A process whose main thread alone has ended, as `pthread_exit` does, looks like one.
+                // A process looks like a zombie if only its main thread has ended, for example by `pthread_exit`.
                 if entry.isZombie, ThreadStates(of: pid).isGone { return nil }
                 self.pid = pid
                 startTime = entry.startTime
@@ -24,14 +24,14 @@
                 if isAlive { kill(pid, number) }
             }
 
-            /// How a process gets a signal, when it is not by what the system does by default, such as ending the process.
+            /// How a process replaces the default action of a signal, such as ending the process.
             enum Handling: String, CaseIterable {
                 case caught = "SigCgt:"
                 case ignored = "SigIgn:"
                 case blocked = "SigBlk:"
             }
 
-            /// Empty when `number` does to it what it does by default.
+            /// How the process handles signal `number`; empty when the default action applies.
             func handling(of number: Int32) -> Set<Handling> {
                 guard let bytes = try? ProcessTable.contents(of: "/proc/\(pid)/status") else { return [] }
                 return Self.handling(of: number, status: String(decoding: bytes, as: UTF8.self))
@@ -44,23 +44,23 @@
                 let handlings = Handling.allCases.filter { handling in
                     guard let line = lines.first(where: { $0.hasPrefix(handling.rawValue) }) else { return false }
                     let mask = line.split(whereSeparator: \.isWhitespace).last.flatMap { UInt64($0, radix: 16) } ?? 0
-                    // Blocked: taken by `signalfd` or `sigwait`. But for a moment, while it begins a thread or a program, the C library blocks
-                    // all, with its own too, which nobody else can.
+                    // A blocked signal is taken by `signalfd` or `sigwait`. The C library also blocks all signals for a moment while it
+                    // starts a thread or a program. That mask has the library's own signals, which no other code can block.
                     if handling == .blocked, mask & ownOfCLibrary != 0 { return false }
                     return mask & bit != 0
                 }
                 return Set(handlings)
             }
 
-            /// SIGCANCEL and SIGSETXID of glibc (nptl(7)); the same numbers are musl's own.
+            /// SIGCANCEL and SIGSETXID of glibc (nptl(7)). musl uses the same numbers for its own signals.
             private static let ownOfCLibrary: UInt64 = 0b11 << 31
         }
 
         let members: [Member]
-        /// But for the root.
+        /// The parent of each member except the root.
         let parents: [Member: Member]
 
-        /// The processes there are now, the root first.
+        /// Lists the processes that exist now, the root first.
         init(root: Int32) {
             var found: [Member] = []
             var parents: [Member: Member] = [:]
@@ -77,12 +77,12 @@
 
         var pids: Set<Int32> { Set(members.map(\.pid)) }
 
-        /// Whether its parent may wait in vfork(2), until the child has run `exec`.
+        /// Whether the parent of `child` may be waiting in vfork(2) until the child runs `exec`.
         func isAwaited(_ child: Member) -> Bool {
             parents[child].map { ThreadStates(of: $0.pid).isUninterruptible } ?? false
         }
 
-        /// Whether no thread of any of them runs.
+        /// Whether no thread of any member runs.
         var areStopped: Bool { !members.isEmpty && members.allSatisfy { ThreadStates(of: $0.pid).areStopped } }
 
         static func children(of pid: Int32) -> [Int32] {
@@ -93,7 +93,7 @@
             }
         }
 
-        /// Without CONFIG_PROC_CHILDREN, all processes are asked for their parent.
+        /// Compares the parent of every process, for kernels without CONFIG_PROC_CHILDREN.
         private static func childrenBySearch(of pid: Int32) -> [Int32] {
             let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
             return names.compactMap { Int32($0) }.filter { parent(of: $0) == pid }

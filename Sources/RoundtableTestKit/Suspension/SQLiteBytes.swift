@@ -4,7 +4,7 @@ enum SQLiteBytes {
     static let reserved = pending + 1
     static let shared: ClosedRange<UInt64> = (pending + 2)...(pending + 511)
 
-    /// Of the `-shm` file.
+    /// This byte and the following ones are in the `-shm` file.
     static let write: UInt64 = 120
     static let checkpoint: UInt64 = 121
     static let recover: UInt64 = 122
@@ -13,7 +13,7 @@ enum SQLiteBytes {
 
     static let walIndexSuffix = "-shm"
 
-    /// The names of what lies in a range, as `WRITE, CKPT`; nil when nothing does.
+    /// The names of the locks that overlap a range, such as `WRITE, CKPT`; nil when there are none.
     static func names(in bytes: ClosedRange<UInt64>, ofWalIndex isWalIndex: Bool) -> String? {
         var named: [(String, ClosedRange<UInt64>)] = [
             ("PENDING", pending...pending), ("RESERVED", reserved...reserved), ("SHARED", shared),

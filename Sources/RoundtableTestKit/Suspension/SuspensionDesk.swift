@@ -4,11 +4,11 @@
     import Glibc
     import Synchronization
 
-    /// Where processes report to the police: they connect, get notices, and hold assertions. A thread answers them.
+    /// The police's end of all connections. Processes connect to it, receive notices and hold assertions. A thread serves them.
     final class SuspensionDesk: Sendable {
         let name: String
         private let listener: Int32
-        /// Wakes the thread.
+        /// A pipe that wakes the thread.
         private let wake: (reader: Int32, writer: Int32)
         private let state = Mutex(State())
 
@@ -22,7 +22,7 @@
 
         private struct State {
             var connections: [Int32: Connection] = [:]
-            /// Processes that get no assertion any more: their time is up, or none is granted at all.
+            /// Processes whose requests for assertions are refused, because the time of their assertions is up.
             var refused: Set<Int32> = []
             var grantsAssertions = true
             var hasEnded = false
@@ -47,12 +47,12 @@
         }
 
         deinit {
-            // Not by the thread, which may end while somebody wakes it.
+            // The thread does not close the pipe, because it may end while another thread is about to wake it.
             close(wake.reader)
             close(wake.writer)
         }
 
-        /// Closes all connections. The desk is of no use any more.
+        /// Closes all connections. The desk cannot be used afterwards.
         func end() {
             state.withLock { $0.hasEnded = true }
             wakeThread()
@@ -60,12 +60,12 @@
 
         // MARK: For the police
 
-        /// Reads whatever was sent until now.
+        /// Accepts all pending connections, and reads everything that was sent until now.
         func catchUp() {
             if state.withLock({ pump(&$0) }) { wakeThread() }
         }
 
-        /// - returns: to how many it was sent.
+        /// - returns: the number of connections that it was sent to.
         @discardableResult
         func send(_ message: SuspensionMessage, to pids: Set<Int32>) -> Int {
             state.withLock { state in
@@ -73,9 +73,9 @@
             }
         }
 
-        /// Notice, once for each connection since `forget`.
+        /// Gives notice to connections that have had none since `forget`.
         ///
-        /// - returns: to which processes it was sent.
+        /// - returns: the processes that it was sent to.
         func giveNotice(milliseconds: Int, to pids: Set<Int32>) -> Set<Int32> {
             state.withLock { state in
                 var told: Set<Int32> = []
@@ -100,12 +100,12 @@
             }
         }
 
-        /// No assertion is granted to these any more.
+        /// Refuses the requests of these processes for assertions from now on.
         func refuse(_ pids: Set<Int32>) {
             state.withLock { $0.refused.formUnion(pids) }
         }
 
-        /// A suspension begins anew: nobody has been told or has answered yet, and assertions are granted again.
+        /// Resets the state of these processes for a new suspension: none has had notice or has answered, and assertions are granted again.
         func forget(_ pids: Set<Int32>) {
             state.withLock { state in
                 state.refused.subtract(pids)
@@ -116,7 +116,7 @@
             }
         }
 
-        /// When the last of these that answered did so.
+        /// The time of the last answer of these processes; nil when none has answered.
         func answered(_ pids: Set<Int32>) -> ContinuousClock.Instant? {
             state.withLock { state in
                 state.connections.values.filter { pids.contains($0.pid) }.compactMap(\.closed).max()
@@ -150,7 +150,7 @@
             for descriptor in descriptors + [listener] { close(descriptor) }
         }
 
-        /// - returns: whether somebody has connected.
+        /// - returns: whether a process has connected.
         private func pump(_ state: inout State) -> Bool {
             guard !state.hasEnded else { return false }
             var hasNew = false

@@ -2,28 +2,28 @@
     import Foundation
     import Synchronization
 
-    /// Brings a process into the state that the police told it last, suspended or running, by calls of which the one may block.
+    /// Brings a process into the state that the police reported last: suspended or running. The call that suspends may block.
     ///
-    /// Never in the thread that hears of events: while suspending waits for the locks, the process may be resumed, and an assertion
-    /// granted or taken back. So a thread of its own suspends, and resuming does not wait for it:
+    /// The thread that receives events must not block, because the process may be resumed, and an assertion may be granted or expire,
+    /// while `suspend` waits for locks. So another thread suspends, and resuming does not wait for it:
     ///
-    ///     hearing              suspending
+    ///     event thread         suspending thread
     ///     suspending
     ///                          suspend() … waits for a write
     ///     resumed: resume()
-    ///                          … returns. Running is wanted by now: resume()
+    ///                          … returns. The goal is now to run: resume()
     ///
-    /// The second resume() is for a suspend() that only began after the first.
+    /// The second resume() is needed if suspend() began only after the first.
     ///
-    /// The thread is there from the beginning: on a busy machine, a new one may not run for 50 ms, where one that is woken
-    /// runs at once.
+    /// The thread is started in advance. On a busy machine, a new thread may not run for 50 ms, but a thread that is woken runs at
+    /// once.
     final class SuspensionFollower: Sendable {
         private let follower: Follower
 
         /// - Parameters:
-        ///   - suspend: may block until then.
-        ///   - resume: does not block, and makes a `suspend` that blocks return. A second time, it does nothing.
-        ///   - answer: called when suspended, unless resumed meanwhile.
+        ///   - suspend: suspends; may block until the deadline that it receives.
+        ///   - resume: resumes without blocking, and makes a blocked `suspend` return. A second call has no effect.
+        ///   - answer: called after `suspend`, unless another event has arrived meanwhile.
         init(
             suspend: @escaping @Sendable (ContinuousClock.Instant) -> Void,
             resume: @escaping @Sendable () -> Void,
@@ -48,15 +48,15 @@
             follower.resume()
         }
 
-        /// Nothing will be called any more, until something is told.
+        /// Whether the last reported state is reached. If so, nothing is called until the next event.
         var isSettled: Bool { follower.isSettled }
     }
 
-    /// What the thread holds on to, so that it ends with who told it what to do.
+    /// The part of `SuspensionFollower` that its thread retains. It is separate, so that the thread ends when the follower is released.
     private final class Follower: Sendable {
         enum Goal: Equatable {
             case running
-            /// Numbered, so that two in a row are two.
+            /// The number distinguishes two suspensions in a row.
             case suspended(Int, until: ContinuousClock.Instant)
         }
 
@@ -105,7 +105,7 @@
             }
         }
 
-        /// Waits until there is something to be done. nil at the end.
+        /// Waits until the goal differs from the reached state, and returns the goal; nil at the end.
         private func next() -> Goal? {
             changed.lock()
             defer { changed.unlock() }

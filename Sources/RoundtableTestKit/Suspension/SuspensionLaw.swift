@@ -1,17 +1,18 @@
 import Foundation
 
-/// What a frozen process is convicted for.
+/// The rules by which a frozen process is convicted.
 ///
-/// `documented` is what is known of iOS: from Apple's technical note TN2408, the public source of Apple's SQLite (2020), and what
-/// others read in the system's monitor. It has not been compared with a device.
+/// The law `documented` contains what is known about iOS. Its sources are Apple's technical note TN2408, the published source of
+/// Apple's SQLite (2020), and what others read in the system's monitor. It has not been compared with a device.
 ///
-/// Left out is the lock by which a participant proves to other containers that it lives: an OFD lock on Roundtable's control block, which there is on
-/// Linux alone.
+/// Every law ignores one lock, which exists on Linux alone: a participant holds an OFD lock on Roundtable's control block to prove
+/// to other containers that it is alive.
 public struct SuspensionLaw: Codable, Sendable, Equatable {
+    /// The rules that are applied.
     public var rules: Set<SuspensionRule>
-    /// Folders whose files are not looked at: the private container of an app. By default there is none.
+    /// Folders whose files are not examined, such as the private container of an app. Empty by default.
     public var privateContainers: [String]
-    /// The same for temporary files. By default there is none, since the databases of tests are often temporary.
+    /// Folders of temporary files, which are not examined. Empty by default, because the databases of tests are often temporary.
     public var temporaryFolders: [String]
 
     public init(
@@ -24,20 +25,21 @@ public struct SuspensionLaw: Codable, Sendable, Equatable {
         self.temporaryFolders = temporaryFolders
     }
 
+    /// The rules that iOS is known to apply.
     public static let documented = SuspensionLaw(
         rules: [.exclusive, .rollbackJournal, .walWriter, .walRecovery, .lockedFile]
     )
-    /// No lock at all, on any file outside of the exempt folders.
+    /// All rules: no lock is allowed on any file outside of the exempt folders.
     public static let strict = SuspensionLaw(rules: Set(SuspensionRule.allCases))
 
-    /// A lock that a rule is about.
+    /// A lock that breaks a rule.
     public struct Finding: Hashable, Sendable {
         public var rule: SuspensionRule
         public var path: String
         public var lock: FileLock
     }
 
-    /// What is forbidden among the files that one process has open. One finding a lock.
+    /// The forbidden locks among the files that one process has open. Each lock has at most one finding.
     public func findings(in files: [OpenFile]) -> [Finding] {
         let examined = files.filter { !isInExemptFolder($0.path) }.map(Self.withoutProofsOfLife)
         var seen: Set<FileLockPlace> = []
@@ -92,7 +94,7 @@ public struct SuspensionLaw: Codable, Sendable, Equatable {
         }
     }
 
-    /// The system tells the paths of open files without symbolic links.
+    /// Resolves symbolic links, because the system lists the paths of open files without them.
     private static func realPath(_ path: String) -> String {
         guard let real = realpath(path, nil) else { return path }
         defer { free(real) }
@@ -101,7 +103,7 @@ public struct SuspensionLaw: Codable, Sendable, Equatable {
 
     // MARK: Bytes
 
-    /// SQLite's locks are byte ranges. A `flock` is none of them, and covers none of these bytes.
+    /// SQLite's locks are byte ranges. A `flock` is not one of them, so it breaks none of these rules.
     private static func rule(forDatabase lock: FileLock, isWAL: Bool) -> SuspensionRule? {
         guard lock.kind != .flock else { return nil }
         if lock.isExclusive, lock.bytes.overlaps(SQLiteBytes.shared) { return .exclusive }

@@ -1,13 +1,13 @@
-/// What the police and a process tell each other: a line of UTF-8 each, words separated by a space.
+/// A message between the police and a process. It is one line of UTF-8, with its words separated by a space.
 enum SuspensionMessage: Equatable {
-    // From the police.
+    // Messages from the police.
     case suspending(milliseconds: Int)
     case granted(id: Int)
     case refused(id: Int)
     case expiring(milliseconds: Int)
     case resumed
 
-    // From the process.
+    // Messages from the process.
     case begin(id: Int, name: String)
     case end(id: Int)
     case closed

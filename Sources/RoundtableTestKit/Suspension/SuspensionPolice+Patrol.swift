@@ -2,13 +2,17 @@
     import Foundation
 
     extension SuspensionPolice {
-        /// Suspends a process at random moments until it has done so often, the process ends, or the time is up.
+        /// Suspends a process at random moments, until it was frozen `freezes` times, it ends, or the time is up.
         ///
-        /// - parameter pauses: how long the process runs between two suspensions, from when it is resumed to the notice (or the freeze,
-        ///   without notice); each time at random.
-        /// - parameter duration: how long it stays frozen.
-        /// - parameter seed: of the random choices; the report has it.
-        /// - parameter continueWhile: asked all the time; false ends the patrol.
+        /// - parameter freezes: how often the process is frozen.
+        /// - parameter pauses: the bounds of the random time for which the process runs before each suspension, until the notice (or the
+        ///   freeze, without notice).
+        /// - parameter duration: how long the process stays frozen each time.
+        /// - parameter seed: the seed of the random choices. The report contains it.
+        /// - parameter timeLimit: the longest time that the patrol takes, checked between freezes; nil for no limit.
+        /// - parameter onVerdict: called after each freeze.
+        /// - parameter continueWhile: checked every few milliseconds between freezes. The patrol ends when it returns false.
+        /// - throws: `SuspensionPoliceError` as ``freeze(_:for:)`` does.
         public func patrol(
             _ pid: Int32,
             freezes: Int,

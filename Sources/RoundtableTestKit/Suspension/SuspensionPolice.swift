@@ -3,8 +3,8 @@
     import Glibc
     import RoundtableKernel
 
-    /// Suspends real processes as iOS does, and looks at the locks that they hold meanwhile: the judge of 0xDEAD10CC, from outside,
-    /// on Linux.
+    /// Suspends real processes as iOS does, on Linux, and inspects the locks that they hold while they are suspended. It finds from
+    /// outside what iOS kills a process for (0xDEAD10CC).
     ///
     /// ```swift
     /// let police = try SuspensionPolice()
@@ -14,15 +14,19 @@
     /// #expect(report.convictions.isEmpty, "\(report)")
     /// ```
     ///
-    /// One thread at a time. It changes nothing of the files that it looks at, takes no lock, and drops none of the calling
-    /// process's, which may have the same database open.
+    /// Only one thread at a time may use it. It does not change the files that it inspects, and takes no lock. The calling process may
+    /// have the same database open, because the police drops none of its locks.
     public final class SuspensionPolice {
+        /// The terms of all following suspensions. Whether assertions are granted at all is fixed at initialization.
         public var terms: SuspensionTerms
         let desk: SuspensionDesk
         var launched: [Int32: LaunchedProcess] = [:]
         private var frozen: Set<ProcessTree.Member> = []
         private var hasEnded = false
 
+        /// Creates the police, and the socket that processes connect to.
+        ///
+        /// - throws: `SuspensionPoliceError` when the socket cannot be created.
         public init(_ terms: SuspensionTerms = SuspensionTerms()) throws {
             self.terms = terms
             desk = try SuspensionDesk(grantsAssertions: terms.assertionTime > .zero)
@@ -30,10 +34,10 @@
 
         deinit { end() }
 
-        /// What a process needs in its environment so that it can connect. Those that ``launch(_:environment:)`` starts have it.
+        /// The environment variables that a process needs to connect. ``launch(_:environment:outputToErrors:)`` sets them.
         public var environment: [String: String] { [AbstractSocket.environmentName: desk.name] }
 
-        /// Ends what it has launched, descendants included; continues whatever else it keeps frozen.
+        /// Kills the processes that it has launched, with their descendants. Resumes all other processes that it keeps frozen.
         public func end() {
             guard !hasEnded else { return }
             hasEnded = true
@@ -44,16 +48,18 @@
 
         // MARK: Suspending
 
-        /// Suspends a process with its descendants, looks at their locks, and lets go those that held none they must not.
+        /// Suspends a process with its descendants, inspects their locks, and resumes the processes that held no forbidden lock.
         ///
-        /// 1. Notice, by message to those that are connected, by signal to others that handle it.
-        /// 2. The time of the notice passes. Who connects meanwhile is told at once, with the time that is left.
-        /// 3. While one of them holds an assertion, nothing happens, until the assertions' time is up.
-        /// 4. SIGSTOP, until no thread runs. Whoever has begun an assertion before it stopped goes back to 3.
-        /// 5. The law is applied. A convicted process is killed, unless the terms say otherwise.
-        /// 6. After `duration`, SIGCONT and the message that it was resumed.
+        /// 1. The police gives notice: by message to connected processes, by signal to others that handle it.
+        /// 2. The time of the notice passes. A process that connects meanwhile has notice at once, with the time that is left.
+        /// 3. While one of the processes holds an assertion, the police waits, until the assertions' time is up.
+        /// 4. The police sends SIGSTOP until no thread runs. If a process began an assertion before it stopped, all go on with step 3.
+        /// 5. The police applies the law. It kills a convicted process, unless the terms say otherwise.
+        /// 6. After `duration`, the police sends SIGCONT and the message `resumed`.
         ///
-        /// - throws: `SuspensionPoliceError` when the process cannot be stopped or looked at; it goes on.
+        /// - parameter pid: the process. It must not be the calling process, or an ancestor of it.
+        /// - parameter duration: how long the processes stay frozen after the law was applied.
+        /// - throws: `SuspensionPoliceError` when the process cannot be stopped, inspected or judged. The process is then resumed.
         @discardableResult
         public func freeze(_ pid: Int32, for duration: Duration = .zero) throws -> Verdict {
             let began = ContinuousClock.now
@@ -67,7 +73,7 @@
             let noticeEnd = began + (terms.notice ?? .zero)
             wait(until: noticeEnd) {
                 giveNotice(pid, left: noticeEnd - .now, &told)
-                // One that has just been continued may not have put its handler back before.
+                // The signal is tried again, because a process that has just been continued may put its handler back only now.
                 giveSignal(pid, &told)
                 return Self.isDone(pid)
             }
@@ -79,7 +85,7 @@
                 verdict.frozen = (stopBegan - began) / .seconds(1)
                 tree = try stop(pid)
                 verdict.stopping = (ContinuousClock.now - stopBegan) / .seconds(1)
-                // What it has sent before it stopped, it has done.
+                // The messages that a process sent before it stopped count (rule J6).
                 desk.catchUp()
                 if verdict.isExpired || desk.assertions(of: tree.pids).isEmpty { break }
                 thaw()
@@ -103,14 +109,16 @@
             return verdict
         }
 
-        /// What a process that is not being frozen holds at this moment. Of a running process: some locks may be of one moment,
-        /// and some of another.
+        /// The forbidden locks that a process holds now, without freezing it and without its descendants. If the process is running, the
+        /// locks may be from different moments.
+        ///
+        /// - throws: `SuspensionPoliceError` when the system denies access to the files of the process.
         public func findings(of pid: Int32) throws -> [Conviction] {
             guard let member = ProcessTree.Member(pid) else { return [] }
             return try examine(member)
         }
 
-        /// - throws: when one of the convicted could not do what the notice asks for (rule J9).
+        /// - throws: when a convicted process could not do what the notice asks for (rule J9).
         private func checkJudgeable(_ told: Set<ProcessTree.Member>, convicted: Set<Int32>) throws {
             guard let signal = terms.noticeSignal, Self.stopSignals.contains(signal) else { return }
             for member in told where convicted.contains(member.pid) {
@@ -138,14 +146,14 @@
 
         // MARK: Notice and assertions
 
-        /// Who has been given notice.
+        /// The processes that have had notice.
         private struct Told {
             var byMessage: Set<Int32> = []
             var bySignal: Set<ProcessTree.Member> = []
             var count: Int { byMessage.union(bySignal.map(\.pid)).count }
         }
 
-        /// To those that are connected, and have not been given it.
+        /// Gives notice by message to connected processes that have had none.
         private func giveNotice(_ pid: Int32, left: Duration, _ told: inout Told) {
             guard terms.notice != nil else { return }
             desk.catchUp()
@@ -153,7 +161,7 @@
             told.byMessage.formUnion(desk.giveNotice(milliseconds: milliseconds, to: ProcessTree(root: pid).pids))
         }
 
-        /// To those that handle it, are not connected, and have not been given it.
+        /// Gives notice by signal to processes that handle the signal, are not connected, and have had none.
         private func giveSignal(_ pid: Int32, _ told: inout Told) {
             guard terms.notice != nil, let signal = terms.noticeSignal else { return }
             let tree = ProcessTree(root: pid)
@@ -165,7 +173,8 @@
             }
         }
 
-        /// Whether it catches or ignores the signal; or blocks it, and not just for a moment, as a shell does until its child has run `exec`.
+        /// Whether the process catches or ignores the signal, or blocks it for longer than a moment. A shell blocks signals for a moment,
+        /// until its child has run `exec`.
         private func handles(_ signal: Int32, _ member: ProcessTree.Member) -> Bool {
             for _ in 0..<3 {
                 let handling = member.handling(of: signal)
@@ -184,7 +193,7 @@
         ) {
             func held() -> [String] {
                 desk.catchUp()
-                // To who has connected since the notice was over.
+                // A process may have connected since the time of the notice passed.
                 giveNotice(pid, left: .zero, &told)
                 return desk.assertions(of: ProcessTree(root: pid).pids)
             }
@@ -204,15 +213,15 @@
             verdict.assertionTime += (ContinuousClock.now - waitBegan) / .seconds(1)
         }
 
-        /// Gone, or stopped by itself as a program does that has been given SIGTSTP: nothing more will happen.
+        /// Whether the process has ended, or has stopped itself, as a program does that handles SIGTSTP. Waiting longer is then useless.
         private static func isDone(_ pid: Int32) -> Bool {
             let tree = ProcessTree(root: pid)
             return tree.members.isEmpty || tree.areStopped
         }
 
-        /// Sleeps until then, or until `condition` holds, which is asked every few milliseconds.
+        /// Sleeps until `deadline`, or until `condition` holds. It checks the condition every 5 ms.
         ///
-        /// - returns: whether it held.
+        /// - returns: whether the condition held.
         @discardableResult
         func wait(until deadline: ContinuousClock.Instant, or condition: () -> Bool) -> Bool {
             while true {
@@ -225,9 +234,9 @@
 
         // MARK: Stopping
 
-        /// Stops a process, and its descendants until there are no more; parents first (rule J1). A parent that has begun a child with
-        /// vfork(2), as shells and `posix_spawn` do, takes no signal until the child has run `exec`: a child that is stopped before that, by
-        /// itself or by a terminal, is continued.
+        /// Stops a process and all its descendants, parents first (rule J1). A parent that has begun a child with vfork(2), as shells and
+        /// `posix_spawn` do, takes no signal until the child has run `exec`. So a child that has stopped before that, by itself or by a
+        /// terminal, is continued.
         private func stop(_ pid: Int32) throws -> ProcessTree {
             let deadline = ContinuousClock.now + .seconds(10)
             var tree = ProcessTree(root: pid)
@@ -246,7 +255,7 @@
                     frozen.insert(member)
                     member.signal(SIGSTOP)
                 }
-                // Only those that run can have children meanwhile.
+                // Only a process that is not in this set can start children meanwhile.
                 stopped = Set(
                     tree.members.filter { member in
                         let states = ThreadStates(of: member.pid)
@@ -271,7 +280,7 @@
         }
 
         private func resume(_ pid: Int32) {
-            // Also what has stopped itself.
+            // Processes that have stopped themselves are resumed, too.
             frozen.formUnion(ProcessTree(root: pid).members)
             let pids = Set(frozen.map(\.pid))
             thaw()

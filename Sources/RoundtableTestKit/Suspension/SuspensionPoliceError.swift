@@ -1,6 +1,6 @@
 import Foundation
 
-/// Why the police could not do its work.
+/// The reason why the police could not do its work.
 public struct SuspensionPoliceError: Error, Equatable, CustomStringConvertible {
     public let description: String
 

@@ -4,9 +4,10 @@
     import Synchronization
 
     extension SuspensionSubject {
-        /// Connects this process to the police that the environment names, so that its `SharedDatabase`s meet there what iOS does to
-        /// them: they are suspended at the notice and resumed after the freeze, and writes and protected accesses hold the police's
-        /// assertions. Without police, it does nothing; so a program can call it wherever it runs.
+        /// Connects this process to the police that the environment names, and suspends its `SharedDatabase`s as on iOS.
+        ///
+        /// They are suspended at the notice and resumed after the freeze, and writes and protected accesses hold the police's
+        /// assertions. Without the police, the function does nothing, so a program can call it wherever it runs.
         ///
         /// ```swift
         /// try SuspensionSubject.connectSharedDatabases()
@@ -14,12 +15,13 @@
         /// ```
         ///
         /// - Parameters:
+        ///   - environment: the variables that name the police.
         ///   - takingAssertions: whether the process asks for assertions (`SharedDatabase.suspensionAssertions`).
-        ///   - onEvent: called with each event, one after the other, in the thread that listens, which it must not block: before the
-        ///     databases are suspended, and after they are resumed.
-        ///   - onSuspension: called with what suspending has come to.
-        /// - returns: nil when there is no police.
-        /// - throws: `SuspensionPoliceError` when the police has ended.
+        ///   - onEvent: called with each event, one after the other, before the databases are suspended, and after they are resumed.
+        ///     It must not block, because it runs in the thread that receives the events.
+        ///   - onSuspension: called with the result of each suspension.
+        /// - returns: nil when the environment names no police.
+        /// - throws: `SuspensionPoliceError` when the process cannot connect, for example because the police has ended.
         @discardableResult
         public static func connectSharedDatabases(
             environment: [String: String] = ProcessInfo.processInfo.environment,
@@ -43,7 +45,7 @@
                 case .suspending(let time):
                     let deadline = ContinuousClock.now + time
                     onEvent(event)
-                    // At once: on a busy machine, it takes a while until the other thread runs.
+                    // The gate is closed at once, because on a busy machine it takes a while until the other thread runs.
                     ProcessSuspension.shared.close()
                     follower.suspending(until: deadline)
                 case .expiring(let left):
@@ -56,7 +58,7 @@
             }
         }
 
-        /// The connection, for those that are made before it.
+        /// Holds the connection for the objects that are created before it.
         private final class Connected: Sendable {
             private let state = Mutex<SuspensionSubject?>(nil)
 

@@ -3,8 +3,10 @@
     import Glibc
     import Synchronization
 
-    /// The Linux stand-in for what iOS tells an app of its suspension, and for the assertions that put it off
-    /// (`beginBackgroundTask`, `performExpiringActivity`): the judged process's end of the connection to the police.
+    /// The judged process's end of the connection to the police.
+    ///
+    /// On Linux, it replaces the notifications by which iOS announces a suspension to an app, and the assertions that delay it
+    /// (`beginBackgroundTask`, `performExpiringActivity`).
     ///
     /// ```swift
     /// let subject = try SuspensionSubject.connect { event in
@@ -16,18 +18,19 @@
     /// }
     /// ```
     ///
-    /// Processes in other languages speak the protocol themselves: section J of docs/PROTOCOL.md.
+    /// Programs in other languages use the protocol directly: section J of docs/PROTOCOL.md.
     public final class SuspensionSubject: Sendable {
+        /// A message from the police.
         public enum Event: Equatable, Sendable {
-            /// Will be frozen in so long, unless it holds an assertion.
+            /// The process will be frozen after this time, unless it holds an assertion.
             case suspending(Duration)
-            /// The time of the assertions is up in so long.
+            /// The time of the assertions will be up after this time.
             case expiring(Duration)
-            /// Runs again, whether it was frozen or not.
+            /// The suspension is over, whether the process was frozen or not.
             case resumed
         }
 
-        /// What keeps the process from being frozen, until it is ended, or its time is up.
+        /// Prevents the process from being frozen, until the assertion is ended or its time is up.
         public final class Assertion: Sendable {
             private let id: Int
             private let subject: SuspensionSubject
@@ -39,7 +42,7 @@
 
             deinit { end() }
 
-            /// The process may be frozen from now on. A second time, it does nothing.
+            /// Ends the assertion: the process may be frozen from now on. A second call has no effect.
             public func end() { subject.endAssertion(id) }
         }
 
@@ -52,14 +55,15 @@
 
         private let descriptor: Int32
         private let state = Mutex(State())
-        /// Signalled at each answer, and at the end of the connection.
+        /// Signalled at each answer to a request, and at the end of the connection.
         private let answered = NSCondition()
 
         /// Connects to the police that the environment names.
         ///
-        /// - parameter onEvent: called in a thread of its own, one event after the other.
-        /// - returns: nil when there is no police.
-        /// - throws: `SuspensionPoliceError` when the police has ended.
+        /// - parameter environment: the variables that name the police.
+        /// - parameter onEvent: called with each event, one after the other, in its own thread.
+        /// - returns: nil when the environment names no police.
+        /// - throws: `SuspensionPoliceError` when the process cannot connect, for example because the police has ended.
         public static func connect(
             environment: [String: String] = ProcessInfo.processInfo.environment,
             onEvent: @escaping @Sendable (Event) -> Void
@@ -86,7 +90,8 @@
 
         /// Asks for an assertion, and waits for the answer.
         ///
-        /// - returns: nil when it is refused.
+        /// - parameter name: the name of the assertion, which ``Verdict/assertions`` reports.
+        /// - returns: nil when the request is refused, or the connection has ended.
         public func begin(_ name: String) -> Assertion? {
             let id = state.withLock { state in
                 defer { state.nextID += 1 }

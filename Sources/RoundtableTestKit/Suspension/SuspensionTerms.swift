@@ -1,25 +1,28 @@
 #if os(Linux)
     import Glibc
 
-    /// How a process is suspended.
+    /// The parameters of a suspension.
     public struct SuspensionTerms: Codable, Sendable, Equatable {
+        /// What happens to a convicted process.
         public enum Punishment: String, Codable, Sendable {
-            /// SIGKILL, as iOS does.
+            /// A convicted process is killed by SIGKILL, as on iOS.
             case kill
-            /// The process goes on.
+            /// A convicted process is only reported, and resumed.
             case report
         }
 
+        /// The law that is applied to the frozen processes.
         public var law = SuspensionLaw.documented
-        /// How long before the freeze the notice is given; 0 for right before, nil for none at all.
+        /// How long before the freeze the notice is given; 0 for immediately before, nil for no notice.
         public var notice: Duration? = .milliseconds(50)
-        /// The notice for a process that is not connected (``SuspensionSubject``): a signal, given only to a process that
-        /// handles it. Without a handler, SIGTSTP would be the freeze itself.
+        /// The signal that serves as the notice for a process that is not connected (``SuspensionSubject``); nil for none. It is sent only
+        /// to a process that handles it, because SIGTSTP stops a process that has no handler.
         public var noticeSignal: Int32? = SIGTSTP
-        /// How long after the notice a process that holds an assertion is frozen all the same; 0 to grant no assertion.
+        /// How long after the notice a process is frozen even if it holds an assertion; 0 to grant no assertions.
         public var assertionTime: Duration = .seconds(30)
-        /// How long before that time is up the process is told.
+        /// How long before the end of ``assertionTime`` the process is notified.
         public var expiryNotice: Duration = .seconds(2)
+        /// What happens to a convicted process.
         public var punishment = Punishment.kill
 
         public init() {}

@@ -2,19 +2,19 @@
     import Foundation
     import RoundtableKernel
 
-    /// What the threads of a process are doing, by `/proc/PID/task/TID/stat` (proc_pid_stat(5)).
+    /// The states of the threads of a process, by `/proc/PID/task/TID/stat` (proc_pid_stat(5)).
     struct ThreadStates {
         struct Thread {
             let id: Int32
             let state: UInt8
-            /// SIGSTOP, SIGTSTP and their like, or a debugger.
+            /// Whether a stop signal or a debugger has stopped the thread.
             var isStopped: Bool { state == UInt8(ascii: "T") || state == UInt8(ascii: "t") }
-            /// It takes no signal: it waits for a disk, or in vfork(2) for its child.
+            /// Whether the thread takes no signal, because it waits for a disk, or in vfork(2) for its child.
             var isUninterruptible: Bool { state == UInt8(ascii: "D") }
             var isDead: Bool { state == UInt8(ascii: "Z") || state == UInt8(ascii: "X") }
         }
 
-        /// The main thread first. Empty when there is no such process.
+        /// The threads, the main thread first. Empty when there is no such process.
         let threads: [Thread]
 
         init(of pid: Int32) {
@@ -30,7 +30,7 @@
 
         var isUninterruptible: Bool { threads.contains(where: \.isUninterruptible) }
         var isGone: Bool { threads.allSatisfy(\.isDead) }
-        /// Not one thread runs any more.
+        /// Whether the process exists and no thread of it runs.
         var areStopped: Bool { !isGone && threads.allSatisfy { $0.isStopped || $0.isDead } }
     }
 #endif

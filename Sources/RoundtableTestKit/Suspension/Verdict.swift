@@ -1,32 +1,36 @@
-/// What came of one suspension.
+/// The result of one suspension.
 public struct Verdict: Codable, Sendable, Equatable {
+    /// The outcome of a suspension.
     public enum Outcome: String, Codable, Sendable {
-        /// It held nothing that it must not hold.
+        /// The process held no forbidden lock.
         case released
+        /// At least one process held a forbidden lock.
         case convicted
-        /// It ended before it could be looked at.
+        /// The process ended before it could be inspected.
         case gone
     }
 
+    /// The outcome of this suspension.
     public var outcome = Outcome.gone
+    /// The forbidden locks that were found.
     public var convictions: [Conviction] = []
-    /// How many processes were looked at: the process, and its descendants.
+    /// The number of inspected processes: the process and its descendants.
     public var processes = 0
-    /// How many of them were given notice, by message or signal.
+    /// The number of processes that had notice, by message or signal.
     public var notified = 0
-    /// In seconds, from the notice until the last of them answered that it is ready to be frozen; nil when none did.
+    /// In seconds, from the notice until the last process answered that it was ready to be frozen; nil when none answered.
     public var answered: Double?
-    /// The names of the assertions that put the freeze off.
+    /// The names of the assertions that delayed the freeze.
     public var assertions: [String] = []
-    /// In seconds, how long they put it off.
+    /// In seconds, how long assertions delayed the freeze.
     public var assertionTime = 0.0
-    /// An assertion outlasted its time, and did not prevent the freeze.
+    /// Whether the process was frozen while it held an assertion, because the assertions' time was up.
     public var isExpired = false
-    /// In seconds, from the notice until it was stopped for good: the time that it had.
+    /// In seconds, from the notice until the SIGSTOP that froze the process: the time that the process had to prepare.
     public var frozen = 0.0
-    /// In seconds, from the first SIGSTOP until no thread ran any more.
+    /// In seconds, from the SIGSTOP that froze the process until no thread ran.
     public var stopping = 0.0
-    /// In seconds, how long it took to look at all files and locks.
+    /// In seconds, how long it took to inspect all files and locks.
     public var examining = 0.0
 }
 

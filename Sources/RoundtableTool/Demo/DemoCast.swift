@@ -1,13 +1,13 @@
-/// Who plays in the demo.
+/// The processes of the demo.
 struct DemoCast: Equatable, Sendable {
     struct Player: Equatable, Sendable, Codable {
         enum Role: String, Codable, Sendable {
             case readWrite = "read_write"
             case readOnly = "read_only"
-            /// Never opens the database: submits commands to its outbox, and reads a snapshot file.
+            /// The process never opens the database. It submits commands to the outbox, and reads a snapshot file.
             case outboxOnly = "outbox_only"
 
-            /// What it does again and again.
+            /// The plural noun for the operations that the process repeats.
             var noun: String {
                 switch self {
                 case .readWrite: "commits"
@@ -21,7 +21,7 @@ struct DemoCast: Equatable, Sendable {
     }
 
     static let maximumSize = 100
-    /// Who applies the commands.
+    /// The name of the process that applies the commands.
     static let owner = "app"
 
     private static let writers = [
@@ -33,7 +33,8 @@ struct DemoCast: Equatable, Sendable {
 
     var writerCount: Int { players.count { $0.role == .readWrite } }
 
-    /// The first five are an app, a sync daemon, a share extension, a read-only widget, and an interactive one; all others write.
+    /// The first five processes are an app, a sync daemon, a share extension, a read-only widget and an interactive widget. All others
+    /// write.
     init(size: Int) {
         var players: [Player] = []
         for number in 0..<size {
@@ -50,7 +51,7 @@ struct DemoCast: Equatable, Sendable {
     }
 }
 
-/// [Jain's index](https://en.wikipedia.org/wiki/Fairness_measure): 1 when all got the same, 1/n when one got all.
+/// [Jain's index](https://en.wikipedia.org/wiki/Fairness_measure): 1 when all values are equal, 1/n when all values but one are 0.
 func jainIndex(_ values: [Int]) -> Double {
     let sum = values.reduce(0.0) { $0 + Double($1) }
     let squares = values.reduce(0.0) { $0 + Double($1) * Double($1) }

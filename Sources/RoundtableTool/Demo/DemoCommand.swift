@@ -35,7 +35,7 @@ struct DemoCommand: AsyncParsableCommand {
     var json = false
 
     private static let startTime: Duration = .seconds(30)
-    /// How long a process may take to finish after its time: the busy timeout, and some.
+    /// How long a process may take to finish after its time. It is longer than the busy timeout.
     private static let grace: Duration = .seconds(10)
 
     func validate() throws {
@@ -49,7 +49,7 @@ struct DemoCommand: AsyncParsableCommand {
 
     func run() async throws {
         let fleet = DemoFleet(DemoCast(size: processes))
-        // Before there is anything to clean up.
+        // The handlers are installed before there is anything to clean up.
         let signals = EndingSignals(fleet.interrupt)
         defer { signals.ignore() }
         let stage = try DemoStage(path: path)
@@ -67,7 +67,7 @@ struct DemoCommand: AsyncParsableCommand {
         }
     }
 
-    /// Leaves neither a process nor a temporary folder behind, however it ends.
+    /// Runs the demo. It leaves neither a process nor a temporary folder behind, however it ends.
     private func perform(_ fleet: DemoFleet, _ stage: DemoStage) async throws -> DemoReport {
         defer {
             fleet.stop()
@@ -78,7 +78,7 @@ struct DemoCommand: AsyncParsableCommand {
             try fleet.checkInterruption()
             return report
         } catch {
-            // What an interruption makes fail is not what went wrong.
+            // After an interruption, its exit code is thrown, because the interruption caused the other error.
             try fleet.checkInterruption()
             throw error
         }
@@ -92,8 +92,8 @@ struct DemoCommand: AsyncParsableCommand {
         try say("\(stage.database.path)\n")
         try say("Starting \(count) …")
         try fleet.start(databaseAt: stage.database)
-        // All open the database at once, which exists for none of them; all begin to write at once, so that equal shares
-        // are equal.
+        // All processes open the database at the same time, before it exists. They also begin to write at the same time, so
+        // that their shares can be compared.
         let steps: [(command: String, doing: String, isDone: KeyPath<DemoFleet.Member, Bool>)] = [
             (
                 "open", rowsBefore == 0 ? "All open it at once; the first one creates it …" : "All open it at once …",
@@ -114,7 +114,7 @@ struct DemoCommand: AsyncParsableCommand {
         func show() throws { if !json { try screen.show(fleet.members) } }
         let working = Duration.seconds(seconds) + Self.grace
         _ = try await fleet.wait(for: working, { $0.player.role == .readOnly || $0.hasRested }, show)
-        // Now nobody writes: this is what readers must come to see.
+        // No process writes any more, so this is the entry that all readers must show in the end.
         fleet.tell("end \(try fleet.interruptible { try DemoDatabase.lastEntry(stage.database, $0) })")
         _ = try await fleet.wait(for: Self.grace * 2, \.hasEnded, show)
         if !json { try screen.clear() }
@@ -133,7 +133,7 @@ struct DemoCommand: AsyncParsableCommand {
         )
     }
 
-    /// For example: `3 write as fast as they can, 1 reads, 1 sends commands`.
+    /// The numbers of processes with their work, such as `3 write as fast as they can, 1 reads, 1 sends commands`.
     private static func work(_ members: [DemoFleet.Member]) -> String {
         let verbs: [(DemoCast.Player.Role, one: String, many: String)] = [
             (.readWrite, "writes as fast as it can", "write as fast as they can"), (.readOnly, "reads", "read"),
@@ -149,7 +149,7 @@ struct DemoCommand: AsyncParsableCommand {
         if !json { try Terminal.print("  \(line)\n") }
     }
 
-    /// What to look at next: each line can be copied and run.
+    /// Commands to try next. Each line can be copied and run.
     private func hints(_ database: URL) -> String {
         let path = database.path
         var lines = [
@@ -160,7 +160,7 @@ struct DemoCommand: AsyncParsableCommand {
         let items = try? OutboxItems(OutboxPlace(path: path, folder: nil), as: "roundtable")
         var waiting = 0
         try? items?.forEach { item in
-            // Not those that are decided, and whose files are still there.
+            // Commands that are decided, but whose files still exist, do not count.
             if case .waiting(let command) = item, command.state == "waiting" { waiting += 1 }
         }
         if waiting > 0 {
@@ -174,7 +174,7 @@ struct DemoCommand: AsyncParsableCommand {
         return lines.map { "  \($0)\n" }.joined()
     }
 
-    /// The files are gone by then.
+    /// The hint after a demo whose files are removed.
     private static func keepHint(_ report: DemoReport) -> String {
         let hint =
             report.isGood
@@ -183,7 +183,7 @@ struct DemoCommand: AsyncParsableCommand {
     }
 }
 
-/// Where the demo takes place: at the path that was given, or in a temporary folder that goes away.
+/// The place of the database: the given path, or a temporary folder that is removed.
 struct DemoStage: Sendable {
     let database: URL
     private let temporaryFolder: URL?
@@ -206,7 +206,7 @@ struct DemoStage: Sendable {
     }
 
     func clear() {
-        // A temporary folder that cannot be removed is the system's to clean up.
+        // If the temporary folder cannot be removed, the system removes it later.
         if let temporaryFolder { try? FileManager.default.removeItem(at: temporaryFolder) }
     }
 }

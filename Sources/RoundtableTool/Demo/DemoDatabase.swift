@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import Roundtable
 
-/// The database of the demo: a journal that everyone writes to.
+/// The database of the demo: a journal that all writers write to.
 enum DemoDatabase {
     static let migration = "roundtable-demo-2"
 
@@ -15,7 +15,7 @@ enum DemoDatabase {
                 table.column("number", .integer).notNull()
                 table.column("at", .datetime).notNull()
             }
-            // What the interactive widget has logged.
+            // This table has the entries that the interactive widget has logged.
             try db.create(table: "logged") { table in
                 table.autoIncrementedPrimaryKey("id")
                 table.column("run", .text).notNull()
@@ -31,14 +31,15 @@ enum DemoDatabase {
         var rows: Int
         var lastEntry: Int64
         var integrity: String
-        /// What was logged for an interactive widget, in the order in which it was.
+        /// The numbers of the entries that were logged for an interactive widget, in the order of logging.
         var logged: [Int] = []
     }
 
-    /// What is in the database after the demo; nil when there is none.
+    /// Inspects the database after the demo.
     ///
-    /// - parameter run: whose logged entries are looked for.
-    /// - parameter opened: is given the database before it is read, so that this can be interrupted.
+    /// - parameter run: the run whose logged entries are read.
+    /// - parameter opened: called with the database before it is read, so that the read can be interrupted.
+    /// - returns: nil when there is no database.
     static func inspect(_ url: URL, run: UUID? = nil, _ opened: (SharedDatabase) throws -> Void) throws -> Findings? {
         let answer = try SharedDatabase.openReadOnly(at: url, schema: schema, as: "demo")
         guard case .available(let database) = answer else { return nil }
@@ -66,12 +67,12 @@ enum DemoDatabase {
         return try database.read { try Int64.fetchOne($0, sql: lastEntry) ?? 0 }
     }
 
-    /// How many rows an earlier demo left.
+    /// The number of rows of earlier demos.
     ///
-    /// - throws: `ToolError` when the file is something else: the demo writes into no database but its own.
+    /// - throws: `ToolError` when the file is another database, because the demo writes only to its own.
     static func rowsBefore(_ url: URL, _ opened: (SharedDatabase) throws -> Void) throws -> Int {
         do {
-            // Tells of a missing folder, too.
+            // This also reports a missing folder.
             _ = try Onlooker(url)
         } catch SharedDatabaseError.notAFile(_, Onlooker.noSuchFile) {
             return 0

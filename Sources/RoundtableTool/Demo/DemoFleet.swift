@@ -2,23 +2,24 @@ import ArgumentParser
 import Dispatch
 import Foundation
 import Roundtable
+import RoundtableKernel
 import RoundtableTestKit
 import Synchronization
 
-/// The processes of the demo: started together, watched, and never left behind.
+/// The processes of the demo. They are started and watched together, and none is left behind.
 final class DemoFleet: Sendable {
-    /// What is known of one process.
+    /// The known state of one process.
     struct Member: Sendable {
         let player: DemoCast.Player
         var pid: Int32 = 0
         var report: PeerReport?
         var hasEnded = false
-        /// What its end says of it; nil when all was well.
+        /// The failure that ended the process; nil if there was none.
         var failure: String?
 
         var isReady: Bool { report != nil || hasEnded }
         var hasOpened: Bool { report.map { $0.phase != .ready } ?? false || hasEnded }
-        /// It does nothing more, but keeps what it has open.
+        /// Whether the process has done its work. It may still have its files open.
         var hasRested: Bool { report.map { $0.phase == .rested || $0.phase == .done } ?? false || hasEnded }
         var isDone: Bool { report?.phase == .done }
         var errorCount: Int { (report?.errors ?? 0) + (failure == nil ? 0 : 1) }
@@ -27,23 +28,23 @@ final class DemoFleet: Sendable {
     private struct Child {
         let pid: Int32
         let input: FileHandle
-        /// Until then its pid is its own.
+        /// Whether the process is reaped. Its pid cannot be reused before.
         var isReaped = false
     }
 
-    /// `children` is filled by `start`; `stop`, which a signal may call at any time, kills them.
+    /// `start` fills `children`, and `stop` kills them. A signal may call `stop` at any time.
     private struct State {
         var members: [Member]
         var children: [Child] = []
         var isStopped = false
         /// The signal that ends the demo.
         var interruption: Int32?
-        /// What this process reads of the database just now.
+        /// The database that this process is reading now.
         var reading: SharedDatabase?
     }
 
     private let state: Mutex<State>
-    /// The threads that listen, one a child. Each ends when its child is reaped.
+    /// The listening threads, one for each child. Each thread ends when its child is reaped.
     private let listeners = DispatchGroup()
 
     init(_ cast: DemoCast) {
@@ -63,7 +64,7 @@ final class DemoFleet: Sendable {
             launch.descriptors = [
                 STDIN_FILENO: input.reader.fileDescriptor, STDOUT_FILENO: output.writer.fileDescriptor,
             ]
-            // Ctrl-Z stops all of them, and `fg` continues all.
+            // The children stay in the group of this process, so that Ctrl-Z stops all of them, and `fg` continues all of them.
             launch.hasOwnGroup = false
             let isStarted = try state.withLock { state in
                 if state.isStopped { return false }
@@ -74,7 +75,7 @@ final class DemoFleet: Sendable {
                 return true
             }
             guard isStarted else { return }
-            // The child's ends: its output ends when the child does.
+            // This process closes the child's ends of the pipes, so that the output ends when the child ends.
             try input.reader.close()
             try output.writer.close()
             Thread.detachNewThread { [self, reading = output.reader] in
@@ -84,7 +85,7 @@ final class DemoFleet: Sendable {
         }
     }
 
-    /// No child inherits what is another's: closed by `exec`.
+    /// Makes a pipe that `exec` closes, so that no child inherits the pipes of another child.
     private static func makePipe() throws -> (reader: FileHandle, writer: FileHandle) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else {
@@ -132,14 +133,14 @@ final class DemoFleet: Sendable {
         }
     }
 
-    /// Tells all at once.
+    /// Sends a command to all processes.
     func tell(_ command: String) {
         let line = Data("\(command)\n".utf8)
-        // A process that is gone cannot be told; its end is noticed by whoever listens to it.
+        // Writing to a process that has ended fails. Its listening thread detects that it has ended.
         for input in state.withLock({ $0.children.map(\.input) }) { try? input.write(contentsOf: line) }
     }
 
-    /// Kills what still runs, and waits for it.
+    /// Kills the processes that still run, and waits until they are reaped.
     func stop() {
         state.withLock { state in
             state.isStopped = true
@@ -150,7 +151,7 @@ final class DemoFleet: Sendable {
 
     // MARK: Interruption
 
-    /// Ends the demo: the main task finds it interrupted, and cleans up. From any thread.
+    /// Ends the demo. The main task then finds that the demo was interrupted, and cleans up. Any thread may call this.
     func interrupt(by signal: Int32) {
         let reading = state.withLock { state in
             state.interruption = signal
@@ -160,12 +161,12 @@ final class DemoFleet: Sendable {
         stop()
     }
 
-    /// - throws: the exit code, when the demo was interrupted.
+    /// - throws: `ExitCode` when the demo was interrupted.
     func checkInterruption() throws {
         if let signal = state.withLock({ $0.interruption }) { throw ExitCode(128 + signal) }
     }
 
-    /// Runs `body`, which reads the database that it says it has opened, and which an interruption makes fail.
+    /// Runs `body`, which passes the database that it reads to its argument. An interruption makes `body` fail.
     func interruptible<T>(_ body: ((SharedDatabase) throws -> Void) throws -> T) throws -> T {
         defer { state.withLock { $0.reading = nil } }
         return try body { database in
@@ -178,8 +179,8 @@ final class DemoFleet: Sendable {
 
     /// Waits until `condition` holds for all members.
     ///
-    /// - parameter patience: how long to wait at most. The time while the demo was stopped (Ctrl-Z) does not count.
-    /// - returns: false when the patience is over.
+    /// - parameter patience: the longest wait. The time while the demo was stopped (Ctrl-Z) does not count.
+    /// - returns: false when the wait took longer.
     func wait(
         for patience: Duration,
         _ condition: (Member) -> Bool,
@@ -195,7 +196,7 @@ final class DemoFleet: Sendable {
             guard left > .zero else { return false }
             try await Task.sleep(for: .milliseconds(50))
             let now = ContinuousClock.now
-            // More than a moment has passed if the process was stopped.
+            // If the process was stopped, the difference is long, so at most one second is counted.
             left -= min(now - last, .seconds(1))
             last = now
         }

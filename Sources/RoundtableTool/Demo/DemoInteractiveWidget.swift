@@ -3,16 +3,16 @@ import Foundation
 import Roundtable
 import Synchronization
 
-/// A widget with a button, which never opens the database: what the user logs goes into the outbox, and comes back in the snapshot file that the
-/// app publishes.
+/// A widget with a button, which never opens the database. The entries that the user logs go into the outbox, and come back in the
+/// snapshot file that the app publishes.
 final class DemoInteractiveWidget: Sendable {
-    /// What it tells of itself.
+    /// The report of the widget.
     struct Told: Codable, Equatable, Sendable {
         var run: UUID
         var submitted = 0
         /// The last entry that the snapshot file showed.
         var seen = 0
-        /// From submitting until the snapshot showed it, in nanoseconds.
+        /// The median time from the submission until the snapshot showed the entry, in nanoseconds. `p99` is the 99th percentile.
         var p50: UInt64 = 0
         var p99: UInt64 = 0
     }
@@ -20,7 +20,7 @@ final class DemoInteractiveWidget: Sendable {
     private struct State {
         var submitted = 0
         var seen = 0
-        /// When those were submitted that are not seen yet.
+        /// The times of submission of the entries that the snapshot has not shown yet.
         var times: [Int: UInt64] = [:]
         var delays = LatencyHistogram()
         var error: (any Error)?
@@ -38,7 +38,7 @@ final class DemoInteractiveWidget: Sendable {
 
     private static var now: UInt64 { DispatchTime.now().uptimeNanoseconds }
 
-    /// Shows what the app publishes, until it is cancelled.
+    /// Shows the values that the app publishes, until the task is cancelled.
     func follow() -> Task<Void, Never> {
         Task { [self] in
             for await reading in file.values() {
@@ -67,7 +67,7 @@ final class DemoInteractiveWidget: Sendable {
 
     private func note(_ error: any Error) { state.withLock { $0.error = $0.error ?? error } }
 
-    /// The user logs one more entry.
+    /// Submits one more entry.
     func submit() throws {
         let number = state.withLock { state in
             state.times[state.submitted + 1] = Self.now
@@ -79,7 +79,7 @@ final class DemoInteractiveWidget: Sendable {
 
     /// Waits until the last entry is shown.
     ///
-    /// - throws: when it is not by then, or what the snapshot file showed was wrong.
+    /// - throws: `ToolError` when the deadline passes, or the snapshot file showed a wrong value.
     func waitForLast(until deadline: ContinuousClock.Instant) throws {
         while true {
             let (seen, submitted) = try state.withLock { state in

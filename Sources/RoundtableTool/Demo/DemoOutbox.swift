@@ -2,25 +2,25 @@ import Foundation
 import GRDB
 import Roundtable
 
-/// What the interactive widget asks the app to do: to log an entry of the widget's.
+/// The command of the interactive widget to the app: log an entry of the widget.
 struct LogEntry: OutboxCommand {
     static let name = "log-entry"
     static let version = 1
-    /// Of this demo: commands of one that was killed may still wait.
+    /// The run of this demo. Commands of an earlier demo that was killed may still wait.
     var run: UUID
-    /// From 1.
+    /// The number of the entry, counted from 1.
     var number: Int
 }
 
-/// What the app lets the interactive widget know.
+/// The value that the app publishes for the interactive widget.
 struct WidgetState: Codable, Equatable, Sendable {
-    /// The last entry that was logged for it.
+    /// The run of the last entry that was logged for the widget. `number` is the number of that entry.
     var run: UUID?
     var number = 0
 }
 
 extension OutboxHandlers {
-    /// What the app does with commands.
+    /// The handlers with which the app applies commands.
     static var demo: OutboxHandlers {
         var handlers = OutboxHandlers()
         handlers.handle(LogEntry.self) { db, command in
@@ -35,7 +35,7 @@ extension SnapshotFile<WidgetState> {
     /// The file that the app publishes for the interactive widget, beside the database.
     static func demo(_ database: URL, as writer: String) -> Self {
         var options = SnapshotFileOptions()
-        // It is published again with the next entry.
+        // The file need not survive a crash of the system, because the next entry publishes it again.
         options.durability = .process
         return SnapshotFile(at: path(database), as: writer, options: options)
     }

@@ -5,30 +5,31 @@ import GRDB
 import Roundtable
 import Synchronization
 
-/// What a process of the demo tells the one that started it: a line of JSON each.
+/// A report of a process of the demo to its parent: one line of JSON.
 struct PeerReport: Codable, Equatable, Sendable {
     enum Phase: String, Codable, Sendable {
         case ready, opened, running
-        /// It has done its work, and waits for the others.
+        /// The process has done its work, and waits for the others.
         case rested
         case done
     }
 
     var phase: Phase
-    /// Commits of a writer, reads of a reader, commands of an interactive widget.
+    /// The number of commits of a writer, reads of a reader, or commands of an interactive widget.
     var count = 0
     var p50: UInt64 = 0
     var p99: UInt64 = 0
     var longestWait: UInt64 = 0
-    /// How long opening took, the creation of the database or the wait for it included; nanoseconds, as all times here.
+    /// The duration of opening, including the creation of the database or the wait for it, in nanoseconds. All times here are in
+    /// nanoseconds.
     var opening: UInt64 = 0
     var errors = 0
     var firstError: String?
-    /// Of a reader.
+    /// What a reader has seen; nil for other roles.
     var seen: DemoWidget.Seen?
-    /// Of an interactive widget.
+    /// The report of an interactive widget; nil for other roles.
     var interactive: DemoInteractiveWidget.Told?
-    /// Of the app: how often it has written the snapshot file.
+    /// The number of times that the app has written the snapshot file; nil for other processes.
     var snapshots: Int?
 
     var line: String {
@@ -37,7 +38,7 @@ struct PeerReport: Codable, Equatable, Sendable {
     }
 }
 
-/// One process of the demo. It follows `PeerCues`, and reports on its standard output.
+/// The command of a process of the demo. It obeys `PeerCues`, and writes `PeerReport`s to its standard output.
 struct DemoPeerCommand: ParsableCommand {
     static let configuration = CommandConfiguration(commandName: "demo-peer", shouldDisplay: false)
 
@@ -55,8 +56,8 @@ struct DemoPeerCommand: ParsableCommand {
     }
 }
 
-/// What a process of the demo does: writes without pause; or looks in again and again, and is a widget that shows the last entry; or never
-/// opens the database, and is a widget whose user logs entries.
+/// The work of a process of the demo. A writer writes without pause. A reader reads repeatedly, and is a widget that shows the last
+/// entry. An interactive widget never opens the database, and submits the entries that its user logs.
 struct PeerWork {
     let url: URL
     let name: String
@@ -70,15 +71,15 @@ struct PeerWork {
 
     private static let reportInterval: UInt64 = 100_000_000
     private static let readInterval = 0.001
-    /// How fast the user of the interactive widget is.
+    /// The interval between two entries of the interactive widget, in seconds.
     private static let submitInterval = 0.02
-    /// The shortest time between two snapshots. A real app has a second or more: nobody looks that fast.
+    /// The shortest time between two snapshots. A real app uses a second or more, because users do not look more often.
     private static let publishInterval: Duration = .milliseconds(10)
-    /// How long the widget waits for the database to be created.
+    /// How long the widget waits for the database to be created, in nanoseconds.
     private static let patience: UInt64 = 20_000_000_000
-    /// How long it waits for what the others wrote, when they have ended.
+    /// How long the widget waits for the entries of the other processes after these have done their work.
     private static let endPatience: Duration = .seconds(15)
-    /// How long the interactive one waits until its last entry is shown.
+    /// How long the interactive widget waits until its last entry is shown.
     private static let lastPatience: Duration = .seconds(8)
 
     private final class Counter: Sendable {
@@ -123,7 +124,7 @@ struct PeerWork {
             tellIfDue()
         }
         tell(.rested)
-        // The app is there for the commands of the others.
+        // The app stays open because it applies the commands of other processes.
         _ = cues.waitForEnd()
         publisher?.cancel()
         try database.close()
@@ -186,10 +187,10 @@ struct PeerWork {
         tell(.opened)
     }
 
-    /// - returns: until when to work; nil when there is nobody any more.
+    /// - returns: the time when the work ends; nil when the parent has ended.
     private func begin() -> UInt64? { cues.waitForGo().map { Self.now + UInt64($0 * 1e9) } }
 
-    /// A widget may start before there is anything to show.
+    /// Opens the database for reading. A widget may start before the database exists.
     private func openForReading() throws -> SharedDatabase {
         let deadline = Self.now + Self.patience
         while Self.now < deadline {
@@ -217,7 +218,7 @@ struct PeerWork {
             report.count += 1
             waits.record(granted - asked)
         } catch let error as DatabaseError where error.isSuspension {
-            // Ctrl-Z: it is written again.
+            // Ctrl-Z interrupted the write. The next write writes the same entry.
         } catch {
             waits.record(Self.now - asked)
             note(error)

@@ -1,10 +1,10 @@
 import Foundation
 import Roundtable
 
-/// The report for people.
+/// The report as text for people.
 extension DemoReport {
     private struct Fact {
-        /// nil: nothing to judge.
+        /// Whether the fact is as it should be; nil if there is nothing to judge.
         var isGood: Bool?
         var name: String
         var value: String
@@ -21,7 +21,7 @@ extension DemoReport {
         return lines.map { $0 + "\n" }.joined()
     }
 
-    /// At most 80 columns wide, with pids of seven digits and millions of commits.
+    /// The table of the processes. It is at most 80 columns wide, with pids of seven digits and millions of commits.
     private var table: TextTable {
         var table = TextTable(
             columns: [
@@ -30,7 +30,7 @@ extension DemoReport {
             ],
             indentation: "  "
         )
-        // So that the digits stand below each other.
+        // The nouns are padded so that the digits are aligned.
         let nouns = participants.map(\.role.noun.count).max() ?? 0
         table.rows = participants.map { participant in
             let count =

@@ -1,13 +1,13 @@
 import Foundation
 
-/// What the demo found.
+/// The results of the demo.
 struct DemoReport: Codable, Equatable, Sendable {
     struct Participant: Codable, Equatable, Sendable {
         var name: String
         var pid: Int32
         var role: DemoCast.Player.Role
         var commits: Int
-        /// Only of readers, as `seen`.
+        /// The number of reads; nil for a writer.
         var reads: Int?
         var p50: Double
         var p99: Double
@@ -25,15 +25,15 @@ struct DemoReport: Codable, Equatable, Sendable {
         }
     }
 
-    /// What the interactive widget has submitted, and what became of it.
+    /// The commands that the interactive widget submitted, and their results.
     struct Commands: Codable, Equatable, Sendable {
         var submitted: Int
         var applied: Int
-        /// Whether those that were applied were applied once each, in the order of their submission.
+        /// Whether each applied command was applied once, in the order of submission.
         var isInOrder: Bool
-        /// How often the app has written the snapshot file.
+        /// The number of times that the app wrote the snapshot file.
         var snapshots: Int
-        /// From submitting until the snapshot file showed the entry.
+        /// The median time from the submission until the snapshot file showed the entry, in ms. `p99` is the 99th percentile.
         var p50: Double
         var p99: Double
 
@@ -48,7 +48,7 @@ struct DemoReport: Codable, Equatable, Sendable {
     var jain: Double
     var longestWait: Double
     var errors: Int
-    /// Of earlier demos.
+    /// The number of rows of earlier demos.
     var rowsBefore: Int
     var rowsExpected: Int
     var rowsFound: Int
@@ -57,9 +57,9 @@ struct DemoReport: Codable, Equatable, Sendable {
     var seconds: Double
     var transactionsPerSecond: Double
     var participants: [Participant]
-    /// nil without an interactive widget.
+    /// The results of the interactive widget; nil without one.
     var commands: Commands?
-    /// In plain words, what is wrong.
+    /// The problems, as text for people.
     var problems: [String]
 
     enum CodingKeys: String, CodingKey {
@@ -108,7 +108,7 @@ struct DemoReport: Codable, Equatable, Sendable {
         problems = members.compactMap { member in
             (member.failure ?? member.report?.firstError).map { "'\(member.player.name)' (pid \(member.pid)): \($0)" }
         }
-        // Who died may have committed more than it could tell.
+        // A process that died may have committed more than it could report.
         let isCounted = !members.contains { $0.failure != nil }
         if rowsFound < rowsExpected || rowsFound != rowsExpected && isCounted {
             problems.append("\(rowsExpected) rows were committed, \(rowsFound) are in the database")

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The lines that are shown while the demo runs: redrawn on a terminal, else appended once a second.
+/// The lines that are shown while the demo runs. They are redrawn on a terminal, and otherwise appended once a second.
 struct DemoScreen {
     private let isInteractive: Bool
     private let start = ContinuousClock.now
@@ -21,13 +21,13 @@ struct DemoScreen {
         }
     }
 
-    /// Makes room for what comes after.
+    /// Removes the lines from the terminal.
     mutating func clear() throws {
         if isInteractive { try Terminal.print(Terminal.erasing(lines: drawn)) }
         drawn = 0
     }
 
-    /// So that a line has at most 80 columns, also that of a process that was killed.
+    /// The width of a bar. With it, a line has at most 80 columns, even for a process that was killed.
     private static let barWidth = 15
 
     static func bars(_ members: [DemoFleet.Member], elapsed: Double) -> [String] {

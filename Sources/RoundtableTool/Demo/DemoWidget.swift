@@ -4,16 +4,16 @@ import GRDB
 import Roundtable
 import Synchronization
 
-/// What the widget shows: the last entry of the journal, kept up to date by an observation, though other processes write it.
+/// A widget that shows the last entry of the journal. An observation keeps it up to date, although other processes write the journal.
 final class DemoWidget: Sendable {
     struct Seen: Codable, Equatable, Sendable {
-        /// The last entry that it shows.
+        /// The last entry that the widget shows.
         var lastEntry: Int64 = 0
-        /// How often it has fetched what to show. A burst of commits costs one.
+        /// The number of values that the widget fetched. A burst of commits causes one fetch.
         var values = 0
-        /// How many changes it was told of. When it is slow, one stands for several.
+        /// The number of changes that the widget was notified of. If it is slow, one change stands for several commits.
         var changes = 0
-        /// From a commit until the widget's code was told of it, in µs.
+        /// The median time from a commit until the widget's code was notified of it, in µs. `p99` is the 99th percentile.
         var p50 = 0.0
         var p99 = 0.0
 
@@ -34,7 +34,7 @@ final class DemoWidget: Sendable {
 
     private let state = Mutex(State())
 
-    /// - returns: what keeps the widget up to date.
+    /// - returns: the observations that keep the widget up to date.
     func observe(_ database: SharedDatabase) throws -> [AnyDatabaseCancellable] {
         let observation = ValueObservation.tracking { db in
             try Int64.fetchOne(db.cachedStatement(sql: DemoDatabase.lastEntry)) ?? 0
@@ -70,10 +70,10 @@ final class DemoWidget: Sendable {
         }
     }
 
-    /// Waits until the last entry is shown; not for ever, and not when the observation has failed.
+    /// Waits until the last entry is shown, the deadline has passed, or the observation has failed.
     ///
-    /// - parameter last: the last entry that there is.
-    /// - throws: what the observation failed with.
+    /// - parameter last: the last entry of the journal.
+    /// - throws: the error of the observation.
     func wait(for last: Int64, until deadline: ContinuousClock.Instant) throws {
         while ContinuousClock.now < deadline {
             let isOver = try state.withLock { state in

@@ -1,7 +1,7 @@
-/// Counts of durations, in buckets that are at most 1.6 % wide: enough for percentiles, whatever the number of samples.
+/// Counts of durations in buckets that are at most 1.6 % wide. It gives percentiles of any number of samples.
 struct LatencyHistogram: Equatable, Sendable {
     private static let subBuckets = 64
-    /// 64 plain buckets, then 64 for each further power of two.
+    /// There are 64 buckets of 1 ns each, then 64 for each further power of two.
     private var counts = [UInt32](repeating: 0, count: 64 * 59)
     private(set) var count = 0
     private(set) var longest: UInt64 = 0

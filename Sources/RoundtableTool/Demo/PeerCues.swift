@@ -2,20 +2,20 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// What whoever started a process of the demo tells it on its standard input, a line each. The process ends when that does: when whoever started
-/// it is gone.
+/// The commands that a process of the demo receives on its standard input, one on each line. The process ends when its standard input
+/// ends, because its parent has ended then.
 final class PeerCues: Sendable {
     private let lastEntry = Mutex<Int64>(0)
     private let hasEnded = DispatchSemaphore(value: 0)
 
-    /// `open`.
+    /// Waits for the line `open`.
     ///
-    /// - returns: false when there is nobody any more.
+    /// - returns: false when the parent has ended.
     func waitForOpen() -> Bool { readLine() == "open" }
 
-    /// `go SECONDS`.
+    /// Waits for the line `go SECONDS`.
     ///
-    /// - returns: for how long to work; nil when there is nobody any more.
+    /// - returns: how long to work, in seconds; nil when the parent has ended.
     func waitForGo() -> Double? {
         guard let words = readLine()?.split(separator: " "), words.count == 2, words[0] == "go" else { return nil }
         Thread.detachNewThread { [self] in
@@ -29,9 +29,9 @@ final class PeerCues: Sendable {
         return Double(words[1])
     }
 
-    /// `end ENTRY`, when all have done their work. Once.
+    /// Waits for the line `end ENTRY`, which comes when all processes have done their work. Call it once.
     ///
-    /// - returns: the last entry that there is.
+    /// - returns: the last entry of the journal.
     func waitForEnd() -> Int64 {
         hasEnded.wait()
         return lastEntry.withLock { $0 }

@@ -78,7 +78,7 @@ struct DoctorCommand: ParsableCommand {
     }
 }
 
-/// How long the check has been running, on a terminal.
+/// Shows on a terminal how long the check has been running.
 private final class Progress {
     private static let isShown = isatty(STDERR_FILENO) == 1
     private let begun = ContinuousClock.now

@@ -1,6 +1,6 @@
 import Roundtable
 
-/// A diagnosis for people.
+/// A diagnosis as text for people.
 struct DoctorText {
     private let diagnosis: Diagnosis
     private let isContentChecked: Bool

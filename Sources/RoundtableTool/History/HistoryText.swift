@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import Roundtable
 
-/// Changes and consumers, for people and for programs.
+/// Changes and consumers as text, for people and for programs.
 enum HistoryText {
     // MARK: For people
 
@@ -62,7 +62,7 @@ enum HistoryText {
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.dateEncodingStrategy = .iso8601
         encoder.keyEncodingStrategy = .convertToSnakeCase
-        // Only an infinite number has no JSON, which a key can be.
+        // Only an infinite number has no form in JSON, and a key can be one.
         encoder.nonConformingFloatEncodingStrategy = .convertToString(
             positiveInfinity: "Infinity",
             negativeInfinity: "-Infinity",
@@ -80,7 +80,7 @@ enum HistoryText {
         let time: Double
         let table: String
         let operation: String
-        /// By column.
+        /// The key's values by column.
         let key: [String: Value]
         let columns: [String]?
 
@@ -110,7 +110,7 @@ enum HistoryText {
         let state: HistoryConsumer.State
     }
 
-    /// As the verb `sql` prints values: a BLOB is `{"base64": …}`.
+    /// A value in the same form as the verb `sql` prints it: a BLOB is `{"base64": …}`.
     private struct Value: Encodable {
         let value: DatabaseValue
 

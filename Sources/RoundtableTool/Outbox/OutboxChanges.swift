@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import Roundtable
 
-/// What `retry` and `drop` do.
+/// The actions `retry` and `drop`.
 struct OutboxChanges {
     let place: OutboxPlace
     let author: String
@@ -68,7 +68,7 @@ struct OutboxChanges {
         }
     }
 
-    /// Waits for what comes of a command.
+    /// Waits for the outcome of a command, and reports it.
     private func tell(_ id: UUID, _ name: String, _ database: SharedDatabase, upTo seconds: Double) throws {
         let outbox = try place.outbox(as: author)
         let end = ContinuousClock.now + .seconds(seconds)
@@ -140,11 +140,11 @@ struct OutboxChanges {
     }
 
     private func drop(_ command: WaitingCommand) throws {
-        // One that was dropped, and whose file could not be removed then, is dropped again.
+        // A dropped command whose file could not be removed may be dropped again.
         if case .removal(let outcome) = command.waitsFor, outcome != .dropped {
             throw ToolError("\(place.name): \(command.id): too late: \(outcome). An owner removes its file.")
         }
-        // Without it, nobody knows whether the command was applied already.
+        // Only the database says whether the command was already applied.
         guard let url = place.database else {
             throw ToolError(
                 """

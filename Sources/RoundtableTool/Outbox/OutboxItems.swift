@@ -1,15 +1,15 @@
 import Foundation
 import Roundtable
 
-/// What an outbox holds, in the order in which it is shown. It may be much: no more than a part of it is in memory.
+/// The content of an outbox, in the order in which it is shown. Only a part of it is in memory at a time, because it may be large.
 final class OutboxItems {
     enum Item {
         case waiting(WaitingCommand)
         case deadLetter(DeadLetter)
-        /// What is no command which waits.
+        /// A file that is not a waiting command.
         case file(OutboxFile)
 
-        /// What tells it from others: a file that is no command has none.
+        /// The id of the command; nil for a file.
         var id: UUID? {
             switch self {
             case .waiting(let command): command.id
@@ -28,13 +28,13 @@ final class OutboxItems {
     }
 
     let place: OutboxPlace
-    /// Who applies what waits; nil when that cannot be told.
+    /// The service that applies the waiting commands; nil when it is not known.
     let service: OutboxService?
-    /// Why the database could not be asked.
+    /// The reason why the database could not be read.
     private(set) var problem: String?
     private var database: SharedDatabase?
 
-    /// - throws: when there is neither a database nor an outbox.
+    /// - throws: `ToolError` when there is neither a database nor an outbox.
     init(_ place: OutboxPlace, as author: String) throws {
         self.place = place
         service = place.service()
@@ -55,7 +55,7 @@ final class OutboxItems {
 
     deinit { try? database?.close() }
 
-    /// Calls `body` with each: dead letters, what waits, then files that are no commands which wait.
+    /// Calls `body` with each item: first dead letters, then waiting commands, then files that are not waiting commands.
     func forEach(_ body: (Item) -> Void) throws {
         do {
             try database?.forEachDeadLetter { body(.deadLetter($0)) }
@@ -75,9 +75,9 @@ final class OutboxItems {
         for (path, reason) in strange { body(.file(place.files.file(at: path, reason: reason))) }
     }
 
-    /// What somebody means by the beginning of an id, the beginning of a file's name, or a path.
+    /// Finds the item by the beginning of its id, the beginning of its file's name, or its path.
     ///
-    /// - throws: when that is nothing, or several.
+    /// - throws: `ToolError` when no item or several items match.
     func find(_ text: String) throws -> Item {
         let path = URL(fileURLWithPath: text).resolvingSymlinksInPath().path
         let id = text.uppercased()
@@ -88,7 +88,7 @@ final class OutboxItems {
                 item.id?.uuidString.hasPrefix(id) == true
                 || item.path.map { ($0 as NSString).lastPathComponent.hasPrefix(text) || $0 == path } == true
             guard isMeant else { return }
-            // A dead letter, if its file is still there.
+            // Of a dead letter and its file, if that still exists, the dead letter comes first.
             first = first ?? item
             names.insert(item.id?.uuidString ?? item.path ?? "")
         }

@@ -1,9 +1,9 @@
 import Foundation
 import Roundtable
 
-/// Commands, for programs: an object a line.
+/// Commands as JSON for programs, one object on each line.
 enum OutboxJSON {
-    /// Writes all of them, as they come.
+    /// Writes all items while it reads them.
     static func write(_ items: OutboxItems) throws {
         var lines = LineBuffer()
         try items.forEach { lines.append(raw: line($0)) }
@@ -27,7 +27,7 @@ enum OutboxJSON {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.keyEncodingStrategy = .convertToSnakeCase
-        // Somebody may have written such times into the tables.
+        // Another program may have written infinite times into the tables.
         encoder.nonConformingFloatEncodingStrategy = .convertToString(
             positiveInfinity: "Infinity",
             negativeInfinity: "-Infinity",
@@ -43,7 +43,7 @@ enum OutboxJSON {
         let bytes: Int?
         let changed: Double?
         let next: String
-        /// Of one that is whole.
+        /// The id of the command, if the file is whole.
         var id: UUID?
 
         init(_ file: OutboxFile) {

@@ -7,7 +7,7 @@ import Roundtable
     import Glibc
 #endif
 
-/// Where an outbox is, and the database that its commands are for, as far as that is known.
+/// The place of an outbox, and the database that its commands are for, if that is known.
 struct OutboxPlace {
     private enum Position {
         case beside(database: URL)
@@ -16,12 +16,12 @@ struct OutboxPlace {
 
     private let position: Position
     let files: OutboxFiles
-    /// What this program was told, to be told again.
+    /// The arguments of this program that name the place, for use in command lines that it prints.
     let arguments: [String]
 
     /// - Parameters:
-    ///   - path: of the database; or of the outbox's folder.
-    ///   - folder: where it does not lie beside the database.
+    ///   - path: the path of the database or of the outbox's folder.
+    ///   - folder: the folder of an outbox that does not lie beside the database; else nil.
     init(path: String, folder: String?) throws {
         let url = URL(fileURLWithPath: path)
         let isFolder = Self.isFolder(url.path)
@@ -53,9 +53,9 @@ struct OutboxPlace {
         }
     }
 
-    /// The outbox in a folder that is there.
+    /// The outbox in an existing folder.
     ///
-    /// - throws: also when it is not: who looks makes no folders.
+    /// - throws: `ToolError` when the folder does not exist, because a command that only reads must not create it.
     private static func files(at folder: URL) throws -> OutboxFiles {
         do {
             let files = try OutboxFiles(at: folder)
@@ -64,12 +64,12 @@ struct OutboxPlace {
         throw ToolError("\(folder.path): there is no such folder. Look at the path.")
     }
 
-    /// The same, where a folder is named with `--folder`.
+    /// Checks that the folder of `--folder` exists, if the option is given.
     static func check(folder: String?) throws {
         if let folder { _ = try files(at: URL(fileURLWithPath: folder)) }
     }
 
-    /// The database that a folder lies beside, by its name.
+    /// The existing database that a folder lies beside, found by the name of the folder.
     private static func databaseBeside(_ folder: URL) -> URL? {
         let ending = "-outbox"
         guard folder.path.hasSuffix(ending) else { return nil }
@@ -84,7 +84,7 @@ struct OutboxPlace {
         return FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) && isFolder.boolValue
     }
 
-    /// nil: files alone.
+    /// The database; nil when only the files of the outbox are known.
     var database: URL? {
         switch position {
         case .beside(let database): database
@@ -92,27 +92,27 @@ struct OutboxPlace {
         }
     }
 
-    /// nil: beside the database.
+    /// The folder of the outbox; nil when the outbox lies beside the database.
     var folder: URL? {
         if case .apart(let folder, _) = position { folder } else { nil }
     }
 
-    /// What is there to be opened.
+    /// The database, if its file exists.
     var existingDatabase: URL? { database.flatMap { Self.isThere($0.path) ? $0 : nil } }
 
-    /// Whether the database is known, and is not there.
+    /// Whether the database is known, but does not exist.
     var isWithoutDatabase: Bool { database != nil && existingDatabase == nil }
 
-    /// Why what waits is not known, although there is a database: its outbox is elsewhere, if it has one. nil when it is not so.
+    /// The reason why the waiting commands are not known although the database exists: it has no outbox beside it. nil when they are known.
     var missing: String? {
         guard folder == nil, existingDatabase != nil, !files.hasFolder else { return nil }
         return OutboxFiles.noneBeside(files.path)
     }
 
-    /// What errors begin with.
+    /// The path at the beginning of error messages.
     var name: String { database?.path ?? files.path }
 
-    /// The command line that lists what is here.
+    /// The command line that lists the content of this outbox.
     var look: String { Terminal.commandLine(arguments) }
 
     func options() -> SharedDatabase.Options {
@@ -135,13 +135,13 @@ struct OutboxPlace {
         return count
     }
 
-    /// Who applies what waits; nil when the database is not known, or cannot be looked at.
+    /// The service that applies the waiting commands; nil when the database is not known or cannot be inspected.
     func service() -> OutboxService? {
         guard let existingDatabase else { return nil }
         return try? SharedDatabase.status(ofDatabaseAt: existingDatabase, outboxAt: folder).outboxService
     }
 
-    /// What is said of a database that is not there, when commands wait for it all the same.
+    /// The error for a database that does not exist, but for which commands wait.
     ///
     /// - returns: nil for any other error.
     static func explaining(_ error: any Error, path: String, folder: String?) -> ToolError? {
@@ -157,7 +157,7 @@ struct OutboxPlace {
         )
     }
 
-    /// - throws: when nothing can be changed here, whatever the permissions.
+    /// - throws: `ToolError` when the file system is mounted read-only, whatever the permissions.
     func checkIsWritable() throws {
         for path in [files.path, existingDatabase?.path].compactMap(\.self) {
             var status = statvfs()

@@ -1,7 +1,7 @@
 import Foundation
 import Roundtable
 
-/// Commands, for people.
+/// Commands as text for people.
 struct OutboxText {
     private let items: OutboxItems
 
@@ -12,7 +12,7 @@ struct OutboxText {
 
     // MARK: All
 
-    /// Writes all of them, as they come.
+    /// Writes all items while it reads them.
     func write() throws {
         let columns: [(String, TextTable.Alignment)] = [
             ("id", .left), ("state", .left), ("sender", .left), ("command", .left), ("version", .right),
@@ -36,7 +36,7 @@ struct OutboxText {
                     "\(letter.attempts)" + (letter.newAttempts > 0 ? "+\(letter.newAttempts)" : ""), why(letter),
                 ])
             case .file(let file):
-                // All commands have come.
+                // Files come after all commands.
                 table.end()
                 lines.append("! \(file.state): \(file.path): \(file.reason.visibleLine): \(file.next)")
             }
@@ -55,7 +55,7 @@ struct OutboxText {
         lines.flush()
     }
 
-    /// What a command waits for.
+    /// The reason why a command waits.
     private func why(_ command: WaitingCommand) -> String {
         switch command.waitsFor {
         case .owner: owner(command)

@@ -37,7 +37,7 @@ struct PoliceCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Judge a process that runs already, instead of a command.", valueName: "pid"))
     var pid: Int32?
 
-    // Numbers are parsed unconditionally, so that a negative one is told what it is, and not taken for an option.
+    // Numbers are parsed unconditionally, so that a negative number is reported as such, and not taken for an option.
 
     @Option(parsing: .unconditional, help: ArgumentHelp("End after so many freezes.", valueName: "n"))
     var freezes = 100
@@ -233,15 +233,15 @@ struct PoliceCommand: ParsableCommand {
         }
     }
 
-    /// The terminal is the judged program's while it runs, so that it can read and Ctrl-C reaches it: it has a process group
-    /// of its own.
+    /// Makes the judged program the foreground process of the terminal while it runs, so that it can read, and Ctrl-C reaches it. That is
+    /// needed because it has its own process group.
     private final class ForegroundLoan {
         private var isLent: Bool
 
         init(to group: Int32) {
             isLent = isatty(STDIN_FILENO) == 1
             guard isLent else { return }
-            // Sent to who is not in the foreground and takes the terminal back.
+            // The system sends SIGTTOU to a process in the background that takes the terminal back.
             signal(SIGTTOU, SIG_IGN)
             isLent = tcsetpgrp(STDIN_FILENO, group) == 0
         }

@@ -1,7 +1,7 @@
 import Foundation
 import RoundtableTestKit
 
-/// A report of the police, for people.
+/// A report of the police as text for people.
 struct PoliceText {
     private let report: PoliceReport
 

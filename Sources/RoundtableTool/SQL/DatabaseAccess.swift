@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import Roundtable
 
-/// How the tool gets at a database that may be anybody's: reads leave it as it is, writes share it.
+/// The tool's access to a database of any program. Reads leave it unchanged, and writes share it.
 struct DatabaseAccess {
     let url: URL
     let author: String
@@ -25,8 +25,8 @@ struct DatabaseAccess {
     }
 
     private func readUnexplained(_ run: ScriptRun, _ permission: ScriptRun.Permission) throws -> ScriptRun.Outcome {
-        // A database that nobody has open is read without locks. If somebody opens it meanwhile, what was read may be
-        // torn: it is read again, the ordinary way.
+        // A database that no process has open is read without locks. If a process opens it meanwhile, the result may be
+        // inconsistent, so it is read again.
         for _ in 0..<3 {
             let onlooker = try Onlooker(url)
             guard onlooker.header == nil || onlooker.manner == .still && !onlooker.missesWAL else { break }
@@ -46,21 +46,21 @@ struct DatabaseAccess {
         }
     }
 
-    /// Reads; where there is no file, runs the script on an empty database in memory, to learn whether it wants to write.
+    /// Reads. If there is no file, it runs the script on an empty database in memory, to find out whether the script writes.
     func readOrRehearse(_ run: ScriptRun) throws -> ScriptRun.Outcome {
         if FileManager.default.fileExists(atPath: url.path) { return try read(run, .readUnlessWriting) }
         do {
-            // Tells of a missing folder, too.
+            // This also reports a missing folder.
             _ = try Onlooker(url)
         } catch SharedDatabaseError.notAFile(_, Onlooker.noSuchFile) {
-            // The expected answer.
+            // This is the expected error.
         }
         do {
             _ = try DatabaseQueue().inDatabase { try run.run($0, .readUnlessWriting) }
         } catch let error as DatabaseError where error.message?.hasPrefix("no such") != true {
             throw error
         } catch is DatabaseError {
-            // It needs a table that is not there, because no file is there.
+            // The script needs a table that does not exist, because the file does not exist.
         }
         throw ToolError(
             "\(url.path): there is no such file. Statements that write, such as CREATE TABLE, would create it."
@@ -69,9 +69,9 @@ struct DatabaseAccess {
 
     // MARK: Writing
 
-    /// What Ctrl-Z interrupts is rolled back, and run again when the process goes on.
+    /// Writes. A script that Ctrl-Z interrupts is rolled back, and run again when the process continues.
     ///
-    /// - parameter notice: told when the database was switched to WAL, and when the script is run again.
+    /// - parameter notice: called when the database was switched to WAL, and when the script is run again.
     func write(_ run: ScriptRun, notice: (String) -> Void) throws -> ScriptRun.Outcome {
         let header = FileManager.default.fileExists(atPath: url.path) ? try Onlooker(url).header : nil
         let database = try SharedDatabase.open(at: url, schema: .unmanaged, as: author, options: options)
@@ -88,7 +88,7 @@ struct DatabaseAccess {
                 }
             } catch let error as DatabaseError where error.isSuspension {
                 guard !run.script.managesTransactions else {
-                    // Told when the process goes on, and not to the shell's prompt.
+                    // This write waits until the process continues, so that the error does not appear after the shell's prompt.
                     database.writeWithoutTransaction { _ in }
                     throw partly(error)
                 }
@@ -99,7 +99,7 @@ struct DatabaseAccess {
 
     // MARK: Errors
 
-    /// A script with transactions of its own.
+    /// The error of a suspension that interrupted a script with its own transactions.
     private func partly(_ error: DatabaseError) -> ToolError {
         ToolError(
             """
@@ -124,7 +124,7 @@ struct DatabaseAccess {
 }
 
 extension Onlooker {
-    /// Whether the files are as they were, as far as their sizes tell, and nobody has come.
+    /// Whether the header, the sizes and the companion files are the same as before.
     fileprivate func sees(sameAs other: Onlooker) -> Bool {
         size == other.size && header == other.header && companions == other.companions
     }

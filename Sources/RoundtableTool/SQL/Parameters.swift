@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import GRDBSQLite
 
-/// The values of `--param`, handed out to statements in the order in which they run.
+/// The values of `--param`, which are bound to the statements in the order in which these run.
 struct Parameters: Equatable {
     private var positional: [DatabaseValue] = []
     private var named: [String: DatabaseValue] = [:]
@@ -29,8 +29,8 @@ struct Parameters: Equatable {
         return (String(name), String(text[text.index(after: equals)...]))
     }
 
-    /// A number if it is written exactly as SQLite would write it (so that nothing is lost in a text column), `NULL`,
-    /// `x'…'`, `'…'`; everything else is text as it is.
+    /// Parses `NULL`, `x'…'`, `'…'`, and a number that is written exactly as SQLite would write it (so that nothing is lost in a text
+    /// column). Everything else is text and stays as it is.
     static func value(_ text: String) -> DatabaseValue {
         if text == "NULL" { return .null }
         if let integer = Int64(text), String(integer) == text { return integer.databaseValue }
@@ -78,7 +78,7 @@ struct Parameters: Equatable {
         return positional[usedPositional]
     }
 
-    /// A value that no statement asked for is a mistake.
+    /// Throws an error if there is a value that no statement used.
     func checkAllUsed() throws {
         if usedPositional < positional.count {
             throw ToolError("\(positional.count) values in --param, but the statements take \(usedPositional)")

@@ -28,7 +28,7 @@ extension ResultSet {
 }
 
 extension DatabaseValue {
-    /// As SQL would write it, except that text stands without quotes unless it could be taken for something else.
+    /// The value as an SQL literal, except that text has no quotes unless it could be mistaken for another kind of value.
     var visible: String {
         switch storage {
         case .null: return "NULL"
@@ -47,7 +47,7 @@ extension DatabaseValue {
 }
 
 extension String {
-    /// Control characters made visible: they would break the columns, or act on the terminal.
+    /// The text with visible control characters, because they would break the columns or control the terminal.
     fileprivate var visible: String {
         guard unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else { return self }
         return unicodeScalars.reduce(into: "") { text, scalar in
@@ -66,7 +66,7 @@ extension String {
 // MARK: - For programs
 
 extension ResultSet {
-    /// One JSON object a row and a line, its keys in the order of the columns.
+    /// One JSON object for each row, each on its own line, with its keys in the order of the columns.
     var jsonLines: String {
         let keys = Self.distinct(columns).map(\.json)
         return rows.map { row in
@@ -74,7 +74,7 @@ extension ResultSet {
         }.joined()
     }
 
-    /// A JSON object has one value a key: columns of the same name are numbered.
+    /// Numbers the columns that have the same name, because the keys of a JSON object must be unique.
     private static func distinct(_ columns: [String]) -> [String] {
         var seen: Set<String> = []
         return columns.map { column in
@@ -90,7 +90,7 @@ extension ResultSet {
 }
 
 extension DatabaseValue {
-    /// A BLOB is an object with its bytes in Base64. JSON has no infinity: `1e999` is what parsers read as one.
+    /// The value as JSON. A BLOB is an object with its bytes in Base64. JSON has no infinity, but parsers read `1e999` as one.
     fileprivate var json: String {
         switch storage {
         case .null: "null"

@@ -1,32 +1,32 @@
 import GRDBSQLite
 
-/// SQL text, cut into statements without compiling them: a later one may need what an earlier one creates.
+/// SQL text, split into statements without compiling them, because a later statement may need what an earlier one creates.
 struct SQLScript: Equatable {
     struct Statement: Equatable {
         let text: String
-        /// The first words and signs, in upper case.
+        /// The first words and other characters, in upper case.
         let words: [String]
     }
 
     let statements: [Statement]
 
-    /// - parameter texts: each may hold several statements.
+    /// - parameter texts: texts that may each contain several statements.
     init(_ texts: [String]) {
         statements = texts.flatMap(Self.split).map { text in
             Statement(text: text, words: Self.words(of: text, limit: 8))
         }.filter { !$0.words.isEmpty }
     }
 
-    /// Whether the statements must not run inside one transaction of ours: they begin or end their own, or SQLite
-    /// refuses to run them in one.
+    /// Whether the tool must not run the statements in one transaction, because they begin or end transactions themselves, or SQLite
+    /// refuses to run them in a transaction.
     var managesTransactions: Bool { statements.contains(where: \.managesTransactions) }
 
-    /// Whether there is a number of changed rows to tell.
+    /// Whether the script has a number of changed rows to report.
     var changesRows: Bool {
         statements.contains { ["INSERT", "UPDATE", "DELETE", "REPLACE", "WITH"].contains($0.words.first) }
     }
 
-    /// `sqlite3_complete` knows where a statement ends: not in strings, comments and triggers.
+    /// Splits the text with `sqlite3_complete`, which ignores semicolons in strings, comments and triggers.
     private static func split(_ text: String) -> [String] {
         var pieces: [String] = []
         var piece: [UInt8] = []
@@ -83,8 +83,8 @@ extension SQLScript.Statement {
         }
     }
 
-    /// Statements that `sqlite3_stmt_readonly` calls writing, and that write nothing: `EXPLAIN INSERT …`, and asking for
-    /// the journal mode.
+    /// Whether the statement writes nothing although `sqlite3_stmt_readonly` says that it does: `EXPLAIN INSERT …`, and a query of the
+    /// journal mode.
     var onlyAsks: Bool {
         switch words.first {
         case "EXPLAIN": true
@@ -94,7 +94,7 @@ extension SQLScript.Statement {
 
     var asksJournalMode: Bool { pragma == "JOURNAL_MODE" && words.last == "JOURNAL_MODE" }
 
-    /// Whether the statement writes for certain, as far as its first word tells.
+    /// Whether the first words of the statement say that it writes.
     var surelyWrites: Bool {
         !["SELECT", "VALUES", "WITH", "PRAGMA", "EXPLAIN", "COMMIT", "END", "ROLLBACK"].contains(words.first)
             && (words.first != "BEGIN" || words.contains("IMMEDIATE") || words.contains("EXCLUSIVE"))

@@ -2,33 +2,33 @@ import GRDB
 
 /// One run of a script on one connection.
 struct ScriptRun {
-    /// Thrown by a run that may only read, at the first statement that writes. Nothing has been changed then.
+    /// A run that may only read throws this error at the first statement that writes, before it changes anything.
     struct NeedsWriting: Error {}
 
     struct Outcome: Equatable, Sendable {
         var results: [ResultSet] = []
-        /// Rows inserted, updated and deleted.
+        /// The number of inserted, updated and deleted rows.
         var changeCount = 0
         var hasWritten = false
     }
 
     enum Permission {
         case readOnly
-        /// Runs up to the first statement that writes.
+        /// The run ends at the first statement that writes, with `NeedsWriting`.
         case readUnlessWriting
         case readWrite
     }
 
     let script: SQLScript
     let parameters: Parameters
-    /// What to answer to `PRAGMA journal_mode` where the connection does not know (see `Onlooker.Manner.still`).
+    /// The answer to `PRAGMA journal_mode` where the connection does not know it (see `Onlooker.Manner.still`).
     var journalMode: String?
 
-    /// All in one transaction, unless the script manages its own.
+    /// Runs all statements in one transaction, unless the script manages its own transactions.
     func run(_ db: Database, _ permission: Permission) throws -> Outcome {
         if script.managesTransactions {
             defer {
-                // Only an error, or a script without COMMIT, leaves one open; both undo it.
+                // Only an error, or a script without COMMIT, leaves a transaction open. Both roll it back.
                 if db.isInsideTransaction { try? db.rollback() }
             }
             let outcome = try runStatements(db, permission)
@@ -56,14 +56,14 @@ struct ScriptRun {
             try parameters.bind(to: statement)
             let before = db.totalChangesCount
             if let result = try rows(of: statement, source) { outcome.results.append(result) }
-            // Its own, and not those of triggers. A statement that changes nothing leaves the count of the one before.
+            // This count excludes changes by triggers. A statement that changes nothing leaves the count of the statement before.
             if db.totalChangesCount != before { outcome.changeCount += db.changesCount }
         }
         try parameters.checkAllUsed()
         return outcome
     }
 
-    /// nil for a statement that returns no rows by its kind.
+    /// The rows that the statement returns; nil for a kind of statement that never returns rows.
     private func rows(of statement: Statement, _ source: SQLScript.Statement) throws -> ResultSet? {
         if let journalMode, source.asksJournalMode {
             return ResultSet(columns: statement.columnNames, rows: [[journalMode.databaseValue]])
@@ -75,7 +75,7 @@ struct ScriptRun {
         var rows: [[DatabaseValue]] = []
         let cursor = try Row.fetchCursor(statement)
         while let row = try cursor.next() { rows.append(Array(row.databaseValues)) }
-        // Setting a pragma has a column by its kind, and no row.
+        // A statement that sets a pragma has a column, but no row.
         if rows.isEmpty, source.words.first == "PRAGMA" { return nil }
         return ResultSet(columns: statement.columnNames, rows: rows)
     }

@@ -1,7 +1,7 @@
 import Foundation
 import Roundtable
 
-/// What is said of a snapshot file.
+/// The report about a snapshot file.
 struct SnapshotReport {
     enum Outcome: String, Encodable {
         case none, damaged, value
@@ -10,15 +10,15 @@ struct SnapshotReport {
 
     let path: String
     let outcome: Outcome
-    /// Why there is no value.
+    /// The reason why there is no value.
     let problem: String?
-    /// What to do about it.
+    /// The advice about the problem.
     let next: String?
-    /// What is damaged may have one all the same.
+    /// The header of the file. A damaged file may have one, too.
     let header: SnapshotHeader?
     private let bytes: Data?
 
-    /// Larger values are not read.
+    /// The size in bytes of the largest value that is read.
     private static let limit = 1 << 28
 
     static func store(_ path: String) -> SnapshotStore {
@@ -27,7 +27,7 @@ struct SnapshotReport {
         return SnapshotStore(URL(fileURLWithPath: path), version: 0, writer: "roundtable", options: options)
     }
 
-    /// - parameter contents: of the file.
+    /// - parameter contents: reads the contents of the file.
     init(of store: SnapshotStore, _ contents: () throws -> SnapshotContents) throws {
         path = store.path
         switch try Self.read(contents) {
@@ -47,7 +47,7 @@ struct SnapshotReport {
         }
     }
 
-    /// - throws: `ToolError` for what is no file: whoever only reads is not told to remove it.
+    /// - throws: `ToolError` if there is something other than a file at the path. A command that only reads does not advise to remove it.
     private static func read(_ contents: () throws -> SnapshotContents) throws -> SnapshotContents {
         do {
             return try contents()
@@ -65,7 +65,7 @@ struct SnapshotReport {
         }
     }
 
-    /// Why there is no value, and what to do, in one line.
+    /// The reason why there is no value, and the advice, in one line.
     var complaint: String {
         [path, problem].compactMap(\.self).joined(separator: ": ") + (next.map { ". \($0)." } ?? "")
     }
@@ -114,7 +114,7 @@ struct SnapshotReport {
 
     // MARK: The value
 
-    /// The value, for people, as far as it can be told.
+    /// The value as text for people; nil if there is no value.
     var valueText: String? {
         guard let header, let bytes else { return nil }
         if let pretty = pretty(bytes, header) { return pretty }
@@ -152,7 +152,7 @@ struct SnapshotReport {
     // MARK: For programs
 
     func json(onOneLine: Bool) throws -> String {
-        // All have the same keys.
+        // All objects have the same keys.
         var fields: [String: Any] = [
             "path": path, "outcome": outcome.rawValue, "problem": problem ?? NSNull(), "next": next ?? NSNull(),
             "format": NSNull(), "version": NSNull(), "sequence": NSNull(), "time": NSNull(), "writer": NSNull(),
@@ -178,7 +178,7 @@ struct SnapshotReport {
         return String(decoding: data, as: UTF8.self) + "\n"
     }
 
-    /// What JSON cannot express is in base 64.
+    /// The value as JSON, or in Base64 if JSON cannot express it.
     private func jsonValue(_ bytes: Data, _ header: SnapshotHeader) -> Any {
         if let object = object(bytes, header), JSONSerialization.isValidJSONObject([object]) { return object }
         return ["base64": bytes.base64EncodedString()]
@@ -197,7 +197,7 @@ extension SnapshotReport.Outcome {
 }
 
 extension String {
-    /// What others have written shall not move the cursor.
+    /// The text without control characters that could move the cursor, because other programs have written it.
     fileprivate var printable: String {
         String(
             map { character in

@@ -43,7 +43,7 @@ struct StatusCommand: AsyncParsableCommand {
             return
         }
         while true {
-            // Looked at before the screen is cleared, so that it does not flicker.
+            // The report is made before the screen is cleared, so that the screen does not flicker.
             let report = try report(look(url))
             if Terminal.isInteractive, !json { Terminal.clear() }
             Terminal.write(Terminal.isInteractive || json ? report : report + "\n")

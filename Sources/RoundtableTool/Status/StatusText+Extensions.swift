@@ -2,7 +2,7 @@ import Foundation
 import Roundtable
 
 extension StatusText {
-    /// How many there are, and those that are not ready; nil without extensions.
+    /// The extensions, with those that are not ready; nil without extensions.
     var extensions: String? {
         guard let extensions = status.extensions else { return nil }
         let names = extensions.extensions.map { "'\($0.name)' \($0.version)" }.joined(separator: ", ")

@@ -2,7 +2,7 @@ import Foundation
 import Roundtable
 
 extension StatusText {
-    /// What waits, and for whom; nil when there was never an outbox.
+    /// The waiting commands and the participants that apply them; nil when there was never an outbox.
     var outbox: String? {
         guard let outbox = status.outbox else { return nil }
         var parts: [String] = []
@@ -28,7 +28,7 @@ extension StatusText {
         return parts.joined(separator: " · ")
     }
 
-    /// What to do next, if anything.
+    /// The advice about the outbox; nil when there is nothing to do.
     var outboxAdvice: String? {
         guard let outbox = status.outbox, !outbox.isEmpty else { return nil }
         let isServed =
@@ -36,7 +36,7 @@ extension StatusText {
             case .applied, .unknown: true
             case .heldUp, .nobody, nil: false
             }
-        // What waits for a moment is nothing to look at.
+        // Commands that have waited for a short time need no attention.
         let isUnderWay = isServed && (outbox.longestWait() ?? 0) < 60
         if isUnderWay, outbox.damaged == 0, outbox.deadLetters ?? 0 == 0 { return nil }
         return "  ! look at the commands: \(Terminal.commandLine(status.outboxArguments))"

@@ -1,7 +1,7 @@
 import Foundation
 import Roundtable
 
-/// A status for people, in 80 columns where names allow.
+/// A status as text for people, in 80 columns where the names are short enough.
 struct StatusText {
     let status: DatabaseStatus
 
@@ -43,7 +43,7 @@ struct StatusText {
         return "\(mode) · \(pages)\(status.isEncrypted ? " · encrypted" : "")"
     }
 
-    /// This program's. The bug is met in WAL mode only.
+    /// The SQLite version of this program. The bug affects only WAL mode.
     private var sqlite: String {
         guard status.sqliteHasWALResetBug, status.journalMode == .wal else { return status.sqliteVersion }
         return "\(status.sqliteVersion), with the WAL-reset bug: leave checkpoints to Roundtable"
@@ -94,7 +94,7 @@ struct StatusText {
         }
     }
 
-    /// Of programs that were built with another Roundtable.
+    /// The control blocks of programs that use another version of Roundtable.
     private var otherControlBlocks: String? {
         let others = status.otherControlBlocks.map { other in
             let pids = other.pids.map { "pid \($0)" }.joined(separator: ", ")
@@ -141,7 +141,7 @@ struct StatusText {
         return table.lines
     }
 
-    /// Whoever is stopped with SQLite's lock for checkpoints, participant or not.
+    /// The stopped process that holds SQLite's lock for checkpoints, whether it is a participant or not.
     private var frozenCheckpointer: [String] {
         guard let holder = status.wal?.checkpointLock, holder.liveness == .stopped else { return [] }
         let stranger = holder.isParticipant ? "" : ", which is no participant,"
@@ -151,7 +151,7 @@ struct StatusText {
 
     private static func advice(toStopped pid: Int32) -> String { "continue it (kill -CONT \(pid)) or end it" }
 
-    /// Those who read, a line each.
+    /// The participants that are reading, one on each line.
     private var longReads: [String] {
         status.participants.compactMap { participant in
             guard let read = participant.oldestRead else { return nil }
@@ -167,8 +167,8 @@ struct StatusText {
         }
     }
 
-    /// Strangers that hold the WAL back, and participants by other means than a read. How long strangers have done so, nobody
-    /// knows: each is pointed out.
+    /// Other processes that hold the WAL back, and participants that do so by other means than a read. It is not known for how long a
+    /// process has done so that is not a participant, so each such process is marked.
     private var otherPins: [String] {
         let readers = status.participants.filter { $0.oldestRead != nil }
         let pins = (status.wal?.pins ?? []).filter { pin in !readers.contains { pin.holder.isOf($0) } }

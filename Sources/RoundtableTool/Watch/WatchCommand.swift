@@ -103,7 +103,7 @@ struct WatchCommand: ParsableCommand {
         _ database: SharedDatabase,
         _ body: @escaping (Change) -> Void
     ) throws -> AnyDatabaseCancellable {
-        // Its one thread at a time is all that `body` needs.
+        // The queue runs `body` on one thread at a time, which is all that `body` needs.
         nonisolated(unsafe) let body = body
         let region: any DatabaseRegionConvertible =
             tables.isEmpty ? DatabaseRegion.fullDatabase : TablesRegion(names: tables)
@@ -113,9 +113,9 @@ struct WatchCommand: ParsableCommand {
 
     // MARK: Opening
 
-    /// Opens the database; with `--wait`, when it is there and in WAL mode.
+    /// Opens the database. With `--wait`, it waits until the database exists and is in WAL mode.
     ///
-    /// - returns: nil when it was not until the deadline.
+    /// - returns: nil when the deadline has passed.
     private func open(
         _ url: URL,
         _ options: SharedDatabase.Options,
@@ -139,13 +139,13 @@ struct WatchCommand: ParsableCommand {
     private static func mayPass(_ error: any Error) -> Bool {
         switch error {
         case is NotYet, SharedDatabaseError.notAFile(_, Onlooker.noSuchFile): true
-        // Created or switched to WAL at this moment.
+        // Another process may be creating the database or switching it to WAL now.
         case DatabaseError.SQLITE_BUSY: true
         default: false
         }
     }
 
-    /// Not a database, or not in WAL mode: it may be in the making.
+    /// The file is empty, or the database is not in WAL mode. Another process may be creating it.
     private struct NotYet: Error, CustomStringConvertible { let description: String }
 
     private func openNow(_ url: URL, _ options: SharedDatabase.Options) throws -> SharedDatabase {
@@ -169,7 +169,7 @@ struct WatchCommand: ParsableCommand {
     }
 }
 
-/// All of some tables, and the tables of some views.
+/// The region of some tables, and of the tables of some views.
 private struct TablesRegion: DatabaseRegionConvertible {
     let names: [String]
 

@@ -2,15 +2,15 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// The end of a `watch`: the first reason that somebody has for it.
+/// The end of a `watch`, with the first reason for it.
 final class WatchEnd: Sendable {
     enum Reason: Sendable {
-        /// As many changes as were asked for.
+        /// The requested number of changes is reached.
         case enough
         case signal(Int32)
-        /// Nobody reads standard output any more.
+        /// The reader of standard output has closed the pipe.
         case unread
-        /// Standard output takes no more.
+        /// Standard output cannot be written.
         case unwritable(any Error)
     }
 
@@ -31,7 +31,8 @@ final class WatchEnd: Sendable {
         return reason.withLock { $0 }
     }
 
-    /// A closed pipe shows at the next write only, which may never come: a thread sleeps until the pipe is closed.
+    /// Starts a thread that sleeps until the pipe of standard output is closed. Otherwise, only the next write would detect that, and there
+    /// may be none.
     func reachWhenUnread() {
         Thread.detachNewThread { [self] in
             var request = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)

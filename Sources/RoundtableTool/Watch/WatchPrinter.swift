@@ -1,7 +1,7 @@
 import Foundation
 import Roundtable
 
-/// Prints changes, a line each, at once.
+/// Prints each change on its own line, without buffering.
 struct WatchPrinter {
     private let isJSON: Bool
     private let limit: Int?
@@ -14,7 +14,7 @@ struct WatchPrinter {
         format = WatchFormat(isFiltered: isFiltered)
     }
 
-    /// - returns: why nothing more is to be printed; nil while there is.
+    /// - returns: the reason why nothing more is printed; nil to go on.
     mutating func print(_ change: Change) -> WatchEnd.Reason? {
         if let limit, printed >= limit { return .enough }
         do {
@@ -28,9 +28,9 @@ struct WatchPrinter {
     }
 }
 
-/// What is printed for a change.
+/// Formats the line for a change.
 struct WatchFormat {
-    /// When only some tables are asked for, one cannot tell how many commits a change stands for.
+    /// Whether only some tables are observed. The number of commits that a change stands for is not known then.
     let isFiltered: Bool
     private var lastSequence: UInt64?
 
@@ -59,7 +59,7 @@ struct WatchFormat {
         case (_, let commits?) where commits > 1: what += " (\(Int(clamping: commits).grouped) commits told as one)"
         default: break
         }
-        // Names come from other programs: they shall not move the cursor.
+        // Names come from other programs, and must not move the cursor.
         let safe = "\(who.padded(to: 20))  \(what)".map { $0.isNewline || $0.isControl ? "?" : $0 }
         return "\(clock.string(from: change.time))  \(String(safe))"
     }
@@ -82,11 +82,11 @@ struct WatchFormat {
         return (try? encoder.encode(line)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
     }
 
-    /// How many commits a change stands for; nil when that cannot be told.
+    /// The number of commits that a change stands for; nil when it is not known.
     private mutating func commits(in change: Change) -> UInt64? {
         defer { lastSequence = change.sequence }
         if change.detail == .commit { return 1 }
-        // Sequences count commits, of tables that were not asked for too.
+        // Sequences also count commits of tables that are not observed.
         guard !isFiltered, let lastSequence, change.sequence > lastSequence else { return nil }
         return change.sequence - lastSequence
     }
@@ -95,9 +95,9 @@ struct WatchFormat {
         let sequence: UInt64
         let author: String?
         let pid: Int32?
-        /// nil: any.
+        /// The changed tables; nil if any table may have changed.
         let tables: [String]?
-        /// Those of `tables` that extensions keep.
+        /// The changed tables that belong to extensions.
         let extensionTables: [String]
         let foreign: Bool
         let time: Date
@@ -113,7 +113,7 @@ struct WatchFormat {
         func encode(to encoder: any Encoder) throws {
             var container = encoder.container(keyedBy: CodingKeys.self)
             try container.encode(sequence, forKey: .sequence)
-            // null, not left out: all lines have the same keys.
+            // A missing value is written as null, so that all lines have the same keys.
             try container.encode(author, forKey: .author)
             try container.encode(pid, forKey: .pid)
             if let tables {

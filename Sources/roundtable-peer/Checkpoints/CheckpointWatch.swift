@@ -3,12 +3,12 @@ import GRDB
 import GRDBSQLite
 import RoundtableTestKit
 
-/// The calls that checkpoints make, through the VFS of CRoundtableTestShims.
+/// Watches the calls that checkpoints make, through the VFS of CRoundtableTestShims.
 final class CheckpointWatch {
     private(set) var calls: [CheckpointSchedule.Point: Int] = [:]
     private let willCall: (CheckpointSchedule.Point, _ ordinal: Int) -> Void
 
-    /// Makes the VFS that of all connections that this process opens from now on.
+    /// Makes that VFS the default for all connections that this process opens from now on.
     static func prepare() throws {
         let code = rt_checkpoint_vfs_register("roundtable-checkpoint", 1)
         guard code == SQLITE_OK else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
@@ -18,7 +18,7 @@ final class CheckpointWatch {
         self.willCall = willCall
     }
 
-    /// Tells of the checkpoints that are made within `body`, on whichever thread.
+    /// Reports the calls of all checkpoints that are made during `body`, on any thread.
     func during<T>(_ body: () throws -> T) rethrows -> T {
         rt_checkpoint_vfs_watch(
             RT_VFS_CHECKPOINTS,

@@ -9,7 +9,8 @@ import Synchronization
     import Glibc
 #endif
 
-/// Notes the calls of all checkpoints of this process, and of what else is done to the WAL beside transactions, and lets it meet its fate at one of them.
+/// Records the calls of all checkpoints of this process, and applies a `CheckpointFate` at one of them. If asked, it also records the
+/// calls of other work on the WAL outside of transactions.
 final class CheckpointWitness: Sendable {
     private struct State {
         var calls: [CheckpointSchedule.Point] = []
@@ -18,7 +19,7 @@ final class CheckpointWitness: Sendable {
 
     private let state = Mutex(State())
 
-    /// Watches the connections that are opened from now on, until the process ends.
+    /// Watches all connections that are opened from now on, until the process ends.
     init(beyond: Bool) throws {
         try CheckpointWatch.prepare()
         rt_checkpoint_vfs_watch(
@@ -31,10 +32,10 @@ final class CheckpointWitness: Sendable {
         )
     }
 
-    /// Those since the last `begin`.
+    /// The calls since the last `begin`.
     var calls: [CheckpointSchedule.Point] { state.withLock(\.calls) }
 
-    /// Counts from 0 again.
+    /// Forgets the recorded calls, counts from 0 again, and replaces the fate.
     func begin(_ fate: CheckpointFate?) { state.withLock { $0 = State(fate: fate) } }
 
     private func order(_ point: CheckpointSchedule.Point) -> rt_vfs_order {

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import RoundtableTestKit
 
-/// What the database of a schedule must hold, and the changes to it.
+/// The expected content of the database of a schedule, and the changes to it.
 struct ScheduleContent {
     var rows = Rows()
     private var random: SeededGenerator
@@ -18,7 +18,7 @@ struct ScheduleContent {
         )
     }
 
-    /// The rows of the table, by key. A payload follows from tag and size.
+    /// The rows of the table, by key. A payload is computed from tag and size.
     struct Rows {
         struct Row: Equatable {
             var tag: Int64
@@ -47,7 +47,7 @@ struct ScheduleContent {
         }
     }
 
-    /// A transaction, and what the table holds once it is committed.
+    /// A transaction, and the content of the table after its commit.
     struct Change {
         fileprivate(set) var rows: Rows
         fileprivate var changed: [Int64] = []
@@ -65,19 +65,19 @@ struct ScheduleContent {
         }
     }
 
-    /// Most rows are new, some are replaced or deleted.
+    /// A change of small rows. About half of the rows are new, the others are replaced or deleted.
     mutating func smallChange(rows count: Int) -> Change {
         change(count, size: 300, replaced: 0.4, deleted: 0.1)
     }
 
-    /// 65 pages a row.
+    /// A change of large rows, which are all new. Each row takes 65 pages.
     mutating func largeChange(rows count: Int) -> Change {
         change(count, size: 32_768, replaced: 0, deleted: 0)
     }
 
     private mutating func change(_ count: Int, size: Int, replaced: Double, deleted: Double) -> Change {
         var change = Change(rows: rows)
-        // In an order that the seed decides; a dictionary's is another each time.
+        // The keys are sorted, because the order of a dictionary differs each time, and the seed must determine the change.
         var old = rows.rows.keys.sorted()
         for _ in 0..<count {
             lastTag += 1

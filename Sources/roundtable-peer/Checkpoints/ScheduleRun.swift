@@ -3,7 +3,7 @@ import GRDB
 import Roundtable
 import RoundtableTestKit
 
-/// One schedule on a database of its own, beside a model of what the database must hold.
+/// Runs one schedule on its own database, and compares the database with a model of its content.
 final class ScheduleRun {
     private let schedule: CheckpointSchedule
     private let path: String
@@ -12,15 +12,15 @@ final class ScheduleRun {
     private let stranger: DatabaseQueue
     private let fellow: PeerDatabase
     private let reader: DatabaseQueue
-    /// What the reader must see for as long as it stays; nil while it is not reading.
+    /// The rows that the reader must see during its transaction; nil while it has none.
     private var snapshot: ScheduleContent.Rows?
-    /// What the table holds once the stranger commits; nil while it is not within a transaction.
+    /// The content of the table after the stranger's commit; nil while the stranger has no transaction.
     private var written: ScheduleContent.Rows?
     private var refusals = 0
     private var interventions = 0
     private var damage: String?
 
-    /// - parameter path: of a file that does not exist.
+    /// - parameter path: the path of a file that does not exist.
     init(_ schedule: CheckpointSchedule, by kind: Checkpointer, at path: String) throws {
         self.schedule = schedule
         self.path = path
@@ -49,7 +49,7 @@ final class ScheduleRun {
         configuration.allowsUnsafeTransactions = true
         configuration.prepareDatabase { db in
             try prepare(db)
-            // No power is cut here, and disks are slow.
+            // These tests do not simulate a power failure, and a full sync is slow.
             try db.execute(sql: "PRAGMA synchronous = NORMAL")
         }
         return try DatabaseQueue(path: path, configuration: configuration)
@@ -57,10 +57,10 @@ final class ScheduleRun {
 
     private static func shared(_ path: String, _ author: String) throws -> SharedDatabase {
         var options = SharedDatabase.Options()
-        // The fellow writes while the checkpointer may have the turn, and cannot give it up.
+        // The fellow writes while the checkpointer may have the turn and cannot give it up.
         options.patience = .milliseconds(1)
         options.busyTimeout = .milliseconds(50)
-        // A checkpoint in the background would be on another thread.
+        // A checkpoint in the background would run on another thread.
         options.checkpointing = .manual
         return try SharedDatabase.open(at: URL(fileURLWithPath: path), schema: .unmanaged, as: author, options: options)
     }
@@ -85,7 +85,7 @@ final class ScheduleRun {
                 attempt("the checkpoint") { try checkpointer.checkpoint(schedule.ours) }
             }
         }
-        // More frames than the WAL had: what a checkpoint has left out shows.
+        // These commits write more frames than the WAL had, so that frames that a checkpoint left out are missing now.
         for _ in 0..<2 { attempt("a commit afterwards") { try commitLarge(.queue(stranger)) } }
         perform(.checkpoint(.passive))
         perform(.endRead)
@@ -157,7 +157,8 @@ final class ScheduleRun {
         try commit(content.largeChange(rows: schedule.largeRows), by: database)
     }
 
-    /// A write returns after the checkpoint that it brings about: by then, others may have committed more.
+    /// Updates the model inside the transaction. A write returns only after the checkpoint that it causes, and other connections may have
+    /// committed by then.
     private func commit(_ change: ScheduleContent.Change, by database: PeerDatabase) throws {
         let before = content.rows
         do {
@@ -171,8 +172,8 @@ final class ScheduleRun {
         }
     }
 
-    /// That somebody holds a lock is part of the game: what was refused has not happened. (SQLite says BUSY, or PROTOCOL when it is a
-    /// lock that nobody should hold for long.)
+    /// Counts a refusal if another connection holds a lock, because a refused action has no effect. (SQLite's error is BUSY, or PROTOCOL
+    /// for a lock that no connection should hold for long.)
     private func attempt(_ what: String, _ body: () throws -> Void) {
         do {
             try body()
@@ -216,7 +217,7 @@ extension CheckpointSchedule.Mode {
 }
 
 extension CheckpointSchedule {
-    /// On a new database, which is removed afterwards.
+    /// Runs the schedule on a new database, and removes it afterwards.
     func run(by checkpointer: Checkpointer, in folder: String) throws -> ScheduleOutcome {
         let place = URL(fileURLWithPath: folder).appendingPathComponent("schedule", isDirectory: true)
         try? FileManager.default.removeItem(at: place)
@@ -230,7 +231,7 @@ extension PeerDatabase {
     fileprivate func checkpoint(_ mode: CheckpointSchedule.Mode) throws {
         switch self {
         case .shared(let database):
-            // A reader that is in the way stays there.
+            // A reader that holds the checkpoint up does not end meanwhile, so a longer wait is useless.
             try database.checkpoint(mode.grdb, waitingForReaders: .milliseconds(1))
         case .pool(let pool): _ = try pool.writeWithoutTransaction { try $0.checkpoint(mode.grdb) }
         case .queue(let queue): _ = try queue.writeWithoutTransaction { try $0.checkpoint(mode.grdb) }

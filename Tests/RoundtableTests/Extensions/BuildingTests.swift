@@ -48,13 +48,13 @@ import Testing
     private final class Events: Sendable {
         let steps = Shared<[ExtensionProgress]>([])
         let failures = Shared<[any Error]>([])
-        let madeAnew = Shared<[String]>([])
+        let rebuilding = Shared<[String]>([])
 
         func note(_ event: ExtensionEvent) {
             switch event {
             case .progress(let step): steps.change { $0.append(step) }
             case .failed(let error): failures.change { $0.append(error) }
-            case .madeAnew(let names): madeAnew.change { $0 += names }
+            case .rebuilding(let names): rebuilding.change { $0 += names }
             }
         }
     }

@@ -76,7 +76,7 @@ import Testing
         let registry = try ExtensionRegistry(ExtensionSet(revision: 2, [Self.counts]))
         let stranger = try fixture.stranger()
         try await stranger.write { db in
-            try registry.putAsideWhatChanges(db)
+            try registry.detachWhatChanges(db)
             try db.execute(sql: "INSERT INTO item (size) VALUES (3)")
         }
         let path = db.path
@@ -91,7 +91,7 @@ import Testing
     @Test func schemaChangesOutsideOfMigrations() async throws {
         let db = try fixture.open([Self.sizes, Self.counts], migrator: Self.migrator())
         try await db.write { db in
-            try SharedDatabase.putExtensionsAside(of: "ITEM", in: db)
+            try SharedDatabase.detachExtensions(of: "ITEM", in: db)
             try db.execute(sql: Self.dropNote + "; INSERT INTO item (size) VALUES (3)")
         }
         try await db.write { _ in }
@@ -129,7 +129,7 @@ import Testing
         let events = Shared<[String]>([])
         let db = try fixture.open([Self.counts], migrator: Self.migrator()) { options in
             options.onExtensionEvent = { event in
-                if case .madeAnew(let names) = event { events.change { $0 += names } }
+                if case .rebuilding(let names) = event { events.change { $0 += names } }
             }
         }
         #expect(try await db.read { try Self.counts.total(in: $0)?.count } == 2)

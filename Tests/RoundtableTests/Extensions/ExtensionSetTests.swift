@@ -266,7 +266,7 @@ import enum RoundtableTestKit.ExtensionWorld
         let events = Shared<[String]>([])
         let db = try fixture.open([Self.sums()]) { options in
             options.onExtensionEvent = { event in
-                if case .madeAnew(let names) = event { events.change { $0 += names } }
+                if case .rebuilding(let names) = event { events.change { $0 += names } }
             }
         }
         let stranger = try fixture.stranger()

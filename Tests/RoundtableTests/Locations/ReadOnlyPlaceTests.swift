@@ -2,6 +2,7 @@
     import Foundation
     import GRDB
     import RoundtableTestKit
+    import RoundtableKernel
     import Testing
 
     @testable import Roundtable
@@ -73,7 +74,7 @@
             try create(mode: "WAL", keeping: ["-wal", "-shm"], rowInWAL: true)
             #expect(try await sums() == [11, 11])
             try FileManager.default.removeItem(atPath: url.path + "-shm")
-            let path = DatabaseFile.resolved(url.path)
+            let path = System.resolvedPath(url.path)
             let bytes = try #require(FileManager.default.attributesOfItem(atPath: path + "-wal")[.size] as? Int)
             await #expect(throws: DatabaseLocationError.unreadableWAL(path: path, bytes: bytes)) { try await sums() }
         }
@@ -91,7 +92,7 @@
                 return try (db.role, db.read { try Int.fetchOne($0, sql: "SELECT sum(a) FROM t") })
             }
             try create(mode: "WAL")
-            let path = DatabaseFile.resolved(url.path)
+            let path = System.resolvedPath(url.path)
             let refusal = DatabaseLocationError.notShareable(location: path, .noWalIndex)
             await #expect(throws: refusal) { try await OtherUser.run { _ = try answer() } }
             #expect(refusal.description.contains("UnsharedDatabase.openQueue(at:)"))

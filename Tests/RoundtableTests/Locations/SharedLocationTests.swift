@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import RoundtableKernel
 import Testing
 
 @testable import Roundtable
@@ -31,7 +32,7 @@ import Testing
         ]
         for location in locations {
             let db = try open(location)
-            #expect(db.path == DatabaseFile.resolved(url.path) && db.role == .readWrite)
+            #expect(db.path == System.resolvedPath(url.path) && db.role == .readWrite)
             try db.write { _ = try Player(name: "A").inserted($0) }
         }
         #expect(try open(.file(url)).read(Player.fetchCount) == locations.count)

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import RoundtableKernel
 import Testing
 
 @testable import Roundtable
@@ -108,7 +109,7 @@ import Testing
     }
 
     @Test func files() throws {
-        #expect(throws: DatabaseLocationError.noSuchFile(path: DatabaseFile.resolved(url.path))) {
+        #expect(throws: DatabaseLocationError.noSuchFile(path: System.resolvedPath(url.path))) {
             try UnsharedDatabase.openQueue(at: .uri(DatabaseURI(path: url.path, mode: .readWrite)))
         }
         let queue = try UnsharedDatabase.openQueue(at: .file(url))

@@ -4,6 +4,7 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableFiles
 
 /// An outbox that does not lie beside its database.
 @Suite struct OutboxFolderTests {
@@ -18,6 +19,38 @@ import Testing
             at: folder.deletingLastPathComponent(),
             withIntermediateDirectories: true
         )
+    }
+
+    /// Where no process can share a database, nobody would apply what is submitted beside it. The sender is told so, as an owner would be.
+    @Test func besideWhatIsNoDatabase() throws {
+        let folder = try TemporaryFolder()
+        let files = FileManager.default
+        func error(_ url: URL) throws -> OutboxError? {
+            #expect(throws: (any Error).self) {
+                try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app").close()
+            }
+            return #expect(throws: OutboxError.self) { try Outbox(forDatabaseAt: url, as: "widget") }
+        }
+        let web = URL(string: "https://example.com/db")!
+        #expect(try error(web) == .databaseNotUsable(path: web.absoluteString, reason: "is no URL of a file"))
+        let reason = "is a folder, not a database file"
+        #expect(try error(folder.url) == .databaseNotUsable(path: folder.url.path, reason: reason))
+        let missing = folder.file("missing/db")
+        #expect(try error(missing) == .folderMissing(path: System.resolvedPath(folder.url.path) + "/missing"))
+
+        let (circle, first, second) = (folder.file("circle"), folder.file("first"), folder.file("second"))
+        try files.createSymbolicLink(at: circle, withDestinationURL: circle)
+        try Data().write(to: first)
+        try files.linkItem(at: first, to: second)
+        for url in [circle, first, second] {
+            guard case .databaseNotUsable(url.path, let reason) = try error(url) else {
+                Issue.record("an outbox beside \(url.path)")
+                continue
+            }
+            #expect(reason.contains("symbolic link") || reason.contains("hard links"))
+        }
+        // A database that does not exist yet is none of these.
+        #expect(try Outbox(forDatabaseAt: folder.file("db"), as: "widget").path.hasSuffix("/db-outbox"))
     }
 
     @Test func senderAndOwnerMeetInAFolder() async throws {

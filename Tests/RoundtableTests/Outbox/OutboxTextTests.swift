@@ -3,6 +3,7 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableFiles
 
 #if canImport(Darwin)
     import Darwin

@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableFiles
 
 /// Rule X13.
 @Suite struct PerformTests {

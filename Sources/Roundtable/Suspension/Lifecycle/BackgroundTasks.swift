@@ -3,13 +3,13 @@ import Synchronization
 
 /// Assertions by background tasks of an app: `UIApplication.beginBackgroundTask(withName:expirationHandler:)`.
 ///
-/// The answer comes at once, and no thread is kept. But the handler that tells the end can be called before the number is known
-/// that ends the task, and a task that is not ended by then ends the app (`0x8badf00d`).
+/// The system answers at once, and no thread is blocked. But the expiration handler can be called before the number of the task
+/// is known, and the system ends an app (`0x8badf00d`) whose task has not ended by then.
 struct BackgroundTasks: SuspensionAssertions {
-    /// Begins a task; nil when there is no time to be had. The handler is called on the main thread.
+    /// Begins a task; nil when the system grants no time. The handler is called on the main thread.
     let beginTask: @Sendable (_ name: String, _ handler: @escaping @Sendable () -> Void) -> Int?
     let endTask: @Sendable (Int) -> Void
-    /// What is left when the system says that the time is over. It does not say how much that is.
+    /// The assumed remaining time when the system says that the time is over. The system does not say how much remains.
     var remainder = Duration.seconds(1)
 
     func begin(_ name: String, onExpiry: @escaping @Sendable (Duration) -> Void) -> (any SuspensionAssertion)? {
@@ -52,7 +52,7 @@ private final class BackgroundTask: SuspensionAssertion {
         if isOver { endTask(number) }
     }
 
-    /// - returns: whether there is anybody to tell.
+    /// - returns: whether the expiry must be reported.
     func expire() -> Bool {
         state.withLock { state in
             defer { state.isExpired = true }
@@ -74,7 +74,7 @@ private final class BackgroundTask: SuspensionAssertion {
 }
 
 extension Duration {
-    /// For what Dispatch waits for.
+    /// This duration as an interval for Dispatch.
     var dispatched: DispatchTimeInterval {
         let (seconds, attoseconds) = components
         return .nanoseconds(Int(clamping: seconds) &* 1_000_000_000 &+ Int(attoseconds / 1_000_000_000))

@@ -9,7 +9,7 @@
 
     #if os(watchOS)
         extension PlatformLifecycle {
-            /// No notification of WatchKit's is followed: writes take the system's time by themselves.
+            /// Follows no notification of WatchKit, because writes take the system's time by themselves.
             static func follow() {
                 if SharedDatabase.suspensionAssertions == nil {
                     SharedDatabase.suspensionAssertions = ExpiringActivities.ofThisProcess

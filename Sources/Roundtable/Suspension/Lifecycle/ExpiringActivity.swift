@@ -1,33 +1,33 @@
 import Dispatch
 import Synchronization
 
-/// What becomes of an expiring activity: `ProcessInfo.performExpiringActivity(withReason:using:)`, as a pure state machine.
+/// The states of an expiring activity, `ProcessInfo.performExpiringActivity(withReason:using:)`, as a pure state machine.
 ///
-/// The system's way of calling is odd. It calls one block, on threads of its own:
+/// The system calls one block, on threads of its own:
 ///
 /// - with *false* when it has granted the time, which lasts until that call returns;
-/// - with *true* when it has not;
+/// - with *true* when it has refused the time;
 /// - with *true* a second time, while the first call still runs, when the time is over.
 ///
-/// Nothing says that these calls come in this order, or at all while the process has no thread to spare, and whoever asked may have
-/// stopped waiting when the answer comes.
+/// The order of these calls is not documented, and they may not come at all while the process has no thread to spare. The
+/// requester may have stopped waiting when the answer comes.
 struct ExpiringActivityMachine: Equatable, Sendable {
     enum State: Equatable, Sendable {
         case asked
         case granted
-        /// The time is over; whoever has it was told, and may still end it.
+        /// The time is over. The owner was notified, and may still end the activity.
         case expiring
-        /// Refused, ended, or given up by whoever asked.
+        /// The activity was refused, ended, or given up by the requester.
         case over
     }
 
-    /// What a call of the system's is to do.
+    /// What a call by the system must do.
     enum Call: Equatable, Sendable {
         /// Answer that the time is granted, and keep it: do not return before the end.
         case keep
-        /// Answer that there is none, and return.
+        /// Answer that no time is granted, and return.
         case refuse
-        /// Tell that it is over, and return at the end, or when the time that is left is over.
+        /// Report that the time is over, and return at the end, or when the remaining time is over.
         case tell
         case `return`
     }
@@ -50,13 +50,13 @@ struct ExpiringActivityMachine: Equatable, Sendable {
         }
     }
 
-    /// - returns: whether this is the end.
+    /// - returns: whether this call has ended the activity.
     mutating func end() -> Bool {
         defer { state = .over }
         return state != .over
     }
 
-    /// Whoever asked waits no longer.
+    /// Notes that the requester no longer waits.
     ///
     /// - returns: whether the time was granted after all.
     mutating func giveUp() -> Bool {
@@ -66,16 +66,16 @@ struct ExpiringActivityMachine: Equatable, Sendable {
     }
 }
 
-/// Assertions by expiring activities, in whichever process: an app, an extension, a watch app.
+/// Assertions by expiring activities, in any process: an app, an extension, a watch app.
 ///
-/// An activity costs a thread for as long as it lasts, since it ends when its block returns. There is one at a time: the gate takes one
-/// for all writes of the process.
+/// An activity occupies a thread as long as it lasts, because it ends when its block returns. There is one at a time: the gate
+/// requests one for all writes of the process.
 struct ExpiringActivities: SuspensionAssertions {
     /// `ProcessInfo.performExpiringActivity`.
     let perform: @Sendable (_ reason: String, _ block: @escaping @Sendable (Bool) -> Void) -> Void
-    /// What is left when the system says that the time is over. It does not say how much that is.
+    /// The assumed remaining time when the system says that the time is over. The system does not say how much remains.
     var remainder = Duration.seconds(1)
-    /// How long to wait for the answer, which comes from another thread at once, or when the system is busy.
+    /// How long to wait for the answer. It comes from another thread, at once or later if the system is busy.
     var patience = Duration.seconds(1)
 
     func begin(_ name: String, onExpiry: @escaping @Sendable (Duration) -> Void) -> (any SuspensionAssertion)? {
@@ -99,7 +99,7 @@ private final class ExpiringActivity: SuspensionAssertion {
         over.enter()
     }
 
-    /// By the system, on a thread that may be kept.
+    /// Called by the system, on a thread that may be blocked.
     @Sendable func called(expired: Bool) {
         switch machine.withLock({ $0.called(expired: expired) }) {
         case .keep:
@@ -112,7 +112,7 @@ private final class ExpiringActivity: SuspensionAssertion {
             let end = DispatchTime.now() + remainder.dispatched
             onExpiry(remainder)
             _ = over.wait(timeout: end)
-            // Kept any longer, the system would end the process.
+            // If the call took any longer, the system would end the process.
             self.end()
         case .return:
             break

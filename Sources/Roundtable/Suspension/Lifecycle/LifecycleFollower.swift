@@ -1,32 +1,32 @@
 import Synchronization
 
-/// Closes and opens the gate of all databases as an app, or the host of an extension, goes to the background and comes back.
+/// Closes and opens the gates of all databases when an app, or the host of an extension, enters the background and comes back.
 ///
-/// It is told so by notifications, on the main thread, and is not suspended while it deals with one.
+/// It receives notifications on the main thread. The system does not suspend the process while one is handled.
 final class LifecycleFollower: Sendable {
     enum Event: Equatable, Sendable, CaseIterable {
         case didEnterBackground
         case willEnterForeground
-        /// Follows a launch to the foreground, which no `willEnterForeground` tells when the app has no scenes.
+        /// This follows a launch to the foreground, for which an app without scenes gets no `willEnterForeground`.
         case didBecomeActive
-        /// A while after the launch, it is still in the background.
+        /// The app is still in the background a while after the launch.
         case isInBackground
     }
 
-    /// What the follower acts on.
+    /// The functions that the follower calls.
     struct Surroundings: Sendable {
-        /// Closes the gate, and returns when no lock is held, or when so much time has passed.
+        /// Closes the gate, and returns when no lock is held, or when the given time has passed.
         var close: @Sendable (Duration) -> Void
         var open: @Sendable () -> Void
         var assertions: @Sendable () -> (any SuspensionAssertions)?
-        /// On the main thread.
+        /// Calls the closure on the main thread after the given time.
         var later: @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
         var isFollowing: @Sendable () -> Bool = { true }
     }
 
     /// For how long writes may still begin after the app has entered the background, where the system grants it.
     static let grace = Duration.seconds(2)
-    /// For how long the main thread may be kept. UIKit ends an app that does not return from entering the background in 5 s.
+    /// For how long the main thread may be blocked. UIKit ends an app that does not return from entering the background in 5 s.
     static let patience = Duration.seconds(1)
 
     private let surroundings: Surroundings
@@ -41,7 +41,7 @@ final class LifecycleFollower: Sendable {
             guard surroundings.isFollowing() else { return }
             if let leaving = machine.withLock({ $0.enterBackground() }) { leave(leaving) }
         case .willEnterForeground, .didBecomeActive:
-            // Also when it does not follow any more: the gate may have been closed when it did.
+            // The gate is also opened when `isFollowing` is false now, because it may have been closed before.
             machine.withLock { $0.enterForeground() }
             surroundings.open()
         case .isInBackground:
@@ -83,7 +83,7 @@ final class LifecycleFollower: Sendable {
 
     private func close(within time: Duration) {
         surroundings.close(time)
-        // An assertion ends on any thread: the app may have come back, and opened the gate, just before it was closed.
+        // An assertion ends on any thread. The app may have come back, and opened the gate, just before the gate was closed here.
         if machine.withLock({ $0.phase }) == .foreground { surroundings.open() }
     }
 }

@@ -1,4 +1,4 @@
-/// When the databases of an app are suspended and resumed: pure, for ``LifecycleFollower``.
+/// Decides when the databases of an app are suspended and resumed. It is a pure state machine for ``LifecycleFollower``.
 ///
 /// | phase | the gate | on | to |
 /// | --- | --- | --- | --- |
@@ -10,7 +10,7 @@
 struct LifecycleMachine: Equatable, Sendable {
     enum Phase: Equatable, Sendable {
         case foreground
-        /// The number tells one leaving from the next.
+        /// The number distinguishes one leaving from the next.
         case leaving(Int)
         case background
     }
@@ -19,7 +19,7 @@ struct LifecycleMachine: Equatable, Sendable {
     private var hasBeenSeen = false
     private var leavings = 0
 
-    /// - returns: the number of this leaving; nil when the app is on its way already.
+    /// - returns: the number of this leaving; nil when the app is already leaving or in the background.
     mutating func enterBackground() -> Int? {
         hasBeenSeen = true
         guard phase == .foreground else { return nil }
@@ -28,24 +28,24 @@ struct LifecycleMachine: Equatable, Sendable {
         return leavings
     }
 
-    /// The end of the grace, or of the assertion that gave it.
+    /// Ends a leaving when the grace is over, or the assertion that gave it.
     ///
-    /// - returns: whether the gate is to be closed.
+    /// - returns: whether the gate must be closed.
     mutating func finishLeaving(_ leaving: Int) -> Bool {
         guard phase == .leaving(leaving) else { return false }
         phase = .background
         return true
     }
 
-    /// The gate is to be opened, whatever was before: a superfluous opening harms nobody.
+    /// Enters the foreground. The gate must be opened in each case, because a superfluous opening does no harm.
     mutating func enterForeground() {
         hasBeenSeen = true
         phase = .foreground
     }
 
-    /// A while after the launch.
+    /// Checks the state a while after the launch.
     ///
-    /// - returns: whether the gate is to be closed.
+    /// - returns: whether the gate must be closed.
     mutating func findInBackground() -> Bool {
         guard !hasBeenSeen, phase == .foreground else { return false }
         phase = .background

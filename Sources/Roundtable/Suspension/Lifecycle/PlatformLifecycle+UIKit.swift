@@ -4,7 +4,8 @@
     import UIKit
 
     extension PlatformLifecycle {
-        /// In an app: by UIKit's notifications and background tasks. In an extension: by those of its host, and expiring activities.
+        /// An app uses UIKit's notifications and background tasks. An extension uses the notifications of its host, and expiring
+        /// activities.
         static func follow() {
             if SharedDatabase.suspensionAssertions == nil { SharedDatabase.suspensionAssertions = SystemAssertions() }
             let follower = LifecycleFollower(
@@ -27,7 +28,7 @@
                 (.NSExtensionHostDidBecomeActive, .didBecomeActive),
             ]
             for (name, event) in events {
-                // No queue: on the thread that posts, before the system goes on.
+                // Without a queue, the block runs on the posting thread, before the system continues.
                 _ = NotificationCenter.default.addObserver(forName: name, object: nil, queue: nil) { _ in
                     changePresence { $0.note(event) }
                     follower.handle(event)
@@ -44,12 +45,12 @@
             }
         }
 
-        /// After how long an app that is still in the background was launched there. An app with scenes begins each of its lives in
-        /// the background, until the first scene is connected.
+        /// The time after which an app that is still in the background counts as launched there. An app with scenes begins each
+        /// of its lives in the background, until the first scene is connected.
         private static let launch = Duration.seconds(5)
     }
 
-    /// The application object, which extensions do not have, and must not ask for by `UIApplication.shared`.
+    /// The application object. Extensions have none, and must not use `UIApplication.shared`.
     enum HostApplication {
         private static let found = Mutex<UIApplication?>(nil)
 
@@ -65,12 +66,12 @@
             return application
         }
 
-        /// What was found, for any thread.
+        /// The application object that was found. Safe from any thread.
         static var current: UIApplication? { found.withLock { $0 } }
     }
 
-    /// Background tasks in an app: they answer at once and keep no thread. Expiring activities in extensions, where there is nothing
-    /// else, and while the app's object is not known yet.
+    /// Uses background tasks in an app, because they answer at once and block no thread. Uses expiring activities in extensions,
+    /// which have nothing else, and while the application object is not known yet.
     private struct SystemAssertions: SuspensionAssertions {
         func begin(_ name: String, onExpiry: @escaping @Sendable (Duration) -> Void) -> (any SuspensionAssertion)? {
             guard let application = HostApplication.current else {

@@ -1,13 +1,14 @@
 import Synchronization
 
-/// What the platform tells of the life of an app, and gives against its suspension.
+/// The platform's notifications about the life of an app, and its assertions against suspension.
 enum PlatformLifecycle {
-    /// Follows the life of this process from now on. The second time, it does nothing; nor on platforms that do not suspend.
+    /// Follows the life of this process from now on. Further calls do nothing. On platforms that do not suspend processes, it
+    /// does nothing at all.
     static func followOnce() { _ = follows }
 
     private static let follows: Void = follow()
 
-    /// Whether the app is in the foreground, as far as it is told.
+    /// Whether the app is in the foreground, as far as the notifications say.
     static var presence: ForegroundPresence { present.withLock { $0 } }
     private static let present = Mutex(ForegroundPresence.unknown)
 
@@ -21,8 +22,8 @@ enum PlatformLifecycle {
 extension SharedDatabase {
     private static let suspends = Atomic<Bool>(true)
 
-    /// Whether databases are suspended when this app, or the app that hosts this extension, enters the background, on iOS, tvOS and
-    /// visionOS. True at first.
+    /// Whether databases are suspended when this app, or the app that hosts this extension, enters the background, on iOS, tvOS
+    /// and visionOS. The default is true.
     ///
     /// Set it to false, before the first database is opened, in an app that the system keeps running in the background (location,
     /// audio), or that suspends its databases by itself.

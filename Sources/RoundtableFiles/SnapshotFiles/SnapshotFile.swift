@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableKernel
 
 /// One value in one file, for processes that do not open the database.
 ///
@@ -12,30 +13,31 @@ import Foundation
 /// }
 /// ```
 ///
-/// A file is replaced whole: who reads finds the old value or the new one, never half of either, and never waits, whoever is frozen
-/// or killed in the middle of writing. No lock is taken, so there is none that a suspended process could be killed for.
+/// A file is replaced whole: a reader finds the old value or the new one, never half of either. A reader never waits, even if a writer is
+/// frozen or killed in the middle of writing. No lock is taken, so the system has no reason to kill a suspended process for one.
 ///
-/// See <doc:SnapshotFiles>, and ``SharedDatabase/publish(to:atMostEvery:reloading:onPublish:onError:_:)``, which keeps a file equal to what the database holds.
-/// The format is in `docs/PROTOCOL.md`, section V.
+/// See the guide *Snapshot files* of Roundtable, and `SharedDatabase.publish(to:atMostEvery:reloading:onPublish:onError:_:)`, which keeps a
+/// file equal to what the database holds. The format is in `docs/PROTOCOL.md`, section V.
 public struct SnapshotFile<Value: Codable & Sendable>: Sendable {
     /// Where the file is.
     public var url: URL { store.url }
 
-    /// What this process writes, and the versions that it reads.
+    /// The version of the values that this process writes.
     public let version: Int
+    /// The versions of the values that this process reads.
     public let acceptedVersions: ClosedRange<Int>
 
-    let store: SnapshotStore
-    let encoding: SnapshotEncoding<Value>
+    package let store: SnapshotStore
+    package let encoding: SnapshotEncoding<Value>
 
-    /// Names a file; does not touch it.
+    /// Creates a snapshot file value. This does not access the file.
     ///
     /// - Parameters:
-    ///   - url: where it is. Its folder has to be there, and is best one that holds little else. A symbolic link is replaced, not followed.
-    ///   - version: your own number of what `Value` looks like, not negative. Raise it when older programs could not decode it.
+    ///   - url: the URL of the file. Its folder must exist, and should hold little else. A symbolic link is replaced, not followed.
+    ///   - version: your own number for the layout of `Value`, not negative. Raise it when older programs could not decode the new layout.
     ///   - accepted: the versions that this process can decode; by default `version` alone.
     ///   - writer: the name of this process, for people; at most 48 bytes of it are stored.
-    ///   - encoding: how values become bytes, the same in all processes.
+    ///   - encoding: how values become bytes. It must be the same in all processes.
     public init(
         at url: URL,
         version: Int = 1,
@@ -57,9 +59,9 @@ public struct SnapshotFile<Value: Codable & Sendable>: Sendable {
 
     // MARK: Reading
 
-    /// What the file holds now. Never waits for whoever writes.
+    /// Reads what the file holds now. It never waits for a writer, unless accesses are coordinated (`SnapshotFileOptions.isCoordinated`).
     ///
-    /// - throws: when the system does not let this process read it. What is in the file is never an error, but an answer.
+    /// - throws: ``SnapshotFileError`` if the file cannot be read. What the file holds is never an error: a damaged value is a result.
     public func read() throws(SnapshotFileError) -> SnapshotReading<Value> {
         reading(of: try store.contents())
     }
@@ -86,7 +88,7 @@ public struct SnapshotFile<Value: Codable & Sendable>: Sendable {
         return nil
     }
 
-    /// What the file holds, and then what it holds whenever it is replaced or removed, by any process.
+    /// A sequence of what the file holds: now, and whenever any process replaces or removes it.
     ///
     /// ```swift
     /// for await reading in file.values() {
@@ -94,20 +96,22 @@ public struct SnapshotFile<Value: Codable & Sendable>: Sendable {
     /// }
     /// ```
     ///
-    /// What is replaced again before you ask is skipped: the last value always arrives. It sleeps until something happens in the folder, and
-    /// ends with its task. Where a folder cannot be watched, or is not there yet, it looks four times a second.
+    /// A value that is replaced before you ask for it is skipped; the last value always arrives. The sequence sleeps until something
+    /// happens in the folder, and ends when its task is cancelled. If the folder cannot be watched, or does not exist yet, the sequence
+    /// reads the file four times a second.
     public func values() -> SnapshotValues<Value> { SnapshotValues(file: self) }
 
     // MARK: Writing
 
-    /// Puts a value in the place of what the file holds, also where that is damaged. A file of a database that is open in this process, or one that was
-    /// never a snapshot file and is not empty, is not replaced, but an error.
+    /// Replaces what the file holds, even if that is damaged. A file of a database that is open in this process is not replaced, nor is a
+    /// file that was never a snapshot file and is not empty: the call throws an error instead.
     ///
-    /// When it returns, all processes find the value, and with ``SnapshotFileOptions/Durability/full``, it survives a power cut. Others that write at
-    /// the same time do not wait: the last one wins. Blocks the thread while the disk is at work.
+    /// When the call returns, all processes find the value, and with ``SnapshotFileOptions/Durability/full``, it survives a power cut.
+    /// Processes that write at the same time do not wait for each other: the last one wins. The call blocks the thread while the disk
+    /// works.
     ///
-    /// - returns: what readers are told of it.
-    /// - throws: ``SnapshotFileError``. The old value is intact then, but for ``SnapshotFileError/notDurable(path:errno:)``.
+    /// - returns: the information that readers get with the value.
+    /// - throws: ``SnapshotFileError``. The old value is then intact, except with ``SnapshotFileError/notDurable(path:errno:)``.
     @_disfavoredOverload
     @discardableResult
     public func write(_ value: Value) throws(SnapshotFileError) -> SnapshotInfo {
@@ -118,7 +122,10 @@ public struct SnapshotFile<Value: Codable & Sendable>: Sendable {
         return SnapshotInfo(header)
     }
 
-    /// The same, without blocking the thread.
+    /// Writes a value like the synchronous `write(_:)`, without blocking the thread.
+    ///
+    /// - returns: the information that readers get with the value.
+    /// - throws: ``SnapshotFileError``. The old value is then intact, except with ``SnapshotFileError/notDurable(path:errno:)``.
     @discardableResult
     public func write(_ value: Value) async throws(SnapshotFileError) -> SnapshotInfo {
         try await offThread { () -> Result<SnapshotInfo, SnapshotFileError> in
@@ -126,7 +133,7 @@ public struct SnapshotFile<Value: Codable & Sendable>: Sendable {
         }.get()
     }
 
-    func encode(_ value: Value) throws(SnapshotFileError) -> [UInt8] {
+    package func encode(_ value: Value) throws(SnapshotFileError) -> [UInt8] {
         do {
             return [UInt8](try encoding.encode(value))
         } catch {

@@ -2,14 +2,15 @@ import Foundation
 
 /// How values become bytes.
 ///
-/// A publisher leaves a file alone whose bytes stay the same, so equal values should have equal bytes: JSON is written with sorted keys.
-/// Dictionaries and sets that are encoded as arrays have no order of their own: sort them first.
+/// A publisher does not rewrite a file whose bytes stay the same, so equal values should have equal bytes. For this reason, JSON is
+/// written with sorted keys. Dictionaries and sets that are encoded as arrays have no order of their own: sort them first.
 public struct SnapshotEncoding<Value: Codable & Sendable>: Sendable {
-    let kind: SnapshotHeader.Encoding
+    package let kind: SnapshotHeader.Encoding
     let encode: @Sendable (Value) throws -> Data
     let decode: @Sendable (Data, _ version: Int) throws -> Value
 
-    /// JSON with sorted keys, by Foundation's encoder as it is. What JSON cannot express (a number that is not finite) cannot be encoded.
+    /// JSON with sorted keys, written by Foundation's encoder. A value that JSON cannot express (a number that is not finite) cannot be
+    /// encoded.
     public static var json: Self {
         Self(
             kind: .json,
@@ -22,8 +23,8 @@ public struct SnapshotEncoding<Value: Codable & Sendable>: Sendable {
         )
     }
 
-    /// A binary property list: smaller than JSON where there is a lot of `Data`. The order of keys is the system's, so that equal values may be
-    /// written again.
+    /// A binary property list, which is smaller than JSON if the value has a lot of `Data`. The system chooses the order of keys, so an
+    /// equal value may be written again.
     public static var propertyList: Self {
         Self(
             kind: .propertyList,
@@ -36,11 +37,11 @@ public struct SnapshotEncoding<Value: Codable & Sendable>: Sendable {
         )
     }
 
-    /// Your own: another format, an encoder that is set up otherwise, compression, encryption, or values of older versions.
+    /// An encoding of your own: another format, an encoder with other settings, compression, encryption, or values of older versions.
     ///
     /// - Parameters:
-    ///   - encode: makes the bytes of a value, equal ones of equal values.
-    ///   - decode: the reverse; also told the version that the writer has given, which is one of those that the file accepts.
+    ///   - encode: returns the bytes of a value. Equal values should have equal bytes.
+    ///   - decode: returns the value of these bytes. The version is the one that the writer gave, which the file accepts.
     public static func custom(
         encode: @escaping @Sendable (Value) throws -> Data,
         decode: @escaping @Sendable (_ data: Data, _ version: Int) throws -> Value

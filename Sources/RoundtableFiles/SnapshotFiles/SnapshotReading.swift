@@ -1,14 +1,14 @@
 import Foundation
 
-/// What ``SnapshotFile/read()`` finds.
+/// The result of ``SnapshotFile/read()``.
 public enum SnapshotReading<Value> {
     /// There is no file: nothing was published yet, or it was removed.
     case absent
-    /// A newer version of the program has written it, or one with a newer version of this library.
+    /// The value was written by a newer version of the program, or by a program with a newer version of this library.
     case tooNew(SnapshotInfo)
-    /// An older version of the program has written it than this one accepts.
+    /// The value was written by an older version of the program than this process accepts.
     case tooOld(SnapshotInfo)
-    /// There is a file, and no whole value in it.
+    /// The file exists, but holds no whole value.
     case damaged(SnapshotDamage)
     case value(Value, SnapshotInfo)
 
@@ -18,7 +18,7 @@ public enum SnapshotReading<Value> {
         return nil
     }
 
-    /// What is known of the value; nil where there is none, or a damaged one.
+    /// What the file records about the value; nil if there is no value, or if it is damaged.
     public var info: SnapshotInfo? {
         switch self {
         case .absent, .damaged: nil
@@ -42,23 +42,23 @@ extension SnapshotReading: CustomStringConvertible {
     }
 }
 
-/// What a snapshot file tells of its value.
+/// What a snapshot file records about its value.
 public struct SnapshotInfo: Sendable, Equatable {
-    /// The version that the writer has given: the program's own number.
+    /// The version that the writer gave to the value: the program's own number.
     public let version: Int
-    /// Counts up from 1 with each write. Two processes that write at the same moment may give the same; after a file was removed, it
-    /// may begin anew.
+    /// A number that counts up from 1 with each write. Two processes that write at the same moment may use the same number. After the
+    /// file was removed, the numbers may start again.
     public let sequence: UInt64
     /// When it was written.
     public let date: Date
     /// The name of the writer (`as:`), at most 48 bytes of it.
     public let writer: String
-    /// The size of the encoded value.
+    /// The size of the encoded value, in bytes.
     public let byteCount: Int
-    /// The writer's, which two that write at once do not share.
+    /// The random token of the writer. It differs between two writers that write at the same moment.
     let token: UInt64
 
-    init(_ header: SnapshotHeader) {
+    package init(_ header: SnapshotHeader) {
         version = Int(clamping: header.version)
         sequence = header.sequence
         date = Date(timeIntervalSince1970: Double(header.time) / 1e9)
@@ -77,23 +77,24 @@ extension SnapshotInfo: CustomStringConvertible {
 
 /// Why a file holds no whole value.
 public enum SnapshotDamage: Sendable, Equatable {
-    /// No byte at all: somebody made the file, and nothing of it was ever synced.
+    /// The file has no bytes: it was created, but its contents were never synced.
     case empty
-    /// Not a snapshot file.
+    /// The file is not a snapshot file.
     case foreign
-    /// It ends too early.
+    /// The file is shorter than it has to be. Both numbers are in bytes.
     case truncated(byteCount: Int, expected: UInt64)
-    /// Something follows the value.
+    /// Bytes follow the value.
     case trailingBytes(count: Int)
-    /// The header is not what was written.
+    /// The header has changed since it was written.
     case header
-    /// The value is not what was written.
+    /// The value has changed since it was written.
     case value
     /// The value has more bytes than this process reads (``SnapshotFileOptions/maximumSize``).
     case tooLarge(limit: Int)
-    /// The bytes are those that were written, and cannot be decoded.
+    /// The bytes are intact, but cannot be decoded.
     case undecodable(String)
-    /// In ``SnapshotFile/values()`` only, where ``SnapshotFile/read()`` would throw this. It is looked at again every second.
+    /// The file cannot be read. Only ``SnapshotFile/values()`` returns this, where ``SnapshotFile/read()`` throws the error. The file is
+    /// read again every second.
     case unreadable(SnapshotFileError)
 }
 

@@ -1,20 +1,18 @@
-import RoundtableKernel
-
 #if canImport(Darwin)
     import Darwin
 #else
     import Glibc
 #endif
 
-/// What to do when the system refuses something.
+/// Advice on what to do about a system error.
 package enum SystemErrorAdvice {
-    /// `PATH: CALL: REASON (errno N). NEXT.` of an error of the system's; nil of any other.
+    /// The line `PATH: CALL: REASON (errno N). NEXT.` for a `SystemError`; nil for any other error.
     package static func line(_ error: any Error) -> String? {
         guard let error = error as? SystemError else { return nil }
         return (error.path.map { "\($0): " } ?? "") + "\(error.reason). \(next(error))."
     }
 
-    /// A sentence, without its full stop.
+    /// The advice: a sentence without its full stop.
     package static func next(_ error: SystemError) -> String {
         switch (error.call, error.errno) {
         case (.inotify, EMFILE):
@@ -28,7 +26,7 @@ package enum SystemErrorAdvice {
         }
     }
 
-    /// A sentence, without its full stop.
+    /// The advice: a sentence without its full stop.
     package static func next(_ errno: Int32) -> String {
         switch errno {
         case ENOSPC, EDQUOT: "Make room there, and do it again"

@@ -1,7 +1,7 @@
 import Dispatch
 import Synchronization
 
-/// The values of a snapshot file, as they are replaced. See ``SnapshotFile/values()``.
+/// An asynchronous sequence of the values of a snapshot file. See ``SnapshotFile/values()``.
 public struct SnapshotValues<Value: Codable & Sendable>: AsyncSequence, Sendable {
     public typealias Element = SnapshotReading<Value>
     public typealias Failure = Never
@@ -19,7 +19,8 @@ public struct SnapshotValues<Value: Codable & Sendable>: AsyncSequence, Sendable
             changes = SnapshotChanges(of: file.store)
         }
 
-        /// What the file holds, the first time; then what it holds when that is something else. nil when the task is cancelled.
+        /// Returns what the file holds: at once on the first call, and after the file has changed on each later call. Returns nil when the
+        /// task is cancelled.
         public mutating func next() async -> SnapshotReading<Value>? {
             guard await changes.next() else { return nil }
             do {
@@ -31,17 +32,17 @@ public struct SnapshotValues<Value: Codable & Sendable>: AsyncSequence, Sendable
     }
 }
 
-/// Waits until a snapshot file holds something else. For one consumer.
+/// Waits until the contents of a snapshot file change. It serves one consumer.
 package final class SnapshotChanges: Sendable {
     private struct Sight: Equatable {
         let mark: SnapshotMark
-        /// What is overwritten in its place may have a whole header before it has a whole value.
+        /// The size of the file. A file that is overwritten in place may have a whole header before it has a whole value.
         let size: Int64?
     }
     private struct State {
-        /// What the consumer knows of.
+        /// The state of the file that the consumer has seen last.
         var last: Sight?
-        /// Listens from the first call on.
+        /// Set from the first call of `next()` until the task is cancelled.
         var listening: FolderNews.Listening?
         var willLookAgain = false
     }
@@ -51,7 +52,7 @@ package final class SnapshotChanges: Sendable {
 
     package init(of store: SnapshotStore) { self.store = store }
 
-    /// - returns: false when the task is cancelled. The first time, it is true at once.
+    /// - returns: false when the task is cancelled. The first call returns true at once.
     package func next() async -> Bool {
         startListening()
         while !Task.isCancelled {
@@ -68,7 +69,7 @@ package final class SnapshotChanges: Sendable {
             }
             if await !signal.wait() { break }
         }
-        // Nobody tells of a cancelled task that its iterator is there for a while yet.
+        // The iterator may outlive its cancelled task, so the listening ends here.
         let listening = state.withLock { state in
             defer { state.listening = nil }
             return state.listening
@@ -77,7 +78,7 @@ package final class SnapshotChanges: Sendable {
         return false
     }
 
-    /// What the file holds. It may be newer than what `next` has seen, and is not told again.
+    /// Reads the file. Its contents may be newer than those that `next()` has seen; `next()` does not report a value read here again.
     package func contents() throws(SnapshotFileError) -> SnapshotContents {
         let contents = try store.contents()
         switch contents {
@@ -96,7 +97,8 @@ package final class SnapshotChanges: Sendable {
         state.withLock { $0.listening = listening }
     }
 
-    /// That a file can be read again is not told by its folder, nor what happens to the file that a symbolic link leads to.
+    /// Wakes `next()` after a delay. The watch of the folder does not report that a file has become readable, nor that the target of a
+    /// symbolic link has changed.
     private func lookAgain(in time: DispatchTimeInterval) {
         let isNext = state.withLock { state in
             defer { state.willLookAgain = true }
@@ -111,7 +113,7 @@ package final class SnapshotChanges: Sendable {
     }
 }
 
-/// Wakes one task; raised before it waits, it does not sleep.
+/// Wakes one task. A task that waits after the signal was raised continues at once.
 private final class NewsSignal: Sendable {
     private enum State {
         case idle, raised
@@ -138,7 +140,7 @@ private final class NewsSignal: Sendable {
                         return (false, earlier)
                     }
                 }
-                // For one consumer: a second one takes its place.
+                // A second consumer takes the place of the first, which is resumed.
                 earlier?.resume(returning: true)
                 if isRaised { continuation.resume(returning: true) }
             }

@@ -2,27 +2,27 @@ import Foundation
 import RoundtableKernel
 import Synchronization
 
-/// A snapshot file, whatever its value: the bytes and their header (rules V1–V5). Takes no lock of the system.
+/// The bytes and the header of a snapshot file, without the type of its value (rules V1–V5). It takes no file lock.
 package final class SnapshotStore: Sendable {
     package let url: URL
     package let path: String
-    let folder: String
+    package let folder: String
     private let version: UInt64
     private let writer: String
     private let options: SnapshotFileOptions
     private let token = UInt64.random(in: 1 ... .max)
 
-    /// What this process has to do one after the other: whoever writes here has seen what was written here before.
+    /// The state of this store's writes. They run one after the other, so that each sees the result of the one before.
     private struct Writing {
         /// The last sequence that was given with the token.
         var sequence: UInt64 = 0
-        /// When what the dead have left was looked for.
+        /// When the unfinished files of dead writers were last looked for.
         var sweptAt: Nanoseconds?
         /// The last rename may not be on the disk.
         var isFolderUnsynced = false
     }
     private let writing = Mutex(Writing())
-    /// How often it was settled here what the file holds: by writing it, or by finding it there. Counted while writing is locked.
+    /// How often this store has settled what the file holds, by writing it or by finding it there. Incremented while `writing` is locked.
     private let settlements = Atomic<UInt64>(0)
 
     private var limit: Int { max(1, options.maximumSize) }
@@ -36,7 +36,7 @@ package final class SnapshotStore: Sendable {
         self.options = options
     }
 
-    /// A checksum in place of a name that leaves no room for what tells writers apart.
+    /// The beginning of the names of unfinished files. A checksum replaces a file name that leaves no room for the writer's identity.
     private var unfinishedPrefix: String {
         let name = (path as NSString).lastPathComponent
         return name.utf8.count <= Self.longestName ? ".\(name)" : ".\(String(Checksum.fnv1a(name.utf8), radix: 16))"
@@ -62,10 +62,10 @@ package final class SnapshotStore: Sendable {
 
     // MARK: Reading
 
-    /// Rule V5.
+    /// Reads the file (rule V5).
     package func contents() throws(SnapshotFileError) -> SnapshotContents {
         try translating {
-            // `Int.max` is a limit, too.
+            // The limit may be `Int.max`, so the sum may overflow.
             let most = limit.addingReportingOverflow(SnapshotHeader.size)
             let bytes = try coordinated(.reading) {
                 try System.contents(ofFileAt: $0, limit: most.overflow ? .max - 1 : most.partialValue)
@@ -75,7 +75,7 @@ package final class SnapshotStore: Sendable {
     }
 
     /// Which value the file holds now (rule V6).
-    func mark() -> SnapshotMark {
+    package func mark() -> SnapshotMark {
         do {
             return try translating { try currentMark() }
         } catch {
@@ -83,9 +83,9 @@ package final class SnapshotStore: Sendable {
         }
     }
 
-    /// For those who are to write only if nobody else has meanwhile.
-    func look() -> SnapshotLook {
-        // What is settled between the two is found, or taken for later than this look.
+    /// Returns a look for a writer that is to write only if no other has written since.
+    package func look() -> SnapshotLook {
+        // A settlement between the two reads is part of the mark, or counts as later than this look.
         let settlements = settlements.load(ordering: .acquiring)
         return SnapshotLook(mark: mark(), settlements: settlements)
     }
@@ -97,25 +97,25 @@ package final class SnapshotStore: Sendable {
         return .other(FileIdentity(status), size: Int64(status.st_size), modified: status.modificationTime)
     }
 
-    /// Of the file, if there is one that can be looked at.
+    /// The size of the file in bytes; nil if there is no file, or if it cannot be inspected.
     var size: Int64? { (try? System.status(ofFileAt: path)).map { Int64($0.st_size) } }
 
-    /// Whether the path is a symbolic link, as far as it can be told.
+    /// Whether the path is a symbolic link; false if that cannot be told.
     var isLink: Bool { (try? System.statusOfLink(at: path))?.isSymbolicLink ?? false }
 
     /// Whether a file with this header may hold these bytes, as this process would write them.
-    func describes(_ header: SnapshotHeader, _ bytes: [UInt8], _ encoding: SnapshotHeader.Encoding) -> Bool {
+    package func describes(_ header: SnapshotHeader, _ bytes: [UInt8], _ encoding: SnapshotHeader.Encoding) -> Bool {
         header.format == SnapshotHeader.format && header.version == version && header.encoding == encoding
             && header.length == UInt64(bytes.count) && header.checksum == Checksum.fnv1a(bytes)
     }
 
     // MARK: Writing
 
-    /// Puts a value in the place of what the file holds (rule V2).
+    /// Replaces what the file holds with a value (rule V2).
     ///
-    /// - parameter expected: nil for whatever it holds.
-    /// - returns: nil when it was settled since that look what the file holds: it was left as it is.
-    func write(
+    /// - parameter expected: the look that must still be current; nil to replace anything.
+    /// - returns: nil when the look is not current any more. The file is then unchanged.
+    package func write(
         _ value: [UInt8],
         _ encoding: SnapshotHeader.Encoding,
         replacing expected: SnapshotLook? = nil
@@ -166,7 +166,7 @@ package final class SnapshotStore: Sendable {
         )
         do {
             try protect(unfinished, as: path)
-            // Syncing takes a while. From here on, it is a moment.
+            // The check is repeated, because syncing takes a while. The rename follows at once.
             if let expected, !isCurrent(expected, mark()) {
                 System.removeIfPossible(unfinished)
                 return nil
@@ -183,21 +183,22 @@ package final class SnapshotStore: Sendable {
         return header
     }
 
-    /// Rule V10.
+    /// Throws if the file must not be replaced (rule V10).
     private func checkIsSnapshot(_ file: FileIdentity, _ path: String) throws {
         if case .part(let database) = try LockedFiles.look(at: path, foundAs: file) {
             throw SnapshotFileError.databaseFile(path: path, database: database)
         }
-        // Looks again, where it was replaced.
+        // `System.contents` repeats the check, because the file may have been replaced in between.
         let beginning = try System.contents(ofFileAt: path, limit: SnapshotHeader.size - 1) ?? []
         guard SnapshotHeader.mayBegin(beginning) else { throw SnapshotFileError.foreignFile(path: path) }
     }
 
-    /// Settles that the file is to hold what it held at that look, once whoever writes here has finished: what others began to fetch
-    /// before is not written any more. Also syncs, if a write has failed with ``SnapshotFileError/notDurable(path:errno:)``.
+    /// Settles that the file keeps what it held at that look, after a write in flight has finished. Other writers of this store then
+    /// do not write values that they began to fetch before. Also syncs the folder, if a write has failed with
+    /// ``SnapshotFileError/notDurable(path:errno:)``.
     ///
-    /// - returns: false when something else was settled since.
-    func keep(_ look: SnapshotLook) throws(SnapshotFileError) -> Bool {
+    /// - returns: false when the look is not current any more.
+    package func keep(_ look: SnapshotLook) throws(SnapshotFileError) -> Bool {
         try translating {
             try writing.withLock { writing in
                 guard isCurrent(look, mark()) else { return false }
@@ -222,14 +223,14 @@ package final class SnapshotStore: Sendable {
         }
     }
 
-    /// Never one that was given with this token before (rule V4).
+    /// The next sequence, which was never used with this token before (rule V4).
     private func nextSequence(after found: SnapshotMark, _ writing: Writing) -> UInt64 {
         var last = writing.sequence
         if case .whole(let header) = found { last = max(last, header.sequence) }
         return last == .max ? 1 : last + 1
     }
 
-    /// Rule V3. Nobody waits for that, and it may fail.
+    /// Removes the unfinished files of dead writers, at most once a minute (rule V3). Errors are ignored.
     private func removeAbandoned(_ writing: inout Writing) {
         let now = MonotonicClock.now
         if let swept = writing.sweptAt, now.subtractingSaturating(swept) < Self.sweepInterval { return }
@@ -251,7 +252,7 @@ package final class SnapshotStore: Sendable {
         #endif
     }
 
-    /// - parameter body: with the path, which whoever coordinates may have changed.
+    /// - parameter body: called with the path, which the coordinator may have changed.
     private func coordinated<T>(_ access: Access, _ body: (String) throws -> T) throws -> T {
         #if canImport(Darwin)
             guard options.isCoordinated else { return try body(path) }

@@ -1,21 +1,22 @@
 import Foundation
 
-/// The name of a command's file: who has submitted it, and in what order (rule X1).
+/// The name of a command's file, which says who submitted the command and in what order (rule X1).
 ///
-/// Folders may hold tens of thousands of them, and are listed often: a name is checked byte by byte, and taken apart when it is needed.
-struct CommandFileName: Hashable, Sendable {
-    /// The name itself. All parts but the sender have a fixed width: the names of one sender are in the order of their bytes.
+/// A folder may hold tens of thousands of such files, and is listed often. A name is therefore checked byte by byte, and parsed only
+/// when a part of it is needed.
+package struct CommandFileName: Hashable, Sendable {
+    /// The name itself. All parts but the sender have a fixed width, so the names of one sender sort by their bytes.
     private let text: String
-    /// The sender as names have it: percent-encoded.
-    let encodedSender: String
+    /// The sender as file names have it, percent-encoded.
+    package let encodedSender: String
 
     private static let ending = ".command"
-    /// Epoch, stream and number, and the ending: `0` stands for a digit, `x` for a hexadecimal one.
+    /// The form of epoch, stream, number and ending: `0` stands for a decimal digit, `x` for a hexadecimal one.
     private static let form = Array(".0000000000.xxxxxxxx.000000000000.command".utf8)
     private static let fixedLength = form.count
-    static let maximumSenderLength = 120
+    package static let maximumSenderLength = 120
 
-    init?(sender: String, epoch: UInt64, stream: UInt32, number: UInt64) {
+    package init?(sender: String, epoch: UInt64, stream: UInt32, number: UInt64) {
         func padded(_ text: String, _ width: Int) -> String {
             String(repeating: "0", count: max(0, width - text.utf8.count)) + text
         }
@@ -25,20 +26,21 @@ struct CommandFileName: Hashable, Sendable {
         self.init("\(encoded).\(order)\(Self.ending)")
     }
 
-    /// nil when it is not of the form.
-    init?(_ name: String) {
+    /// Checks a file name. The result is nil when the name is not of the form.
+    package init?(_ name: String) {
         var name = name
         guard let length = name.withUTF8(Self.senderLength) else { return nil }
         text = name
         encodedSender = String(decoding: name.utf8.prefix(length), as: UTF8.self)
     }
 
-    /// How much of a name is the sender; nil when it is not of the form. With loops alone: they are quick in debug builds, too.
+    /// The length of the sender in a name; nil when the name is not of the form. The code uses loops alone, because they are fast in debug
+    /// builds, too.
     private static func senderLength(_ bytes: UnsafeBufferPointer<UInt8>) -> Int? {
         let length = bytes.count - fixedLength
         guard length >= 1, length <= maximumSenderLength else { return nil }
         for index in 0..<length where !isOfSender(bytes[index]) { return nil }
-        // Nobody gets to the largest epochs by counting, and after the last one streams would have no order.
+        // The largest epochs are refused: counting never reaches them, and after the last one streams would have no order.
         guard bytes[length + 1] < UInt8(ascii: "9") else { return nil }
         for index in 0..<fixedLength {
             let byte = bytes[length + index]
@@ -51,8 +53,8 @@ struct CommandFileName: Hashable, Sendable {
         return length
     }
 
-    /// As it is in file names; nil when it cannot be.
-    static func encoded(_ sender: String) -> String? {
+    /// The sender as file names have it, percent-encoded; nil when that is empty or too long.
+    package static func encoded(_ sender: String) -> String? {
         var text = ""
         for byte in sender.utf8 {
             if isOfSender(byte), byte != UInt8(ascii: "%") {
@@ -65,10 +67,10 @@ struct CommandFileName: Hashable, Sendable {
         return (1...maximumSenderLength).contains(text.utf8.count) ? text : nil
     }
 
-    /// Empty when the name has none.
-    var sender: String { encodedSender.removingPercentEncoding ?? "" }
+    /// The decoded sender; empty when its percent-encoding is not valid.
+    package var sender: String { encodedSender.removingPercentEncoding ?? "" }
 
-    var epoch: UInt64 {
+    package var epoch: UInt64 {
         let digits = text.utf8.dropFirst(encodedSender.utf8.count + 1).prefix(10)
         return digits.reduce(0) { $0 * 10 + UInt64($1 - UInt8(ascii: "0")) }
     }
@@ -88,10 +90,10 @@ struct CommandFileName: Hashable, Sendable {
 }
 
 extension CommandFileName: Comparable {
-    /// For the commands of one sender, the order in which they are applied.
-    static func < (one: Self, other: Self) -> Bool { one.text < other.text }
+    /// For the commands of one sender, this is the order in which they are applied.
+    package static func < (one: Self, other: Self) -> Bool { one.text < other.text }
 }
 
 extension CommandFileName: CustomStringConvertible {
-    var description: String { text }
+    package var description: String { text }
 }

@@ -7,37 +7,41 @@ import RoundtableKernel
     import Glibc
 #endif
 
-/// A command as it lies in a file (rule X2).
-struct CommandFile: Equatable, Sendable {
-    var id: UUID
-    var kind: OutboxCommandKind
-    var sender: String
-    /// ns since 1970.
-    var time: UInt64
-    var payload: Data
+/// A command as it is stored in a file (rule X2).
+package struct CommandFile: Equatable, Sendable {
+    package var id: UUID
+    package var kind: OutboxCommandKind
+    package var sender: String
+    /// When the command was submitted, in ns since 1970.
+    package var time: UInt64
+    package var payload: Data
 
-    var date: Date { Date(timeIntervalSince1970: Double(time) / 1e9) }
+    package var date: Date { Date(timeIntervalSince1970: Double(time) / 1e9) }
 
-    /// Beyond this, a file is no command, whatever it says.
-    static let maximumSize = 256 << 20
-    static let headerSize = 128
-    /// Of files beyond this, the header is looked at before all is read: whatever lies there, it must not take the owner's memory.
+    package init(id: UUID, kind: OutboxCommandKind, sender: String, time: UInt64, payload: Data) {
+        (self.id, self.kind, self.sender, self.time, self.payload) = (id, kind, sender, time, payload)
+    }
+
+    /// The largest size of a command's file, in bytes. A larger file is no command, whatever it holds.
+    package static let maximumSize = 256 << 20
+    package static let headerSize = 128
+    /// The size, in bytes, above which the header is read before the rest, so that no file exhausts the owner's memory.
     private static let largeSize = 4 << 20
-    static let format: UInt32 = 1
+    package static let format: UInt32 = 1
     private static let magic = [UInt8]("RTCMND\r\n".utf8)
 
     /// What a file holds.
-    enum Content: Equatable {
+    package enum Content: Equatable {
         case command(CommandFile)
-        /// Whole, as far as can be told, and made by a newer version of Roundtable.
+        /// The file is whole, as far as can be told, and was made by a newer version of Roundtable.
         case newer(format: UInt32)
-        /// - isCutOff: as far as it goes, it may be a command: one that is being copied, perhaps.
+        /// The file is not a whole command. If `isCutOff`, it may be the beginning of one, for example of a file that is being copied.
         case damaged(reason: String, isCutOff: Bool = false)
     }
 
     // MARK: Writing
 
-    var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         var body = [UInt8](kind.name.utf8)
         body += sender.utf8
         body += payload
@@ -59,7 +63,7 @@ struct CommandFile: Equatable, Sendable {
 
     // MARK: Reading
 
-    static func content(of bytes: [UInt8]) -> Content {
+    package static func content(of bytes: [UInt8]) -> Content {
         let header: Header
         switch judge(bytes, size: bytes.count) {
         case .isHeader(let found): header = found
@@ -89,8 +93,9 @@ struct CommandFile: Equatable, Sendable {
     }
 
     private enum Judgement {
-        /// Of a file that has the lengths that it tells of.
+        /// The header is valid, and its lengths match the size of the file.
         case isHeader(Header)
+        /// The file holds something other than a command of this format.
         case isNone(Content)
 
         static func damaged(_ reason: String, isCutOff: Bool = false) -> Self {
@@ -98,7 +103,7 @@ struct CommandFile: Equatable, Sendable {
         }
     }
 
-    /// What the first bytes of a file of this size are.
+    /// Examines the first bytes of a file of this size.
     private static func judge(_ bytes: [UInt8], size: Int) -> Judgement {
         guard size <= maximumSize else { return .damaged("larger than any command") }
         guard bytes.count >= headerSize else {
@@ -140,16 +145,18 @@ struct CommandFile: Equatable, Sendable {
         )
     }
 
-    /// What lies under a name among the commands; nil when there is nothing any more.
+    /// Reads a file in `commands`; nil when it does not exist any more.
     ///
-    /// - parameter database: that the outbox may lie beside.
-    static func read(_ name: CommandFileName, in commands: OpenFolder, notOf database: String?) throws -> Content? {
+    /// - parameter database: the database that the outbox may lie beside.
+    package static func read(_ name: CommandFileName, in commands: OpenFolder, notOf database: String?) throws
+        -> Content?
+    {
         let content: Content
         do {
             guard let found = try read("\(name)", in: commands, notOf: database) else { return nil }
             content = found
         } catch let error as SystemError where error.call == .read && error.isNoFile {
-            // A folder, a pipe, a link, wherever it leads.
+            // The name is that of a folder, a pipe or a symbolic link.
             return .damaged(reason: "not a file")
         } catch is LockedFileError {
             return .damaged(reason: "a second name of a file of the database")
@@ -160,10 +167,10 @@ struct CommandFile: Equatable, Sendable {
         return content
     }
 
-    /// What lies under a name in a folder of the outbox; nil when there is nothing any more.
+    /// Reads a file in a folder of the outbox; nil when it does not exist any more.
     ///
     /// - throws: `SystemError`, `LockedFileError`.
-    static func read(_ name: String, in folder: OpenFolder, notOf database: String?) throws -> Content? {
+    package static func read(_ name: String, in folder: OpenFolder, notOf database: String?) throws -> Content? {
         if let status = try? folder.status(ofFile: name), status.isRegularFile, status.st_size > largeSize,
             let bytes = try folder.contents(ofFile: name, limit: headerSize, notOf: database),
             case .isNone(let content) = judge(bytes, size: Int(status.st_size))
@@ -175,54 +182,9 @@ struct CommandFile: Equatable, Sendable {
 }
 
 extension Date {
-    /// ns, as far as they can be told: of what a file says, too.
-    var nanosecondsSince1970: UInt64 {
+    /// The time in ns since 1970, limited to what fits, because a date that was read from a file may be any.
+    package var nanosecondsSince1970: UInt64 {
         let time = (timeIntervalSince1970 * 1e9).rounded(.down)
         return UInt64(exactly: time) ?? (time > 0 ? .max : 0)
-    }
-}
-
-// MARK: - Bytes
-
-/// Little-endian integers, one after the other.
-struct ByteWriter {
-    private(set) var bytes: [UInt8] = []
-
-    mutating func append(_ more: [UInt8]) { bytes += more }
-    mutating func append(_ value: some FixedWidthInteger) {
-        withUnsafeBytes(of: value.littleEndian) { bytes += $0 }
-    }
-}
-
-/// For those who know that there is enough to read.
-struct ByteReader {
-    private let source: [UInt8]
-    private var position: Int
-
-    init(_ source: [UInt8], at position: Int = 0) {
-        (self.source, self.position) = (source, position)
-    }
-
-    mutating func bytes(_ count: Int) -> [UInt8] {
-        defer { position += count }
-        return Array(source[position..<position + count])
-    }
-
-    mutating func integer<Value: FixedWidthInteger>(_ type: Value.Type) -> Value {
-        defer { position += MemoryLayout<Value>.size }
-        return source.withUnsafeBytes {
-            Value(littleEndian: $0.loadUnaligned(fromByteOffset: position, as: Value.self))
-        }
-    }
-}
-
-extension UUID {
-    var bytes: [UInt8] { withUnsafeBytes(of: uuid) { Array($0) } }
-
-    init?(bytes: [UInt8]) {
-        guard bytes.count == 16 else { return nil }
-        self.init(
-            uuid: bytes.withUnsafeBytes { $0.loadUnaligned(as: uuid_t.self) }
-        )
     }
 }

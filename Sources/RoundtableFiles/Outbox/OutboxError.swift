@@ -7,18 +7,18 @@ import RoundtableKernel
     import Glibc
 #endif
 
-/// What can go wrong with an outbox.
+/// An error of an outbox.
 public enum OutboxError: Error, Equatable, Sendable {
     /// The name cannot be that of a sender.
     case senderNameNotUsable(String, reason: String)
 
-    /// The name or the version of the command cannot be written down.
+    /// The name or the version of the command cannot be stored.
     case commandNotUsable(name: String, reason: String)
 
     /// The payload is larger than ``Outbox/Options/maximumCommandSize``. Nothing was submitted.
     case commandTooLarge(path: String, name: String, size: Int, limit: Int)
 
-    /// So much waits already that this command would go beyond ``Outbox/Options/maximumCount`` or ``Outbox/Options/maximumBytes``.
+    /// The waiting commands leave no room: this command would exceed ``Outbox/Options/maximumCount`` or ``Outbox/Options/maximumBytes``.
     /// Nothing was submitted.
     case full(path: String, count: Int, bytes: Int, limit: Limit)
 
@@ -28,45 +28,48 @@ public enum OutboxError: Error, Equatable, Sendable {
     /// The file system is read-only. Nothing was submitted.
     case readOnlyFileSystem(path: String)
 
-    /// This process may not do that there. Nothing was submitted.
+    /// This process lacks a permission that it needs. Nothing was submitted.
     case noPermission(path: String, Permission, reason: String)
 
     /// The file is of a protection class that keeps it closed until the device is unlocked. Nothing was submitted. (Apple's systems.)
     case protected(path: String)
 
-    /// The folder that the outbox is in, or is to be in, is not there.
+    /// The folder that the outbox is in, or is to be in, does not exist.
     case folderMissing(path: String)
 
-    /// An outbox cannot be there.
+    /// The path cannot be that of an outbox.
     case folderNotUsable(path: String, reason: String)
+
+    /// No database can be shared at this path, so no process would apply what is submitted beside it.
+    case databaseNotUsable(path: String, reason: String)
 
     /// This process applies the commands in this folder to another database.
     case folderInUse(path: String, database: String)
 
-    /// The system refused. Nothing was submitted.
+    /// A system call failed. Nothing was submitted.
     case systemFailure(path: String, reason: String)
 
-    /// The command had its place already when the system refused to make that durable: an owner may have applied it, and a power failure may take it
-    /// away.
-    /// Submit it again with this id: it is applied once.
+    /// The command was stored, but the system failed to make that durable. An owner may have applied the command, and a power failure may
+    /// lose it. Submit it again with this id: it is applied once.
     case perhapsSubmitted(id: UUID, path: String, reason: String)
 
-    /// A read-only participant cannot apply commands, nor change what has become of them.
+    /// A read-only participant can neither apply commands nor change their outcomes.
     case readOnly(path: String)
 
     /// A newer version of Roundtable made the outbox's tables.
     case newerFormat(path: String, format: Int)
 
-    /// The database file is another one than when it was opened: it was moved away, or replaced. What waits is left to whoever opens it now.
+    /// The database file is not the one that was opened: it was moved away, or replaced. Waiting commands are left to the process that
+    /// opens the file at that path.
     case databaseReplaced(path: String)
 
     /// There is no dead letter with this id.
     case noSuchDeadLetter(path: String, id: UUID)
 
-    /// A command with this id was set aside or dropped before: it is not applied anew.
+    /// A command with this id was set aside or dropped before, and is not applied again.
     case decidedBefore(path: String, id: UUID, outcome: OutboxOutcome)
 
-    /// What a process would have to be allowed.
+    /// A permission that a process needs.
     public enum Permission: String, Sendable {
         /// To read the file, or to list the folder.
         case read
@@ -74,7 +77,7 @@ public enum OutboxError: Error, Equatable, Sendable {
         case write
     }
 
-    /// What there is too much of.
+    /// A limit on the waiting commands.
     public enum Limit: Hashable, Sendable {
         case count(Int)
         case bytes(Int)
@@ -124,6 +127,8 @@ extension OutboxError: CustomStringConvertible, LocalizedError {
             \(path): no outbox can be there: \(reason). Name a folder on this machine, which need not exist, in one that does \
             (Options.outboxFolder, Outbox(at:as:)); and have no symbolic links in it.
             """
+        case .databaseNotUsable(let path, let reason):
+            "\(path): \(reason). No process can share a database there, and apply what is submitted beside it. Nothing was submitted."
         case .folderInUse(let path, let database):
             """
             \(path): the commands in this folder are applied to \(database), which this process has open, too. They do not say which database they \
@@ -175,13 +180,13 @@ extension OutboxError.Limit: CustomStringConvertible {
 }
 
 extension OutboxError {
-    /// Of a system call for an outbox.
+    /// Translates the error of a system call for an outbox.
     ///
-    /// - parameter hasProtection: whether the system has protection classes: EPERM tells of them, then.
-    init(_ error: SystemError, folder: String, hasProtection: Bool = SnapshotFileError.systemHasProtection) {
+    /// - parameter hasProtection: whether the system has protection classes. If so, EPERM can mean that one of them keeps the file closed.
+    package init(_ error: SystemError, folder: String, hasProtection: Bool = SnapshotFileError.systemHasProtection) {
         let path = error.path ?? folder
         switch (error.errno, error.call) {
-        // The disk is not full, and no file is missing: the system has no watch to give.
+        // For inotify, these errors do not mean a full disk or a missing file: the system has no watch left.
         case (ENOSPC, .inotify), (EMFILE, .inotify):
             self = .systemFailure(path: path, reason: "\(error.reason). \(SystemErrorAdvice.next(error))")
         case (ENOSPC, _), (EDQUOT, _): self = .diskFull(path: path)
@@ -189,7 +194,7 @@ extension OutboxError {
         case (EPERM, .open), (EPERM, .read), (EPERM, .write), (EPERM, .fsync):
             self = hasProtection ? .protected(path: path) : .noPermission(error, path: path)
         case (EACCES, _), (EPERM, _): self = .noPermission(error, path: path)
-        // The name may be missing, or a folder on the way to it.
+        // Either the name itself or a folder above it may be missing.
         case (ENOENT, _):
             self = .folderMissing(path: path == folder ? path : (path as NSString).deletingLastPathComponent)
         case (ENOTDIR, _): self = .folderNotUsable(path: path, reason: "something in its path is no folder")
@@ -202,7 +207,7 @@ extension OutboxError {
         let permission: Permission =
             switch error.call {
             case .read, .opendir, .stat, .fstat: .read
-            // To read what is there, or to create what is not.
+            // An `open` fails for a file that exists, which it reads, or for a missing file, which it creates.
             case .open: (try? System.status(ofFileAt: path)) == nil ? .write : .read
             default: .write
             }

@@ -2,8 +2,8 @@ import Foundation
 import RoundtableKernel
 import Synchronization
 
-/// Tells those who wait for files of a folder that something in it has changed, or that its path leads elsewhere (rule V6): one thread and one
-/// watch a folder, for all of the process, while somebody waits.
+/// Notifies the listeners of a folder when something in the folder changes, or when its path leads to another folder (rule V6).
+/// While a folder has listeners, this process has one thread and one watch for it.
 final class FolderNews: Sendable {
     private static let all = Mutex<[String: FolderNews]>([:])
 
@@ -15,13 +15,13 @@ final class FolderNews: Sendable {
     }
     private let folder: String
     private let state = Mutex(State())
-    /// Ends a pause of a folder that cannot be watched.
+    /// Signaled when the last listener leaves, to end the pause of a folder that cannot be watched.
     private let ending = DispatchSemaphore(value: 0)
 
     private init(_ folder: String) { self.folder = folder }
 
-    /// - parameter body: called on the thread that watches: it must be quick. It may come without a reason.
-    /// - returns: what ends the calls when it is released.
+    /// - parameter body: called on the watching thread, so it must return quickly. It may be called although nothing has changed.
+    /// - returns: an object that ends the calls when it is released.
     static func listen(to folder: String, _ body: @escaping @Sendable () -> Void) -> Listening {
         let (news, id, isNew) = all.withLock { all in
             let existing = all[folder]
@@ -39,7 +39,7 @@ final class FolderNews: Sendable {
         deinit { end() }
     }
 
-    /// How many listen, for tests.
+    /// The number of listeners of a folder, for tests.
     static func count(of folder: String) -> Int {
         all.withLock { $0[folder]?.state.withLock { $0.listeners.count } ?? 0 }
     }
@@ -57,7 +57,7 @@ final class FolderNews: Sendable {
             let hasEnded = state.withLock { state in
                 state.listeners[id] = nil
                 state.hasEnded = state.listeners.isEmpty
-                // The thread is the one that lets go of it: that takes the system up to tens of milliseconds.
+                // The watch is only interrupted here. The thread releases it, because that can take tens of milliseconds.
                 if state.hasEnded { state.watch?.interrupt() }
                 return state.hasEnded
             }
@@ -67,18 +67,18 @@ final class FolderNews: Sendable {
         }
     }
 
-    // MARK: On the thread
+    // MARK: The watching thread
 
     private func run() {
         while let watch = watchOrPause() {
-            // What has come before the watch was made is not told by it.
+            // The watch does not report what changed before it was made.
             tell()
             watchAsLongAsPossible(watch)
             state.withLock { $0.watch = nil }
         }
     }
 
-    /// - returns: nil when nobody listens any more.
+    /// - returns: nil when no listener is left.
     private func watchOrPause() -> Watched? {
         while true {
             if state.withLock({ $0.hasEnded }) { return nil }
@@ -94,18 +94,19 @@ final class FolderNews: Sendable {
         }
     }
 
-    /// For what no watch tells.
+    /// The interval between checks for changes that no watch reports, in nanoseconds.
     private static let pause: Nanoseconds = 250_000_000
 
     private struct Watched {
         let watch: FolderWatch
         let folder: FileIdentity
-        /// The path leads there by symbolic links. They may come to lead elsewhere, which a watch, which is on the folder itself, does not tell.
+        /// Whether the path leads to the folder through symbolic links. The watch is on the folder itself, so it does not report that such
+        /// a link has changed.
         let isBehindLinks: Bool
     }
 
     private func make() -> Watched? {
-        // The folder may be another one by the time it is watched: its identity is asked for before.
+        // The identity is read before the watch is made, because the path may lead to another folder by then.
         let wasBehindLinks = isBehindLinks
         guard let identity = try? System.identity(ofFileAt: folder),
             let watch = try? FolderWatch([folder], includingRemovals: true)
@@ -115,11 +116,11 @@ final class FolderNews: Sendable {
 
     private var isBehindLinks: Bool {
         guard let target = System.target(ofPath: folder) else { return false }
-        // Apple's systems have such links at the root, which stay.
+        // On Apple's systems, some folders at the root are permanent links into `/private`.
         return target != folder && target != "/private" + folder
     }
 
-    /// Until the folder is another one, or cannot be watched any more, or nobody listens.
+    /// Notifies the listeners of changes until the path leads to another folder, the folder cannot be watched, or no listener is left.
     private func watchAsLongAsPossible(_ watch: Watched) {
         while true {
             switch try? watch.watch.wait(upTo: watch.isBehindLinks ? Self.pause : nil) {

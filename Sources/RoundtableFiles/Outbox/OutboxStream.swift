@@ -9,29 +9,29 @@ import Synchronization
     import Glibc
 #endif
 
-/// The commands of one sender of this process, one after the other (rules X1, X3, X12).
+/// Submits the commands of one sender of this process, one after the other (rules X1, X3, X12).
 final class OutboxStream: Sendable {
     private struct State {
-        /// nil: nothing was submitted yet.
+        /// The epoch of the stream; nil before the first submission.
         var epoch: UInt64?
         let stream = UInt32.random(in: 0 ... .max)
-        /// A child of `fork` has no part in its parent's stream.
+        /// The fork generation of this process. A child of `fork` begins a stream of its own.
         let generation = rt_fork_generation()
-        /// The names of the folders are on the disk.
+        /// Whether the names of the folders are on the disk.
         var hasSyncedFolders = false
         var number: UInt64 = 0
         var access: FileAccess?
-        /// What was found in `commands`, and has come from here since.
+        /// The commands that the last count found in `commands`, and those that this stream has submitted since.
         var waiting = OutboxUsage()
         var submissionsSinceCount = 0
     }
 
-    /// After so many submissions, what waits is counted anew.
+    /// The number of submissions after which the waiting commands are counted again.
     private static let countingInterval = 256
 
     private let folder: OutboxFolder
     private let sender: String
-    /// Also while files are written: one submission at a time.
+    /// The state stays locked while files are written, so that one submission runs at a time.
     private let state = Mutex(State())
 
     private init(folder: OutboxFolder, sender: String) {
@@ -44,10 +44,10 @@ final class OutboxStream: Sendable {
     }
     private static let all = Mutex<[String: Weak]>([:])
 
-    /// One for all outboxes of this process with this name, so that there is an order between them.
+    /// Returns the stream that all outboxes of this process with this name share, so that their commands have one order.
     static func of(_ sender: String, in folder: OutboxFolder) -> OutboxStream {
         all.withLock { all in
-            // A path has no zeros.
+            // A path contains no zero byte.
             let key = "\(folder.path)\0\(sender)"
             if let known = all[key]?.stream { return known }
             all = all.filter { $0.value.stream != nil }
@@ -66,11 +66,11 @@ final class OutboxStream: Sendable {
             do {
                 try submit(bytes, command.id, &state, options)
             } catch let error as SystemError where error.isFolderGone {
-                // Somebody has removed the outbox, or parts of it.
+                // The outbox, or a part of it, was removed.
                 try makeFolders(&state, options)
                 try submit(bytes, command.id, &state, options)
             } catch let error as SystemError where error.isAlreadyThere {
-                // Somebody has given a file the name that was next.
+                // Another process has given a file the next name, so a new stream begins.
                 state = State()
                 try begin(&state, options)
                 try submit(bytes, command.id, &state, options)
@@ -88,26 +88,28 @@ final class OutboxStream: Sendable {
         try makeFolders(&state, options)
         let commands = try folder.open(.commands)
         let names = try commands.names()
-        // The folder may hold many, of others.
+        // The folder may hold many files of other senders.
         let prefix = (CommandFileName.encoded(sender) ?? "") + "."
         let own = names.lazy.filter { $0.utf8.starts(with: prefix.utf8) }.compactMap(CommandFileName.init)
         state.waiting = try OutboxUsage(of: commands, names)
         state.epoch = lastEpoch(of: Array(own), in: commands) + 1
     }
 
-    /// Of what waits. What has taken the name of a command, and is none, may tell of any: after the largest there is no next.
+    /// The largest epoch of the sender's waiting commands, or 0. A damaged file does not count, because it may have any name, and no epoch
+    /// follows the largest one.
     private func lastEpoch(of names: [CommandFileName], in commands: OpenFolder) -> UInt64 {
         let last = names.sorted().last { name in
             switch Result(catching: { try CommandFile.read(name, in: commands, notOf: folder.databasePath) }) {
             case .success(.damaged), .success(nil): false
-            // One that cannot be read may be one.
+            // A file that cannot be read may be a command.
             case .success, .failure: true
             }
         }
         return last?.epoch ?? 0
     }
 
-    /// Their names are to survive what the commands in them survive, whoever made them.
+    /// Creates missing folders. It syncs the names of all of them, even of those that another process created, because these names must
+    /// survive what the commands survive.
     private func makeFolders(_ state: inout State, _ options: Outbox.Options) throws {
         state.hasSyncedFolders = false
         let isNew = try folder.make(state.access)
@@ -116,7 +118,7 @@ final class OutboxStream: Sendable {
         do {
             try System.syncFolder(at: folder.parent)
         } catch let error as SystemError where !isNew && [EACCES, EPERM].contains(error.errno) {
-            // A folder that this process may not read, and cannot sync. Whoever made this one had to.
+            // This process may not read the parent folder, and so cannot sync it. The process that created the outbox had to sync it.
         }
         state.hasSyncedFolders = true
     }
@@ -124,7 +126,7 @@ final class OutboxStream: Sendable {
     private func makeRoom(for size: Int, _ state: inout State, _ options: Outbox.Options) throws {
         func limit() -> OutboxError.Limit? {
             if state.waiting.count >= options.maximumCount { return .count(options.maximumCount) }
-            // What others have put there may have any size.
+            // Files of other programs may have any size, so the sum may overflow.
             let (bytes, isBeyond) = state.waiting.bytes.addingReportingOverflow(size)
             if isBeyond || bytes > options.maximumBytes { return .bytes(options.maximumBytes) }
             return nil
@@ -147,7 +149,7 @@ final class OutboxStream: Sendable {
             stream: state.stream,
             number: state.number + 1
         )
-        // The name was looked at when the outbox was made; the numbers do not end.
+        // The sender's name was checked when the outbox was created, and the numbers do not run out.
         guard let name else {
             throw OutboxError.senderNameNotUsable(sender, reason: "its commands have no more numbers")
         }
@@ -160,7 +162,7 @@ final class OutboxStream: Sendable {
             isReplacing: false,
             prepare: options.protect
         )
-        // Others may have seen it: the number is taken.
+        // Other processes may have seen the file, so its number is used up.
         state.number += 1
         state.submissionsSinceCount += 1
         state.waiting.add(bytes.count)
@@ -168,7 +170,7 @@ final class OutboxStream: Sendable {
         do {
             try folder.sync(.commands)
         } catch let error as SystemError {
-            // An owner may have applied it by now, whether its file is still there or not.
+            // An owner may have applied the command by now, whether its file still exists or not.
             throw OutboxError.perhapsSubmitted(
                 id: id,
                 path: folder.path(of: name),
@@ -178,7 +180,7 @@ final class OutboxStream: Sendable {
     }
 }
 
-/// How much waits in `commands`: what has the name of a command, whatever it is.
+/// The number and the size of the files in `commands` that have the name of a command, whatever they hold.
 struct OutboxUsage: Equatable, Sendable {
     private(set) var count = 0
     private(set) var bytes = 0
@@ -187,7 +189,7 @@ struct OutboxUsage: Equatable, Sendable {
 
     init(of commands: OpenFolder, _ names: [String]) throws {
         for name in names where CommandFileName(name) != nil {
-            // One that has gone meanwhile does not count, nor do symbolic links.
+            // A file that was removed in between does not count, nor does a symbolic link.
             guard let status = try commands.status(ofFile: name), !status.isSymbolicLink else { continue }
             add(Int(clamping: status.st_size))
         }
@@ -201,7 +203,7 @@ struct OutboxUsage: Equatable, Sendable {
 }
 
 extension Outbox.Options {
-    /// Sets the protection class of a file, where there are any.
+    /// Sets the protection class of a file, on systems that have protection classes.
     fileprivate func protect(_ path: String) {
         #if canImport(Darwin) && !os(macOS) && !targetEnvironment(macCatalyst) && !targetEnvironment(simulator)
             if let fileProtection, let wanted = ProtectionClass(fileProtection) {

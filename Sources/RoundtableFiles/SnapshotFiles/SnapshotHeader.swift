@@ -6,7 +6,7 @@ package struct SnapshotHeader: Equatable, Sendable {
     /// How the value is encoded.
     package enum Encoding: Equatable, Sendable {
         case json, propertyList
-        /// By the program's own code, or by that of a newer version of this library.
+        /// The value is encoded by the program's own code, or by a newer version of this library.
         case other(UInt32)
 
         var number: UInt32 {
@@ -31,10 +31,10 @@ package struct SnapshotHeader: Equatable, Sendable {
     static let magic = [UInt8]("RTSNAP\r\n".utf8)
     private static let nameSize = 48
 
-    /// Whether a file that begins so is a snapshot file, though perhaps a damaged one: a bit of it has changed, or a power cut has left
-    /// zeros.
+    /// Whether a file with these first bytes is a snapshot file, possibly a damaged one: one of its first six bytes has changed, or a power
+    /// cut has left zeros.
     static func mayBegin(_ bytes: some Collection<UInt8>) -> Bool {
-        // What follows the letters is there to be damaged.
+        // The two bytes after the letters (CR, LF) are not compared, because they exist to be damaged by a conversion of line ends.
         let expected = magic.prefix(6)
         let differing = zip(bytes, expected).count { $0 != $1 }
         if differing <= (bytes.count < expected.count ? 0 : 1) { return true }
@@ -44,9 +44,9 @@ package struct SnapshotHeader: Equatable, Sendable {
     package var format = Self.format
     package var version: UInt64
     package var sequence: UInt64
-    /// With the sequence, it tells a value from all others.
+    /// The token and the sequence together identify a value.
     package var token: UInt64
-    /// ns since 1970.
+    /// When the value was written, in ns since 1970.
     package var time: UInt64
     package var length: UInt64
     package var checksum: UInt64
@@ -66,7 +66,7 @@ package struct SnapshotHeader: Equatable, Sendable {
         return bytes
     }
 
-    /// As much of a name as fits.
+    /// The characters of a name that fit into the header, in UTF-8.
     static func cut(_ name: String) -> [UInt8] {
         var bytes: [UInt8] = []
         for character in name {
@@ -77,7 +77,7 @@ package struct SnapshotHeader: Equatable, Sendable {
         return bytes
     }
 
-    /// - returns: nil when these are no header, or not a whole one. Of a newer format, what this one knows of: later formats keep it.
+    /// - returns: nil when the bytes are not a whole header. A header of a newer format is read, because later formats keep these fields.
     init?(_ bytes: some RandomAccessCollection<UInt8>) {
         let bytes = Array(bytes.prefix(Self.size))
         guard bytes.count == Self.size, bytes.starts(with: Self.magic),
@@ -125,7 +125,7 @@ package struct SnapshotHeader: Equatable, Sendable {
 }
 
 extension [UInt8] {
-    /// In the order of the machine, which is little-endian everywhere.
+    /// Appends a number in little-endian order.
     fileprivate mutating func append(_ number: some FixedWidthInteger) {
         Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }
     }

@@ -1,16 +1,16 @@
 import RoundtableKernel
 
-/// What was found in a snapshot file, before anybody asks what the value means (rule V5).
+/// What a snapshot file holds, before the value is decoded (rule V5).
 package enum SnapshotContents: Sendable {
     case absent
-    /// Not a snapshot file, or not a whole one. The header, if that is whole.
+    /// The file is not a snapshot file, or not a whole one. The header is given if it is whole.
     case damaged(SnapshotDamage, SnapshotHeader?)
-    /// Of a format that this library does not know.
+    /// The file has a format that this library does not know.
     case newerFormat(SnapshotHeader)
     case whole(SnapshotHeader, ArraySlice<UInt8>)
 
     /// - Parameters:
-    ///   - bytes: of the file, or so many of them that there are more than the limit.
+    ///   - bytes: the bytes of the file, or enough of them to exceed the limit.
     ///   - limit: the most bytes that a value may have.
     init(_ bytes: [UInt8], limit: Int) {
         guard !bytes.isEmpty else {
@@ -57,19 +57,19 @@ package enum SnapshotContents: Sendable {
     }
 }
 
-/// Which value a file holds: what is looked at to learn whether there is another one.
-enum SnapshotMark: Equatable, Sendable {
+/// Identifies the value in a file. Two marks are compared to detect a new value.
+package enum SnapshotMark: Equatable, Sendable {
     case absent
     case whole(SnapshotHeader)
-    /// Something that has no header.
+    /// The file has no valid header.
     case other(FileIdentity, size: Int64, modified: Int64)
-    /// It cannot be read.
+    /// The file cannot be read.
     case unreadable(SnapshotFileError)
 }
 
-/// What a writer has seen before it fetched.
-struct SnapshotLook: Sendable {
-    let mark: SnapshotMark
-    /// A mark that has come back is not the same: see `SnapshotStore.settlements`.
-    let settlements: UInt64
+/// What a writer saw in the file before it fetched a new value.
+package struct SnapshotLook: Sendable {
+    package let mark: SnapshotMark
+    /// Distinguishes this look from one with the same mark: see `SnapshotStore.settlements`.
+    package let settlements: UInt64
 }

@@ -1,24 +1,26 @@
 import Foundation
 import RoundtableKernel
 
-/// Asking the owner what has become of a command (rule X10).
-struct OutboxQuestion: Sendable {
-    let id: UUID
-    let folder: OutboxFolder
+/// Asks the owner for the outcome of a command (rule X10).
+package struct OutboxQuestion: Sendable {
+    package let id: UUID
+    package let folder: OutboxFolder
 
-    /// Of the question's file, and of the answer's.
+    package init(id: UUID, folder: OutboxFolder) { (self.id, self.folder) = (id, folder) }
+
+    /// The name of the question's file and of the answer's file.
     private var name: String { id.uuidString }
 
-    /// How often is looked where folders cannot be watched.
-    static let interval: Nanoseconds = 250_000_000
+    /// The interval between two looks where folders cannot be watched, in nanoseconds.
+    package static let interval: Nanoseconds = 250_000_000
 
-    /// Those who wait take up no thread while nothing comes: this one looks for all of them.
+    /// The queue that looks for the answers of all waiting tasks, so that no task occupies a thread while it waits.
     private static let looking = DispatchQueue(label: "roundtable.outbox.questions")
 
     func answer(within time: Duration) async throws -> OutboxOutcome {
         let (news, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let timer = Task {
-            // Longer than a question is kept.
+            // The limit is longer than a question is kept.
             try await Task.sleep(for: min(max(time, .zero), .seconds(7 * 24 * 3600)))
             continuation.finish()
         }
@@ -70,7 +72,7 @@ struct OutboxQuestion: Sendable {
             do {
                 try ask(access)
             } catch let error as SystemError where error.isFolderGone && !makingFolders {
-                // Somebody has removed the outbox, or parts of it.
+                // The outbox, or a part of it, was removed.
                 try folder.make(access)
                 try ask(access)
             }
@@ -80,26 +82,26 @@ struct OutboxQuestion: Sendable {
         }
     }
 
-    /// Puts the question, unless it is there already, or is answered.
-    func ask(_ access: FileAccess?) throws {
+    /// Creates the question's file, unless the file exists or the question is answered.
+    package func ask(_ access: FileAccess?) throws {
         if try folder.status(of: name, in: .answers) != nil { return }
         do {
             try folder.open(.questions).makeFile(name, [], access: access, isDurable: false)
         } catch let error as SystemError where error.isAlreadyThere {
-            // Somebody asks the same.
+            // Another process has asked the same question.
         }
     }
 
-    /// For those who ask now, and who have asked.
+    /// Writes the answer for the processes that ask now or have asked before.
     ///
-    ///     the owner                  one who has asked         another, who asks the same
+    ///     the owner                  a process that asked      another process, with the same question
     ///     puts the answer
     ///                                takes it
     ///                                                          finds no answer, and a question that is there
     ///     removes the question
     ///
-    /// The other one's question went with it: where the answer is taken by then, it is given once more.
-    func answer(_ outcome: OutboxOutcome, _ access: FileAccess?) throws {
+    /// The question of the second process is removed with that of the first. If the answer is gone by then, it is written once more.
+    package func answer(_ outcome: OutboxOutcome, _ access: FileAccess?) throws {
         let questions = try folder.open(.questions)
         let bytes = OutboxAnswer.bytes(outcome)
         try folder.put(bytes, as: name, in: .answers, access: access)
@@ -108,14 +110,14 @@ struct OutboxQuestion: Sendable {
         try folder.put(bytes, as: name, in: .answers, access: access)
     }
 
-    /// Tells those who have asked that the command was dropped, and others, when they ask, that what was answered before is not so any more.
-    func answerDropped() throws {
+    /// Answers a pending question with *dropped*. If there is no question, an earlier answer is removed, because it no longer holds.
+    package func answerDropped() throws {
         guard try folder.status(of: name, in: .questions) != nil else { return withdrawAnswer() }
         try answer(.dropped, folder.access())
     }
 
-    /// What was answered before is not so any more.
-    func withdrawAnswer() { folder.removeIfPossible(name, from: .answers) }
+    /// Removes an earlier answer, because it no longer holds.
+    package func withdrawAnswer() { folder.removeIfPossible(name, from: .answers) }
 
     private func takeAnswer() throws -> OutboxOutcome? {
         guard let answers = try folder.openIfThere(.answers) else { return nil }
@@ -129,11 +131,11 @@ struct OutboxQuestion: Sendable {
         } catch is LockedFileError {
             bytes = []
         } catch let error as SystemError where error.call == .read && error.errno == EINVAL {
-            // A link, a pipe.
+            // The name is that of a symbolic link or a pipe.
             bytes = []
         }
         try answers.removeFile(name)
-        // One that is damaged is asked for again.
+        // A damaged answer gives nil, and the question is asked again.
         return OutboxAnswer.outcome(in: bytes)
     }
 }
@@ -176,7 +178,7 @@ enum OutboxAnswer {
         return writer.bytes + text
     }
 
-    /// nil for anything else.
+    /// Decodes an answer; nil for anything else.
     static func outcome(in bytes: [UInt8]) -> OutboxOutcome? {
         guard bytes.count >= headerSize else { return nil }
         var reader = ByteReader(bytes)

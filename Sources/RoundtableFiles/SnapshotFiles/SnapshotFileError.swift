@@ -1,7 +1,7 @@
 import Foundation
 import RoundtableKernel
 
-/// Why a snapshot file cannot be written, or read. When writing fails, the file holds what it held before, but for
+/// An error of reading or writing a snapshot file. After a failed write, the file holds what it held before, except with
 /// ``notDurable(path:errno:)``.
 public enum SnapshotFileError: Error, Equatable, Sendable {
     /// The encoded value has more bytes than ``SnapshotFileOptions/maximumSize`` allows. Nothing was written.
@@ -18,20 +18,20 @@ public enum SnapshotFileError: Error, Equatable, Sendable {
         case read, write
     }
 
-    /// The file system can only be read.
+    /// The file system is read-only.
     case readOnlyFileSystem(path: String)
 
     /// There is no folder to write the file into. Snapshot files do not create folders.
     case folderMissing(path: String)
 
-    /// The path names something else than a file.
+    /// The path names something other than a file.
     case notAFile(path: String, reason: String)
 
     /// The path names a file that was never a snapshot file, and is not empty. It was not replaced.
     case foreignFile(path: String)
 
-    /// The path names a file of a database that is open in this process, by a link perhaps. It was neither read nor written: closing such a file
-    /// would take SQLite's locks away.
+    /// The path names a file of a database that is open in this process, possibly through a link. The file was neither read nor written,
+    /// because closing it would release SQLite's locks.
     case databaseFile(path: String, database: String)
 
     /// The URL does not name a file.
@@ -43,20 +43,22 @@ public enum SnapshotFileError: Error, Equatable, Sendable {
     /// The value cannot be encoded. Nothing was written.
     case encodingFailed(path: String, reason: String)
 
-    /// The file holds the new value, and all processes see it; but the system could not make sure that its name is on the disk: a power cut may
-    /// bring the old value back.
+    /// The file holds the new value, and all processes see it, but its folder could not be synced. A power cut may bring the old value
+    /// back.
     case notDurable(path: String, errno: Int32)
 
-    /// Somebody else has written the file a hundred times in a row, each time between looking at it and replacing it. (Publishers only.)
+    /// Other writers have replaced the file a hundred times in a row, each time between a look at it and the write. Only publishers throw
+    /// this.
     case contended(path: String)
 
-    /// The publisher was cancelled, or its database closed: nothing is published any more. (``SnapshotPublisher/publishNow()`` only.)
+    /// The publisher was cancelled, or its database was closed, so nothing is published any more. Only
+    /// `SnapshotPublisher.publishNow()` throws this.
     case publishingEnded(path: String)
 
-    /// What Apple's frameworks say of a coordinated access, or an error of another kind.
+    /// An error that Apple's frameworks report for a coordinated access, or an error of another kind.
     case other(path: String, reason: String)
 
-    /// Anything else that the system says: a system call, by the name of its manual page, and its `errno`.
+    /// Any other error of the system: a system call, by the name of its manual page, and its `errno`.
     case system(path: String, call: String, errno: Int32)
 }
 
@@ -77,7 +79,7 @@ extension SnapshotFileError: CustomStringConvertible, LocalizedError {
         }
     }
 
-    /// What is wrong, and what to do next, where it was said already of which file.
+    /// What is wrong and what to do next. The text does not name the file.
     var problem: String {
         switch self {
         case .tooLarge(_, let count, let limit):
@@ -148,7 +150,7 @@ extension SnapshotFileError: CustomStringConvertible, LocalizedError {
 }
 
 extension SnapshotFileError {
-    /// - parameter hasProtection: whether the system has protection classes: EPERM tells of them, then.
+    /// - parameter hasProtection: whether the system has protection classes. If so, EPERM can mean that one of them keeps the file closed.
     init(_ error: SystemError, path: String, hasProtection: Bool = Self.systemHasProtection) {
         switch (error.errno, error.call) {
         case (ENOSPC, _), (EDQUOT, _): self = .diskFull(path: path)
@@ -162,7 +164,7 @@ extension SnapshotFileError {
             self = .noPermission(path: path, to: Self.access(error), reason: reason)
         case (ENOENT, _), (ENOTDIR, _): self = .folderMissing(path: path)
         case (EISDIR, _): self = .notAFile(path: path, reason: "it is a folder")
-        // Of a pipe, a device: see `System.contents(ofFileAt:limit:)`.
+        // A pipe or a device causes these errors: see `System.contents(ofFileAt:limit:)`.
         case (EINVAL, .read), (ENXIO, .open): self = .notAFile(path: path, reason: "it is not an ordinary file")
         default: self = .system(path: path, call: error.call.rawValue, errno: error.errno)
         }
@@ -171,7 +173,7 @@ extension SnapshotFileError {
     private static func access(_ error: SystemError) -> Access {
         switch error.call {
         case .write, .fsync, .rename, .link, .unlink, .chmod, .chown: .write
-        // To write, another file is opened than the one that is replaced.
+        // A writer opens an unfinished file, not the file that it replaces.
         default: error.path.map(UnfinishedFile.isName) == true ? .write : .read
         }
     }
