@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo test test-long test-sqlcipher lint typecheck-apple bench bench-build bench-short format dependencies
+.PHONY: demo examples test test-long test-sqlcipher lint typecheck-apple bench bench-build bench-short format dependencies
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -11,6 +11,9 @@ demo: dependencies
 	@echo "Building the tool for release: 3 to 5 minutes on two cores the first time, seconds after that. The demo then runs for 5 seconds."
 	@bash scripts/with-progress.sh "building for release" $(SWIFT) build -c release --product roundtable
 	@.build/release/roundtable demo
+
+examples: dependencies
+	bash scripts/examples.sh $(SWIFT)
 
 # In three parts: the tests with real processes measure time, and the walks through the writer queue and the change ring use all of it.
 # One after the other: tests that wait for each other's threads, and for two processors, fail by their deadlines.
@@ -43,6 +46,7 @@ test-sqlcipher: dependencies
 bench-short: bench-build
 	cd Benchmarks && .build/release/roundtable-bench contention --processes 4 --seconds 2
 	cd Benchmarks && .build/release/roundtable-bench read --seconds 1
+	cd Benchmarks && .build/release/roundtable-bench footprint --rounds 5
 
 bench-build: dependencies
 	@echo "Building the benchmarks for release: 3 to 5 minutes on two cores the first time."
@@ -56,7 +60,7 @@ bench: bench-build
 
 lint: dependencies
 	sh scripts/guides.sh check
-	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks
+	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks Examples
 	$(SWIFT) build --build-tests $(STRICT)
 
 # What is for Apple's systems, compiled against stubs of their SDKs. Needs no Mac, and says nothing of how it runs there.
@@ -65,7 +69,7 @@ typecheck-apple: dependencies
 	@sh scripts/typecheck-apple.sh
 
 format:
-	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks
+	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks Examples
 
 # Installs what is missing and can be installed; says plainly what cannot.
 dependencies:

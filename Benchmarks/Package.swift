@@ -13,11 +13,27 @@ let package = Package(
     ],
     targets: [
         .target(name: "CBenchmarkShims"),
+        // Programs whose size, memory and start-up time are compared.
+        .target(name: "CFootprint"),
+        .executableTarget(name: "footprint-nothing", dependencies: ["CFootprint"]),
+        .executableTarget(
+            name: "footprint-files",
+            dependencies: ["CFootprint", .product(name: "RoundtableFiles", package: "Roundtable")]
+        ),
+        .executableTarget(
+            name: "footprint-roundtable",
+            dependencies: ["CFootprint", .product(name: "Roundtable", package: "Roundtable")]
+        ),
+        .executableTarget(
+            name: "footprint-grdb",
+            dependencies: ["CFootprint", .product(name: "GRDB", package: "GRDB.swift")]
+        ),
         .executableTarget(
             name: "roundtable-bench",
             dependencies: [
                 "CBenchmarkShims",
                 .product(name: "Roundtable", package: "Roundtable"),
+                .product(name: "RoundtableFiles", package: "Roundtable"),
                 .product(name: "RoundtableTestKit", package: "Roundtable"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),

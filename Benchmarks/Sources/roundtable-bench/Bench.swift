@@ -12,7 +12,7 @@ struct Bench: AsyncParsableCommand {
             ExtensionsCommand.self, EncryptionCommand.self,
             NotifyCommand.self, ObserveCommand.self, ParticipantCommand.self, ReceiverCommand.self,
             CommitTailCommand.self, WALSizeCommand.self, WALSizeParticipantCommand.self, SharingCommand.self,
-            SharingPeerCommand.self,
+            SharingPeerCommand.self, FootprintCommand.self,
         ] + suspensionCommands
     )
 

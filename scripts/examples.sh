@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Builds the examples and runs them as their READMEs say.
+# Usage: examples.sh [SWIFT …]
+set -euo pipefail
+cd "$(dirname "$0")/../Examples/Widget"
+swift=("${@:-swift}")
+
+bash ../../scripts/with-progress.sh "building the example" "${swift[@]}" build -Xswiftc -warnings-as-errors
+programs=.build/debug
+folder=$(mktemp -d)
+app=
+trap '[ -z "$app" ] || kill "$app" 2>/dev/null || true; rm -rf "$folder"' EXIT
+
+fail() {
+    echo "examples.sh: $1" >&2
+    exit 1
+}
+
+# expect TEXT COMMAND…: the output begins with TEXT.
+expect() {
+    local output
+    output=$("${@:2}") || fail "'${*:2}' has failed: $output"
+    [[ $output == "$1"* ]] || fail "'${*:2}' printed '$output' in place of '$1'"
+    echo "$output"
+}
+
+start() {
+    "$programs/app" "$folder" >"$folder/log" &
+    app=$!
+}
+
+end() {
+    kill "$app"
+    wait "$app" 2>/dev/null || true
+    app=
+}
+
+# shown COUNT: waits until the widget shows so many entries.
+shown() {
+    local deadline=$((SECONDS + 30))
+    until "$programs/widget" "$folder" | grep "^$1 entries"; do
+        [ "$SECONDS" -lt "$deadline" ] || fail "the widget does not show $1 entries: $("$programs/widget" "$folder")"
+        sleep 0.1
+    done
+}
+
+expect "Start the app first." "$programs/widget" "$folder"
+start
+shown 0
+expect "applied" "$programs/widget" "$folder" add "Hello"
+shown 1
+end
+expect "waiting" "$programs/widget" "$folder" add "Later"
+start
+shown 2
+end
+
+# Neither GRDB nor SQLite in the widget, and the check can tell.
+nm "$programs/app" | grep sqlite3_ >/dev/null || fail "nm finds no SQLite in the app, which has it"
+if nm "$programs/widget" | grep -E 'sqlite3_|4GRDB'; then fail "the widget is linked with SQLite or GRDB"; fi
+if ldd "$programs/widget" 2>/dev/null | grep sqlite; then fail "the widget loads SQLite"; fi
+echo "The widget has neither SQLite nor GRDB in it."
