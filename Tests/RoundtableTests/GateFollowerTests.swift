@@ -65,4 +65,14 @@ import Testing
         log.wait { $0.contains("second closed") }
         #expect(log.value == aborted + ["first closed", "second closed"])
     }
+
+    /// A step that runs outlives a database that is dropped without `close()`: it must be interrupted all the same (rules F3, K10).
+    @Test func theCheckpointerFollowsByItself() throws {
+        let folder = try TemporaryFolder()
+        var db: SharedDatabase? = try SharedDatabase.open(at: folder.file("db"), schema: Schema(migrator()), as: "app")
+        let gate = try #require(db).gate
+        let checkpointer = try #require(db?.writer.checkpointer)
+        db = nil
+        #expect(gate.presentFollowers.contains { $0 === checkpointer })
+    }
 }

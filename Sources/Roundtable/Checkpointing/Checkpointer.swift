@@ -427,3 +427,10 @@ final class Checkpointer: @unchecked Sendable {
         block.setWalSample(ControlBlock.WalSample(time: MonotonicClock.now, mark: mark))
     }
 }
+
+// MARK: - Suspension gate
+
+/// It follows the gate by itself: a step that runs outlives a database that was dropped without `close()`, and its writer connection.
+extension Checkpointer: GateFollower {
+    func gateInterruptsCheckpoint() { link.interrupt() }
+}

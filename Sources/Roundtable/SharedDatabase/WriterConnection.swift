@@ -85,6 +85,7 @@ final class WriterConnection: @unchecked Sendable {
         interruptible = Mutex(queue)
         queue.inDatabase(writeTransaction.install)
         gate.add(self)
+        gate.add(checkpointer)
         writeTransaction.goesOn = { if gate.runningGoesOn() { gate.abort() } }
         writeTransaction.didRollback = {
             for companion in companions { companion.didRollback() }
@@ -425,8 +426,6 @@ extension WriterConnection: GateFollower {
         // The writer may be waiting for a step of the checkpointer within its turn.
         checkpointer?.link.interrupt()
     }
-
-    func gateInterruptsCheckpoint() { checkpointer?.link.interrupt() }
 }
 
 extension Database {

@@ -90,7 +90,7 @@ final class SuspensionGate: Sendable {
     /// Adds a follower, which the gate does not keep alive.
     func add(_ follower: any GateFollower) { followers.withLock { $0.add(follower) } }
 
-    private var presentFollowers: [any GateFollower] { followers.withLock { $0.all } }
+    var presentFollowers: [any GateFollower] { followers.withLock { $0.all } }
 
     /// Whether the gate is closed.
     var isClosed: Bool { closed.load(ordering: .acquiring) }

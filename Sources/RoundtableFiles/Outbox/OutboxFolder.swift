@@ -39,6 +39,10 @@ package struct OutboxFolder: Sendable {
             throw OutboxError.databaseNotUsable(path: url.absoluteString, reason: "is no URL of a file")
         }
         let path = System.resolvedPath(url.path)
+        guard path.utf8.count <= DatabasePlace.longestPath else {
+            let reason = "is longer than \(DatabasePlace.longestPath) bytes, with symbolic links followed"
+            throw OutboxError.databaseNotUsable(path: url.path, reason: reason)
+        }
         do {
             let place = try DatabasePlace(resolved: path)
             guard place.hasFolder else { throw OutboxError.folderMissing(path: place.folder) }

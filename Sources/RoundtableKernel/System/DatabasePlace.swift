@@ -11,6 +11,9 @@ package struct DatabasePlace {
     /// The status of the file; nil when there is no file.
     package let status: FileStatus?
 
+    /// The longest path, in bytes, that SQLite's default VFS opens together with its `-journal` (`MAX_PATHNAME` in SQLite's os_unix.c).
+    package static let longestPath = 512 - "-journal".utf8.count
+
     /// The reason why no database can be shared there. `reason` continues a sentence that begins with the path.
     package enum Refusal: Error, Equatable {
         case notAFile(reason: String)

@@ -49,6 +49,11 @@ import Testing
             }
             #expect(reason.contains("symbolic link") || reason.contains("hard links"))
         }
+        let long = folder.file(String(repeating: "a", count: 250) + "/" + String(repeating: "b", count: 250))
+        try files.createDirectory(at: long.deletingLastPathComponent(), withIntermediateDirectories: true)
+        guard case .databaseNotUsable(long.path, _) = try error(long) else {
+            throw OutboxError.folderMissing(path: long.path)
+        }
         // A database that does not exist yet is none of these.
         #expect(try Outbox(forDatabaseAt: folder.file("db"), as: "widget").path.hasSuffix("/db-outbox"))
     }
