@@ -60,6 +60,7 @@ bench: bench-build
 
 lint: dependencies
 	sh scripts/guides.sh check
+	sh scripts/protocol.sh
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks Examples
 	$(SWIFT) build --build-tests $(STRICT)
 
