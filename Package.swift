@@ -20,12 +20,30 @@ let package = Package(
         .target(name: "RoundtableKernel", dependencies: ["CRoundtableShims"]),
         // For programs that never open a database: neither GRDB nor SQLite.
         .target(name: "RoundtableFiles", dependencies: ["RoundtableKernel"]),
+        // The core, and one target for each feature: which of them may know of which, the compiler decides.
+        .target(
+            name: "RoundtableCore",
+            dependencies: [
+                "CRoundtableShims", "RoundtableKernel",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            ]
+        ),
+        .target(name: "RoundtableTables", dependencies: ["RoundtableCore"]),
+        .target(name: "RoundtableHistory", dependencies: ["RoundtableCore", "RoundtableTables"]),
+        .target(name: "RoundtableExtensions", dependencies: ["RoundtableCore", "RoundtableTables"]),
+        .target(name: "RoundtableDelivery", dependencies: ["RoundtableCore", "RoundtableFiles"]),
+        .target(
+            name: "RoundtableDiagnostics",
+            dependencies: ["RoundtableCore", "RoundtableDelivery", "RoundtableExtensions"]
+        ),
+        // Puts a database together with all features.
         .target(
             name: "Roundtable",
             dependencies: [
-                "RoundtableFiles", "RoundtableKernel",
-                .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+                "RoundtableCore", "RoundtableDelivery", "RoundtableDiagnostics", "RoundtableExtensions",
+                "RoundtableFiles",
+                "RoundtableHistory",
             ]
         ),
         .target(name: "CRoundtable"),
@@ -69,7 +87,9 @@ let package = Package(
         .testTarget(
             name: "RoundtableTests",
             dependencies: [
-                "Roundtable", "RoundtableC", "RoundtableFiles", "RoundtableKernel", "RoundtableTestKit",
+                "Roundtable", "RoundtableC", "RoundtableCore", "RoundtableDelivery", "RoundtableDiagnostics",
+                "RoundtableExtensions",
+                "RoundtableFiles", "RoundtableHistory", "RoundtableKernel", "RoundtableTables", "RoundtableTestKit",
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]
         ),
@@ -89,7 +109,11 @@ let package = Package(
 
 // For platforms that have no processes to start, in an app: the library and its unit tests alone.
 if Context.environment["ROUNDTABLE_LIBRARY_ONLY"] != nil {
-    let kept: Set = ["CRoundtableShims", "RoundtableKernel", "RoundtableFiles", "Roundtable", "RoundtableTests"]
+    let kept: Set = [
+        "CRoundtableShims", "RoundtableKernel", "RoundtableFiles", "RoundtableCore", "RoundtableTables",
+        "RoundtableHistory",
+        "RoundtableExtensions", "RoundtableDelivery", "RoundtableDiagnostics", "Roundtable", "RoundtableTests",
+    ]
     package.targets.removeAll { !kept.contains($0.name) }
     package.products.removeAll { !["Roundtable", "RoundtableFiles"].contains($0.name) }
 }

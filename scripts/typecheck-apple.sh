@@ -62,8 +62,9 @@ for platform in iOS macOS; do
     # There is no UIKit on macOS, and that is how the sources tell.
     if [ "$platform" = iOS ]; then stub iOS UIKit; fi
     check "$platform" RoundtableKernel
-    check_on_foundation "$platform" RoundtableFiles
-    check_on_foundation "$platform" Roundtable
+    for target in Files Core Tables History Extensions Delivery Diagnostics ""; do
+        check_on_foundation "$platform" "Roundtable$target"
+    done
 done
 for target in RoundtableC RoundtableTestKit RoundtableTool roundtable-peer; do check_on_foundation macOS "$target"; done
 

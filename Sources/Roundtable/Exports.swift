@@ -1,2 +1,7 @@
 // A program that imports Roundtable has all of it.
+@_exported import RoundtableCore
+@_exported import RoundtableDelivery
+@_exported import RoundtableDiagnostics
+@_exported import RoundtableExtensions
 @_exported import RoundtableFiles
+@_exported import RoundtableHistory

@@ -35,11 +35,11 @@
                     return try #require(observer.call(.lookAtStatus(path: fleet.database.path)).status)
                 }
 
-                static func living(_ status: DatabaseStatus) -> [DatabaseStatus.Participant] {
+                static func living(_ status: DatabaseStatus) -> [ParticipantStatus] {
                     status.participants.filter { $0.liveness != .dead }
                 }
 
-                var living: [DatabaseStatus.Participant] { Self.living(status) }
+                var living: [ParticipantStatus] { Self.living(status) }
                 var names: [String] { living.map(\.author).sorted() }
                 /// What is worse than that a process has died. A writer that is killed may leave much in the WAL, which stays there until the next
                 /// commit: the doctor reports that, too, and it is no error about who lives.

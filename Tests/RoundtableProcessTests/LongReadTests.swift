@@ -69,7 +69,7 @@ extension ProcessTests {
             }
         }
 
-        private func oldestRead(_ fleet: Fleet, _ peer: Peer) throws -> DatabaseStatus.LongLivedRead? {
+        private func oldestRead(_ fleet: Fleet, _ peer: Peer) throws -> ParticipantStatus.Read? {
             try SharedDatabase.status(ofDatabaseAt: fleet.database).participants.first { $0.pid == peer.pid }?
                 .oldestRead
         }

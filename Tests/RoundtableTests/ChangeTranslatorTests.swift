@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
 @testable import RoundtableKernel
 
 /// What readers of the ring are told, as changes.

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 @Suite struct CheckpointResultTests {
     @Test(arguments: [

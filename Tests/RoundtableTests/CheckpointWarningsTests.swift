@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 @Suite struct CheckpointWarningsTests {
     private func pin(_ pid: Int32, since: UInt64?, held: Int = 10) -> WALHealth.Pin {

@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
 @testable import RoundtableFiles
 
 /// Rules K of `docs/PROTOCOL.md`, within one process.

@@ -3,6 +3,7 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 /// The way of a cursor through a real change ring, beside a commit counter that the test turns.
 @Suite struct CommitCursorTests {

@@ -2,6 +2,7 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 /// What is decided about files that an app shares with its extensions.
 @Suite struct ContainerTests {

@@ -4,6 +4,8 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableDiagnostics
 
 /// What the doctor makes of facts that are hard to come by.
 @Suite struct DoctorFindingsTests {
@@ -83,7 +85,7 @@ import Testing
     @Test func stopped() {
         var status = status
         let me = status.participants[0].pid
-        let party = Diagnosis.Party(pid: me, name: "app", isParticipant: true)
+        let party = SharingProcess(pid: me, name: "app", isParticipant: true, liveness: .stopped)
         status.participants[0].liveness = .stopped
         #expect(findings(status).first?.severity == .warning)
         let checkpointing = Doctor.Facts(checkpointer: party)
@@ -100,7 +102,7 @@ import Testing
         var status = status
         status.wal?.committedFrames = 1500
         status.wal?.backfilledFrames = 0
-        let party = Diagnosis.Party(pid: 1, name: "app", isParticipant: true)
+        let party = SharingProcess(pid: 1, name: "app", isParticipant: true)
         #expect(findings(status).map(\.topic) == [.notCheckpointed])
         #expect(findings(status, Doctor.Facts(checkpointer: party)).isEmpty)
         status.wal?.backfilledFrames = 600
@@ -136,8 +138,7 @@ import Testing
         return outbox
     }
 
-    private func waiting(_ count: Int, for seconds: TimeInterval, owners: [DatabaseStatus.Writer]? = []) -> OutboxStatus
-    {
+    private func waiting(_ count: Int, for seconds: TimeInterval, owners: [SharingProcess]? = []) -> OutboxStatus {
         outbox { outbox in
             outbox.waiting = count
             outbox.bytes = count * 200
@@ -150,7 +151,7 @@ import Testing
         var status = status
         status.outbox = outbox()
         #expect(findings(status).isEmpty)
-        let app = Diagnosis.Party(pid: status.participants[0].pid, name: "app", isParticipant: true)
+        let app = SharingProcess(pid: status.participants[0].pid, name: "app", isParticipant: true)
         status.outbox = waiting(3, for: 5, owners: [app])
         #expect(findings(status).isEmpty)
         status.outbox?.owners = nil
@@ -159,7 +160,12 @@ import Testing
 
     @Test func `Commands wait for nobody`() throws {
         var status = status
-        let app = Diagnosis.Party(pid: status.participants[0].pid, name: "app", isParticipant: true)
+        let app = SharingProcess(
+            pid: status.participants[0].pid,
+            name: "app",
+            isParticipant: true,
+            liveness: .alive
+        )
         status.outbox = waiting(3, for: 5)
         var found = try #require(findings(status).first)
         #expect(found.topic == .commandsWait && found.severity == .note && found.who == [app])
@@ -183,7 +189,7 @@ import Testing
 
     @Test func `Commands wait for somebody who is held up, or does nothing`() throws {
         var status = status
-        let app = Diagnosis.Party(pid: status.participants[0].pid, name: "app", isParticipant: true)
+        let app = SharingProcess(pid: status.participants[0].pid, name: "app", isParticipant: true)
         status.outbox = waiting(3, for: 90, owners: [app])
         #expect(findings(status).map(\.topic) == [.commandsWait] && findings(status).first?.severity == .warning)
         status.outbox?.owners = nil
@@ -220,7 +226,7 @@ import Testing
         var status = status
         status.controlBlock.state = .absent
         status.participants[0].liveness = .stopped
-        status.writeLock = Diagnosis.Party(pid: status.participants[0].pid, name: "app", isParticipant: true)
+        status.writeLock = SharingProcess(pid: status.participants[0].pid, name: "app", isParticipant: true)
         status.wal?.committedFrames = 5000
         let severities = findings(status).map(\.severity)
         #expect(severities.first == .error && severities.last == .note && severities == severities.sorted(by: >))

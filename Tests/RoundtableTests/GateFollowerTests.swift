@@ -2,6 +2,7 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 /// The followers of a gate are called in the order in which they were added, each step for all of them (rules F1 to F3).
 @Suite struct GateFollowerTests {

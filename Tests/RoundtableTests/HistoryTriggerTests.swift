@@ -4,6 +4,9 @@ import GRDBSQLite
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableHistory
+@testable import RoundtableTables
 
 /// What happens within one statement: other triggers, generated columns, cascades, long values.
 @Suite struct HistoryTriggerTests {

@@ -2,6 +2,7 @@ import Synchronization
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 /// When an app's databases are suspended and resumed.
 @Suite struct LifecycleTests {

@@ -4,6 +4,9 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableDelivery
+@testable import RoundtableDiagnostics
 @testable import RoundtableFiles
 
 #if os(Linux)

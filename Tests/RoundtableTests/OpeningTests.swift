@@ -4,6 +4,8 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableDiagnostics
 
 /// What a configuration does while a connection is being opened.
 @Suite(.timeLimit(.minutes(1))) struct OpeningTests {

@@ -4,6 +4,7 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 /// Those who observe a participant that gives up its connections, or is paused, notice nothing but that they are told late.
 @Suite struct ParkingObservationTests {

@@ -4,6 +4,7 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 /// A look from outside beside a participant that opens its connections again.
 extension ParkingTests {

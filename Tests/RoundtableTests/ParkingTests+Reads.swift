@@ -3,6 +3,7 @@ import GRDB
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 /// Reads that run, or come, while connections are given up.
 extension ParkingTests {

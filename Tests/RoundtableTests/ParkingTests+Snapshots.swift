@@ -3,6 +3,7 @@ import GRDB
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 /// What becomes of snapshots when connections are given up.
 extension ParkingTests {

@@ -4,6 +4,8 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableHistory
 
 /// A participant gives up all its connections, and has them again.
 @Suite struct ParkingTests {

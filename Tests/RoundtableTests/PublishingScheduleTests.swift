@@ -3,6 +3,8 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableDelivery
 
 /// When a publisher fetches (rule V8), by a clock of the test's own.
 @Suite struct PublishingScheduleTests {

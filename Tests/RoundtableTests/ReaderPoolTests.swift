@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 /// The order in which reads and barriers are granted connections.
 @Suite struct ReaderPoolTests {

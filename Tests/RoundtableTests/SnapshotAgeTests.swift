@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 /// Snapshots that stay at one moment for too long, and the clock that finds it out.
 @Suite struct SnapshotAgeTests {

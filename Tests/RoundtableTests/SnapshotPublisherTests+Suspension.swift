@@ -4,6 +4,8 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableDelivery
 @testable import RoundtableFiles
 
 /// What is published before a suspension, and what is not fetched for one (rule V9).

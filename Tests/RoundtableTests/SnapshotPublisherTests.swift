@@ -4,6 +4,8 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableDelivery
 @testable import RoundtableFiles
 
 /// What keeps a snapshot file equal to a query (rules V7–V9).

@@ -6,6 +6,8 @@ import Synchronization
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableDiagnostics
 
 /// What snapshots promise, within one process. Those of other processes are in `RoundtableProcessTests`.
 @Suite struct SnapshotTests {
@@ -36,7 +38,7 @@ import Testing
         try db.write { db in _ = try Player(name: name).inserted(db) }
     }
 
-    private func participant(_ author: String) throws -> DatabaseStatus.Participant {
+    private func participant(_ author: String) throws -> ParticipantStatus {
         let participants = try SharedDatabase.status(ofDatabaseAt: url).participants
         return try #require(participants.first { $0.author == author })
     }

@@ -6,6 +6,7 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 /// What a suspension waits for, and what it does not; what waits after it.
 @Suite struct SuspensionWaitTests {

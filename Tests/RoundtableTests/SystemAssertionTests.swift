@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 /// What is made of the time that iOS gives, with a system that is played.
 @Suite struct SystemAssertionTests {

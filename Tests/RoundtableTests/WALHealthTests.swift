@@ -5,6 +5,8 @@ import Synchronization
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableDiagnostics
 
 @Suite struct WALHealthTests {
     private let folder: TemporaryFolder
@@ -26,7 +28,7 @@ import Testing
         for _ in 0..<count { try db.write { db in try db.execute(sql: "INSERT INTO player (name) VALUES ('A')") } }
     }
 
-    private func status(of author: String) throws -> DatabaseStatus.Participant {
+    private func status(of author: String) throws -> ParticipantStatus {
         try #require(SharedDatabase.status(ofDatabaseAt: url).participants.first { $0.author == author })
     }
 
@@ -46,7 +48,7 @@ import Testing
         let synchronous = { try db.read { _ in try expectShown(#line) } }
         for _ in 0..<2 { try synchronous() }
         try expectNone()
-        let pin = Shared<DatabaseStatus.LongLivedRead?>(nil)
+        let pin = Shared<ParticipantStatus.Read?>(nil)
         let (url, line) = (url, #line + 1)
         try await db.read { _ in
             pin.change { $0 = try? SharedDatabase.status(ofDatabaseAt: url).participants.first?.oldestRead }
@@ -259,7 +261,7 @@ import Testing
 
     /// JSON and back.
     @Test func coding() throws {
-        let party = WALHealth.Party(pid: 7, name: "x", isParticipant: false, liveness: .stopped)
+        let party = SharingProcess(pid: 7, name: "x", isParticipant: false, liveness: .stopped)
         let health = WALHealth(
             committedFrames: 9,
             backfilledFrames: 1,

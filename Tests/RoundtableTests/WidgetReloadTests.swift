@@ -4,6 +4,8 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableDelivery
 
 /// When widgets are reloaded, by a clock of the test's own.
 @Suite struct WidgetReloadScheduleTests {

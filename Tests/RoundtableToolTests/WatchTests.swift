@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
 @testable import RoundtableTool
 
 @Suite(.timeLimit(.minutes(2))) struct WatchTests {

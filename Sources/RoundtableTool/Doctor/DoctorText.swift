@@ -44,7 +44,7 @@ struct DoctorText {
         }
     }
 
-    private static func name(_ party: Diagnosis.Party) -> String {
+    private static func name(_ party: SharingProcess) -> String {
         "\(party.name.map { "'\($0)' " } ?? "")(\(party.pidText)\(party.isParticipant ? "" : ", no participant"))"
     }
 }

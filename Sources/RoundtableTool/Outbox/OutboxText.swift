@@ -89,7 +89,7 @@ struct OutboxText {
             "\(letter.isToBeRetried ? "tried again when an owner knows it; " : "")\(letter.reason.rawValue): \(letter.error.visibleLine)"
     }
 
-    private static func names(_ participants: [DatabaseStatus.Participant], _ separator: String = " and ") -> String {
+    private static func names(_ participants: [ParticipantStatus], _ separator: String = " and ") -> String {
         participants.map(\.name).joined(separator: separator)
     }
 

@@ -42,7 +42,7 @@ extension StatusText {
         return "  ! look at the commands: \(Terminal.commandLine(status.outboxArguments))"
     }
 
-    private static func names(_ participants: [DatabaseStatus.Participant]) -> String {
+    private static func names(_ participants: [ParticipantStatus]) -> String {
         participants.map(\.name).joined(separator: ", ")
     }
 }

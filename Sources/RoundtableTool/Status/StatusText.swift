@@ -171,7 +171,7 @@ struct StatusText {
     /// process has done so that is not a participant, so each such process is marked.
     private var otherPins: [String] {
         let readers = status.participants.filter { $0.oldestRead != nil }
-        let pins = (status.wal?.pins ?? []).filter { pin in !readers.contains { pin.holder.isOf($0) } }
+        let pins = (status.wal?.pins ?? []).filter { pin in !readers.contains { pin.holder.isSame(as: $0) } }
         return pins.map { pin in
             let stranger = pin.holder.isParticipant ? "" : ", which is no participant,"
             let age = pin.age.map { " for \(Self.time($0))" } ?? ""
@@ -186,7 +186,7 @@ struct StatusText {
         }
     }
 
-    private static func role(_ participant: DatabaseStatus.Participant) -> String {
+    private static func role(_ participant: ParticipantStatus) -> String {
         switch participant.role {
         case .readWrite: "writer"
         case .readOnly: "reader"
@@ -194,7 +194,7 @@ struct StatusText {
         }
     }
 
-    private static func condition(_ participant: DatabaseStatus.Participant) -> String {
+    private static func condition(_ participant: ParticipantStatus) -> String {
         switch (participant.liveness, participant.state) {
         case (.dead, _): "dead"
         case (.stopped, .suspended): "suspended, stopped"

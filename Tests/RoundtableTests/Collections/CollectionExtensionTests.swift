@@ -3,6 +3,8 @@ import GRDB
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableExtensions
 
 /// Extensions of a collection: from its table, as of any other.
 @Suite struct CollectionExtensionTests {

@@ -3,6 +3,8 @@ import GRDB
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableExtensions
 
 struct Person: Codable, Sendable, Equatable {
     var name: String

@@ -9,6 +9,11 @@ import enum RoundtableTestKit.PeerEncryption
 import enum RoundtableTestKit.SQLCipherRequirement
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableDelivery
+@testable import RoundtableDiagnostics
+@testable import RoundtableExtensions
+@testable import RoundtableHistory
 
 /// Databases that SQLCipher encrypts.
 @Suite(.enabled(if: SQLCipherRequirement.isMet, "\(SQLCipherRequirement.reason)"))

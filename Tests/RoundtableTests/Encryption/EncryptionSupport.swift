@@ -6,6 +6,7 @@ import Testing
 import enum RoundtableTestKit.PeerEncryption
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 /// A folder with a database that is encrypted, or is to be.
 final class EncryptedWorld: Sendable {

@@ -6,6 +6,7 @@ import Testing
 import enum RoundtableTestKit.PeerEncryption
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 /// What needs no SQLCipher.
 @Suite struct EncryptionTests {

@@ -7,6 +7,7 @@
     import enum RoundtableTestKit.SQLCipherRequirement
 
     @testable import Roundtable
+    @testable import RoundtableCore
 
     /// No key stays in memory that Roundtable has (SQLCipher keeps its own, locked and protected).
     @Suite(.serialized, .enabled(if: SQLCipherRequirement.isMet, "\(SQLCipherRequirement.reason)"))

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 /// A raw key is overwritten as soon as SQLCipher's form of it is made (rule C6). This needs no SQLCipher.
 @Suite struct KeyWipingTests {

@@ -8,6 +8,7 @@ import enum RoundtableTestKit.PeerEncryption
 import enum RoundtableTestKit.SQLCipherRequirement
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 /// Connections get their key whatever else the program has SQLite do when it opens one (rule C6).
 @Suite(.serialized, .enabled(if: SQLCipherRequirement.isMet, "\(SQLCipherRequirement.reason)"))

@@ -4,6 +4,8 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableExtensions
 
 /// How what is derived becomes complete, and what keeps it from that (rule E6).
 @Suite struct BuildingTests {

@@ -6,6 +6,8 @@ import Testing
 import enum RoundtableTestKit.ExtensionWorld
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableExtensions
 
 /// Tables and columns that are called like something in our statements; statements that fail; those who follow a table that is recreated.
 @Suite(.timeLimit(.minutes(1))) struct ExtensionNameTests {

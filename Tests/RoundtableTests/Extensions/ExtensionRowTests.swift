@@ -8,6 +8,8 @@ import struct RoundtableTestKit.SeededGenerator
 import func RoundtableTestKit.eventually
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableExtensions
 
 /// What is derived follows from rows of all kinds, and from statements of all kinds (rules E2, E3, E10).
 @Suite struct ExtensionRowTests {

@@ -3,6 +3,8 @@ import GRDB
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableExtensions
 
 /// What becomes of extensions when the tables that they are derived from change (rules E5, E7, E8).
 @Suite struct ExtensionSchemaChangeTests {

@@ -5,6 +5,9 @@ import Testing
 import enum RoundtableTestKit.ExtensionWorld
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableDiagnostics
+@testable import RoundtableExtensions
 
 /// Which sets of extensions a program may open a database with, and what becomes of the database (rules E4 to E8).
 @Suite struct ExtensionSetTests {

@@ -8,6 +8,8 @@ import struct RoundtableTestKit.SeededGenerator
 import enum RoundtableTestKit.ViewWitness
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableExtensions
 
 let isLongRun = ProcessInfo.processInfo.environment["ROUNDTABLE_LONG"] != nil
 

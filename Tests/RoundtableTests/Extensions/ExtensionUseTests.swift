@@ -4,6 +4,8 @@ import RoundtableTestKit
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableExtensions
 
 /// What programs ask extensions for.
 @Suite struct ExtensionUseTests {

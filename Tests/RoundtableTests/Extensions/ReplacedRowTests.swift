@@ -5,6 +5,10 @@ import Testing
 import enum RoundtableTestKit.ExtensionWorld
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableExtensions
+@testable import RoundtableHistory
+@testable import RoundtableTables
 
 /// REPLACE deletes rows without firing their triggers: what is derived of them goes (rule E3), and the history tells of it (rule H7).
 @Suite struct ReplacedRowTests {

@@ -4,6 +4,8 @@ import RoundtableTestKit
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableExtensions
 
 /// Extensions of one process alone say what shared ones say (rule E9).
 @Suite struct TemporaryExtensionTests {

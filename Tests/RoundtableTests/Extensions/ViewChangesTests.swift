@@ -4,6 +4,8 @@ import RoundtableTestKit
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableExtensions
 
 /// What a view tells of its changes, where it is not told by the log alone (rule E8).
 @Suite struct ViewChangesTests {

@@ -3,6 +3,8 @@ import GRDB
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableExtensions
 
 /// How following a view begins and ends.
 @Suite struct ViewUpdatesTests {

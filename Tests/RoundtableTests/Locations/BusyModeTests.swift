@@ -5,6 +5,7 @@ import Testing
 import class RoundtableTestKit.TimedTrial
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 /// What accesses do that have to wait.
 @Suite struct BusyModeTests {

@@ -6,6 +6,7 @@
     import Testing
 
     @testable import Roundtable
+    @testable import RoundtableCore
 
     /// Databases in a folder that cannot be written, read by a user who may only read. (As root, nothing is denied.)
     @Suite(.enabled(if: OtherUser.isPossible, "needs root, to become another user"))

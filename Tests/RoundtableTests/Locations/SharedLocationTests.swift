@@ -4,6 +4,7 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 /// What participants can share, and what they are told of the rest.
 @Suite struct SharedLocationTests {

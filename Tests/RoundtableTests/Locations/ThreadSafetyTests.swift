@@ -3,6 +3,7 @@ import GRDB
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 /// What is said about threads: a `SharedDatabase`, a queue and a pool can be used, opened and closed from any.
 @Suite struct ThreadSafetyTests {

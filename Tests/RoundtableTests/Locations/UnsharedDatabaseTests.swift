@@ -4,6 +4,7 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
 
 /// Databases of one process alone.
 @Suite struct UnsharedDatabaseTests {

@@ -5,6 +5,8 @@ import Synchronization
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableDelivery
 @testable import RoundtableFiles
 
 /// Whose fault it is that a batch cannot be committed (rule X7), and what an owner does that has fallen behind (X4, X8, X11).

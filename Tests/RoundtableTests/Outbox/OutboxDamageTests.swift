@@ -4,6 +4,8 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableDelivery
 @testable import RoundtableFiles
 
 /// Files that are not what they should be, limits, and a system that refuses (rules X2, X3, X5, X9, X10, X12).

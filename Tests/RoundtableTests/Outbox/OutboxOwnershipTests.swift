@@ -4,6 +4,9 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableDelivery
+@testable import RoundtableDiagnostics
 @testable import RoundtableFiles
 
 /// Rule X15: who owns which folder. Two databases of one folder, and two folders of one database, are told; what was moved, copied, or restored is

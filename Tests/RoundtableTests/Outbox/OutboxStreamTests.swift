@@ -4,6 +4,8 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableDelivery
 @testable import RoundtableFiles
 
 /// Streams and the names of their files (rules X1, X3, X9, X12).

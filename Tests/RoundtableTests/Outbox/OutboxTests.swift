@@ -5,6 +5,8 @@ import Synchronization
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableDelivery
 @testable import RoundtableFiles
 
 /// Submitting, and what the owner makes of it (rules X1 to X8, X11, X13).

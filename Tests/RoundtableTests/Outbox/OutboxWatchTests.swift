@@ -3,6 +3,7 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableDelivery
 @testable import RoundtableFiles
 
 /// Folders of an outbox that go while somebody waits for what comes into them (rules X10, X14).

@@ -4,6 +4,8 @@ import Synchronization
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableDelivery
 @testable import RoundtableFiles
 
 /// Rule X13.
@@ -18,7 +20,7 @@ import Testing
             options.process = ProcessSuspension()
             change(&options)
         }
-        db.drains.add(OutboxDrain(unattended: db, handlers: handlers))
+        db.databaseOutbox.add(OutboxDrain(unattended: db, handlers: handlers))
         return (world, db)
     }
 

@@ -4,6 +4,8 @@ import RoundtableKernel
 import Testing
 
 @testable import Roundtable
+@testable import RoundtableCore
+@testable import RoundtableDelivery
 
 /// What else writes: the outbox, raw handles, databases that come back from a suspension.
 extension NewerSchemaTests {
@@ -12,7 +14,7 @@ extension NewerSchemaTests {
         let old = try world.open()
         let handlers = Self.handlers
         let drain = HandDrain(old, handlers)
-        old.drains.add(OutboxDrain(unattended: old, handlers: handlers))
+        old.databaseOutbox.add(OutboxDrain(unattended: old, handlers: handlers))
         #expect(try old.perform(AddPlayer(name: "A")).isApplied)
         try world.migrateElsewhere(UpgradeWorld.addsColumn)
         let migrator = world.newerMigrator(UpgradeWorld.addsColumn)

@@ -1,0 +1,63 @@
+extension SharedDatabase {
+    /// Which process copies the content of the WAL into the database file, and when
+    /// (<https://www.sqlite.org/wal.html#checkpointing>). All participants of a database should use the same policy.
+    public enum CheckpointPolicy: Sendable, Hashable {
+        /// The participants checkpoint in the background, one at a time. Their commits do not wait for it.
+        ///
+        /// - parameter threshold: how many frames (pages that transactions wrote) the WAL collects before they are copied. From twice
+        ///   as many on, the WAL is restarted. It is at most four times as long, unless a process reads one snapshot of the database
+        ///   for long. At least 16.
+        case automatic(threshold: Int)
+        /// Only ``SharedDatabase/checkpoint(_:waitingForReaders:file:line:)`` checkpoints, and the last participant that closes the
+        /// database.
+        case manual
+        /// Another program checkpoints, such as Litestream. The participants leave the WAL alone, at closing too. Do not call
+        /// ``SharedDatabase/checkpoint(_:waitingForReaders:file:line:)`` with this policy.
+        case external
+
+        /// The automatic policy with a threshold of 1,000 frames, which is SQLite's default.
+        public static let automatic = CheckpointPolicy.automatic(threshold: 1000)
+    }
+}
+
+/// The numbers of frames in the WAL from which each kind of checkpoint is made.
+package struct CheckpointLimits: Sendable, Equatable {
+    /// The number of frames left to copy from which a checkpoint begins (rule K2).
+    package let threshold: Int
+    /// The limits that are assumed for participants whose policy is not known.
+    package static let `default` = CheckpointLimits(threshold: 1000)
+
+    private init(threshold: Int) { self.threshold = threshold }
+
+    /// Returns nil if the policy makes checkpoints only on request or not at all.
+    init?(_ policy: SharedDatabase.CheckpointPolicy) {
+        guard case .automatic(let threshold) = policy else { return nil }
+        // The limits that are multiples of the threshold must not overflow.
+        self.threshold = min(max(16, threshold), Int(UInt32.max))
+    }
+
+    /// The length of the WAL from which a checkpoint lets it be restarted (rule K5).
+    var restart: Int { 2 * threshold }
+    /// The length of the WAL from which a writer checkpoints within its turn (rule K6).
+    var need: Int { 3 * threshold }
+    /// The length that the WAL should not exceed. A longer file is truncated.
+    package var longest: Int { 4 * threshold }
+    /// A file that exceeds `longest` by more than this many frames is cut in pieces of this many, because the system needs time to
+    /// free them.
+    var piece: Int { 32 * threshold }
+    /// At most this many frames are left to be copied within the turn.
+    var few: Int { threshold / 8 }
+
+    func wantsCheckpoint(_ frames: WalIndex.Frames) -> Bool {
+        frames.uncopied >= threshold || wantsRestart(frames)
+    }
+
+    func wantsRestart(_ frames: WalIndex.Frames) -> Bool {
+        frames.committed >= restart && frames.uncopied > 0
+    }
+}
+
+extension WalIndex.Frames {
+    /// The number of frames that are not in the database file yet.
+    var uncopied: Int { committed - backfilled }
+}

@@ -1,0 +1,155 @@
+import Foundation
+import RoundtableKernel
+
+/// One open `SharedDatabase` in one process.
+public struct ParticipantStatus: Codable, Sendable, Equatable {
+    public enum Role: String, Codable, Sendable {
+        case readWrite = "read_write"
+        case readOnly = "read_only"
+        case unknown
+    }
+
+    public enum State: String, Codable, Sendable {
+        /// It is taking its place.
+        case joining
+        case present
+        /// It is creating or migrating the database, or waits to.
+        case settingUp = "setting_up"
+        /// It takes no locks, since it may be frozen.
+        case suspended
+    }
+
+    /// The process id in the process's own pid namespace (pid_namespaces(7)).
+    public var pid: Int32
+    /// Whether that namespace is another one than that of the inspecting process, as in another container. Whether the participant is
+    /// stopped is then not known.
+    public var isInOtherPIDNamespace = false
+    public var author: String
+    public var role: Role
+    public var state: State
+    public var liveness: SharingProcess.Liveness
+    public var hasTurn: Bool
+    /// How long it has been waiting for its turn; nil when it is not waiting.
+    public var waiting: TimeInterval?
+    /// How long it has been writing; nil when it is not writing.
+    public var writing: TimeInterval?
+    /// Where in the code it last began to write; nil when it never did, or when this is not known.
+    public var callSite: String?
+    public var turnsTaken: Int
+    public var longestWait: TimeInterval
+    public var joinedAt: Date
+    /// The oldest read that is under way, that of a snapshot included; nil when it does not read.
+    public var oldestRead: Read?
+
+    /// The start time of the process, which distinguishes it from others with the same pid.
+    package var startTime: UInt64 = 0
+    /// The inode of the folder whose commands it applies; 0: none.
+    package var commandsFolder: UInt64 = 0
+
+    enum CodingKeys: String, CodingKey {
+        case pid, author, role, state, liveness
+        case isInOtherPIDNamespace = "in_other_pid_namespace"
+        case hasTurn = "has_turn"
+        case waiting = "waiting_s"
+        case writing = "writing_s"
+        case callSite = "call_site"
+        case turnsTaken = "turns_taken"
+        case longestWait = "longest_wait_s"
+        case joinedAt = "joined_at"
+        case oldestRead = "oldest_read"
+    }
+}
+
+extension ParticipantStatus {
+    /// A read that is under way, or the moment that a ``SharedDatabaseSnapshot`` stays at.
+    public struct Read: Codable, Sendable, Equatable {
+        /// How long it has lasted.
+        public var age: TimeInterval
+        /// How many frames of the WAL no checkpoint can copy into the database file before it ends; nil where
+        /// ``DatabaseStatus/unknowns`` says why.
+        public var heldFrames: Int?
+        /// Whether it lasts too long, by the default ``LongRead/Limit``: the read should end, the snapshot advance.
+        public var isPastLimit: Bool
+        /// Where in the code it began; nil when this is not known.
+        public var callSite: String?
+
+        package init(age: TimeInterval, heldFrames: Int?, isPastLimit: Bool, callSite: String?) {
+            self.age = age
+            self.heldFrames = heldFrames
+            self.isPastLimit = isPastLimit
+            self.callSite = callSite
+        }
+
+        enum CodingKeys: String, CodingKey {
+            case age = "age_s"
+            case heldFrames = "held_frames"
+            case isPastLimit = "is_past_limit"
+            case callSite = "call_site"
+        }
+    }
+}
+
+extension ParticipantStatus {
+    /// The participant, as findings name it.
+    package var party: SharingProcess {
+        SharingProcess(
+            pid: pid,
+            isInOtherPIDNamespace: isInOtherPIDNamespace,
+            name: author,
+            isParticipant: true,
+            liveness: liveness
+        )
+    }
+
+    /// The author and the pid, as `'app' (pid 17)`.
+    package var name: String { "'\(author)' (\(pidText))" }
+    package var pidText: String { ProcessTable.description(ofPID: pid, isElsewhere: isInOtherPIDNamespace) }
+
+    /// Whether the process with this pid, as it is seen here, is the participant's.
+    package func isProcess(_ seen: Int32) -> Bool {
+        ProcessTable.isProcess(seen, pid, startTime: startTime, isElsewhere: isInOtherPIDNamespace)
+    }
+}
+
+extension ParticipantStatus {
+    package init(_ snapshot: ParticipantSnapshot) {
+        self.init(
+            pid: snapshot.pid,
+            isInOtherPIDNamespace: snapshot.isElsewhere,
+            author: snapshot.author,
+            role: Role(snapshot.role),
+            state: State(snapshot.state),
+            liveness: SharingProcess.Liveness(snapshot.liveness),
+            hasTurn: snapshot.hasTurn,
+            waiting: snapshot.waiting.map { TimeInterval($0) / 1e9 },
+            writing: snapshot.writing.map { TimeInterval($0) / 1e9 },
+            callSite: snapshot.callSite,
+            turnsTaken: Int(clamping: snapshot.turnsTaken),
+            longestWait: TimeInterval(snapshot.longestWait) / 1e9,
+            joinedAt: Date(timeIntervalSince1970: TimeInterval(snapshot.joinedAt)),
+            startTime: snapshot.startTime,
+            commandsFolder: snapshot.commandsFolder
+        )
+    }
+}
+
+extension ParticipantStatus.Role {
+    fileprivate init(_ role: ParticipantTraits.Role) {
+        switch role {
+        case .unknown: self = .unknown
+        case .readWrite: self = .readWrite
+        case .readOnly: self = .readOnly
+        }
+    }
+}
+
+extension ParticipantStatus.State {
+    fileprivate init(_ state: ParticipantTraits.State) {
+        switch state {
+        case .joining: self = .joining
+        case .present: self = .present
+        case .settingUp: self = .settingUp
+        case .suspended: self = .suspended
+        }
+    }
+}

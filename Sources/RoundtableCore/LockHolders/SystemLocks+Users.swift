@@ -1,0 +1,24 @@
+import RoundtableKernel
+
+extension SystemLocks {
+    /// The processes that have a database open, or use it at this moment, by their locks on the file itself or on `-shm`. In WAL mode,
+    /// every connection holds such a lock while it is open; otherwise, while it reads or writes. Empty when the system does not list
+    /// locks.
+    package static func users(databasePath: String) -> [Int32] {
+        #if os(Linux)
+            let pids = locks(onFilesAt: [databasePath, databasePath + "-shm"]).map(\.pid)
+            return Set(pids).sorted()
+        #else
+            return []
+        #endif
+    }
+
+    #if os(Linux)
+        private static func locks(onFilesAt paths: [String]) -> [Lock] {
+            guard let bytes = try? ProcessTable.contents(of: "/proc/locks") else { return [] }
+            let inodes = Set(paths.compactMap { (try? System.identity(ofFileAt: $0))?.inode })
+            return String(decoding: bytes, as: UTF8.self).split(separator: "\n").compactMap(Lock.init)
+                .filter { inodes.contains($0.inode) }
+        }
+    #endif
+}

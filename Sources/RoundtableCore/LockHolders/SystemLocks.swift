@@ -1,0 +1,83 @@
+import Foundation
+import RoundtableKernel
+
+/// The file locks that the system lists. The list is read without opening any file of the database (rule G5).
+package enum SystemLocks {
+    /// The process that holds the write lock of a database: byte 120 of `-shm` in WAL mode, else PENDING or RESERVED of the file itself
+    /// (<https://www.sqlite.org/walformat.html>, <https://www.sqlite.org/lockingv3.html>). nil when no process holds it, or when the
+    /// system does not list locks (Linux alone does, in `/proc/locks`).
+    package static func writer(databasePath: String) -> Int32? {
+        #if os(Linux)
+            guard let bytes = try? ProcessTable.contents(of: "/proc/locks") else { return nil }
+            let text = String(decoding: bytes, as: UTF8.self)
+            func holder(_ path: String, _ range: ClosedRange<UInt64>) -> Int32? {
+                guard let identity = try? System.identity(ofFileAt: path) else { return nil }
+                return text.split(separator: "\n").lazy.compactMap(Lock.init).first {
+                    $0.inode == identity.inode && $0.isWrite && $0.range.overlaps(range)
+                }?.pid
+            }
+            return holder(databasePath + "-shm", 120...120) ?? holder(databasePath, 0x4000_0000...0x4000_0001)
+        #else
+            return nil
+        #endif
+    }
+
+    /// The owners of those locks of a wal-index that matter to checkpoints.
+    package struct WalLocks: Equatable {
+        /// The process that holds CKPT: it is checkpointing. nil when there is none.
+        package var checkpointing: Int32?
+        /// The read marks that each process holds, by its pid.
+        var readMarks: [Int32: Set<Int>] = [:]
+    }
+
+    /// nil when the system does not list locks.
+    package static func walLocks(databasePath: String) -> WalLocks? {
+        #if os(Linux)
+            guard let bytes = try? ProcessTable.contents(of: "/proc/locks") else { return nil }
+            guard let identity = try? System.identity(ofFileAt: databasePath + "-shm") else { return nil }
+            return WalLocks(list: String(decoding: bytes, as: UTF8.self), inode: identity.inode)
+        #else
+            return nil
+        #endif
+    }
+
+    #if os(Linux)
+        /// A line such as `1: POSIX  ADVISORY  WRITE 2775 fe:00:16220171 120 120` (proc_locks(5)). The device is not compared, because
+        /// overlay file systems list another one than `stat` reports.
+        struct Lock {
+            let isWrite: Bool
+            let pid: Int32
+            let inode: UInt64
+            let range: ClosedRange<UInt64>
+
+            init?(_ line: Substring) {
+                let fields = line.split(separator: " ", omittingEmptySubsequences: true)
+                guard fields.count >= 8, fields[1] != "->", let pid = Int32(fields[4]), pid > 0,
+                    let inode = fields[5].split(separator: ":").last.flatMap({ UInt64($0) }),
+                    let start = UInt64(fields[6])
+                else { return nil }
+                let end = fields[7] == "EOF" ? UInt64.max : UInt64(fields[7]) ?? 0
+                guard start <= end else { return nil }
+                self.isWrite = fields[3] == "WRITE"
+                self.pid = pid
+                self.inode = inode
+                self.range = start...end
+            }
+        }
+    #endif
+}
+
+#if os(Linux)
+    extension SystemLocks.WalLocks {
+        /// - parameter list: the contents of `/proc/locks`, where neighbouring bytes that one process holds are one lock.
+        init(list: String, inode: UInt64) {
+            for line in list.split(separator: "\n") {
+                guard let lock = SystemLocks.Lock(line), lock.inode == inode else { continue }
+                if lock.isWrite, lock.range.contains(121) { checkpointing = lock.pid }
+                guard !lock.isWrite else { continue }
+                let marks = (0..<WalIndexView.readMarkCount).filter { lock.range.contains(UInt64(123 + $0)) }
+                if !marks.isEmpty { readMarks[lock.pid, default: []].formUnion(marks) }
+            }
+        }
+    }
+#endif

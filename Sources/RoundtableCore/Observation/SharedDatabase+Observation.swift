@@ -1,0 +1,197 @@
+import Dispatch
+import Foundation
+import GRDB
+import Synchronization
+
+extension SharedDatabase {
+    /// The commits of all processes that may have changed a region, in commit order, from now on.
+    ///
+    /// ```swift
+    /// for try await change in db.changes(in: Player.all()) {
+    ///     print(change.author ?? "somebody", change.tables)
+    /// }
+    /// ```
+    ///
+    /// A change is reported as soon as it can be read. A slow consumer delays no writer and no other consumer: when 256 changes wait for
+    /// it, later ones are reported as one (``Change/Detail-swift.enum/several``). The sequence ends when the task is cancelled, and when
+    /// the database is closed. It keeps the database open.
+    ///
+    /// A sequence serves one consumer: call this again for another. The first observation of a `SharedDatabase` opens a connection.
+    ///
+    /// - parameter regions: the regions to observe, by table. Without any, all commits are reported.
+    /// - throws: (in the loop) `DatabaseError`, when the region cannot be determined or the database cannot be opened.
+    public func changes(in regions: any DatabaseRegionConvertible...) -> Changes {
+        Changes(Result { try checkedConsumer(of: regions) }, database: self)
+    }
+
+    /// Calls a closure with the commits of all processes that may have changed a region, in commit order, from now on.
+    ///
+    /// - Parameters:
+    ///   - regions: the regions to observe, by table. Without any, all commits are reported.
+    ///   - queue: where the closure runs, one call at a time. While it runs, up to 256 changes wait; later ones are reported as one. With
+    ///     nil, the closure runs on the thread that detects commits, which is the fastest way. This process detects no other commits
+    ///     while the closure runs, so it must be quick.
+    ///   - onChange: called with each change. It may cancel, and use or close the database.
+    /// - returns: a value that ends the calls when it is cancelled or released. It keeps the database open.
+    /// - throws: `DatabaseError`, when the region cannot be determined or the database cannot be opened.
+    public func observeChanges(
+        in regions: any DatabaseRegionConvertible...,
+        on queue: DispatchQueue? = .main,
+        onChange: @escaping @Sendable (Change) -> Void
+    ) throws -> AnyDatabaseCancellable {
+        let buffer = try checkedConsumer(of: regions)
+        let calls = CallbackCalls(buffer: buffer, queue: queue, onChange: onChange)
+        buffer.onAppend { calls.schedule() }
+        calls.schedule()
+        return AnyDatabaseCancellable { [self] in
+            withExtendedLifetime(self) { buffer.finish(dropping: true) }
+        }
+    }
+
+    private func checkedConsumer(of regions: [any DatabaseRegionConvertible]) throws -> ChangeBuffer {
+        try checkProcess()
+        guard !regions.isEmpty else { return try observatory.consumer(of: .fullDatabase, capacity: 256) }
+        let region = try unsafeReentrantRead { db in
+            try regions.reduce(into: DatabaseRegion()) { try $0.formUnion($1.databaseRegion(db)) }
+        }
+        return try observatory.consumer(of: region, capacity: 256)
+    }
+
+    /// Adds one of GRDB's observations.
+    func addObservation<Reducer: ValueReducer>(
+        _ observation: ValueObservation<Reducer>,
+        scheduling scheduler: some ValueObservationScheduler,
+        onChange: @escaping @Sendable (Reducer.Value) -> Void
+    ) -> AnyDatabaseCancellable {
+        // An observation that has failed is not restarted.
+        let failure = Signal()
+        let region = ObservedRegion()
+        let traced = observation.handleEvents(
+            willTrackRegion: { region.change(to: $0) },
+            didFail: { _ in failure.raise() }
+        )
+        let persistent = PersistentObservation(
+            onWriter: observation.requiresWriteAccess,
+            notifiesAgain: true,
+            region: region
+        ) { queue, isFirst in
+            // When the observation is restarted, no caller waits for a value, and the thread is not the scheduler's.
+            isFirst
+                ? queue._add(observation: traced, scheduling: scheduler, onChange: onChange)
+                : queue._add(observation: traced, scheduling: Later(base: scheduler), onChange: onChange)
+        }
+        failure.onRaise { [weak observatory, weak persistent] in
+            if let persistent { observatory?.end(persistent) }
+        }
+        do {
+            try checkProcess()
+            try observatory.start(persistent)
+        } catch {
+            let cancellable = observation.failing(with: error, scheduler, onChange)
+            return AnyDatabaseCancellable { [self] in withExtendedLifetime(self) { cancellable.cancel() } }
+        }
+        return AnyDatabaseCancellable { [self] in
+            withExtendedLifetime(self) { observatory.end(persistent) }
+        }
+    }
+}
+
+/// A signal that can be raised once, and then calls a closure.
+private final class Signal: Sendable {
+    private enum State {
+        case idle
+        case awaited(@Sendable () -> Void)
+        case raised
+    }
+    private let state = Mutex(State.idle)
+
+    func raise() {
+        let last = state.withLock { state in
+            defer { state = .raised }
+            return state
+        }
+        if case .awaited(let body) = last { body() }
+    }
+
+    func onRaise(_ body: @escaping @Sendable () -> Void) {
+        state.withLock { $0 = .awaited(body) }
+    }
+}
+
+/// Calls a closure with the changes of a buffer, on a queue, one call at a time.
+private final class CallbackCalls: Sendable {
+    private let buffer: ChangeBuffer
+    private let queue: DispatchQueue?
+    private let onChange: @Sendable (Change) -> Void
+    private let isScheduled = Atomic(false)
+    private let running = NSRecursiveLock()
+
+    init(buffer: ChangeBuffer, queue: DispatchQueue?, onChange: @escaping @Sendable (Change) -> Void) {
+        self.buffer = buffer
+        self.queue = queue
+        self.onChange = onChange
+    }
+
+    func schedule() {
+        guard !isScheduled.exchange(true, ordering: .sequentiallyConsistent) else { return }
+        if let queue { queue.async { self.callAll() } } else { ChangesExecutor.runSoon { self.callAll() } }
+    }
+
+    private func callAll() {
+        // Without a queue, two threads of the system may get here at the same time.
+        running.withLock {
+            isScheduled.store(false, ordering: .sequentiallyConsistent)
+            // Changes that arrive meanwhile are scheduled again, so that other work can run on the queue.
+            for _ in 0..<buffer.count {
+                if let change = buffer.takeFirst() { onChange(change) }
+            }
+        }
+        if buffer.count > 0 { schedule() }
+    }
+}
+
+/// The commits that may have changed a region of a ``SharedDatabase``. See ``SharedDatabase/changes(in:)``.
+public struct Changes: AsyncSequence, Sendable {
+    public typealias Element = Change
+
+    /// Ends the consumer when the sequence and all its iterators are released.
+    fileprivate final class Source: Sendable {
+        let buffer: Result<ChangeBuffer, any Error>
+        private let database: SharedDatabase
+
+        init(_ buffer: Result<ChangeBuffer, any Error>, _ database: SharedDatabase) {
+            self.buffer = buffer
+            self.database = database
+        }
+
+        deinit { try? buffer.get().finish(dropping: true) }
+    }
+
+    private let source: Source
+
+    init(_ buffer: Result<ChangeBuffer, any Error>, database: SharedDatabase) {
+        source = Source(buffer, database)
+    }
+
+    public func makeAsyncIterator() -> Iterator { Iterator(source: source) }
+
+    public struct Iterator: AsyncIteratorProtocol {
+        private let source: Source
+
+        fileprivate init(source: Source) { self.source = source }
+
+        /// The next change; nil when the task is cancelled, or the database closed.
+        public mutating func next() async throws -> Change? {
+            try await source.buffer.get().next()
+        }
+    }
+}
+
+extension SharedDatabase {
+    /// Calls a closure once, when the database is closed, unless the returned value is cancelled or released before.
+    ///
+    /// - throws: `SQLITE_MISUSE` when it is closed already.
+    package func onClose(_ end: @escaping @Sendable () -> Void) throws -> AnyDatabaseCancellable {
+        try observatory.onClose(end)
+    }
+}

@@ -1,0 +1,184 @@
+import Dispatch
+import GRDB
+import GRDBSQLite
+import Synchronization
+
+/// Detects that another program has applied migrations that this participant does not know, and applies the policy (rules S8–S14).
+final class SchemaWatch: Sendable {
+    /// A value that changes with each migration that is applied (rule S8).
+    struct Mark: Equatable {
+        var schemaVersion: Int64?
+        var lastMigration: String?
+
+        static let lastMigrationQuery = "SELECT identifier FROM main.grdb_migrations ORDER BY rowid DESC LIMIT 1"
+    }
+
+    /// The schema as one connection, or one raw handle, has last seen it. Confined to where that connection or handle is used.
+    struct Sight {
+        var mark: Mark?
+        /// The migrations that the participant does not know, at that mark.
+        var unknown: [String] = []
+    }
+
+    private struct State {
+        /// The last schema version at which all migrations were known, for readers that begin.
+        var knownSchemaVersion: Int64?
+        /// Migrations that this participant has applied with another migrator (rule S13).
+        var own: Set<String> = []
+        /// Whether this participant is committing migrations, which are not in `own` yet.
+        var isMigrating = false
+        var reported: [String] = []
+        var isClosing = false
+        var close: (@Sendable () throws -> Void)?
+    }
+
+    private let path: String
+    private let schema: Schema
+    private let migrator: DatabaseMigrator
+    let policy: SharedDatabase.NewerSchemaPolicy
+    private let onEvent: (@Sendable (SchemaEvent) -> Void)?
+    private let state = Mutex(State())
+    /// Events are reported in order, and outside of accesses.
+    private let queue = DispatchQueue(label: "roundtable.schema")
+    private static let closingInterval = DispatchTimeInterval.seconds(1)
+
+    /// - returns: nil for a schema without migrations.
+    init?(_ schema: Schema, path: String, options: SharedDatabase.Options) {
+        guard let migrator = schema.migrator else { return nil }
+        self.path = path
+        self.schema = schema
+        self.migrator = migrator
+        policy = options.newerSchemaPolicy
+        onEvent = options.onSchemaEvent
+    }
+
+    /// - parameter close: closes the database.
+    func follow(_ close: @escaping @Sendable () throws -> Void) { state.withLock { $0.close = close } }
+
+    // MARK: Inspecting the schema
+
+    /// The schema's state when the database is opened. The connections that are opened next need not look again until it changes.
+    ///
+    /// - returns: the state, and what was seen.
+    func stateAtOpening(_ db: Database) throws -> (SchemaState, Sight) {
+        // The mark is read before the migrations, so that what is applied in between shows as another mark.
+        let mark = try Mark(db)
+        let found = try schema.state(db)
+        guard found == .current else { return (found, Sight()) }
+        state.withLock { $0.knownSchemaVersion = mark.schemaVersion }
+        return (found, Sight(mark: mark))
+    }
+
+    /// Inspects the schema again if the mark has changed. The connection must see the newest commit, or hold the WRITE lock.
+    ///
+    /// - parameter applied: the identifiers of the applied migrations, not older than the mark.
+    func look(_ sight: inout Sight, at mark: Mark, _ applied: () throws -> Set<String>) rethrows {
+        guard mark != sight.mark else {
+            if !sight.unknown.isEmpty { closeIfWanted() }
+            return
+        }
+        let unknown = unknown(among: try applied())
+        sight = Sight(mark: mark, unknown: unknown)
+        report(unknown, mark, isNewest: true)
+    }
+
+    /// Called when a reader sees another schema version than in its last read. Its transaction may see an older snapshot of the
+    /// database.
+    ///
+    /// - returns: false if the reader should inspect the schema again in its next read.
+    func readerSees(_ schemaVersion: Int64, _ db: Database) -> Bool {
+        let (known, isMigrating) = state.withLock { ($0.knownSchemaVersion, $0.isMigrating) }
+        if isMigrating { return false }
+        if known == schemaVersion { return true }
+        // If the read fails for this reason, it reports that itself.
+        guard let applied = try? applied(db) else { return true }
+        report(unknown(among: applied), Mark(schemaVersion: schemaVersion), isNewest: false)
+        return true
+    }
+
+    func applied(_ db: Database) throws -> Set<String> { try migrator.appliedWhileOthersMigrate(db) }
+
+    private func unknown(among applied: Set<String>) -> [String] {
+        let own = state.withLock { $0.own }
+        return schema.unknown(among: applied).filter { !own.contains($0) }
+    }
+
+    /// Whether a commit of migrations may be visible that are not among the participant's own yet.
+    var isMigrating: Bool {
+        get { state.withLock { $0.isMigrating } }
+        set { state.withLock { $0.isMigrating = newValue } }
+    }
+
+    /// Marks these migrations as known, after this participant has applied migrations with another migrator.
+    func add(own applied: Set<String>) { state.withLock { $0.own.formUnion(applied) } }
+
+    // MARK: Applying the policy
+
+    /// - throws: ``SharedDatabaseError/schemaTooNew(path:unknownMigrations:)``.
+    func admitWrite(_ sight: Sight) throws {
+        if sight.unknown.isEmpty || policy == .continue { return }
+        throw SharedDatabaseError.schemaTooNew(path: path, unknownMigrations: sight.unknown)
+    }
+
+    private func report(_ unknown: [String], _ mark: Mark, isNewest: Bool) {
+        let event: SchemaEvent? = state.withLock { state in
+            if unknown.isEmpty { state.knownSchemaVersion = mark.schemaVersion }
+            let isNews = isNewest ? unknown != state.reported : !Set(unknown).isSubset(of: state.reported)
+            guard isNews else { return nil }
+            state.reported = unknown
+            return unknown.isEmpty ? .isKnownAgain : .becameNewer(unknownMigrations: unknown)
+        }
+        if let event, let onEvent { queue.async { onEvent(event) } }
+        if !unknown.isEmpty { closeIfWanted() }
+    }
+
+    private func closeIfWanted() {
+        guard policy == .close else { return }
+        let isWanted = state.withLock { state in
+            defer { state.isClosing = true }
+            return !state.isClosing
+        }
+        if isWanted { queue.async { self.close() } }
+    }
+
+    /// Closes the database, and retries while a statement or a raw handle keeps it open. Must not be called within an access.
+    private func close() {
+        do {
+            try state.withLock { $0.close }?()
+        } catch {
+            queue.asyncAfter(deadline: .now() + Self.closingInterval) { [weak self] in self?.close() }
+        }
+    }
+}
+
+extension SchemaWatch.Mark {
+    /// Reads the mark on any connection.
+    init(_ db: Database) throws {
+        self.init(schemaVersion: Int64(try db.schemaVersion()), lastMigration: LastMigration().identifier(db))
+    }
+}
+
+/// Reads the last migration repeatedly, with a statement that is compiled once. Confined to the connection's queue.
+final class LastMigration {
+    private var statement: OpaquePointer?
+
+    deinit { forget() }
+
+    /// - returns: nil when there is no migration, or when it cannot be read now.
+    func identifier(_ db: Database) -> String? {
+        if statement == nil {
+            let sql = SchemaWatch.Mark.lastMigrationQuery
+            sqlite3_prepare_v3(db.sqliteConnection, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
+        }
+        guard let statement else { return nil }
+        defer { sqlite3_reset(statement) }
+        guard sqlite3_step(statement) == SQLITE_ROW else { return nil }
+        return sqlite3_column_text(statement, 0).map { String(cString: $0) }
+    }
+
+    /// Finalizes the statement, because a connection with statements cannot be closed.
+    func forget() {
+        sqlite3_finalize(statement)
+        statement = nil
+    }
+}

@@ -1,0 +1,285 @@
+import Foundation
+import GRDB
+import RoundtableKernel
+
+/// Opens the writer connection of a database, after creating, switching to WAL and migrating it where that is needed
+/// (rules S1–S6).
+struct SetUp {
+    let file: DatabaseFile
+    let schema: Schema
+    let features: [any DatabaseFeature]
+    let author: String
+    let options: SharedDatabase.Options
+    let gate: SuspensionGate
+    let watch: SchemaWatch?
+
+    /// - throws: ``GateClosed`` when the gate was closed before the set-up was done.
+    func run() throws -> (WriterConnection, Seat) {
+        do {
+            return try openSetUp()
+        } catch let error as DatabaseError
+            where [.SQLITE_BUSY, .SQLITE_FULL, .SQLITE_IOERR].contains(error.resultCode)
+        {
+            throw error.naming(file.path)
+        }
+    }
+
+    private func openSetUp() throws -> (WriterConnection, Seat) {
+        let deadline = MonotonicClock.now.addingSaturating(options.setupTimeout.nanoseconds)
+        if file.isAbsentOrEmpty {
+            return try seated { seat in
+                try withSetupTurn(seat, until: deadline, isWriteLockFree: { true }) {
+                    let writer = try openWriter()
+                    writer.take(seat)
+                    do {
+                        try bringUpToDate(writer, until: deadline)
+                    } catch let error as DatabaseError where options.keying != nil && error.isUnreadable {
+                        // Another process may have created the database meanwhile, with another key (rule C8). SQLCipher reports that
+                        // only to a connection that has not read before.
+                        _ = try openWriter()
+                        throw error
+                    }
+                    return writer
+                }
+            }
+        }
+        // The database is inspected before anything is written, a control block included.
+        let writer = try openWriter()
+        let isReady = try self.isReady(writer)
+        return try seated { seat in
+            writer.take(seat)
+            if !isReady {
+                try withSetupTurn(seat, until: deadline, isWriteLockFree: { writer.isWriteLockFree }) {
+                    try bringUpToDate(writer, until: deadline)
+                }
+            }
+            return writer
+        }
+    }
+
+    /// Takes a seat, and leaves it again if `body` fails.
+    private func seated(_ body: (Seat) throws -> WriterConnection) throws -> (WriterConnection, Seat) {
+        let seat = Seat(
+            databasePath: file.path,
+            author: author,
+            role: .readWrite,
+            settings: options.turnSettings,
+            access: file.access,
+            stop: gate.waits
+        )
+        do {
+            return (try body(seat), seat)
+        } catch {
+            seat.leave()
+            throw error
+        }
+    }
+
+    /// Runs `body` on the writer's connection. A `SQLITE_BUSY` error names the process in the way, and how long this process waited.
+    private func on<T>(_ writer: WriterConnection, _ body: (Database) throws -> T) throws -> T {
+        try writer.namingObstacles { try writer.queue.inDatabase(body) }
+    }
+
+    private func openWriter() throws -> WriterConnection {
+        do {
+            return try WriterConnection(
+                path: file.path,
+                options: options,
+                gate: gate,
+                watch: watch,
+                companions: features.compactMap { $0.writeCompanion() }
+            )
+        } catch let error as DatabaseError {
+            throw error.naming(file.path)
+        }
+    }
+
+    /// Whether the database needs no set-up (rule S1).
+    private func isReady(_ writer: WriterConnection) throws -> Bool {
+        try on(writer) { db in
+            // The schema is checked first, because an opener that finds it too new must leave nothing behind.
+            let isMigrated = try needsNothing(db, writer)
+            return try isMigrated && String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
+        }
+    }
+
+    private func isMigrated(_ db: Database, _ writer: WriterConnection) throws -> Bool {
+        _ = try needsNothing(db, writer)
+        return try writer.schemaStateAtOpening(db) == .current
+    }
+
+    private func needsNothing(_ db: Database, _ writer: WriterConnection) throws -> Bool {
+        switch try writer.schemaStateAtOpening(db) {
+        case .current: return try areCompanionsCurrent(db)
+        case .absent, .tooOld:
+            // An opener that may not write this database because of its extensions must leave nothing behind, either.
+            _ = try areCompanionsCurrent(db)
+            return false
+        case .tooNew(let unknown):
+            throw SharedDatabaseError.schemaTooNew(path: file.path, unknownMigrations: unknown)
+        }
+    }
+
+    private var companions: [any SchemaCompanion] { features.compactMap(\.schemaCompanion) }
+
+    private func areCompanionsCurrent(_ db: Database) throws -> Bool {
+        try companions.allSatisfy { try $0.isCurrent(db) }
+    }
+
+    // MARK: Under the turn
+
+    /// Runs `body` with the turn for setting up (rules S2, S3). Without coordination, SQLite's lock and rule S4 protect the set-up.
+    private func withSetupTurn<T>(
+        _ seat: Seat,
+        until deadline: Nanoseconds,
+        isWriteLockFree: () -> Bool,
+        _ body: () throws -> T
+    ) throws -> T {
+        let requested = MonotonicClock.now
+        let outcome = seat.takeTurn(
+            at: requested,
+            until: deadline,
+            callSite: nil,
+            settingUp: true,
+            isWriteLockFree: isWriteLockFree
+        )
+        if outcome == .cancelled { throw GateClosed(gate: gate) }
+        guard outcome != .timedOut else {
+            let holder = LockHolder.setter(participant: seat.participant)
+            let waited = LockHolder.seconds(MonotonicClock.now - requested)
+            throw DatabaseError(
+                resultCode: .SQLITE_BUSY,
+                message: """
+                    \(file.path): waited \(waited) for \(holder). Raise setupTimeout, or see what it does: roundtable status
+                    """
+            )
+        }
+        defer { seat.giveTurnUp(settingUp: true) }
+        return try body()
+    }
+
+    private func bringUpToDate(_ writer: WriterConnection, until deadline: Nanoseconds) throws {
+        try on(writer) { db in
+            // A database whose schema is too new is not changed.
+            _ = try needsNothing(db, writer)
+            try switchToWAL(db, until: deadline)
+        }
+        try migrate(writer)
+        for companion in companions { try upgrade(companion, writer) }
+    }
+
+    private func upgrade(_ companion: any SchemaCompanion, _ writer: WriterConnection) throws {
+        defer { writer.queue.inDatabase { _ in writer.endAccess() } }
+        try on(writer) { db in
+            if try companion.isCurrent(db) { return }
+            try db.inTransaction(.immediate) {
+                try companion.upgrade(db)
+                return .commit
+            }
+        }
+    }
+
+    private func migrate(_ writer: WriterConnection) throws {
+        guard let migrator = schema.migrator else { return }
+        // Migrations write history, too, and drop the triggers of the tables that they recreate.
+        writer.queue.inDatabase(writer.lookAtHistory)
+        defer { writer.queue.inDatabase(writer.lookAtHistory) }
+        defer { writer.queue.inDatabase { _ in writer.endAccess() } }
+        var tries = 0
+        while try !on(writer, { try isMigrated($0, writer) }) {
+            try gate.checkOpen()
+            if tries == 0 { try on(writer) { db in try companions.forEach { try $0.prepareMigrations(db) } } }
+            let applied = try on(writer, migrator.appliedWhileOthersMigrate)
+            do {
+                try writer.namingObstacles { try migrator.migrate(writer.queue) }
+            } catch {
+                if tries < Self.maximumTries,
+                    try on(writer, { db in try companions.contains { try $0.removeObstacle(error, db) } })
+                {
+                    tries += 1
+                    continue
+                }
+                // Rule S4: another process applied this migration first. The loop continues with what is missing.
+                let now = try on(writer, migrator.appliedWhileOthersMigrate)
+                guard Self.isOtherProcessesProgress(error, before: applied, after: now) else { throw error }
+            }
+        }
+    }
+
+    /// How often a migration is retried after a feature has removed an obstacle. There may be several obstacles, and other processes may
+    /// create them again.
+    private static let maximumTries = 100
+
+    /// Whether the applied migrations show that another process applied some while a migration of this process failed.
+    private static func isOtherProcessesProgress(_ error: any Error, before: Set<String>, after: Set<String>) -> Bool {
+        guard let error = error as? DatabaseError, before != after else { return false }
+        switch error.resultCode {
+        case .SQLITE_CONSTRAINT, .SQLITE_ERROR, .SQLITE_BUSY: return true
+        default: return false
+        }
+    }
+
+    /// Switches the database to WAL. SQLite does not call the busy handler on every path of this pragma, so this method waits itself.
+    private func switchToWAL(_ db: Database, until deadline: Nanoseconds) throws {
+        let began = MonotonicClock.now
+        var pause: Nanoseconds = 500_000
+        while true {
+            let mode: String?
+            do {
+                mode = try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL")
+            } catch let error as DatabaseError
+                where [.SQLITE_BUSY, .SQLITE_LOCKED].contains(error.resultCode)
+            {
+                try gate.checkOpen()
+                let now = MonotonicClock.now
+                guard now < deadline else {
+                    let holder = LockHolder.find(databasePath: file.path, participant: nil)
+                    throw DatabaseError(
+                        resultCode: error.extendedResultCode,
+                        message: """
+                            \(file.path): cannot be switched to WAL while it is in use: \
+                            \(holder.description(waited: now - began))
+                            """
+                    )
+                }
+                Thread.sleep(forTimeInterval: Double(min(pause, deadline - now)) / 1e9)
+                pause = min(pause * 2, 20_000_000)
+                continue
+            } catch let error as DatabaseError {
+                throw error.naming(file.path)
+            }
+            if mode == "wal" { return }
+            throw DatabaseError(
+                resultCode: .SQLITE_CANTOPEN,
+                message: """
+                    \(file.path): cannot be switched to WAL, its journal mode stays '\(mode ?? "unknown")'. \
+                    A database with a VFS without shared memory, or in a folder that cannot be written, cannot be \
+                    shared for writing.
+                    """
+            )
+        }
+    }
+}
+
+extension WriterConnection {
+    /// Whether the WRITE lock is free (rule T12). Must not be called on `queue`.
+    var isWriteLockFree: Bool {
+        queue.inDatabase { !$0.isInsideTransaction && WalIndex($0)?.isWriteLockFree == true }
+    }
+}
+
+extension DatabaseError {
+    fileprivate var isUnreadable: Bool { resultCode == .SQLITE_NOTADB || resultCode == .SQLITE_CORRUPT }
+}
+
+extension LockHolder {
+    /// Names the process that creates or migrates the database.
+    static func setter(participant: Participant?) -> String {
+        let others = (participant?.block.participants() ?? []).filter { $0.slot != participant?.slot.index }
+        guard let holder = others.first(where: { $0.state == .settingUp }) else {
+            return "another process, which creates or migrates the database"
+        }
+        let stopped = holder.liveness == .stopped ? " and is stopped (SIGSTOP)" : ""
+        return "\(holder.name), which creates or migrates the database\(stopped)"
+    }
+}

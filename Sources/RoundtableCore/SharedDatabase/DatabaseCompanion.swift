@@ -1,0 +1,38 @@
+import RoundtableKernel
+
+/// What lives as long as a database, and must know when it is suspended, resumed or closed: raw handles, publishers, the owner of an outbox. The
+/// database knows this role; `Companions` has the list, and its order.
+package protocol DatabaseCompanion: AnyObject, Sendable {
+    /// The gate is closed, and the writes have left it. Reads still work.
+    ///
+    /// - Parameters:
+    ///   - deadline: when to return at the latest, or soon after.
+    ///   - isCalledOff: whether the gate is about to open again.
+    func databaseWillSuspend(until deadline: Nanoseconds, isCalledOff: @escaping () -> Bool)
+
+    /// The gate is about to open. Reads work again.
+    func databaseDidResume()
+
+    /// The database is about to be closed. Reads still work, unless `isWithinAccess`.
+    ///
+    /// - throws: what keeps the database from closing.
+    func databaseWillClose(isWithinAccess: Bool) throws
+
+    /// The writer is closed, and the readers are about to be.
+    func databaseIsClosing()
+
+    /// The database is closed.
+    func databaseDidClose()
+
+    /// The database could not be closed, and goes on. Not called while it is suspended.
+    func databaseStaysOpen()
+}
+
+extension DatabaseCompanion {
+    package func databaseWillSuspend(until deadline: Nanoseconds, isCalledOff: @escaping () -> Bool) {}
+    package func databaseDidResume() {}
+    package func databaseWillClose(isWithinAccess: Bool) throws {}
+    package func databaseIsClosing() {}
+    package func databaseDidClose() {}
+    package func databaseStaysOpen() {}
+}

@@ -1,0 +1,83 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+import RoundtableKernel
+
+extension DatabaseError {
+    /// This error of an opening, with the path, and with advice or the owner of the lock. SQLite's messages contain none of this.
+    func naming(_ path: String) -> DatabaseError {
+        if isNamed(path) { return self }
+        switch resultCode {
+        case .SQLITE_BUSY: return namingLock(on: path, waited: nil).prefixed(by: path)
+        case .SQLITE_FULL, .SQLITE_IOERR:
+            let named = namingFile(path)
+            return named.isNamed(path) ? named : prefixed(by: path)
+        default: break
+        }
+        let folder = (path as NSString).deletingLastPathComponent
+        let text =
+            switch extendedResultCode {
+            case .SQLITE_NOTADB:
+                "is not a SQLite database, or is encrypted"
+            case .SQLITE_READONLY_ROLLBACK, .SQLITE_READONLY_RECOVERY:
+                "a transaction was cut short: a process that may write must open the database once, to undo it"
+            case .SQLITE_READONLY_CANTINIT, .SQLITE_READONLY_CANTLOCK, .SQLITE_READONLY_DIRECTORY:
+                """
+                its -wal and -shm files are missing, or not usable, and cannot be created in \(folder): open it once with \
+                a process that may write there
+                """
+            case _ where resultCode == .SQLITE_READONLY:
+                "cannot be written: \(message ?? "read-only")"
+            case _ where resultCode == .SQLITE_CANTOPEN:
+                DatabaseFile.tooLong(path)
+                    ?? "cannot be opened: is there the permission to read it, and to create files in \(folder)?"
+            default:
+                message ?? "cannot be opened"
+            }
+        return DatabaseError(resultCode: extendedResultCode, message: "\(path): \(text)")
+    }
+
+    /// This error of an access, with the path and advice, if it reports a full disk, a failing disk, or a lock that blocks a
+    /// read. Other errors are returned unchanged, because their statement explains enough.
+    package func namingFile(_ path: String) -> DatabaseError {
+        guard hasPlainMessage else { return self }
+        switch resultCode {
+        case .SQLITE_BUSY: return namingLock(on: path, waited: nil).prefixed(by: path)
+        case _ where isNoRoom: return saying("\(path): \(plainMessage): make room there, and do it again")
+        case .SQLITE_IOERR:
+            return saying(
+                """
+                \(path): \(plainMessage) (\(extendedResultCode.rawValue)): the system could not read or write it: look at its log, and have a \
+                backup at hand
+                """
+            )
+        default: return self
+        }
+    }
+
+    /// Adds the owner of the lock to SQLite's message. A more specific message stays.
+    ///
+    /// - parameter waited: how long the lock was waited for; nil when it is not known.
+    func namingLock(on path: String, waited: Nanoseconds?) -> DatabaseError {
+        guard hasPlainMessage else { return self }
+        let holder = LockHolder.find(databasePath: path, participant: nil)
+        return saying("database is locked: \(holder.description(waited: waited))")
+    }
+
+    /// Whether the disk or the user's quota is full. The `-shm` file needs some space, too:
+    /// <https://www.sqlite.org/rescode.html#ioerr_shmsize>.
+    package var isNoRoom: Bool { resultCode == .SQLITE_FULL || extendedResultCode == .SQLITE_IOERR_SHMSIZE }
+
+    /// SQLite's own message for the result code.
+    package var plainMessage: String { String(cString: sqlite3_errstr(resultCode.rawValue)) }
+
+    private var hasPlainMessage: Bool { message == nil || message == plainMessage }
+
+    private func isNamed(_ path: String) -> Bool { message?.hasPrefix("\(path): ") == true }
+
+    private func prefixed(by path: String) -> DatabaseError { saying("\(path): \(message ?? plainMessage)") }
+
+    private func saying(_ message: String) -> DatabaseError {
+        DatabaseError(resultCode: extendedResultCode, message: message, sql: sql, arguments: arguments)
+    }
+}

@@ -1,0 +1,85 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+import RoundtableKernel
+
+/// The location and state of a database file, inspected without opening the file (rule G5).
+package struct DatabaseFile {
+    /// The path without symbolic links, so that all processes agree on the place of the companion files.
+    package let path: String
+    /// The file's folder.
+    let folder: String
+    let hasFolder: Bool
+    /// nil when there is no file.
+    package let size: Int?
+    /// The access rights for companion files; nil when there is no database file to copy them from.
+    let access: FileAccess?
+
+    var isAbsentOrEmpty: Bool { (size ?? 0) == 0 }
+
+    package init(_ url: URL) throws {
+        guard url.isFileURL else { throw SharedDatabaseError.notAFileURL(url) }
+        let given = url.path
+        let path = System.resolvedPath(given)
+        if let reason = Self.tooLong(path) {
+            throw DatabaseError(resultCode: .SQLITE_CANTOPEN, message: "\(given): \(reason)")
+        }
+        let place: DatabasePlace
+        do {
+            place = try DatabasePlace(resolved: path) { try OpenFile.refuseInherited($0, path: path) }
+        } catch DatabasePlace.Refusal.notAFile(let reason) {
+            throw SharedDatabaseError.notAFile(path: given, reason: reason)
+        } catch DatabasePlace.Refusal.networkFileSystem(let name) {
+            throw SharedDatabaseError.networkFileSystem(path: given, name: name)
+        } catch let error as SystemError {
+            throw DatabaseError(
+                resultCode: .SQLITE_CANTOPEN,
+                message: "\(given): \(error.reason). \(SystemErrorAdvice.next(error.errno))."
+            )
+        }
+        self.path = path
+        folder = place.folder
+        hasFolder = place.hasFolder
+        size = place.status.map { Int($0.st_size) }
+        access = place.status.map { FileAccess($0) }
+    }
+
+    /// Checks that the file and its folder are writable. SQLite would silently open an unwritable file read-only, and fail later.
+    func checkWritable() throws {
+        guard hasFolder else {
+            throw SharedDatabaseError.notAFile(
+                path: path,
+                reason: "the folder \(folder) does not exist: create it first"
+            )
+        }
+        if size != nil, !System.mayRead(path) {
+            throw DatabaseError(
+                resultCode: .SQLITE_CANTOPEN,
+                message: "\(path): permission denied: the file cannot be read by this process"
+            )
+        }
+        if size != nil, !System.mayWrite(path) {
+            throw DatabaseError(
+                resultCode: .SQLITE_READONLY,
+                message: "\(path): permission denied: the file cannot be written by this process"
+            )
+        }
+        if !System.mayWrite(folder) {
+            throw DatabaseError(
+                resultCode: .SQLITE_CANTOPEN,
+                message: "\(path): permission denied: files cannot be created in its folder, \(folder)"
+            )
+        }
+    }
+
+    /// The reason why a path is too long for SQLite to open it or to name the files beside it; nil when it is short enough.
+    static func tooLong(_ path: String) -> String? {
+        // This is the limit of SQLite's pager, because the longest suffix that it appends is `-journal`.
+        guard let limit = sqlite3_vfs_find(nil).map({ Int($0.pointee.mxPathname) - "-journal".utf8.count }),
+            path.utf8.count > limit
+        else { return nil }
+        let resolved = "\(path.utf8.count) bytes with symbolic links followed"
+        return
+            "the path is too long: \(resolved), and SQLite takes \(limit). Move the database to a folder with a shorter path"
+    }
+}

@@ -1,0 +1,192 @@
+import Foundation
+import GRDB
+import RoundtableKernel
+
+extension SharedDatabase {
+    /// How a participant opens, waits and writes. The defaults suit an app and its extensions. A value below the smallest
+    /// sensible one counts as that one.
+    public struct Options: Sendable {
+        /// The maximum number of open reader connections. Further reads wait until one is free. At least 1.
+        public var maximumReaderCount = 5
+
+        /// How long a write waits for its turn and for SQLite's write lock before it fails with `SQLITE_BUSY`. Reads wait as long
+        /// for the rare locks that block readers ([when WAL returns
+        /// SQLITE_BUSY](https://www.sqlite.org/wal.html#sometimes_queries_return_sqlite_busy_in_wal_mode)).
+        ///
+        /// If this is not a timeout, creating and migrating the database wait for ``setupTimeout``.
+        public var busyMode: BusyMode = .timeout(defaultBusyTimeout)
+
+        /// How long opening waits for another process that is creating or migrating the database.
+        public var setupTimeout: Duration = .seconds(60)
+
+        /// Which participant goes first when several wait to write.
+        public var priority: TurnPriority = .default
+
+        /// How long this participant may go on writing, transaction after transaction, while other participants wait. The maximum
+        /// is 1 s. The slice is only checked between transactions, so it never cuts a transaction short. Waiters honour it, even
+        /// if their ``patience`` is shorter.
+        public var slice: Duration = .milliseconds(2)
+
+        /// How long a wait goes on without any progress before this participant checks whether the owner of the turn is dead or
+        /// frozen. At least 1 ms.
+        public var patience: Duration = .milliseconds(100)
+
+        /// When this participant begins to follow the commits of other processes.
+        public var observation: Observation = .onDemand
+
+        /// Which process copies the content of the WAL into the database file, and when.
+        public var checkpointing: CheckpointPolicy = .automatic
+
+        /// Which commits survive a power cut.
+        public var durability: Durability = .normal
+
+        /// The limits for a snapshot that stays at one moment. `onLongRead` is called when a snapshot of this participant exceeds
+        /// them.
+        public var longReadLimit = LongRead.Limit()
+
+        /// Called on a system thread when a snapshot stays at one moment for too long, once for each such moment: when its age
+        /// passes ``longReadLimit``, when it is found to hold back more frames than that limit, or when it has held up a
+        /// checkpoint of this or another participant.
+        ///
+        /// The limits are checked with each use of a snapshot and each write of this participant. An idle process checks when the
+        /// age passes the limit.
+        public var onLongRead: (@Sendable (LongRead) -> Void)?
+
+        /// The maximum age of a snapshot's moment. At least 1 ms. nil, the default: there is no limit.
+        ///
+        /// A snapshot that becomes older is ended, whatever it is doing: its running statement is interrupted, and its next use
+        /// fails with `SQLITE_ABORT` until `advance()` moves it to a new moment.
+        ///
+        /// This guards against forgotten snapshots, which would let the WAL grow without bound. Choose several times the duration
+        /// of your longest export.
+        public var maximumSnapshotAge: Duration?
+
+        /// Called on a system thread when a checkpoint of this participant was held up or failed, and the WAL is longer than it
+        /// should be. It is called once for each read that holds up checkpoints the most, once for each way of failing, and again
+        /// whenever the WAL has doubled in length. The health names the cause: a stuck process of yours, a program that does not
+        /// use Roundtable, or the reason why SQLite failed.
+        public var onCheckpointHeldUp: (@Sendable (WALHealth) -> Void)?
+
+        /// What a suspended database releases.
+        public var suspensionPolicy: SuspensionPolicy = .writeLocks
+
+        /// What a write or an opening does while the database is suspended. nil, the default: async functions and functions that
+        /// return at once wait, and blocking functions fail. Reads always do so (``SuspensionPolicy/everything``).
+        public var whileSuspended: WhileSuspended?
+
+        /// How long the running write may go on when a suspension has no deadline: after GRDB's notification, and at the end of a
+        /// protected access for which the system gave no assertion.
+        public var suspensionGrace: Duration = .milliseconds(40)
+
+        /// What this participant does when another program applies migrations that this program does not know, while this
+        /// participant has the database open. Participants may use different policies. The policy has no effect for a schema
+        /// without migrations. See <doc:OpeningAndMigrating>.
+        public var newerSchemaPolicy: NewerSchemaPolicy = .refuseWrites
+
+        /// Called when the database becomes newer than this program, and when that ends: on a system thread, one event after the
+        /// other. The next access detects the change. A participant that observes the database detects it at once.
+        public var onSchemaEvent: (@Sendable (SchemaEvent) -> Void)?
+
+        /// How the database is encrypted (<doc:Encryption>). nil, the default: it is not encrypted.
+        public var encryption: Encryption?
+
+        /// The options of features.
+        package var features = FeatureValues()
+
+        /// The keying of the opened database, determined once.
+        var keying: Keying?
+
+        /// The suspension state of the process. Tests use their own.
+        package var process = ProcessSuspension.shared
+
+        #if canImport(Darwin)
+            /// The data protection class of the database file, its `-wal` and its `-shm`, on devices that lock. Each participant
+            /// that opens the database for writing sets it, so all of them should use the same class.
+            ///
+            /// nil, the default: the database file keeps its class, and its companion files get the same. New files have the
+            /// class of the app's entitlement, or `.completeUntilFirstUserAuthentication`. The latter is the right class for a
+            /// shared database, because processes that are woken while the device is locked can use it.
+            ///
+            /// With `.complete` and `.completeUnlessOpen` they cannot: their accesses fail with `SQLITE_IOERR` or a similar
+            /// error, and a process that touches SQLite's mapped `-shm` file may crash. Choose these classes only if no process
+            /// uses the database while the device is locked.
+            public var fileProtection: FileProtectionType?
+        #endif
+
+        /// Everything else that GRDB can be configured with: custom functions, collations, tracing, labels, foreign
+        /// keys, quality of service.
+        ///
+        /// Roundtable sets `readonly`, `busyMode`, `journalMode` and `maximumReaderCount` itself, and ignores their values here.
+        public var configuration = Configuration()
+
+        public init() {}
+    }
+
+    /// Which participant goes first when several wait to write. Waiting raises a priority by one level every 100 ms, so no
+    /// participant waits for ever.
+    public enum TurnPriority: UInt8, Sendable, CaseIterable, Codable {
+        /// A user is waiting for the result.
+        case interactive = 0
+        case `default` = 1
+        /// A delay goes unnoticed: synchronization, indexing, maintenance.
+        case background = 2
+    }
+
+    /// When a participant begins to follow the commits of other processes. Following them costs two sleeping threads, a
+    /// connection, and a wake-up for each commit.
+    public enum Observation: String, Sendable, CaseIterable, Codable {
+        /// The participant begins with the first use of ``SharedDatabase/changes(in:)``, of a GRDB observation, or of
+        /// ``SharedDatabase/add(transactionObserver:extent:)``.
+        case onDemand
+        /// The participant begins when it opens. This is for transaction observers that are added by
+        /// `Database.add(transactionObserver:extent:)` inside an access, because Roundtable does not detect those.
+        case always
+    }
+
+    /// [`PRAGMA synchronous`](https://www.sqlite.org/pragma.html#pragma_synchronous) of the writer connection.
+    ///
+    /// Whatever you choose, a committed transaction survives the death of any process, and the database is not
+    /// corrupted by a power cut.
+    public enum Durability: String, Sendable, CaseIterable, Codable {
+        /// A power cut may undo the last commits. GRDB's default for `DatabasePool`.
+        case normal = "NORMAL"
+        /// A commit is on disk when it returns, at the cost of one sync for each commit.
+        case full = "FULL"
+    }
+}
+
+extension SharedDatabase.Options {
+    var turnSettings: TurnSettings {
+        TurnSettings(priority: priority.rawValue, slice: slice.nanoseconds, patience: patience.nanoseconds)
+    }
+
+    func connectionOpening(_ path: String) -> ConnectionOpening {
+        ConnectionOpening(path: path, keying: keying, timeout: backgroundBusyTimeout.nanoseconds)
+    }
+
+    /// The configuration of one reader connection, or of the connection that a read-only participant has in the writer's place.
+    /// Each connection needs its own, because the busy handler keeps the state of a wait.
+    func readerConfiguration(
+        path: String,
+        participant: @escaping () -> Participant? = { nil }
+    ) -> Configuration {
+        var configuration = configuration
+        configuration.readonly = true
+        configuration.journalMode = .default
+        configuration.maximumReaderCount = 1
+        configuration.allowsUnsafeTransactions = false
+        // The suspension gate follows the notifications instead.
+        configuration.observesSuspensionNotifications = false
+        switch busyMode {
+        case .immediateError: configuration.busyMode = .immediateError
+        case .timeout:
+            let seconds = Double(busyTimeout.nanoseconds) / 1e9
+            configuration.busyMode = .timeout(min(seconds, OpeningWait.longestTimeout))
+        case .callback:
+            let handler = BusyHandler(path: path, options: self, gate: nil)
+            handler.take(participant)
+            configuration.busyMode = .callback { handler.next(tries: $0) }
+        }
+        return configuration
+    }
+}

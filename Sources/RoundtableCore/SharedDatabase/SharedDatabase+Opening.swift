@@ -1,0 +1,174 @@
+import Dispatch
+import Foundation
+import GRDB
+import RoundtableKernel
+
+extension SharedDatabase {
+    /// The result of opening a database read-only.
+    public enum Availability: Sendable {
+        case available(SharedDatabase)
+        case unavailable(Unavailability)
+    }
+
+    /// Why a read-only process cannot use the database now.
+    public enum Unavailability: Sendable, Equatable {
+        /// There is no file or no folder, or the file has none of the schema's migrations. No read-write process has created the
+        /// database yet, or one is creating it.
+        case notCreated
+        /// A read-write process still has to apply these migrations.
+        case schemaTooOld(missing: [String])
+        /// These migrations are unknown to this program, which is older than the one that applied them.
+        case schemaTooNew(unknown: [String])
+    }
+}
+
+extension SharedDatabase {
+    /// Calls `open`. If the gate was closed, it waits for the gate and retries, or throws if ``Options/whileSuspended`` is
+    /// `.fail`.
+    package static func whileOpen<T: Sendable>(
+        _ options: Options,
+        _ open: @escaping @Sendable () throws -> T
+    ) async throws -> T {
+        while true {
+            do {
+                return try await offThread { Result(catching: open) }.get()
+            } catch let closed as GateClosed {
+                if options.whileSuspended == .fail { throw DatabaseError.openingSuspended(closed.gate.path) }
+                try await closed.gate.waitUntilOpen()
+            }
+        }
+    }
+
+    package static func whileOpen<T>(_ options: Options, _ open: () throws -> T) throws -> T {
+        while true {
+            do {
+                return try open()
+            } catch let closed as GateClosed {
+                if options.whileSuspended != .wait { throw DatabaseError.openingSuspended(closed.gate.path) }
+                closed.gate.waitUntilOpen()
+            }
+        }
+    }
+
+    package static func openNow(
+        at url: URL,
+        schema: Schema,
+        as author: String,
+        options: Options,
+        features: [any DatabaseFeature.Type]
+    ) throws -> SharedDatabase {
+        PlatformLifecycle.followOnce()
+        let file = try DatabaseFile(url)
+        try schema.check(path: file.path)
+        try file.checkWritable()
+        var opening = DatabaseOpening(path: file.path, role: .readWrite, schema: schema, options: options)
+        let features = try features.map { try $0.init(&opening) }
+        var options = opening.options
+        let gate = SuspensionGate(path: file.path, policy: options.suspensionPolicy, process: options.process)
+        // The opening stays inside the gate until the database follows the gate.
+        let database = try gate.opening {
+            options.keying = try options.encryption.flatMap { try Keying($0, of: file, mayCreate: true) }
+            let watch = SchemaWatch(schema, path: file.path, options: options)
+            let setUp = SetUp(
+                file: file,
+                schema: schema,
+                features: features,
+                author: author,
+                options: options,
+                gate: gate,
+                watch: watch
+            )
+            let (writer, seat) = try CoordinatedCreation.perform(file, setUp.run)
+            FileProtection.apply(options.protectionClass, to: file.path)
+            return SharedDatabase(
+                path: file.path,
+                author: author,
+                role: .readWrite,
+                options: options,
+                writer: writer,
+                seat: seat,
+                gate: gate,
+                features: features
+            )
+        }
+        do {
+            for feature in features { try feature.databaseDidOpen(database) }
+        } catch {
+            try? database.close()
+            throw error
+        }
+        return database
+    }
+
+    package static func openReadOnlyNow(
+        at url: URL,
+        schema: Schema,
+        as author: String,
+        options: Options,
+        features: [any DatabaseFeature.Type]
+    ) throws -> Availability {
+        PlatformLifecycle.followOnce()
+        let file = try DatabaseFile(url)
+        try schema.check(path: file.path)
+        guard !file.isAbsentOrEmpty else { return .unavailable(.notCreated) }
+        var opening = DatabaseOpening(path: file.path, role: .readOnly, schema: schema, options: options)
+        let features = try features.map { try $0.init(&opening) }
+        var options = opening.options
+        let gate = SuspensionGate(path: file.path, policy: options.suspensionPolicy, process: options.process)
+        // The first reader may have to recover the wal-index, under locks like a writer's. The opening stays inside the gate
+        // until the database follows the gate.
+        return try gate.opening {
+            if let encryption = options.encryption {
+                guard let keying = try Keying(encryption, of: file, mayCreate: false) else {
+                    return .unavailable(.notCreated)
+                }
+                options.keying = keying
+            }
+            let connection: WriterConnection
+            let state: SchemaState
+            do {
+                connection = try WriterConnection(
+                    readOnlyAt: file.path,
+                    options: options,
+                    gate: gate,
+                    watch: SchemaWatch(schema, path: file.path, options: options)
+                )
+                state = try connection.queue.read { db in
+                    // Without WAL, readers hold locks for which the system kills the process.
+                    if try String.fetchOne(db, sql: "PRAGMA journal_mode") != "wal" { gate.releaseEverything() }
+                    return try connection.schemaStateAtOpening(db)
+                }
+            } catch let error as DatabaseError {
+                // The file may have been removed, or another process may be creating it, since the check above.
+                if try DatabaseFile(url).isAbsentOrEmpty { return .unavailable(.notCreated) }
+                try ReadingPlace.refuseStill(databasePath: file.path)
+                throw error.naming(file.path)
+            }
+            switch state {
+            case .absent: return .unavailable(.notCreated)
+            case .tooOld(let missing): return .unavailable(.schemaTooOld(missing: missing))
+            case .tooNew(let unknown): return .unavailable(.schemaTooNew(unknown: unknown))
+            case .current: break
+            }
+            let seat = Seat(
+                databasePath: file.path,
+                author: author,
+                role: .readOnly,
+                settings: options.turnSettings,
+                access: nil
+            )
+            return .available(
+                SharedDatabase(
+                    path: file.path,
+                    author: author,
+                    role: .readOnly,
+                    options: options,
+                    writer: connection,
+                    seat: seat,
+                    gate: gate,
+                    features: features
+                )
+            )
+        }
+    }
+}

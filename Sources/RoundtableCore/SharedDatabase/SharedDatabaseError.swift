@@ -1,0 +1,68 @@
+import Foundation
+
+/// The errors of sharing itself. Errors of SQLite are GRDB's `DatabaseError`.
+public enum SharedDatabaseError: Error, Equatable, Sendable {
+    /// The database has migrations that this process does not know: a newer version of the app, or of one of its extensions, has
+    /// migrated it. Nothing was written. Opening throws this error, and so do writes if the database was migrated while it was
+    /// open (``SharedDatabase/Options/newerSchemaPolicy``).
+    case schemaTooNew(path: String, unknownMigrations: [String])
+
+    /// The migrator has `eraseDatabaseOnSchemaChange` set. On a shared database this would erase what other processes
+    /// have open.
+    case erasesDatabaseOnSchemaChange(path: String)
+
+    /// The file lies on a network file system, where neither shared memory nor, often, SQLite's locks work.
+    case networkFileSystem(path: String, name: String)
+
+    /// The URL does not name a file.
+    case notAFileURL(URL)
+
+    /// The path names something that cannot be a database file.
+    case notAFile(path: String, reason: String)
+
+    /// The process is not in this App Group.
+    case noAppGroup(String)
+
+    /// A protected access could not begin, because the database is suspended and the system grants no assertion. The system is
+    /// about to suspend the process, or has granted all the time that it grants.
+    case assertionRefused(name: String)
+}
+
+extension SharedDatabaseError: CustomStringConvertible, LocalizedError {
+    public var description: String {
+        switch self {
+        case .schemaTooNew(let path, let unknown):
+            """
+            \(path): the database is newer than this program: it has the migration\(unknown.count == 1 ? "" : "s") \
+            \(unknown.map { "'\($0)'" }.joined(separator: ", ")), which this program does not know. \
+            Nothing was changed. Update this program.
+            """
+        case .erasesDatabaseOnSchemaChange(let path):
+            """
+            \(path): the migrator has eraseDatabaseOnSchemaChange set, which would erase a database that other processes \
+            have open. Clear the flag, and delete the database file while no process has it open instead.
+            """
+        case .networkFileSystem(let path, let name):
+            """
+            \(path): on a network file system (\(name)), where processes do not share memory and SQLite's locks are not \
+            reliable. Put the database on a local disk.
+            """
+        case .notAFileURL(let url):
+            "\(url): not a file URL. A shared database is a file."
+        case .notAFile(let path, let reason):
+            "\(path): \(reason)"
+        case .noAppGroup(let group):
+            """
+            This process is not in the App Group '\(group)'. Add the group to the entitlements of this target (in Xcode: Signing & \
+            Capabilities, App Groups), the app's and each extension's.
+            """
+        case .assertionRefused(let name):
+            """
+            '\(name)' was not begun: the system grants this process no more time before it is suspended. Do it when the app is in the \
+            foreground again, or in a background task that the system launches.
+            """
+        }
+    }
+
+    public var errorDescription: String? { description }
+}

@@ -1,0 +1,30 @@
+import GRDB
+
+/// A feature that takes part in every write of a participant. The history stamps its rows, the extensions repair their triggers: the writer
+/// connection knows this role, and no feature by name. `Companions` has the list.
+///
+/// The methods are called on the writer's queue, or before the connection is shared with other threads.
+package protocol WriteCompanion: AnyObject, Sendable {
+    /// A connection opens, for the first time or again after parking. No statement has run on it yet.
+    func install(in db: Database) throws
+
+    /// The participant has its seat at the control block.
+    func participantDidJoin(as author: String)
+
+    /// Another process has changed the schema.
+    func schemaDidChange()
+
+    /// Called before a write, inside or outside of a transaction. It never makes the write fail: what cannot be done now is done before a later write.
+    func prepare(_ db: Database)
+
+    /// A transaction was rolled back.
+    func didRollback()
+
+    /// The connection is about to close: a connection with compiled statements does not.
+    func forgetStatements()
+}
+
+extension WriteCompanion {
+    package func install(in db: Database) throws {}
+    package func participantDidJoin(as author: String) {}
+}

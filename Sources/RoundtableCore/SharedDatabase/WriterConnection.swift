@@ -1,0 +1,464 @@
+import CRoundtableShims
+import Foundation
+import GRDB
+import GRDBSQLite
+import RoundtableKernel
+import Synchronization
+
+/// The writer connection of a participant, with its seat at the control block. It can be closed and reopened: see
+/// `WriterConnection+Parking.swift`.
+package final class WriterConnection: @unchecked Sendable {
+    // @unchecked: `seat` is set once, before the connection is shared with other threads; the rest is confined to `queue`.
+    let link: Mutex<Link>
+    /// The connection that may be interrupted; nil when it is about to close. It is separate from `link`, because `link` is
+    /// locked as long as a connection is being opened.
+    let interruptible: Mutex<DatabaseQueue?>
+    let openConnection: @Sendable () throws -> DatabaseQueue
+    let observers = AddedObservers()
+    let path: String
+    /// Registers the files before any connection is opened.
+    private let lockedFiles: LockedFiles
+    private(set) var seat: Seat?
+    let busyHandler: BusyHandler
+    /// nil on a connection that does not write.
+    let checkpointer: Checkpointer?
+    private let walHook = WalHook()
+    private var recorder: CommitRecorder?
+    let gate: SuspensionGate
+    private let writeTransaction: WriteTransaction
+    private let emptyTransaction = EmptyTransaction()
+    /// Empty on a connection that does not write.
+    package let companions: [any WriteCompanion]
+    /// nil for a schema without migrations.
+    let watch: SchemaWatch?
+    var sight = SchemaWatch.Sight()
+    let lastMigration = LastMigration()
+    /// Reads the schema on a connection of its own (rule S10). Set once, before the connection is shared.
+    var lookAside: (((Database) throws -> Void) throws -> Void)?
+    private let schemaVersionStatement = ReusedPragma("PRAGMA main.schema_version")
+    private var lastDataVersion: UInt32?
+    private var lastSchemaVersion: Int32?
+    private var isClosing = false
+    /// The visits of the accesses that have left a transaction open.
+    private var visits: [UInt64] = []
+
+    /// Opens or creates the file, without changing its journal mode.
+    init(
+        path: String,
+        options: SharedDatabase.Options,
+        gate: SuspensionGate,
+        watch: SchemaWatch? = nil,
+        companions: [any WriteCompanion]
+    ) throws {
+        let busyHandler = BusyHandler(path: path, options: options, gate: gate)
+        busyHandler.isSettingUp = true
+        let writeTransaction = WriteTransaction(isAborted: { gate.isAborted })
+        var configuration = options.configuration
+        configuration.readonly = false
+        configuration.journalMode = .default
+        // The suspension gate follows the notifications instead.
+        configuration.observesSuspensionNotifications = false
+        configuration.busyMode = .callback { busyHandler.next(tries: $0) }
+        let checkpointer = Checkpointer(path: path, options: options, gate: gate)
+        walHook.mainDidCommit = { checkpointer.noteCommit(framesInWAL: $0) }
+        configuration.prepareDatabase { [walHook] db in
+            walHook.install(in: db)
+            for companion in companions { try companion.install(in: db) }
+            try db.keepWalFiles()
+            try db.setCheckpointOnClose(false)
+            try db.execute(sql: "PRAGMA synchronous = \(options.durability.rawValue)")
+        }
+        self.path = path
+        lockedFiles = LockedFiles(ofDatabaseAt: path)
+        self.gate = gate
+        self.writeTransaction = writeTransaction
+        self.busyHandler = busyHandler
+        self.companions = companions
+        self.checkpointer = checkpointer
+        self.watch = watch
+        let opening = options.connectionOpening(path)
+        openConnection = { [configuration] in
+            try opening.queue(configuration, timeout: busyHandler.openingTimeout, gate: gate)
+        }
+        let queue = try openConnection()
+        link = Mutex(Link(queue: queue))
+        interruptible = Mutex(queue)
+        queue.inDatabase(writeTransaction.install)
+        gate.add(self)
+        gate.add(checkpointer)
+        writeTransaction.goesOn = { if gate.runningGoesOn() { gate.abort() } }
+        writeTransaction.didRollback = {
+            for companion in companions { companion.didRollback() }
+        }
+        // The turn is released before observers fetch on this connection, so that other processes do not wait for that. `self` is
+        // unowned because this is only called within a write, which keeps it alive.
+        writeTransaction.didCommit = { [unowned self] db in
+            // The version is recorded before an observer reads here and before another process can write, because a later version
+            // would hide that process's commit.
+            noteOwnCommit(db)
+            gate.runningDidCommit()
+            // The turn is kept for a step of the checkpointer that is needed. No step begins behind a closed gate (rule F4).
+            let isClosed = gate.isClosed
+            if isClosed || !checkpointer.isWriterInNeed(db) { seat?.giveTurnUp(goingOn: !isClosed) }
+        }
+    }
+
+    /// Opens the connection that a read-only participant has in the writer's place. Writes on it fail with `SQLITE_READONLY`.
+    init(
+        readOnlyAt path: String,
+        options: SharedDatabase.Options,
+        gate: SuspensionGate,
+        watch: SchemaWatch? = nil
+    ) throws {
+        self.path = path
+        self.watch = watch
+        lockedFiles = LockedFiles(ofDatabaseAt: path)
+        self.gate = gate
+        self.writeTransaction = WriteTransaction()
+        self.busyHandler = BusyHandler(path: path, options: options, gate: gate)
+        companions = []
+        self.checkpointer = nil
+        // SQLite opens the file read-only. GRDB must not know that, because it would not notify observers then.
+        var configuration = options.readerConfiguration(path: path)
+        configuration.readonly = false
+        // The connection only reads, although GRDB calls its accesses writes.
+        configuration.writeTargetQueue = nil
+        configuration.allowsUnsafeTransactions = options.configuration.allowsUnsafeTransactions
+        let opening = options.connectionOpening(path)
+        openConnection = { [configuration] in
+            try opening.queue(configuration, at: Onlooker.uri(path, "mode=ro"), gate: gate)
+        }
+        let queue = try openConnection()
+        link = Mutex(Link(queue: queue))
+        interruptible = Mutex(queue)
+        queue.inDatabase(writeTransaction.install)
+    }
+
+    func take(_ seat: Seat) {
+        self.seat = seat
+        for companion in companions { companion.participantDidJoin(as: seat.author) }
+        checkpointer?.take(seat)
+        busyHandler.take { [seat] in seat.participant }
+    }
+
+    /// Begins to announce commits to other processes. Call it when the database is in WAL mode.
+    func recordCommits(_ didCommit: @escaping (() -> CommitRecorder.Commit) -> Void) {
+        queue.inDatabase { db in
+            busyHandler.isSettingUp = false
+            let recorder = CommitRecorder(
+                participant: { [seat] in seat?.participant },
+                isSchemaKnown: { [unowned self] db in
+                    (try? db.schemaVersion()) == lastSchemaVersion && hasNoNewMigration(db)
+                },
+                willCommit: { [unowned self] isSchemaKnown in try admitCommit(isSchemaKnown) },
+                willMigrate: { [watch] in watch?.isMigrating = true },
+                didMigrate: { [unowned self] db in noteOwnMigrations(db) },
+                didNotMigrate: { [watch] in watch?.isMigrating = false },
+                report: didCommit
+            )
+            if recorder.install(in: db, hook: walHook) { writeTransaction.recorder = recorder }
+            self.recorder = recorder
+            checkpointer?.writerDidOpen(db)
+        }
+    }
+
+    /// Closes the connection, leaves the seat, and then empties the WAL if no other participant is left (rule K11).
+    ///
+    /// - parameter emptyingWAL: whether the WAL may be emptied.
+    func close(emptyingWAL: Bool) throws {
+        if let queue = settleForClosing() {
+            queue.inDatabase { _ in forgetConnection() }
+            do {
+                try queue.close()
+            } catch {
+                queue.inDatabase(keepConnection)
+                throw error
+            }
+            link.withLock { $0.phase = .closed }
+        }
+        let block = queue.inDatabase { _ in
+            let block = seat?.participant?.block
+            leaveGate()
+            seat?.leave()
+            return block
+        }
+        // This check comes after leaving, so that of several participants that close at the same moment, at least one finds no
+        // other.
+        let isLastOut = block?.participants().allSatisfy { $0.liveness == .dead } ?? true
+        if emptyingWAL, isLastOut, checkpointer?.emptyWAL() == true { block?.setCheckpointFailure(nil) }
+        checkpointer?.link.close()
+    }
+
+    /// Prepares the connection for closing. Call it on the queue of the connection. Accesses that come before the end take no
+    /// turn, and compile no statement that would keep the connection open.
+    func forgetConnection() {
+        isClosing = true
+        // A connection that closes must not be interrupted.
+        interruptible.withLock { $0 = nil }
+        writeTransaction.forgetStatements()
+        emptyTransaction.forgetStatements()
+        for companion in companions { companion.forgetStatements() }
+        schemaVersionStatement.forget()
+        lastMigration.forget()
+    }
+
+    /// Uses the connection again after it could not be closed. Call it on the queue of the connection.
+    func keepConnection(_ db: Database) {
+        isClosing = false
+        let queue = queue
+        interruptible.withLock { $0 = queue }
+    }
+
+    /// Begins to use a connection that replaces a closed one. Call it on the queue of the connection.
+    func adopt(_ db: Database) throws {
+        if recorder != nil, try String.fetchOne(db, sql: "PRAGMA journal_mode") != "wal" {
+            throw DatabaseError.leftWAL(path)
+        }
+        isClosing = false
+        lastDataVersion = nil
+        lastSchemaVersion = nil
+        checkpointer?.writerDidOpen(db)
+        writeTransaction.install(in: db)
+        writeTransaction.recorder = recorder?.install(in: db, hook: walHook) == true ? recorder : nil
+        observers.addAll(to: db)
+    }
+
+    /// Runs `updates` in a transaction. Call it on `queue`.
+    func transaction(_ db: Database, _ updates: () throws -> Void) throws {
+        if isClosing { throw DatabaseError.closed(path) }
+        try writeTransaction.run(db, updates)
+    }
+
+    // MARK: Turns
+
+    /// Waits for the turn, runs `body`, and releases the turn. Call it on `queue`.
+    ///
+    /// - parameter requested: the time of the request, which is now.
+    /// - parameter deadline: when the wait ends at the latest; nil: as the busy mode says.
+    /// - returns: false when `body` was not run, because the gate closed during the wait.
+    /// - throws: what `body` throws. Its `SQLITE_BUSY` names the owner of the lock.
+    func withTurn(
+        _ db: Database,
+        at site: CallSite?,
+        since requested: Nanoseconds,
+        until deadline: Nanoseconds? = nil,
+        cancellation: WaitCancellation? = nil,
+        _ body: () throws -> Void
+    ) rethrows -> Bool {
+        if isClosing {
+            try body()
+            return true
+        }
+        let outcome = seat?.takeTurn(
+            at: requested,
+            until: busyHandler.begin(requested: requested, deadline: deadline, cancellation: cancellation),
+            callSite: site,
+            cancellation: cancellation,
+            limit: busyHandler.turnLimit
+        ) {
+            !db.isWriting && WalIndex(db)?.isWriteLockFree == true
+        }
+        if outcome == .timedOut { busyHandler.turnTimedOut() }
+        if outcome == .cancelled, cancellation?.isCancelled != true {
+            busyHandler.end()
+            return false
+        }
+        defer {
+            busyHandler.end()
+            giveTurnUp(db)
+        }
+        try namingObstacles(body)
+        return true
+    }
+
+    /// Adds the owner of the lock to `SQLITE_BUSY`, and the path to the error of a full or failing disk. Call it within a turn on
+    /// `queue`, or while the connection is being opened.
+    package func namingObstacles<T>(_ body: () throws -> T) rethrows -> T {
+        do {
+            return try body()
+        } catch let error as DatabaseError {
+            throw named(error)
+        } catch let error as NotBegun {
+            guard let reason = error.reason as? DatabaseError else { throw error }
+            let isForGate =
+                error.isForGate || reason.resultCode == .SQLITE_BUSY && gate.hasGivenUp.load(ordering: .acquiring)
+            throw NotBegun(reason: named(reason), isForGate: isForGate)
+        }
+    }
+
+    private func named(_ error: DatabaseError) -> any Error {
+        error.resultCode == .SQLITE_BUSY ? busyHandler.named(error) : error.namingFile(path)
+    }
+
+    /// Leaves the gate at the end of an access, unless its transaction is still open. Call it on `queue`.
+    func leaveGate(_ visit: UInt64, _ db: Database, _ interruption: SuspensionGate.Interruption?) {
+        if db.isWriting {
+            visits.append(visit)
+        } else {
+            gate.leave(visit, interruption)
+            if !visits.isEmpty { leaveGate(interruption) }
+        }
+    }
+
+    private func leaveGate(_ interruption: SuspensionGate.Interruption? = nil) {
+        for visit in visits { gate.leave(visit, interruption) }
+        visits = []
+    }
+
+    func beginAccess() { writeTransaction.beginAccess() }
+
+    /// Whether a commit has been made since `beginAccess()`.
+    var hasCommitted: Bool { writeTransaction.hasCommitted }
+
+    /// The number of transactions that were rolled back. Confined to `queue`.
+    package var rollbacks: Int { writeTransaction.rollbacks }
+
+    /// Rolls back a transaction that an access has left open. Safe from any thread.
+    func rollBackOpenTransaction() {
+        // Without a connection, there is no transaction.
+        interruptible.withLock { $0 }?.asyncWriteWithoutTransaction { [self] db in
+            guard !visits.isEmpty, gate.isAborted else { return }
+            let isOpen = db.isInsideTransaction
+            if isOpen { try? db.rollback() }
+            // A user's statement that is still being stepped keeps the lock.
+            if db.isWriting { return }
+            seat?.giveTurnUp(goingOn: false)
+            leaveGate(isOpen ? .rolledBack : nil)
+        }
+    }
+
+    /// Ends an access whose statements did not run within `withTurn`. Call it on `queue`.
+    func endAccess() { writeTransaction.endAccess() }
+
+    /// Releases the turn at the end of an access. The commit of a transaction may have released it already.
+    private func giveTurnUp(_ db: Database) {
+        writeTransaction.endAccess()
+        // An open transaction keeps the turn (rule W3).
+        if db.isWriting { return }
+        // A failed statement that has accessed an FTS5 table can leave the connection reading until its next statement ends (seen
+        // in SQLite 3.40.1, not in 3.53.4). Its next write would then fail at once if other connections have committed.
+        if !db.isWithoutTransaction { _ = try? db.schemaVersion() }
+        recorder?.endTurn()
+        // The gate may have been closed while the observers of the commit ran. The write then counts as outside, and must not
+        // begin a step (rule F4).
+        if let checkpointer, checkpointer.isWriterInNeed(db), gate.runningMayBeginStep() { checkpointer.helpWriter(db) }
+        seat?.giveTurnUp(goingOn: !gate.isClosed)
+        // A checkpoint that the gate turns away is made when the gate opens.
+        checkpointer?.beginIfNeeded(db)
+    }
+
+    /// Notifies the observers of this connection of changes by other participants. Call it on `queue`.
+    func notify(_ db: Database, _ tables: Change.Tables) throws {
+        if isClosing { return }
+        // Inside a transaction, observers would be notified when it ends, and not at all when it is rolled back.
+        if db.isInsideTransaction { throw DatabaseError(resultCode: .SQLITE_LOCKED) }
+        try lookAtOthers(db)
+        try emptyTransaction.run(db) {
+            try db.notifyChanges(in: tables)
+            recorder?.forgetTables()
+        }
+    }
+
+    /// Clears GRDB's schema cache if another process has changed the schema. Call it on `queue`. Outside of a transaction,
+    /// commits of other processes are only visible after `lookAtOthers`.
+    func forgetSchemaIfChanged(_ db: Database) throws {
+        let counter = recorder?.commitCounter
+        if let version = dataVersion(db), version == lastDataVersion {
+            recorder?.lookedAtSchema(at: counter)
+            return
+        }
+        // GRDB's function takes several times as long, but reports why it fails.
+        let schemaVersion = try schemaVersionStatement.value(db) ?? db.schemaVersion()
+        try lookAtMigrations(db, schemaVersion)
+        if lastSchemaVersion != schemaVersion {
+            db.clearSchemaCache()
+            try recorder?.learnSchema(db)
+            for companion in companions { companion.schemaDidChange() }
+        }
+        lastSchemaVersion = schemaVersion
+        recorder?.lookedAtSchema(at: counter)
+    }
+
+    /// Detects commits of other processes, and prepares the companions. Call it on `queue`, outside of a transaction.
+    func lookAtHistory(_ db: Database) {
+        // If this check fails, the next write fails for the same reason and reports it.
+        try? lookAtOthers(db)
+        prepareCompanions(db)
+    }
+
+    /// Lets the companions prepare a write. Call it on `queue`, after `forgetSchemaIfChanged` or `lookAtOthers`.
+    func prepareCompanions(_ db: Database) {
+        if isClosing || refusesWrites { return }
+        for companion in companions { companion.prepare(db) }
+    }
+
+    /// Begins and ends a read, which detects the commits of other connections since.
+    func lookAtOthers(_ db: Database) throws {
+        if isClosing || db.isInTransaction { return }
+        lastDataVersion = nil
+        try forgetSchemaIfChanged(db)
+    }
+
+    /// Records the data version after an own commit, because own commits change it too. Call it on `queue`, right after the
+    /// commit.
+    func noteOwnCommit(_ db: Database) {
+        lastDataVersion = dataVersion(db)
+    }
+
+    /// SQLite's data version. It changes with each commit that this connection has seen: its own, and at the beginning of a
+    /// transaction those of other connections. It is one field of the pager, so reading it costs less than a statement. nil when
+    /// SQLite does not provide it.
+    func dataVersion(_ db: Database) -> UInt32? {
+        guard let connection = db.sqliteConnection else { return nil }
+        var version: UInt32 = 0
+        let code = sqlite3_file_control(connection, "main", SQLITE_FCNTL_DATA_VERSION, &version)
+        return code == SQLITE_OK ? version : nil
+    }
+}
+
+// MARK: - Suspension gate
+
+extension WriterConnection: GateFollower {
+    func gateWillAbort() { rollBackOpenTransaction() }
+
+    func gateInterruptsWrites() {
+        interrupt()
+        // The writer may be waiting for a step of the checkpointer within its turn.
+        checkpointer?.link.interrupt()
+    }
+}
+
+extension Database {
+    /// `isInsideTransaction` without GRDB's check of the thread, which costs more than all the rest.
+    var isInTransaction: Bool { sqliteConnection.map { sqlite3_get_autocommit($0) == 0 } ?? false }
+
+    /// Whether the connection holds SQLite's write lock, perhaps because of a statement that is still being stepped
+    /// ([sqlite3_txn_state](https://www.sqlite.org/c3ref/txn_state.html)).
+    var isWriting: Bool {
+        guard let sqliteConnection else { return false }
+        return isInTransaction || sqlite3_txn_state(sqliteConnection, "main") == SQLITE_TXN_WRITE
+    }
+
+    /// Whether no statement of the connection reads or writes. SQLite's own locks must not be mistaken for locks that Roundtable
+    /// takes below it.
+    var isWithoutTransaction: Bool {
+        guard let sqliteConnection else { return false }
+        return sqlite3_txn_state(sqliteConnection, nil) == SQLITE_TXN_NONE
+    }
+
+    /// Sets whether the connection checkpoints when it closes as the last one. SQLite takes an exclusive lock for that, which
+    /// must not be held when the process is frozen. So Roundtable turns it off.
+    func setCheckpointOnClose(_ isOn: Bool) throws {
+        guard let sqliteConnection else { return }
+        let code = rt_checkpoint_on_close(sqliteConnection, isOn ? 1 : 0)
+        guard code == SQLITE_OK else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
+    }
+
+    /// Keeps `-wal` and `-shm` when the last connection closes, so that read-only processes can open the database
+    /// ([SQLITE_FCNTL_PERSIST_WAL](https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html)).
+    func keepWalFiles() throws {
+        var flag: CInt = 1
+        let code = sqlite3_file_control(sqliteConnection, "main", SQLITE_FCNTL_PERSIST_WAL, &flag)
+        guard code == SQLITE_OK else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
+    }
+}

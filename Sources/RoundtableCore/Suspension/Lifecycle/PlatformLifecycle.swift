@@ -1,0 +1,34 @@
+import Synchronization
+
+/// The platform's notifications about the life of an app, and its assertions against suspension.
+package enum PlatformLifecycle {
+    /// Follows the life of this process from now on. Further calls do nothing. On platforms that do not suspend processes, it
+    /// does nothing at all.
+    static func followOnce() { _ = follows }
+
+    private static let follows: Void = follow()
+
+    /// Whether the app is in the foreground, as far as the notifications say.
+    package static var presence: ForegroundPresence { present.withLock { $0 } }
+    private static let present = Mutex(ForegroundPresence.unknown)
+
+    static func changePresence(_ change: (inout ForegroundPresence) -> Void) { present.withLock { change(&$0) } }
+
+    #if !canImport(Darwin) || os(macOS) || targetEnvironment(macCatalyst)
+        static func follow() {}
+    #endif
+}
+
+extension SharedDatabase {
+    private static let suspends = Atomic<Bool>(true)
+
+    /// Whether databases are suspended when this app, or the app that hosts this extension, enters the background, on iOS, tvOS
+    /// and visionOS. The default is true.
+    ///
+    /// Set it to false, before the first database is opened, in an app that the system keeps running in the background (location,
+    /// audio), or that suspends its databases by itself.
+    public static var suspendsInBackground: Bool {
+        get { suspends.load(ordering: .relaxed) }
+        set { suspends.store(newValue, ordering: .relaxed) }
+    }
+}

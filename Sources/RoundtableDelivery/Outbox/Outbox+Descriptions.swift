@@ -1,0 +1,86 @@
+import Foundation
+import RoundtableCore
+import RoundtableFiles
+
+// These descriptions are for logs, and have one line each.
+
+/// The description of a command, for messages.
+private func label(_ name: String, _ version: Int, _ sender: String, _ id: UUID) -> String {
+    OutboxCommandKind(name: name, version: version).label(from: sender, id)
+}
+
+/// The date in UTC.
+private func text(_ date: Date) -> String { date.formatted(.iso8601) }
+
+extension WaitingCommand: CustomStringConvertible {
+    public var description: String {
+        let command = label(name, version, sender, id)
+        return switch waitsFor {
+        case .owner: "\(command) waits for an owner"
+        case .nextTry:
+            "\(command) has failed \(attempts ?? 0) times, at last with: \(lastError ?? "?")"
+                + (nextTry.map { "; tried again \(text($0))" } ?? "")
+        case .earlierCommand(let id): "\(command) waits for \(id), which has failed"
+        case .earlierFile(let path): "\(command) waits for \(path), which cannot be read here"
+        case .removal(let outcome): "\(command) is about to be removed: \(outcome)"
+        }
+    }
+}
+
+extension DeadLetter: CustomStringConvertible {
+    public var description: String {
+        let tries = attempts == 0 ? "" : " after \(attempts) \(attempts == 1 ? "try" : "tries")"
+        return "\(label(name, version, sender, id)), \(reason)\(tries): \(error)"
+            + retries
+    }
+
+    private var retries: String {
+        guard newAttempts > 0 else { return isToBeRetried ? "; to be tried again" : "" }
+        return "; has failed \(newAttempts) times more, at last with: \(newError ?? "?")"
+            + (nextTry.map { "; tried again \(text($0))" } ?? "")
+    }
+}
+
+extension OutboxHandlers.Event: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .attemptFailed(let command, let error, let next):
+            "try \(command.attempt) of \(command) has failed, and is made again \(text(next)): \(error)"
+        case .setAside(let letter): "set aside: \(letter)"
+        case .damagedFile(let path, let reason): "no command, and left for somebody to look at: \(path): \(reason)"
+        case .waitsForNewerVersion(let path):
+            "submitted by a newer version of Roundtable, and waits for an owner that knows it, as its sender's later ones do: \(path)"
+        case .otherDatabase(let folder, let database, let owner):
+            """
+            the commands in \(folder) were applied to \(database), too, by '\(owner)', and do not say which database they are for. Give each a folder \
+            of its own (Options.outboxFolder); or, if it is a copy that nobody opens any more, remove \(database)
+            """
+        case .otherFolder(let database, let folder, let owner):
+            """
+            commands in \(folder) were applied to \(database), too, by '\(owner)', and this owner does not look there. Have all who open the database say \
+            the same (Options.outboxFolder); or, if nobody submits there any more and nothing waits, remove \(folder)
+            """
+        case .failed(let error): "could not go on, and tries again: \(error)"
+        }
+    }
+}
+
+extension OutboxReport: CustomStringConvertible {
+    public var description: String {
+        let counts = [
+            (applied, "applied"), (setAside, "set aside"), (failed, "failed"), (known, "known"), (damaged, "damaged"),
+        ]
+        let told = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+        let next = nextTry.map { ["next try \(text($0))"] } ?? []
+        return told.isEmpty && next.isEmpty ? "nothing to do" : (told + next).joined(separator: ", ")
+    }
+}
+
+extension SharedDatabase.Performance: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .applied: "applied"
+        case .submitted(let submission): "not now: \(submission)"
+        }
+    }
+}

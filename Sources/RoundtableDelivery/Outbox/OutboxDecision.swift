@@ -1,0 +1,188 @@
+import Foundation
+import GRDB
+import RoundtableFiles
+
+/// A command that was read and is to be decided.
+struct PendingCommand {
+    enum Source: Equatable {
+        case file(CommandFileName)
+        case deadLetter
+    }
+
+    let source: Source
+    let command: CommandFile
+
+    var file: CommandFileName? { if case .file(let name) = source { name } else { nil } }
+}
+
+/// A decision about a command, made within a transaction.
+enum OutboxDecision {
+    case applied
+    /// The command was decided before, possibly by another owner.
+    case known
+    /// The command's file is gone, because another owner decided the command, possibly long ago.
+    case gone
+    case setAside(DeadLetter)
+    /// The command has failed, and is retried at `next`.
+    case failed(OutboxCommandInfo, any Error, next: Date)
+    /// The command is not due: its next try comes later, or this owner does not know it and another owner may.
+    case waits(until: Date)
+
+    /// Whether the decision has written to the database.
+    var isNew: Bool {
+        switch self {
+        case .applied, .setAside, .failed: true
+        case .known, .gone, .waits: false
+        }
+    }
+}
+
+/// What a decision needs to know of its transaction and of the owner.
+struct DecisionContext {
+    /// Whether the transaction is being interrupted.
+    let isAborted: () -> Bool
+    /// A number that changes when the transaction ends, even if another one has begun.
+    let rollbacks: () -> Int
+    /// When this owner first met a command that it does not know.
+    let firstMet: (_ id: UUID, _ now: Date) -> Date
+}
+
+/// The error of a command that has ended the transaction itself, for example by `ON CONFLICT ROLLBACK`.
+struct TransactionLost: Error {
+    let id: UUID
+    let error: any Error
+}
+
+extension OutboxHandlers {
+    /// Decides about a command, inside the transaction that records the decision (rules X4, X7, X8).
+    ///
+    /// - Parameters:
+    ///   - lost: the error of an earlier try whose transaction was lost.
+    /// - throws: errors of the database; errors of recording what the command has done; ``TransactionLost``.
+    func decide(
+        _ pending: PendingCommand,
+        lost: (any Error)?,
+        _ context: DecisionContext,
+        _ db: Database
+    ) throws -> OutboxDecision {
+        let command = pending.command
+        switch pending.source {
+        case .file:
+            if try OutboxTables.outcome(of: command.id, db) != nil { return .known }
+        case .deadLetter:
+            guard let letter = try OutboxTables.deadLetter(command.id, db), letter.isForRetry(kinds) else {
+                return .known
+            }
+        }
+        let now = environment.now()
+        let retry = try OutboxTables.retry(of: command.id, db)
+        if let retry, !isDue(retry, now) { return .waits(until: retry.next) }
+        // The number is limited, because the table may hold any value.
+        let attempts = min(max(retry?.attempts ?? 0, 0), .max - 1) + 1
+        guard let handler = handler(of: command.kind) else {
+            // If the command has failed before, another owner knows it, and that owner should make the next try.
+            let met = context.firstMet(command.id, now)
+            let since = max(met, min(retry?.next ?? met, now))
+            let end = since.addingTimeInterval(max(0, gracePeriod.seconds))
+            if pending.source != .deadLetter, now < end { return .waits(until: end) }
+            return try setAside(command, .unknown, "no handler knows \(command.kind)", attempts: 0, db)
+        }
+        if let error = try lost ?? apply(handler, command, attempts, context, db) {
+            if let reason = reasonToSetAside(error, attempts) {
+                return try setAside(command, reason, Self.text(error), attempts: attempts, db)
+            }
+            // If the database may have caused the error after all, it gets the longest time to recover.
+            let delay = error.isOfDatabase ? retries.maximumDelay.seconds : retries.delay(after: attempts)
+            let next = now.addingTimeInterval(delay)
+            let retry = OutboxTables.Retry(attempts: attempts, next: next, error: Self.text(error))
+            try OutboxTables.record(retry, of: command.id, db)
+            return .failed(OutboxCommandInfo(command, attempt: attempts), error, next: next)
+        }
+        try OutboxTables.record(command.id, .applied, at: now, db)
+        if pending.source == .deadLetter { try OutboxTables.removeDeadLetter(command.id, db) }
+        return .applied
+    }
+
+    /// The text of an error: the one for people, if there is one.
+    private static func text(_ error: any Error) -> String {
+        if error is DatabaseError { return "\(error)" }
+        return (error as? any LocalizedError)?.errorDescription ?? "\(error)"
+    }
+
+    /// Returns why the command is to be set aside; nil if it is to be retried.
+    private func reasonToSetAside(_ error: any Error, _ attempts: Int) -> DeadLetter.Reason? {
+        switch error {
+        case is UndecodablePayload: .undecodable
+        case is OutboxRefusal: .refused
+        default: attempts >= retries.maximumAttempts ? .failed : nil
+        }
+    }
+
+    /// Whether the next try is due. A time that is too far ahead counts as due, because the clock may have been set back. The limit is at
+    /// least 3600 s, because other owners may have longer pauses.
+    func isDue(_ retry: OutboxTables.Retry, _ now: Date) -> Bool {
+        now >= retry.next || retry.next.timeIntervalSince(now) > max(retries.maximumDelay.seconds, 3600)
+    }
+
+    private func setAside(
+        _ command: CommandFile,
+        _ reason: DeadLetter.Reason,
+        _ error: String,
+        attempts: Int,
+        _ db: Database
+    ) throws -> OutboxDecision {
+        let letter = DeadLetter(command, at: environment.now(), reason: reason, error: error, attempts: attempts)
+        try OutboxTables.setAside(letter, db)
+        return .setAside(letter)
+    }
+
+    /// - returns: the command's own error, after all that the command did was rolled back; nil if there was none.
+    private func apply(
+        _ handler: Handler,
+        _ command: CommandFile,
+        _ attempt: Int,
+        _ context: DecisionContext,
+        _ db: Database
+    ) throws -> (any Error)? {
+        let rollbacks = context.rollbacks()
+        // A transaction that the handler has begun itself does not count, because the work of earlier commands was in the first one.
+        var isStillInTransaction: Bool { db.isInsideTransaction && context.rollbacks() == rollbacks }
+        let info = OutboxCommandInfo(command, attempt: attempt)
+        try db.cachedStatement(sql: "SAVEPOINT roundtable_outbox").execute()
+        do {
+            try handler(db, command, info)
+            guard isStillInTransaction else { throw HandlerEndedTransaction() }
+            try db.cachedStatement(sql: "RELEASE SAVEPOINT roundtable_outbox").execute()
+            return nil
+        } catch {
+            if error.isOfDatabase || context.isAborted() { throw error }
+            guard isStillInTransaction else { throw TransactionLost(id: command.id, error: error) }
+            do {
+                try db.cachedStatement(sql: "ROLLBACK TRANSACTION TO SAVEPOINT roundtable_outbox").execute()
+                try db.cachedStatement(sql: "RELEASE SAVEPOINT roundtable_outbox").execute()
+            } catch let failure {
+                if failure.isOfDatabase { throw failure }
+                // The handler has ended the savepoint.
+                throw TransactionLost(id: command.id, error: error)
+            }
+            return error
+        }
+    }
+}
+
+private struct HandlerEndedTransaction: Error, CustomStringConvertible {
+    let description = "the handler has ended the transaction that it ran in, so that nothing of it is left"
+}
+
+extension Error {
+    /// Whether the error concerns the database and not the command, so that no try is counted (rule X7).
+    var isOfDatabase: Bool {
+        guard let error = self as? DatabaseError else { return false }
+        switch error.resultCode {
+        case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_INTERRUPT, .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_NOMEM,
+            .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_CORRUPT, .SQLITE_NOTADB:
+            return true
+        default: return false
+        }
+    }
+}

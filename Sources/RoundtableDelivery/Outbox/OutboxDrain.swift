@@ -1,0 +1,289 @@
+import CRoundtableShims
+import Foundation
+import GRDB
+import RoundtableCore
+import RoundtableFiles
+import RoundtableKernel
+import Synchronization
+
+/// Applies the waiting commands of a database's outbox, and those that come later, until it is cancelled or the database is closed.
+///
+/// Its thread sleeps while no command comes. It pauses while the database is suspended. It does not keep the database open.
+public final class OutboxDrain: Sendable {
+    private struct State {
+        var isCancelled = false
+        /// Held as long as a round may run, or files of commands that this database has applied may exist.
+        var claim: OutboxClaim?
+        var watch: FolderWatch?
+        /// The identities of the watched folders.
+        var watched: [FileIdentity?] = []
+        /// Whether a failure to watch was reported.
+        var hasToldOfWatch = false
+    }
+
+    private struct WeakDatabase: Sendable {
+        weak let database: SharedDatabase?
+    }
+
+    /// The rounds, used by one thread at a time.
+    ///
+    /// `@unchecked Sendable`: `rounds` and `hasEnded` are only used with the lock.
+    private final class Guarded: @unchecked Sendable {
+        private let lock = NSLock()
+        private let rounds: OutboxRounds
+        private var hasEnded = false
+        init(_ rounds: OutboxRounds) { self.rounds = rounds }
+
+        func run(_ database: SharedDatabase, keepingFiles: Bool, _ isOver: () -> Bool) throws -> OutboxReport {
+            precondition(
+                !Access.isWriting(database),
+                "A drain of the outbox was asked for inside of a write to the database, as a handler is: it would wait for itself."
+            )
+            let (report, events) = lock.withLock {
+                let report = Result {
+                    if hasEnded { return OutboxReport() }
+                    return try rounds.run(database, keepingFiles: keepingFiles, isOver: isOver)
+                }
+                return (report, rounds.takeEvents())
+            }
+            // The events are reported without the lock, because `onEvent` may drain.
+            for event in events { rounds.handlers.onEvent?(event) }
+            return try report.get()
+        }
+
+        var removalIsDue: Nanoseconds? { lock.withLock { rounds.removalIsDue } }
+
+        /// Removes the files that were kept. The next drain finds those that cannot be removed.
+        func removeKeptFiles() { lock.withLock { try? rounds.removeDecided() } }
+
+        /// Waits for a round that runs, and ends the rounds. Later rounds do nothing.
+        func end() { lock.withLock { endLocked() } }
+
+        /// - returns: false when a round runs. Nothing has ended then.
+        func endIfIdle() -> Bool {
+            guard lock.try() else { return false }
+            defer { lock.unlock() }
+            endLocked()
+            return true
+        }
+
+        private func endLocked() {
+            hasEnded = true
+            try? rounds.removeDecided()
+        }
+    }
+
+    let handlers: OutboxHandlers
+    private let folder: OutboxFolder
+    private let database: WeakDatabase
+    private let gate: SuspensionGate
+    private let rounds: Guarded
+    private let state: Mutex<State>
+    /// Ends the waits that are not for changes of the folders.
+    private let wake = DispatchSemaphore(value: 0)
+    private let forkGeneration = rt_fork_generation()
+
+    /// The first and the longest pause after failures, in ns. Each pause is twice as long as the one before.
+    private static let firstPause: Nanoseconds = 250_000_000
+    private static let longestPause: Nanoseconds = 60_000_000_000
+
+    init(_ database: SharedDatabase, handlers: OutboxHandlers, _ claim: OutboxClaim?) {
+        let folder = database.outboxFolder
+        self.folder = folder
+        self.handlers = handlers
+        self.database = WeakDatabase(database: database)
+        gate = database.gate
+        state = Mutex(State(claim: claim))
+        rounds = Guarded(OutboxRounds(of: database, handlers: handlers))
+    }
+
+    /// Creates a drain without a thread, for tests.
+    package convenience init(unattended database: SharedDatabase, handlers: OutboxHandlers) {
+        self.init(database, handlers: handlers, nil)
+    }
+
+    // MARK: Public interface
+
+    /// Stops applying commands. A command that is being applied is finished. If this was the last drain of its database, another database
+    /// may use the folder after that.
+    public func cancel() {
+        // In a child of `fork`, the pipe that wakes the thread is the parent's, too.
+        guard rt_fork_generation() == forkGeneration else { return }
+        let watch = state.withLock { state in
+            state.isCancelled = true
+            return state.watch
+        }
+        database.database?.seat.show(commandsFolder: nil, of: self)
+        // If a round runs, the thread gives up the claim.
+        if rounds.endIfIdle() { giveUpClaim() }
+        watch?.interrupt()
+        wake.signal()
+    }
+
+    /// Cancels the drain because the database is closed. A round that runs applies nothing any more.
+    func close() {
+        cancel()
+        if rt_fork_generation() == forkGeneration { giveUpClaim() }
+    }
+
+    private func giveUpClaim() {
+        let claim = state.withLock { state in
+            defer { state.claim = nil }
+            return state.claim
+        }
+        withExtendedLifetime(claim) {}
+    }
+
+    /// Applies the commands that wait now, and returns when that is done. It must not be called inside an access to the database.
+    ///
+    /// - returns: the result of this call.
+    /// - throws: `DatabaseError`, also while the database is suspended (`isSuspension`); ``OutboxError``. Errors of commands are not
+    ///   thrown.
+    @_disfavoredOverload
+    @discardableResult
+    public func drainNow() throws -> OutboxReport {
+        try round { self.isCancelled } ?? OutboxReport()
+    }
+
+    /// Drains like the synchronous `drainNow()`, without blocking the thread.
+    ///
+    /// - returns: the result of this call.
+    /// - throws: `DatabaseError`, also while the database is suspended (`isSuspension`); ``OutboxError``. Errors of commands are not
+    ///   thrown.
+    @discardableResult
+    public func drainNow() async throws -> OutboxReport {
+        try await offThread { Result { try self.drainNow() } }.get()
+    }
+
+    // MARK: Rounds
+
+    private var isCancelled: Bool { state.withLock { $0.isCancelled } }
+
+    /// - returns: nil when the drain is cancelled, or the database does not exist any more.
+    private func round(keepingFiles: Bool = false, _ isOver: () -> Bool) throws -> OutboxReport? {
+        guard !isCancelled, let database = database.database else { return nil }
+        do {
+            return try rounds.run(database, keepingFiles: keepingFiles, isOver)
+        } catch let error as SystemError {
+            throw OutboxError(error, folder: folder.path)
+        }
+    }
+
+    /// Applies the commands that wait before the thread begins, as many as the time allows.
+    func drainFirst(within time: Nanoseconds) {
+        let end = MonotonicClock.now.addingSaturating(time)
+        do {
+            try folder.make(folder.access())
+            _ = try round { MonotonicClock.now >= end || self.isCancelled }
+        } catch {
+            // The thread tries again, and reports the error.
+        }
+    }
+
+    func begin() {
+        let thread = Thread { [self] in follow() }
+        thread.name = "roundtable.outbox"
+        thread.start()
+    }
+
+    private func follow() {
+        defer {
+            database.database?.seat.show(commandsFolder: nil, of: self)
+            rounds.end()
+            giveUpClaim()
+        }
+        var pause = Self.firstPause
+        while !isCancelled {
+            // The watch is made before the round, so that a command that comes during the round wakes the thread again.
+            let watch = watch()
+            do {
+                guard let report = try round(keepingFiles: true, { self.isCancelled }) else { return }
+                pause = Self.firstPause
+                try wait(watch, report.nextTry)
+            } catch {
+                // The kept files are removed now, because the next round may come much later.
+                rounds.removeKeptFiles()
+                if isCancelled || database.database == nil { return }
+                // The gate may have opened again by now, so the error is checked as well.
+                if gate.isClosed || (error as? DatabaseError)?.isSuspension == true {
+                    waitForGate()
+                } else {
+                    // The first such failure may mean that the database is being closed.
+                    let isClosing = (error as? DatabaseError)?.resultCode == .SQLITE_MISUSE && pause == Self.firstPause
+                    if !isClosing { handlers.onEvent?(.failed(error)) }
+                    sleep(Self.firstPause)
+                    // A change in the folders ends the pause, because the cause may be gone by then.
+                    if pause > Self.firstPause { try? wait(watch, upTo: pause - Self.firstPause) }
+                    pause = min(pause * 2, Self.longestPause)
+                }
+            }
+        }
+    }
+
+    // MARK: Waiting
+
+    /// Watches the folders, and creates those that are missing.
+    ///
+    /// - returns: nil when they cannot be watched.
+    private func watch() -> FolderWatch? {
+        // The watch of the outer folder detects that all of them are moved away at once.
+        let folders = [folder.path, folder.path(of: .commands), folder.path(of: .questions)]
+        do {
+            let found = try folders.map { try System.identity(ofFileAt: $0) }
+            let (old, watched) = state.withLock { ($0.watch, $0.watched) }
+            if let old, found == watched, !found.contains(nil) { return old }
+            try folder.make(folder.access())
+            let identities = try folders.map { try System.identity(ofFileAt: $0) }
+            database.database?.seat.show(commandsFolder: isCancelled ? nil : identities[1], of: self)
+            let watch = try FolderWatch(folders, includingRemovals: false)
+            let isCancelled = state.withLock { state in
+                state.watch = watch
+                state.watched = identities
+                state.hasToldOfWatch = false
+                return state.isCancelled
+            }
+            if isCancelled { watch.interrupt() }
+            return watch
+        } catch {
+            let isNews = state.withLock { state in
+                defer { state.hasToldOfWatch = true }
+                state.watch = nil
+                return !state.hasToldOfWatch
+            }
+            if isNews { handlers.onEvent?(.failed(OutboxRounds.outboxError(error, folder))) }
+            return nil
+        }
+    }
+
+    /// Waits for a change, the next try, or the removal of files (rule X14).
+    private func wait(_ watch: FolderWatch?, _ nextTry: Date?) throws {
+        let nextTry = nextTry.map { date in
+            // The wait is at least 1 ms, so that a clock that stands still causes no busy loop, and at most 60 s, because clocks are set.
+            let seconds = min(max(date.timeIntervalSince(handlers.environment.now()), 0.001), 60)
+            return Nanoseconds(seconds * 1e9)
+        }
+        let removal = rounds.removalIsDue.map { $0.subtractingSaturating(MonotonicClock.now) }
+        try wait(watch, upTo: [nextTry, removal].compactMap(\.self).min())
+    }
+
+    private func wait(_ watch: FolderWatch?, upTo rest: Nanoseconds?) throws {
+        if let watch {
+            do {
+                // The next round begins with another watch.
+                if try watch.wait(upTo: rest) == .gone { state.withLock { $0.watch = nil } }
+            } catch let error as SystemError {
+                throw OutboxError(error, folder: folder.path)
+            }
+        } else {
+            sleep(min(rest ?? .max, OutboxQuestion.interval))
+        }
+    }
+
+    private func sleep(_ time: Nanoseconds) { _ = wake.wait(timeout: .now() + .nanoseconds(Int(clamping: time))) }
+
+    private func waitForGate() {
+        let id = gate.onChange { [wake] in wake.signal() }
+        if gate.isClosed, !isCancelled { wake.wait() }
+        gate.cancel(id)
+    }
+}

@@ -1,0 +1,126 @@
+import Foundation
+import GRDB
+import RoundtableFiles
+
+/// The functions with which the owner of a database applies each kind of command.
+///
+/// ```swift
+/// var handlers = OutboxHandlers()
+/// handlers.handle(AddEntry.self) { db, command in try Entry(text: command.text).insert(db) }
+/// options.outbox = handlers
+/// ```
+///
+/// A handler runs in the write transaction that also records that the command is applied, so its changes of the database happen exactly
+/// once. Its other effects may happen more than once. Other writers wait for the turn meanwhile, so a handler should be short.
+///
+/// If a handler throws, the command is retried after a pause (``retries``). Later commands of the same sender wait for that; those of other
+/// senders do not. After the last try, the command is set aside as a ``DeadLetter``; this happens at once if the handler throws an
+/// ``OutboxRefusal``. Errors that are the database's and not the command's (`SQLITE_BUSY`, `SQLITE_FULL`, `SQLITE_IOERR` and the like) do
+/// not count as tries.
+public struct OutboxHandlers: Sendable {
+    /// How often a command that fails is retried, and when.
+    public struct Retries: Sendable, Hashable {
+        /// The number of tries after which the command is set aside, at least 1. With 1, it is never retried.
+        public var maximumAttempts = 8
+        /// The pause after the first failure. It doubles with each further failure.
+        public var firstDelay: Duration = .milliseconds(100)
+        public var maximumDelay: Duration = .seconds(60)
+
+        public init() {}
+    }
+
+    /// An event that a drain reports.
+    public enum Event: Sendable {
+        /// A try of a command has failed with an error of its own. It is retried at `next`; until then, later commands of its sender wait.
+        case attemptFailed(OutboxCommandInfo, error: any Error, next: Date)
+        /// A command was set aside. It is not applied, and is kept as a dead letter.
+        case setAside(DeadLetter)
+        /// A file in the outbox is not a whole command. It was moved away if that was possible, and is now at `path`.
+        case damagedFile(path: String, reason: String)
+        /// A command was submitted by a newer version of Roundtable. It waits for an owner that knows it, and so do later commands of its
+        /// sender.
+        case waitsForNewerVersion(path: String)
+        /// Commands in this folder were also applied to another database, which still exists. The commands do not say which database they
+        /// are for, so each of the two gets those that its owner reaches first. This is reported when the drain begins, and is only a hint:
+        /// a copy that no program opens any more does no harm.
+        case otherDatabase(folder: String, database: String, owner: String)
+        /// Commands of another folder, which still exists, were applied to this database. This owner does not apply what waits there. This
+        /// is reported when the drain begins, and is only a hint: a folder that no program submits to any more does no harm.
+        case otherFolder(database: String, folder: String, owner: String)
+        /// The drain failed, as a whole or with one file. It tries again.
+        case failed(any Error)
+    }
+
+    public var retries = Retries()
+
+    /// How long a command of an unknown name or version waits before it is set aside. Another owner that knows it may apply it in that
+    /// time, for example while a program is being updated. Later commands of its sender wait, too.
+    public var gracePeriod: Duration = .seconds(10)
+
+    /// Called after the round in which the event happened, on the thread that drains, without the turn.
+    public var onEvent: (@Sendable (Event) -> Void)?
+
+    typealias Handler = @Sendable (Database, CommandFile, OutboxCommandInfo) throws -> Void
+
+    private var handlers: [OutboxCommandKind: Handler] = [:]
+
+    /// What tests replace.
+    package var environment = Environment()
+
+    package struct Environment: Sendable {
+        package var now: @Sendable () -> Date = { Date() }
+        /// A function that lists the commands in place of the system.
+        package var names: (@Sendable (_ folder: String) throws -> [String]?)?
+    }
+
+    public init() {}
+
+    /// Sets the handler of commands of this type. It replaces an earlier handler of the same name and version.
+    public mutating func handle<Command: OutboxCommand>(
+        _ type: Command.Type,
+        _ apply: @escaping @Sendable (Database, Command) throws -> Void
+    ) {
+        handle(type) { db, command, _ in try apply(db, command) }
+    }
+
+    /// Sets the handler of commands of this type, which also gets the information on each command. It replaces an earlier handler of the
+    /// same name and version.
+    public mutating func handle<Command: OutboxCommand>(
+        _ type: Command.Type,
+        _ apply: @escaping @Sendable (Database, Command, OutboxCommandInfo) throws -> Void
+    ) {
+        handlers[OutboxCommandKind(name: Command.name, version: Command.version)] = { db, file, info in
+            let command: Command
+            do {
+                command = try Command.decoded(from: file.payload)
+            } catch {
+                throw UndecodablePayload(kind: file.kind, reason: "\(error)")
+            }
+            try apply(db, command, info)
+        }
+    }
+
+    func handler(of kind: OutboxCommandKind) -> Handler? { handlers[kind] }
+
+    var kinds: Set<OutboxCommandKind> { Set(handlers.keys) }
+}
+
+/// The payload is not of the type that its name and version say. A retry would not help.
+struct UndecodablePayload: Error, CustomStringConvertible {
+    let kind: OutboxCommandKind
+    let reason: String
+
+    var description: String { "the payload is not that of \(kind): \(reason)" }
+}
+
+extension OutboxHandlers.Retries {
+    /// The pause after this many attempts, in seconds.
+    func delay(after attempts: Int) -> TimeInterval {
+        let doubled = firstDelay.seconds * pow(2, Double(min(attempts, 60) - 1))
+        return min(doubled, maximumDelay.seconds)
+    }
+}
+
+extension Duration {
+    var seconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
+}

@@ -1,0 +1,42 @@
+import Foundation
+import RoundtableFiles
+import RoundtableKernel
+
+/// The waiting commands, by sender as names have it, in the order in which they are to be applied (rule X6).
+///
+///     the owner lists                 a sender
+///     sees no 1.command
+///                                     renames 1.command into place
+///                                     renames 2.command into place
+///     sees 2.command
+///
+/// So one listing is not enough. The second list has all that was there when the second listing began, and so all that came before any
+/// name of the first list. From each sender, the names of the second list are taken in order, up to the first one that the first list
+/// does not have.
+struct OutboxListing: Equatable {
+    private(set) var commands: [String: [CommandFileName]] = [:]
+    /// Whether no name has the form of a command's name.
+    let isEmpty: Bool
+    /// Whether a name of the first list is not taken. Another listing finds it.
+    private(set) var isCut = false
+
+    /// Creates the listing of a folder that does not exist.
+    init() { isEmpty = true }
+
+    /// - Parameters:
+    ///   - folder: the folder of the commands.
+    ///   - names: a function that lists the folder in place of the system.
+    init(_ folder: OpenFolder, names: ((String) throws -> [String]?)? = nil) throws {
+        func list() throws -> [String] { try names.map { try $0(folder.path) ?? [] } ?? folder.names() }
+        let first = Set(try list())
+        isEmpty = !first.contains { CommandFileName($0) != nil }
+        if isEmpty { return }
+        let second = try list().lazy.compactMap(CommandFileName.init)
+        for (sender, names) in Dictionary(grouping: second, by: \.encodedSender) {
+            let sorted = names.sorted()
+            let taken = sorted.prefix { first.contains($0.description) }
+            if !taken.isEmpty { commands[sender] = Array(taken) }
+            if sorted[taken.count...].contains(where: { first.contains($0.description) }) { isCut = true }
+        }
+    }
+}

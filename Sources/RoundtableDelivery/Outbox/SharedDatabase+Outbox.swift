@@ -1,0 +1,184 @@
+import Foundation
+import GRDB
+import RoundtableCore
+import RoundtableFiles
+import RoundtableKernel
+import Synchronization
+
+/// The methods of an owner, which applies the commands that other processes have submitted.
+extension SharedDatabase {
+    /// Applies the waiting commands of this database's outbox, and those that come later. ``Options/outbox`` does the same from opening on.
+    ///
+    /// Any number of processes may do this at the same time: each command is applied by one of them.
+    ///
+    /// - returns: the drain, which can be cancelled. It runs until then, or until the database is closed, even if this value is discarded.
+    /// - throws: ``OutboxError/readOnly(path:)``, ``OutboxError/folderInUse(path:database:)``.
+    @discardableResult
+    public func drainOutbox(with handlers: OutboxHandlers) throws -> OutboxDrain {
+        try checkProcess()
+        let drain = try makeDrain(handlers)
+        drain.begin()
+        return drain
+    }
+
+    func makeDrain(_ handlers: OutboxHandlers) throws -> OutboxDrain {
+        guard role == .readWrite else { throw OutboxError.readOnly(path: path) }
+        let claim = try OutboxClaim.make(outboxFolder, ofDatabaseAt: path)
+        let drain = OutboxDrain(self, handlers: handlers, claim)
+        databaseOutbox.add(drain)
+        return drain
+    }
+
+    // MARK: Dead letters
+
+    /// The commands that were set aside, the oldest first.
+    ///
+    /// - throws: `DatabaseError`; ``OutboxError/newerFormat(path:format:)``.
+    @_disfavoredOverload
+    public func deadLetters() throws -> [DeadLetter] {
+        try read { try Self.deadLetters(in: $0) }
+    }
+
+    /// Returns the dead letters like the synchronous `deadLetters()`, without blocking the thread.
+    ///
+    /// - throws: `DatabaseError`; ``OutboxError/newerFormat(path:format:)``.
+    public func deadLetters() async throws -> [DeadLetter] {
+        try await read { try Self.deadLetters(in: $0) }
+    }
+
+    /// Returns the dead letters inside an access, the oldest first.
+    ///
+    /// - throws: `DatabaseError`; ``OutboxError/newerFormat(path:format:)``.
+    public static func deadLetters(in db: Database) throws -> [DeadLetter] {
+        try OutboxTables.exist(db) ? OutboxTables.deadLetters(db) : []
+    }
+
+    /// Requests a retry of a dead letter. An owner that knows the command tries it, at once if one runs. The command has lost its place in
+    /// the order.
+    ///
+    /// - throws: ``OutboxError/noSuchDeadLetter(path:id:)``, ``OutboxError/readOnly(path:)``, ``OutboxError/newerFormat(path:format:)``;
+    ///   `DatabaseError`.
+    @_disfavoredOverload
+    public func retryDeadLetter(_ id: UUID) throws {
+        try checkDeadLettersCanChange()
+        try explainingNoRoom { try write { try Self.retryDeadLetter(id, $0) } }
+        wakeOwner(id)
+    }
+
+    /// Requests a retry like the synchronous `retryDeadLetter(_:)`, without blocking the thread.
+    ///
+    /// - throws: ``OutboxError/noSuchDeadLetter(path:id:)``, ``OutboxError/readOnly(path:)``, ``OutboxError/newerFormat(path:format:)``;
+    ///   `DatabaseError`.
+    public func retryDeadLetter(_ id: UUID) async throws {
+        try checkDeadLettersCanChange()
+        try await explainingNoRoom { try await write { try Self.retryDeadLetter(id, $0) } }
+        wakeOwner(id)
+    }
+
+    /// Removes a dead letter. The command is not applied, even if it is submitted again under its id.
+    ///
+    /// - throws: ``OutboxError/noSuchDeadLetter(path:id:)``, ``OutboxError/readOnly(path:)``, ``OutboxError/newerFormat(path:format:)``;
+    ///   `DatabaseError`.
+    @_disfavoredOverload
+    public func dropDeadLetter(_ id: UUID) throws {
+        try checkDeadLettersCanChange()
+        try explainingNoRoom { try write { try Self.dropDeadLetter(id, $0) } }
+        tellDropped(id)
+    }
+
+    /// Removes a dead letter like the synchronous `dropDeadLetter(_:)`, without blocking the thread.
+    ///
+    /// - throws: ``OutboxError/noSuchDeadLetter(path:id:)``, ``OutboxError/readOnly(path:)``, ``OutboxError/newerFormat(path:format:)``;
+    ///   `DatabaseError`.
+    public func dropDeadLetter(_ id: UUID) async throws {
+        try checkDeadLettersCanChange()
+        try await explainingNoRoom { try await write { try Self.dropDeadLetter(id, $0) } }
+        tellDropped(id)
+    }
+
+    private func checkDeadLettersCanChange() throws {
+        if role == .readOnly { throw OutboxError.readOnly(path: path) }
+    }
+
+    private static func retryDeadLetter(_ id: UUID, _ db: Database) throws {
+        guard try OutboxTables.exist(db), try OutboxTables.markForRetry(id, db) else {
+            throw OutboxError.noSuchDeadLetter(path: db.filePath, id: id)
+        }
+    }
+
+    private static func dropDeadLetter(_ id: UUID, _ db: Database) throws {
+        guard try OutboxTables.exist(db), try OutboxTables.removeDeadLetter(id, db) else {
+            throw OutboxError.noSuchDeadLetter(path: db.filePath, id: id)
+        }
+        try OutboxTables.record(id, .dropped, at: Date(), db)
+    }
+
+    /// Wakes the owner by a question. Its answer is for the processes that ask for the outcome.
+    private func wakeOwner(_ id: UUID) {
+        // Errors are ignored, because an owner that starts later finds the dead letter by itself.
+        let question = OutboxQuestion(id: id, folder: outboxFolder)
+        question.withdrawAnswer()
+        try? question.ask(try outboxFolder.access())
+    }
+
+    /// Answers that the command was dropped. Errors are ignored, because an owner answers a process that asks again.
+    private func tellDropped(_ id: UUID) {
+        try? OutboxQuestion(id: id, folder: outboxFolder).answerDropped()
+    }
+
+    // MARK: Waiting commands
+
+    /// Decides that a waiting command is not to be applied, and removes it.
+    ///
+    /// - returns: the outcome of the command: ``OutboxOutcome/dropped``, or what an owner has decided first.
+    /// - throws: ``OutboxError``; `DatabaseError`.
+    package func dropWaiting(_ command: WaitingCommand) throws -> OutboxOutcome {
+        try checkDeadLettersCanChange()
+        let outcome = try explainingNoRoom {
+            try write { db in
+                _ = try db.identityOfUnmovedFile()
+                try OutboxTables.createIfAbsent(db)
+                if let decided = try OutboxTables.outcome(of: command.id, db) { return decided }
+                try OutboxTables.record(command.id, .dropped, at: Date(), db)
+                return OutboxOutcome.dropped
+            }
+        }
+        do {
+            try System.syncFile(at: path + "-wal")
+            try outboxFolder.remove(command.fileName, from: .commands)
+        } catch let error as SystemError {
+            throw OutboxError(error, folder: outboxFolder.path)
+        }
+        if outcome == .dropped { tellDropped(command.id) }
+        return outcome
+    }
+}
+
+extension Outbox {
+    /// The result of dropping a command without a database.
+    package enum DropWithoutDatabase: Sendable {
+        case dropped
+        /// The command does not wait any more.
+        case gone
+        /// There is a database after all, where ``SharedDatabase/dropWaiting(_:)`` records the drop.
+        case databaseExists
+    }
+
+    /// Removes a command that waits for a database that does not exist yet, and so cannot record the drop. Pending questions are answered.
+    ///
+    /// The caller has to know which database the command is for. If that database exists, the command may have been applied, and only the
+    /// database knows what was decided. An owner that creates the database at this moment may still apply the command.
+    ///
+    /// - throws: ``OutboxError``; ``SharedDatabaseError``, as opening the database would.
+    package func drop(_ command: WaitingCommand, forAbsentDatabaseAt url: URL) throws -> DropWithoutDatabase {
+        guard try DatabaseFile(url).size == nil else { return .databaseExists }
+        do {
+            guard try folder.remove(command.fileName, from: .commands) else { return .gone }
+            try folder.sync(.commands)
+            try OutboxQuestion(id: command.id, folder: folder).answerDropped()
+            return .dropped
+        } catch let error as SystemError {
+            throw OutboxError(error, folder: folder.path)
+        }
+    }
+}

@@ -1,0 +1,148 @@
+import Foundation
+import GRDB
+import RoundtableCore
+import RoundtableFiles
+import RoundtableKernel
+import Synchronization
+
+extension SharedDatabase {
+    /// The result of performing a command.
+    public enum Performance: Sendable {
+        /// The command is applied: its transaction is committed.
+        case applied
+        /// The command is stored in the outbox, and an owner of the database applies it.
+        case submitted(OutboxSubmission)
+
+        public var isApplied: Bool { if case .applied = self { true } else { false } }
+    }
+
+    /// Applies a command now if the turn can be acquired in time, and otherwise submits it to the outbox. For a write to a suspended or
+    /// busy database, this is the third way besides waiting and failing.
+    ///
+    /// The command is submitted, under the name of ``author``, if
+    /// - the database is suspended, or becomes so before the command is committed;
+    /// - there is no turn within `patience`, or another program holds the lock;
+    /// - an earlier command of this author still waits: the order is kept;
+    /// - the database is read-only here, or none of its ``Options/outbox`` handlers knows the command;
+    /// - another program has migrated the database further than this one knows, so that it must not write (``Options/newerSchemaPolicy``).
+    ///
+    /// - Parameters:
+    ///   - command: what to do.
+    ///   - id: the id under which the command is applied once, whether it is performed or submitted.
+    ///   - patience: how long to wait for the turn, at least 1 ms. The call waits longer for a handler that has begun.
+    /// - throws: what the handler throws, including an ``OutboxRefusal``: nothing is then applied or submitted. `DatabaseError`.
+    ///   ``OutboxError`` if the command could not be submitted, or was set aside or dropped before.
+    @_disfavoredOverload
+    @discardableResult
+    public func perform<Command: OutboxCommand>(
+        _ command: Command,
+        id: UUID = UUID(),
+        patience: Duration = .milliseconds(100),
+        file: StaticString = #fileID,
+        line: UInt = #line
+    ) throws -> Performance {
+        try checkProcess()
+        // The wait is at least 1 ms, because the connection cannot be reached in less time.
+        let deadline = MonotonicClock.now.addingSaturating(max(patience.nanoseconds, 1_000_000))
+        let outbox = try databaseOutbox.ownOutbox(of: author)
+        let pending = try outbox.file(of: command, id: id)
+        if let handlers = databaseOutbox.handlers(of: pending.kind), role == .readWrite, !gate.isClosed,
+            try !outbox.hasWaiting()
+        {
+            let write = Write(site: CallSite(file, line), waits: false, deadline: deadline)
+            do {
+                if try perform(pending, handlers, write) { return .applied }
+            } catch {
+                let consequence =
+                    "\(pending.kind) (\(id)) was neither applied nor submitted: perform it again when there is some."
+                throw error.explainingNoRoom(in: path, consequence)
+            }
+        }
+        return .submitted(try outbox.submit(pending))
+    }
+
+    /// Performs a command like the synchronous `perform(_:id:patience:file:line:)`, without blocking the thread.
+    ///
+    /// - throws: what the handler throws, including an ``OutboxRefusal``: nothing is then applied or submitted. `DatabaseError`.
+    ///   ``OutboxError`` if the command could not be submitted, or was set aside or dropped before.
+    @discardableResult
+    public func perform<Command: OutboxCommand>(
+        _ command: Command,
+        id: UUID = UUID(),
+        patience: Duration = .milliseconds(100),
+        file: StaticString = #fileID,
+        line: UInt = #line
+    ) async throws -> Performance {
+        try await offThread {
+            Result { try self.perform(command, id: id, patience: patience, file: file, line: line) }
+        }.get()
+    }
+
+    /// Performs a command now (rule X13).
+    ///
+    /// - returns: false when the command is to be submitted.
+    private func perform(_ command: CommandFile, _ handlers: OutboxHandlers, _ write: Write) throws -> Bool {
+        let outcome = Mutex<OutboxOutcome?>(nil)
+        let hasBegun = Mutex(false)
+        do {
+            let attempt = try attemptUntilDeadline(write) { db in
+                try self.writer.namingObstacles {
+                    try self.transaction(db) { db in
+                        hasBegun.withLock { $0 = true }
+                        do {
+                            let decided = try handlers.perform(command, db)
+                            outcome.withLock { $0 = decided }
+                        } catch  where self.gate.isAborted {
+                            // The handler may have replaced the error of the interruption by one of its own.
+                            throw DatabaseError.suspended(self.path)
+                        }
+                    }
+                }
+            }
+            switch attempt {
+            case nil, .turnedBack: return false
+            case .failed(let error): throw error
+            case .done: break
+            }
+        } catch let error as DatabaseError where error.isSuspension {
+            return false
+        } catch SharedDatabaseError.schemaTooNew where !hasBegun.withLock({ $0 }) {
+            return false
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY && !hasBegun.withLock({ $0 }) {
+            return false
+        }
+        switch outcome.withLock({ $0 }) {
+        case .applied?: return true
+        case let other?: throw OutboxError.decidedBefore(path: path, id: command.id, outcome: other)
+        case nil: return false
+        }
+    }
+}
+
+extension Outbox {
+    /// Whether a command of this sender waits.
+    func hasWaiting() throws -> Bool {
+        do {
+            let names = try folder.names(in: .commands) ?? []
+            let prefix = (CommandFileName.encoded(sender) ?? "") + "."
+            return names.contains { $0.utf8.starts(with: prefix.utf8) && CommandFileName($0) != nil }
+        } catch let error as SystemError {
+            throw OutboxError(error, folder: folder.path)
+        }
+    }
+}
+
+extension OutboxHandlers {
+    /// Applies a command inside a transaction, unless it was decided before.
+    ///
+    /// - returns: the outcome of the command, decided by this call or before.
+    /// - throws: what the handler throws.
+    func perform(_ command: CommandFile, _ db: Database) throws -> OutboxOutcome {
+        try OutboxTables.createIfAbsent(db)
+        if let outcome = try OutboxTables.outcome(of: command.id, db) { return outcome }
+        guard let handler = handler(of: command.kind) else { return .waiting }
+        try handler(db, command, OutboxCommandInfo(command, attempt: 1))
+        try OutboxTables.record(command.id, .applied, at: environment.now(), db)
+        return .applied
+    }
+}

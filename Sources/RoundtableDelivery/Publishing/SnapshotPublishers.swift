@@ -1,0 +1,95 @@
+import Dispatch
+import RoundtableCore
+import RoundtableFiles
+import RoundtableKernel
+import Synchronization
+
+/// The publishers of a database.
+final class SnapshotPublishers: DatabaseCompanion {
+    private let all = Mutex<[ObjectIdentifier: SnapshotPublishing]>([:])
+
+    private var present: [SnapshotPublishing] { all.withLock { Array($0.values) } }
+
+    func add(_ publishing: SnapshotPublishing) { all.withLock { $0[ObjectIdentifier(publishing)] = publishing } }
+
+    func remove(_ publishing: SnapshotPublishing) {
+        // This may be the last reference to the publishing, and to the database. It is released outside of the lock.
+        let removed = all.withLock { $0.removeValue(forKey: ObjectIdentifier(publishing)) }
+        withExtendedLifetime(removed) {}
+    }
+
+    /// Publishes the last contents of the files. Does nothing if the calling thread is inside an access, because it could not read
+    /// then.
+    func databaseWillClose(isWithinAccess: Bool) {
+        if isWithinAccess { return }
+        for publishing in present { publishing.flush() }
+    }
+
+    func databaseDidClose() { for publishing in present { publishing.end() } }
+
+    func databaseStaysOpen() { databaseDidResume() }
+
+    /// Makes all files hold the present state. When this returns, `onPublish` was called for each file that was written.
+    ///
+    /// - throws: the first of the publishers' errors, after all publishers have tried.
+    func publishNow() throws {
+        var first: (any Error)?
+        for publishing in present {
+            do {
+                _ = try publishing.publishTelling()
+                publishing.waitForTelling()
+            } catch SnapshotFileError.publishingEnded {
+                // This publisher has ended meanwhile.
+            } catch {
+                first = first ?? error
+            }
+        }
+        if let first { throw first }
+    }
+
+    /// Publishes all files, each on a thread of its own (rule V9).
+    ///
+    /// - Parameters:
+    ///   - deadline: when to return at the latest, or soon after. A publisher that is not ready by then writes nothing any more.
+    ///   - isCalledOff: asked repeatedly whether the suspension was cancelled.
+    func databaseWillSuspend(until deadline: Nanoseconds, isCalledOff: @escaping () -> Bool) {
+        let publishers = present
+        if publishers.isEmpty { return }
+        let done = DispatchSemaphore(value: 0)
+        let isOver = Flag()
+        for publishing in publishers {
+            publishing.suspend(isAllowed: { !isOver.isRaised && MonotonicClock.now < deadline }) { done.signal() }
+        }
+        var remaining = publishers.count
+        while remaining > 0, !isCalledOff() {
+            let time = deadline.subtractingSaturating(MonotonicClock.now)
+            if time == 0 { break }
+            let pause = DispatchTimeInterval.nanoseconds(Int(min(time, Self.interval)))
+            if done.wait(timeout: .now() + pause) == .success { remaining -= 1 }
+        }
+        isOver.raise()
+    }
+
+    private static let interval: Nanoseconds = 10_000_000
+
+    func databaseDidResume() { for publishing in present { publishing.resume() } }
+
+    private final class Flag: Sendable {
+        private let value = Atomic(false)
+        var isRaised: Bool { value.load(ordering: .acquiring) }
+        func raise() { value.store(true, ordering: .releasing) }
+    }
+}
+
+extension SharedDatabase {
+    var publishers: SnapshotPublishers { companion(SnapshotPublishers.self) }
+}
+
+/// The publishers of each database.
+package final class PublishingFeature: DatabaseFeature {
+    private let publishers = SnapshotPublishers()
+
+    package init(_ opening: inout DatabaseOpening) {}
+
+    package var databaseCompanion: (any DatabaseCompanion)? { publishers }
+}

@@ -1,0 +1,220 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+import RoundtableCore
+import RoundtableFiles
+import RoundtableKernel
+
+extension SharedDatabase {
+    /// Inspects a database from outside: which processes share it, write or wait, and what state its files are in.
+    ///
+    /// The inspection creates and changes no file, and takes no place in the control block and no turn. It works on any SQLite database,
+    /// shared through Roundtable or not, and also in a process that has the database open.
+    ///
+    /// - throws: ``SharedDatabaseError`` when there is no such file, or it cannot be a database; `DatabaseError` with
+    ///   `SQLITE_NOTADB` or `SQLITE_CANTOPEN`. What else cannot be found out is in ``DatabaseStatus/unknowns``.
+    public static func status(ofDatabaseAt url: URL) throws -> DatabaseStatus {
+        try status(ofDatabaseAt: url, outboxAt: nil)
+    }
+
+    /// - parameter outbox: the folder of ``Options/outboxFolder``; nil: beside the database.
+    package static func status(ofDatabaseAt url: URL, outboxAt outbox: URL?) throws -> DatabaseStatus {
+        let onlooker = try Onlooker(url)
+        var status = DatabaseStatus(
+            path: onlooker.path,
+            sqliteVersion: String(cString: sqlite3_libversion()),
+            sqliteHasWALResetBug: SQLiteVersion.current.hasWALResetBug,
+            journalMode: onlooker.header?.isWAL == true ? .wal : .rollback,
+            pageSize: onlooker.header?.pageSize,
+            isEncrypted: onlooker.header?.isEncrypted == true,
+            files: DatabaseStatus.Files(
+                database: onlooker.size,
+                wal: onlooker.companions.wal,
+                walIndex: onlooker.companions.walIndex,
+                rollbackJournal: onlooker.companions.rollbackJournal,
+                salt: onlooker.companions.salt
+            ),
+            wal: nil,
+            schema: nil,
+            controlBlock: DatabaseStatus.ControlBlockStatus(
+                path: ControlBlock.path(forDatabaseAt: onlooker.path),
+                state: .absent
+            ),
+            participants: [],
+            writeLock: nil,
+            unknowns: []
+        )
+        // Participants and the write lock come first, because reading the database may have to wait for the owner of that lock.
+        let (block, snapshots) = status.lookAtControlBlock()
+        status.otherControlBlocks = OtherControlBlock.all(besideDatabaseAt: onlooker.path).map {
+            DatabaseStatus.OtherControlBlock(path: $0.path, layoutVersion: Int($0.version), pids: $0.pids)
+        }
+        status.lookAtWriteLock()
+        // The locks are listed before the onlooker reads, because it then holds a lock itself.
+        let locks = SystemLocks.walLocks(databasePath: onlooker.path)
+        let (state, letters) = WalIndexGate.look { status.lookIntoDatabase(onlooker) } ?? status.nothingSeen()
+        if let state {
+            status.wal = WALHealth(
+                state,
+                locks: locks,
+                databasePath: onlooker.path,
+                block: block,
+                participants: snapshots
+            )
+        }
+        status.explainMissingWAL(onlooker)
+        status.oldestReads(of: snapshots, endOfWAL: state?.end)
+        let folder = try outbox.map { try OutboxFolder(at: $0, databasePath: onlooker.path) }
+        status.lookAtOutbox(folder ?? OutboxFolder(databasePath: onlooker.path), letters)
+        return status
+    }
+}
+
+extension DatabaseStatus {
+    fileprivate mutating func lookAtControlBlock() -> (ControlBlock?, [ParticipantSnapshot]) {
+        do {
+            let block = try ControlBlock.open(forDatabaseAt: path, writable: false)
+            controlBlock.state = .usable
+            controlBlock.layoutVersion = Int(Layout.version)
+            let snapshots = block.participants()
+            participants = snapshots.map(ParticipantStatus.init)
+            return (block, snapshots)
+        } catch {
+            controlBlock.problem = error.description
+            switch error {
+            case .absent:
+                controlBlock.state = .absent
+                return (nil, [])
+            case .damaged, .full: controlBlock.state = .damaged
+            case .locked, .system: controlBlock.state = .unreadable
+            }
+            unknowns.append("Who takes part: \(error).")
+            return (nil, [])
+        }
+    }
+
+    fileprivate mutating func lookAtWriteLock() {
+        writeLock = Self.writer(ofDatabaseAt: path, among: participants)
+        #if !os(Linux)
+            if writeLock == nil { unknowns.append("Who holds SQLite's write lock: this system lists no locks.") }
+        #endif
+    }
+
+    /// The owner of the write lock, from the system's list of locks, or else from what participants show in the control block. The list
+    /// leaves out the processes of other pid namespaces, except for those below.
+    package static func writer(ofDatabaseAt path: String, among participants: [ParticipantStatus]) -> SharingProcess? {
+        let participants = participants.filter { $0.liveness != .dead }
+        guard let pid = SystemLocks.writer(databasePath: path) else {
+            var writing = participants.filter { $0.writing != nil }
+            #if os(Linux)
+                writing = writing.filter(\.isInOtherPIDNamespace)
+            #endif
+            return writing.max { $0.writing ?? 0 < $1.writing ?? 0 }?.party
+        }
+        let own = participants.filter { $0.isProcess(pid) }
+        if let participant = own.first(where: { $0.writing != nil }) ?? own.first { return participant.party }
+        return SharingProcess(pid: pid, among: [])
+    }
+
+    /// Notes that the database was not read, because this process was opening databases all the time.
+    fileprivate mutating func nothingSeen() -> (WalIndexView.State?, OutboxStatus.DeadLetters?) {
+        unknowns.append(
+            "The content, and how much of the WAL is copied: this process was opening a database for a second. Look again when it is open."
+        )
+        return (nil, nil)
+    }
+
+    /// - returns: the state of the WAL, and the dead letters of the outbox; each is nil when it cannot be read.
+    fileprivate mutating func lookIntoDatabase(
+        _ onlooker: Onlooker
+    ) -> (WalIndexView.State?, OutboxStatus.DeadLetters?) {
+        var state: WalIndexView.State?
+        var letters: OutboxStatus.DeadLetters?
+        var problem: (any Error)?
+        var extensionProblem: (any Error)?
+        if isEncrypted {
+            unknowns.append("The content, and how much of the WAL is copied: the database is encrypted.")
+            return (nil, nil)
+        }
+        do {
+            let queue = try onlooker.connection(waitingUpTo: .milliseconds(250))
+            schema = try queue.read { db in
+                state = onlooker.walState(db)
+                do { letters = try OutboxStatus.DeadLetters(db, path: onlooker.path) } catch { problem = error }
+                do { extensions = try ExtensionsStatus(db) } catch { extensionProblem = error }
+                return try SchemaVersion(db)
+            }
+            try queue.close()
+        } catch {
+            unknowns.append("The schema: \(Self.reason(error, files))")
+        }
+        if let problem { unknowns.append("The dead letters of the outbox: \(Self.reason(problem, files))") }
+        if let extensionProblem { unknowns.append("The extensions: \(Self.reason(extensionProblem, files))") }
+        return (state, letters)
+    }
+
+    fileprivate mutating func explainMissingWAL(_ onlooker: Onlooker) {
+        guard journalMode == .wal, wal == nil, !isEncrypted else { return }
+        if onlooker.missesWAL {
+            unknowns.append(
+                """
+                The WAL: it holds \(files.wal ?? 0) bytes and there is no -shm file, as after a crash. What is shown is \
+                the state before it; the next process that opens the database recovers it.
+                """
+            )
+        } else if (files.wal ?? 0) > 0 {
+            unknowns.append(
+                "How many frames the WAL holds: no process has the database open and keeps the -shm file in order. The next that opens and closes it copies them."
+            )
+        } else {
+            wal = WALHealth(committedFrames: 0, backfilledFrames: 0, size: 0)
+        }
+    }
+
+    /// Adds the oldest reads of participants. A dead participant holds nothing back, because SQLite's locks ended with its process.
+    fileprivate mutating func oldestReads(of snapshots: [ParticipantSnapshot], endOfWAL: WalMark?) {
+        let now = MonotonicClock.now
+        for (index, snapshot) in snapshots.enumerated() where snapshot.liveness != .dead {
+            guard let read = snapshot.oldestRead else { continue }
+            let age = TimeInterval(now.subtractingSaturating(read.since)) / 1e9
+            let held = endOfWAL.map(read.mark.framesHeld)
+            participants[index].oldestRead = ParticipantStatus.Read(
+                age: age,
+                heldFrames: held,
+                isPastLimit: LongRead.Limit().isPassed(age: age, heldFrames: held ?? 1),
+                callSite: snapshot.readCallSite
+            )
+        }
+        if endOfWAL == nil, participants.contains(where: { $0.oldestRead != nil }) {
+            unknowns.append("How much reads hold back: the end of the WAL cannot be told.")
+        }
+    }
+
+    private static func reason(_ error: any Error, _ files: Files) -> String {
+        guard let error = error as? DatabaseError else { return "\(error)." }
+        switch error.resultCode {
+        case .SQLITE_BUSY:
+            return "the database is locked."
+        case .SQLITE_READONLY where files.rollbackJournal != nil,
+            .SQLITE_CANTOPEN where files.rollbackJournal != nil:
+            return "a transaction was cut short, and waits in the -journal file to be undone by the next writer."
+        default:
+            return "\(error.message ?? "unknown error") (\(error.extendedResultCode))."
+        }
+    }
+}
+
+extension DatabaseStatus.SchemaVersion {
+    init(_ db: Database) throws {
+        userVersion = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        tableCount =
+            try Int.fetchOne(
+                db,
+                sql:
+                    "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+            ) ?? 0
+        appliedMigrations =
+            try db.tableExists("grdb_migrations")
+            ? String.fetchAll(db, sql: "SELECT identifier FROM grdb_migrations ORDER BY rowid") : nil
+    }
+}

@@ -1,0 +1,132 @@
+import Foundation
+import RoundtableCore
+
+/// What can be seen of a shared database from outside, at one moment.
+///
+/// It encodes as JSON with the keys listed here; times are seconds, sizes bytes.
+public struct DatabaseStatus: Codable, Sendable, Equatable {
+    /// The path of the database file, with symbolic links resolved.
+    public var path: String
+    /// The version of the SQLite library that inspected the database: <https://www.sqlite.org/c3ref/libversion.html>.
+    public var sqliteVersion: String
+    /// Whether that library has SQLite's WAL-reset bug (``SQLiteVersion/hasWALResetBug``). A database in WAL mode is then safe only as
+    /// long as Roundtable alone checkpoints. Other processes may run with another version of the library.
+    public var sqliteHasWALResetBug: Bool
+    public var journalMode: JournalMode
+    /// The page size in bytes; nil for an empty file.
+    public var pageSize: Int?
+    /// Whether the file is encrypted, except for its first bytes (<doc:Encryption>). Its content is then not known.
+    public var isEncrypted: Bool
+    public var files: Files
+    /// The state of the WAL; nil in rollback-journal mode, and where ``unknowns`` says why.
+    public var wal: WALHealth?
+    /// The version of the schema; nil where ``unknowns`` says why.
+    public var schema: SchemaVersion?
+    public var controlBlock: ControlBlockStatus
+    /// Control blocks of other layout versions. Programs that were built with another Roundtable use them: they take turns among
+    /// themselves, and not with the ``participants``. Empty when there is none.
+    public var otherControlBlocks: [OtherControlBlock] = []
+    /// All participants, including those that died and whose place has not been cleared yet.
+    public var participants: [ParticipantStatus]
+    /// The owner of SQLite's write lock; nil when there is none, or where ``unknowns`` says why.
+    public var writeLock: SharingProcess?
+    /// The commands that wait for the database, and those that were set aside; nil when there are none, or where ``unknowns`` says why.
+    public var outbox: OutboxStatus?
+    /// The extensions; nil when there are none, or where ``unknowns`` says why.
+    public var extensions: ExtensionsStatus?
+    /// What could not be found out, and why, in plain words.
+    public var unknowns: [String]
+
+    /// The participant that holds the turn: it writes now, or next.
+    public var turnHolder: ParticipantStatus? { participants.first(where: \.hasTurn) }
+
+    enum CodingKeys: String, CodingKey {
+        case path, files, wal, schema, participants, outbox, extensions, unknowns
+        case sqliteVersion = "sqlite_version"
+        case sqliteHasWALResetBug = "sqlite_has_wal_reset_bug"
+        case journalMode = "journal_mode"
+        case pageSize = "page_size"
+        case isEncrypted = "is_encrypted"
+        case controlBlock = "control_block"
+        case otherControlBlocks = "other_control_blocks"
+        case writeLock = "write_lock"
+    }
+}
+
+extension DatabaseStatus {
+    /// Whether the file is in WAL mode (<https://www.sqlite.org/wal.html>). The file does not show which kind of rollback journal a
+    /// connection uses.
+    public enum JournalMode: String, Codable, Sendable {
+        case wal
+        case rollback
+    }
+
+    /// Sizes in bytes; nil where there is no such file.
+    public struct Files: Codable, Sendable, Equatable {
+        public var database: Int
+        public var wal: Int?
+        public var walIndex: Int?
+        public var rollbackJournal: Int?
+        /// The size of the salt file of an encrypted database (``FileSaltStore``).
+        public var salt: Int?
+
+        enum CodingKeys: String, CodingKey {
+            case database, wal, salt
+            case walIndex = "wal_index"
+            case rollbackJournal = "rollback_journal"
+        }
+    }
+
+    /// The version of a schema, as far as the database shows it.
+    public struct SchemaVersion: Codable, Sendable, Equatable {
+        /// [`PRAGMA user_version`](https://www.sqlite.org/pragma.html#pragma_user_version).
+        public var userVersion: Int
+        /// The migrations that GRDB recorded, in the order they ran; nil when no `DatabaseMigrator` was ever used.
+        public var appliedMigrations: [String]?
+        /// How many tables there are, virtual ones included, SQLite's own excluded.
+        public var tableCount: Int
+
+        enum CodingKeys: String, CodingKey {
+            case userVersion = "user_version"
+            case appliedMigrations = "applied_migrations"
+            case tableCount = "table_count"
+        }
+    }
+
+    /// Whether the control block can be used.
+    public struct ControlBlockStatus: Codable, Sendable, Equatable {
+        public enum State: String, Codable, Sendable {
+            case usable
+            case absent
+            case damaged
+            /// The system refuses access: ``problem`` says why.
+            case unreadable
+        }
+
+        public var path: String
+        public var state: State
+        /// The version of its layout; nil unless it can be used.
+        public var layoutVersion: Int?
+        /// Why it cannot be used; nil when it can. Without it, participants rely on SQLite's locks alone.
+        public var problem: String?
+
+        enum CodingKeys: String, CodingKey {
+            case path, state, problem
+            case layoutVersion = "layout_version"
+        }
+    }
+
+    /// A control block of another layout version, beside the same database.
+    public struct OtherControlBlock: Codable, Sendable, Equatable {
+        public var path: String
+        public var layoutVersion: Int
+        /// The processes that use it, as far as the system shows which processes live. If empty, the file was left behind, and can be
+        /// removed.
+        public var pids: [Int32]
+
+        enum CodingKeys: String, CodingKey {
+            case path, pids
+            case layoutVersion = "layout_version"
+        }
+    }
+}

@@ -1,0 +1,123 @@
+import RoundtableCore
+
+/// What is wrong with a shared database, as far as it can be seen from outside, and what to do about it.
+///
+/// ``SharedDatabase/diagnose(databaseAt:checking:progress:)`` makes it. It encodes as JSON with the keys listed here.
+public struct Diagnosis: Codable, Sendable, Equatable {
+    /// The path of the database file, with symbolic links resolved.
+    public var path: String
+    /// The findings, the worst first.
+    public var findings: [Finding]
+    /// What could not be found out, and why, in plain words.
+    public var unknowns: [String]
+
+    /// The worst of the findings; nil when there is none.
+    public var severity: Severity? { findings.map(\.severity).max() }
+
+    /// How bad a finding is.
+    public enum Severity: String, Codable, Sendable, Comparable, CaseIterable {
+        /// Good to know. Nothing is to be done now.
+        case note
+        /// Something gets slow, or long, or is at risk.
+        case warning
+        /// A process cannot use the database, or data are at risk now.
+        case error
+
+        public static func < (left: Severity, right: Severity) -> Bool {
+            allCases.firstIndex(of: left)! < allCases.firstIndex(of: right)!
+        }
+    }
+
+    /// What a finding is about. Programs may rely on these names; there may be more of them in a later version.
+    public enum Topic: String, Codable, Sendable, CaseIterable {
+        /// This SQLite has the WAL-reset bug (``SQLiteVersion/hasWALResetBug``).
+        case walResetBug = "wal_reset_bug"
+        /// The WAL has more frames than it should, or its file is longer.
+        case longWAL = "long_wal"
+        /// Much of the WAL is not in the database file, although no read holds it back.
+        case notCheckpointed = "not_checkpointed"
+        /// SQLite failed on the last checkpoint.
+        case checkpointFails = "checkpoint_fails"
+        /// A process has been reading one moment for a long time, and holds the WAL back.
+        case longRead = "long_read"
+        /// The WAL has frames, and there is no `-shm` file.
+        case missingWALIndex = "missing_wal_index"
+        /// The database has a rollback journal, or its file is empty.
+        case notInWALMode = "not_in_wal_mode"
+        /// A participant died, and its place has not been cleared yet.
+        case deadParticipant = "dead_participant"
+        /// A participant is stopped, and was not suspended before; perhaps in the middle of a read or a write.
+        case frozenParticipant = "frozen_participant"
+        /// A process that is no participant is stopped, and holds SQLite's lock for checkpoints.
+        case frozenCheckpointer = "frozen_checkpointer"
+        /// The owner of the write lock takes no turns.
+        case strangerWrites = "stranger_writes"
+        /// The control block is missing, damaged, of another version, or cannot be read.
+        case controlBlock = "control_block"
+        /// The database file has more than one name.
+        case hardLinks = "hard_links"
+        /// The database file is on a network file system.
+        case networkFileSystem = "network_file_system"
+        /// The files of the database differ in owner or mode, or the database cannot be read.
+        case permissions
+        /// The disk has less free space than the WAL takes.
+        case lowDiskSpace = "low_disk_space"
+        /// The system has no inotify instance, or no watch, left for this user. Processes then check four times a second what other
+        /// processes have written.
+        case noFileWatch = "no_file_watch"
+        /// Commands wait in the outbox, and are not applied.
+        case commandsWait = "commands_wait"
+        /// So many commands wait that senders are, or soon will be, refused.
+        case fullOutbox = "full_outbox"
+        /// Commands were set aside, and not applied.
+        case deadLetters = "dead_letters"
+        /// Files in the outbox were no whole commands.
+        case damagedCommands = "damaged_commands"
+        /// Commands of the outbox are applied to another database, too.
+        case sharedOutbox = "shared_outbox"
+        /// Commands from another folder are applied to the database, too.
+        case secondOutbox = "second_outbox"
+        /// An extension is half built.
+        case unfinishedExtension = "unfinished_extension"
+        /// An extension does not follow its table.
+        case brokenExtension = "broken_extension"
+        /// The database is encrypted, and its salt is not beside it; perhaps it is kept elsewhere.
+        case missingSalt = "missing_salt"
+        /// The file of the salt of an encrypted database is damaged.
+        case damagedSalt = "damaged_salt"
+        /// The file is no database.
+        case notADatabase = "not_a_database"
+        /// SQLite's check of the content found something.
+        case corrupt
+    }
+
+    /// One thing that is wrong, or worth knowing.
+    public struct Finding: Codable, Sendable, Equatable {
+        public var topic: Topic
+        public var severity: Severity
+        /// What is wrong, in plain words.
+        public var what: String
+        /// The path of the file that the finding is about.
+        public var location: String
+        /// The processes that cause it; empty when there are none, or they are not known.
+        public var who: [SharingProcess]
+        /// What to do.
+        public var next: String
+
+        enum CodingKeys: String, CodingKey {
+            case severity, what, who, next
+            case topic = "id"
+            case location = "where"
+        }
+    }
+
+    /// How much of the content to check.
+    public enum Check: Sendable, Hashable {
+        /// Nothing is checked. The diagnosis takes a moment, whatever the size of the database.
+        case none
+        /// [`PRAGMA quick_check`](https://www.sqlite.org/pragma.html#pragma_quick_check): reads the whole file.
+        case quick
+        /// [`PRAGMA integrity_check`](https://www.sqlite.org/pragma.html#pragma_integrity_check): compares indexes with tables, too.
+        case full
+    }
+}

@@ -1,0 +1,161 @@
+import RoundtableCore
+
+// These are the findings about processes: which of them hold the WAL back, are stopped, or take no turns.
+
+extension Doctor {
+    // MARK: Who holds the WAL back
+
+    mutating func examineReads(_ status: DatabaseStatus, _ facts: Facts) {
+        for participant in status.participants {
+            guard let read = participant.oldestRead, read.isPastLimit else { continue }
+            if participant.liveness == .stopped {
+                // A frozen reader is reported by `examineStopped`.
+                guard !isFrozenReader(participant, status, facts) else { continue }
+                findFrozenReader(participant, read, .longRead, status)
+                continue
+            }
+            let held = read.heldFrames.map { ", and holds \(heldBack($0, status)) back" } ?? ""
+            let began = read.callSite.map { " that began at \($0)" } ?? " that it has begun"
+            find(
+                .longRead,
+                .warning,
+                "\(participant.name) has been reading one moment for \(read.age.seconds)\(held).",
+                at: status.path + "-wal",
+                by: [participant.party],
+                next: "End the read\(began): shorten its closure, or advance or close the snapshot."
+            )
+        }
+        // How long a stranger has been reading may not be known.
+        for pin in status.wal?.pins ?? []
+        where !pin.holder.isParticipant && LongRead.Limit().isPassed(age: pin.age ?? 0, heldFrames: pin.heldFrames) {
+            find(
+                .longRead,
+                .warning,
+                "\(pin).",
+                at: status.path + "-wal",
+                by: [SharingProcess(pid: pin.holder.pid, name: pin.holder.name, isParticipant: false)],
+                next: pin.holder.liveness == .stopped
+                    ? "Continue it (kill -CONT \(pin.holder.pid)) or end it: its transaction goes with it."
+                    : "End its transaction."
+            )
+        }
+    }
+
+    private mutating func findFrozenReader(
+        _ participant: ParticipantStatus,
+        _ read: ParticipantStatus.Read,
+        _ topic: Diagnosis.Topic,
+        _ status: DatabaseStatus
+    ) {
+        let site = read.callSite.map { " (since \($0))" } ?? ""
+        let held = read.heldFrames.map { ", and holds \(heldBack($0, status)) back: no checkpoint can copy them" } ?? ""
+        find(
+            topic,
+            .warning,
+            "\(participant.name) is stopped in the middle of a read\(site)\(held).",
+            at: status.path + "-wal",
+            by: [participant.party],
+            next: "Continue it (kill -CONT \(participant.pid)) or end it: its read goes with it."
+        )
+    }
+
+    /// The number of frames and their size, as `7,471 WAL frames (29 MiB)`.
+    private func heldBack(_ frames: Int, _ status: DatabaseStatus) -> String {
+        "\(frames.of("WAL frame")) (\(size(ofFrames: frames, status)))"
+    }
+
+    // MARK: Who is stopped
+
+    mutating func examineParticipants(_ status: DatabaseStatus, _ facts: Facts) {
+        for participant in status.participants {
+            switch participant.liveness {
+            case .dead:
+                find(
+                    .deadParticipant,
+                    .note,
+                    "'\(participant.author)' died without closing the database.",
+                    at: status.controlBlock.path,
+                    by: [participant.party],
+                    next: "Nothing: the next one that waits or joins clears its place."
+                )
+            case .stopped: examineStopped(participant, status, facts)
+            case .alive, .unknown: break
+            }
+        }
+        if let stranger = facts.checkpointer, !stranger.isParticipant, facts.isCheckpointerStopped {
+            find(
+                .frozenCheckpointer,
+                .error,
+                """
+                \(Self.name(stranger)) (pid \(stranger.pid)) is stopped, and holds SQLite's lock for checkpoints: nobody can \
+                make one, and the WAL grows.
+                """,
+                at: status.path + "-shm",
+                by: [stranger],
+                next: "Continue it (kill -CONT \(stranger.pid)) or end it."
+            )
+        }
+        if let writer = status.writeLock, !writer.isParticipant {
+            find(
+                .strangerWrites,
+                .warning,
+                "\(Self.name(writer)) holds SQLite's write lock, and takes no turns.",
+                by: [writer],
+                next:
+                    "If it stays, end its transaction; let it write through Roundtable (`roundtable sql`) or keep transactions short."
+            )
+        }
+    }
+
+    private mutating func examineStopped(
+        _ participant: ParticipantStatus,
+        _ status: DatabaseStatus,
+        _ facts: Facts
+    ) {
+        if isFrozenReader(participant, status, facts), let read = participant.oldestRead {
+            return findFrozenReader(participant, read, .frozenParticipant, status)
+        }
+        let held = locks(of: participant, status, facts)
+        if held.isEmpty, participant.state == .suspended { return }
+        let holding = held.isEmpty ? "" : ", and holds " + held.joined(separator: ", and ")
+        let site =
+            participant.callSite.map { " It \(participant.writing == nil ? "last wrote" : "writes") from \($0)." } ?? ""
+        find(
+            .frozenParticipant,
+            held.isEmpty ? .warning : .error,
+            "'\(participant.author)' is stopped\(holding).\(site)",
+            by: [participant.party],
+            next:
+                "Continue it (kill -CONT \(participant.pid)) or end it; suspend the database before the process stops."
+        )
+    }
+
+    /// Whether the participant was stopped without being suspended, holds frames back by a read, and holds no lock that is worse.
+    private func isFrozenReader(
+        _ participant: ParticipantStatus,
+        _ status: DatabaseStatus,
+        _ facts: Facts
+    ) -> Bool {
+        guard participant.liveness == .stopped, participant.state != .suspended, let read = participant.oldestRead
+        else {
+            return false
+        }
+        return read.heldFrames != 0 && locks(of: participant, status, facts).isEmpty
+    }
+
+    /// The locks of the participant that keep other processes out, in words.
+    private func locks(
+        of participant: ParticipantStatus,
+        _ status: DatabaseStatus,
+        _ facts: Facts
+    ) -> [String] {
+        var held: [String] = []
+        if status.writeLock?.isSame(as: participant) == true { held.append("the write lock: nobody can write") }
+        if facts.checkpointer?.isSame(as: participant) == true { held.append("the CKPT lock: nobody can checkpoint") }
+        return held
+    }
+
+    private static func name(_ party: SharingProcess) -> String {
+        party.name.map { "'\($0)'" } ?? "A process"
+    }
+}

@@ -1,0 +1,484 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+import RoundtableCore
+import RoundtableKernel
+
+extension SharedDatabase {
+    /// Inspects a database from outside, as ``status(ofDatabaseAt:)`` does, and reports what is wrong and what to do about it.
+    ///
+    /// The inspection creates and changes no file, and takes no place in the control block and no turn. If a checkpoint is due, the
+    /// inspection is repeated for up to a second, because a participant may be about to make that checkpoint.
+    ///
+    /// - Parameters:
+    ///   - check: whether the content is checked, too. This reads the whole file, in one read transaction. While it lasts, the WAL cannot
+    ///     start anew if other processes write.
+    ///   - progress: called repeatedly while the content is checked.
+    /// - throws: ``SharedDatabaseError/notAFile(path:reason:)`` when there is no such file. All other problems are findings.
+    public static func diagnose(
+        databaseAt url: URL,
+        checking check: Diagnosis.Check = .none,
+        progress: @escaping () -> Void = {}
+    ) throws -> Diagnosis {
+        try diagnose(databaseAt: url, outboxAt: nil, checking: check, progress: progress)
+    }
+
+    /// - parameter outbox: the folder of ``Options/outboxFolder``; nil: beside the database.
+    package static func diagnose(
+        databaseAt url: URL,
+        outboxAt outbox: URL?,
+        checking check: Diagnosis.Check,
+        progress: @escaping () -> Void
+    ) throws -> Diagnosis {
+        var doctor = Doctor(path: url.path)
+        do {
+            var status = try status(ofDatabaseAt: url, outboxAt: outbox)
+            var facts = Doctor.Facts(of: status)
+            let deadline = MonotonicClock.now + Doctor.secondLook
+            while Doctor.isDue(status), facts.canCheckpoint, MonotonicClock.now < deadline {
+                MonotonicClock.sleep(50_000_000)
+                status = try Self.status(ofDatabaseAt: url, outboxAt: outbox)
+                facts = Doctor.Facts(of: status)
+            }
+            doctor.examine(status, facts)
+            if check != .none { doctor.check(try Onlooker(url), check, progress) }
+        } catch let error as SharedDatabaseError {
+            try doctor.refuse(error)
+        } catch let error as DatabaseError {
+            doctor.refuse(error)
+        }
+        return doctor.diagnosis
+    }
+}
+
+/// Derives findings from facts.
+struct Doctor {
+    /// How long a due checkpoint is waited for, in nanoseconds.
+    static let secondLook: Nanoseconds = 1_000_000_000
+
+    /// What the system shows, in addition to the status.
+    struct Facts {
+        struct File {
+            var path: String
+            var owner: UInt32
+            var mode: UInt32
+        }
+
+        /// The processes that have the database open and are no participants.
+        var strangers: [SharingProcess] = []
+        /// The owner of SQLite's CKPT lock.
+        var checkpointer: SharingProcess?
+        var isCheckpointerStopped = false
+        /// Whether a participant runs that may checkpoint.
+        var canCheckpoint = false
+        var database: File?
+        var companions: [File] = []
+        /// In bytes, for this process; nil when the system does not tell.
+        var freeSpace: Int?
+        var saltProblem: SaltProblem?
+        /// Why this user gets no file watch; nil when it does.
+        var watchShortage: SystemError?
+    }
+
+    var diagnosis: Diagnosis
+    private let limits = CheckpointLimits.default
+
+    init(path: String) { diagnosis = Diagnosis(path: path, findings: [], unknowns: []) }
+
+    mutating func examine(_ status: DatabaseStatus, _ facts: Facts) {
+        diagnosis.path = status.path
+        diagnosis.unknowns = status.unknowns
+        examineFiles(status, facts)
+        examineSalt(status, facts)
+        examineLibrary(status, facts)
+        examineWAL(status, facts)
+        examineReads(status, facts)
+        examineParticipants(status, facts)
+        examineControlBlock(status, facts)
+        examineOutbox(status)
+        examineExtensions(status)
+    }
+
+    mutating func find(
+        _ topic: Diagnosis.Topic,
+        _ severity: Diagnosis.Severity,
+        _ what: String,
+        at location: String? = nil,
+        by who: [SharingProcess] = [],
+        next: String
+    ) {
+        diagnosis.findings.append(
+            Diagnosis.Finding(
+                topic: topic,
+                severity: severity,
+                what: what,
+                location: location ?? diagnosis.path,
+                who: who,
+                next: next
+            )
+        )
+        // This keeps the order of findings of the same severity, which `sort` does not promise.
+        diagnosis.findings = Diagnosis.Severity.allCases.reversed().flatMap { severity in
+            diagnosis.findings.filter { $0.severity == severity }
+        }
+    }
+
+    // MARK: What cannot be looked at
+
+    mutating func refuse(_ error: SharedDatabaseError) throws {
+        switch error {
+        case .notAFile(_, Onlooker.noSuchFile): throw error
+        case .notAFile(_, let reason) where reason.contains("hard links"):
+            find(
+                .hardLinks,
+                .error,
+                "The file has more than one name.",
+                next:
+                    "Remove the other names, or copy the database: who opens it by another name has another -wal file."
+            )
+        case .networkFileSystem(_, let name):
+            find(
+                .networkFileSystem,
+                .error,
+                "The file is on a network file system (\(name)): no shared memory, and no locks to rely on.",
+                next: "Put the database on a local disk."
+            )
+        default:
+            find(.notADatabase, .error, "\(error)", next: "Name the database file.")
+        }
+    }
+
+    mutating func refuse(_ error: DatabaseError) {
+        switch error.resultCode {
+        case .SQLITE_NOTADB:
+            find(
+                .notADatabase,
+                .error,
+                "The file does not begin like a database.",
+                next: "Name the database file; an encrypted one looks like this, too."
+            )
+        case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH:
+            find(
+                .permissions,
+                .error,
+                "It cannot be read: \(error.message ?? "permission denied").",
+                next: "Run as a user who may read it, or change its mode."
+            )
+        default:
+            find(.corrupt, .error, "It cannot be read: \(error).", next: "Look at the disk; restore a backup.")
+        }
+    }
+
+    // MARK: The files
+
+    private mutating func examineFiles(_ status: DatabaseStatus, _ facts: Facts) {
+        if let database = facts.database {
+            for file in facts.companions where file.owner != database.owner || file.mode != database.mode {
+                find(
+                    .permissions,
+                    .warning,
+                    "The file has owner \(file.owner) and mode \(Self.octal(file.mode)), the database \(database.owner) and \(Self.octal(database.mode)): some may be kept out.",
+                    at: file.path,
+                    next: "Give it the owner and mode of the database, while nobody has it open."
+                )
+            }
+        }
+        if let wal = status.files.wal, let free = facts.freeSpace, free < wal {
+            find(
+                .lowDiskSpace,
+                .warning,
+                "\(free.byteSize) are free on the disk, and the WAL takes \(wal.byteSize).",
+                at: status.path + "-wal",
+                next: "Make room: a checkpoint may make the database file longer by as much."
+            )
+        }
+        if let shortage = facts.watchShortage {
+            find(
+                .noFileWatch,
+                .warning,
+                """
+                The system has no file watch left for this user (\(shortage.reason)): processes without one look four times a second for what others \
+                write to the WAL, to snapshot files and to the outbox. Commits of participants are noticed at once all the same.
+                """,
+                next: "\(SystemErrorAdvice.next(shortage))."
+            )
+        }
+        if status.journalMode == .rollback {
+            let isEmpty = status.pageSize == nil
+            find(
+                .notInWALMode,
+                isEmpty ? .note : .warning,
+                isEmpty
+                    ? "The file is empty."
+                    : "The database is not in WAL mode: readers and writers keep each other out.",
+                next: "Open it with SharedDatabase.open, which \(isEmpty ? "sets it up" : "switches it to WAL mode")."
+            )
+        }
+    }
+
+    private static func octal(_ mode: UInt32) -> String { String(mode, radix: 8) }
+
+    // MARK: The library
+
+    private mutating func examineLibrary(_ status: DatabaseStatus, _ facts: Facts) {
+        guard status.sqliteHasWALResetBug, status.journalMode == .wal else { return }
+        let bug = "SQLite \(status.sqliteVersion), which this program runs with, has the WAL-reset bug"
+        let link = "<https://www.sqlite.org/wal.html#the_wal_reset_bug>"
+        if facts.strangers.isEmpty {
+            find(
+                .walResetBug,
+                .note,
+                "\(bug). Roundtable's own checkpoints are safe.",
+                next: "Let nobody else checkpoint, or run SQLite 3.51.3 or later (\(link))."
+            )
+        } else {
+            find(
+                .walResetBug,
+                .warning,
+                "\(bug), and others than Roundtable have the database open: if they write and checkpoint, committed rows may be lost.",
+                by: facts.strangers,
+                next: "Give them PRAGMA wal_autocheckpoint = 0, or all SQLite 3.51.3 or later (\(link))."
+            )
+        }
+    }
+
+    // MARK: The WAL
+
+    private static func next(afterCheckpointError code: Int32) -> String {
+        switch ResultCode(rawValue: code & 0xFF) {
+        case .SQLITE_FULL: "Make room on the disk that the database file is on: then it goes on by itself."
+        case .SQLITE_IOERR:
+            "\(SystemErrorAdvice.next(EIO)). Or a limit on the size of files is reached (ulimit -f, a quota)."
+        case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_CANTOPEN: SystemErrorAdvice.next(EACCES) + "."
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB:
+            "Check the content (roundtable doctor --check), and have a backup at hand."
+        default:
+            "See what the program logs at this time; https://www.sqlite.org/rescode.html says what the number means."
+        }
+    }
+
+    /// Whether a checkpoint should have been made.
+    static func isDue(_ status: DatabaseStatus) -> Bool {
+        guard let wal = status.wal else { return false }
+        return wal.committedFrames - wal.backfilledFrames >= CheckpointLimits.default.threshold
+            && !isHeldBack(status)
+    }
+
+    private static func isHeldBack(_ status: DatabaseStatus) -> Bool {
+        status.wal?.pins.isEmpty == false || status.participants.contains { ($0.oldestRead?.heldFrames ?? 0) > 0 }
+    }
+
+    private mutating func examineWAL(_ status: DatabaseStatus, _ facts: Facts) {
+        let location = status.path + "-wal"
+        let fileSize = status.files.wal ?? 0
+        let longest = limits.longest * ((status.pageSize ?? 4096) + 24)
+        guard let wal = status.wal else {
+            if status.files.walIndex == nil, fileSize > longest {
+                find(
+                    .missingWALIndex,
+                    .warning,
+                    "The WAL has \(fileSize.byteSize), and there is no -shm file: who opens the database next reads all of it first.",
+                    at: location,
+                    next: "Open it once with SharedDatabase, and close it: the last one out empties the WAL."
+                )
+            } else if fileSize > longest {
+                find(
+                    .longWAL,
+                    .note,
+                    "The -wal file has \(fileSize.byteSize), and nobody has the database open: what it holds may not be in the database file.",
+                    at: location,
+                    next:
+                        "Open it once with SharedDatabase, and close it. Until then, do not copy the database file alone."
+                )
+            }
+            return
+        }
+        let uncopied = wal.committedFrames - wal.backfilledFrames
+        if wal.committedFrames > limits.longest {
+            find(
+                .longWAL,
+                .warning,
+                "The WAL has \(frames(wal.committedFrames, status)), \(uncopied.grouped) of which are not in the database file; normally it stays below \(limits.longest.grouped).",
+                at: location,
+                next: "Mend what the other findings name. If there is none, wait: the next checkpoint shortens it."
+            )
+        } else if fileSize > longest {
+            find(
+                .longWAL,
+                .note,
+                "The -wal file has \(fileSize.byteSize), for \(wal.committedFrames.of("frame")).",
+                at: location,
+                next: "Nothing: the next checkpoint that may, makes it shorter."
+            )
+        }
+        if let failure = wal.failure {
+            return find(
+                .checkpointFails,
+                .warning,
+                "Checkpoints fail: \(failure.reason) (SQLite error \(failure.code)), \(failure.age.seconds) ago. Until one gets through, the WAL grows.",
+                at: status.path,
+                by: failure.by.map { [.init(pid: $0.pid, name: $0.name, isParticipant: $0.isParticipant)] } ?? [],
+                next: Self.next(afterCheckpointError: failure.code)
+            )
+        }
+        guard Self.isDue(status), facts.checkpointer == nil else { return }
+        find(
+            .notCheckpointed,
+            .warning,
+            facts.canCheckpoint
+                ? "\(uncopied.of("frame")) (\(size(ofFrames: uncopied, status))) of the WAL are not in the database file, though nobody seems to be in the way."
+                : "\(uncopied.of("frame")) (\(size(ofFrames: uncopied, status))) of the WAL are not in the database file, and no participant is there to checkpoint.",
+            at: location,
+            next: facts.canCheckpoint
+                ? "If the policy is manual, call checkpoint(); with external, see whether the other program runs. Else report it."
+                : "Open it with SharedDatabase, policy automatic; if somebody else is to checkpoint, see why it does not."
+        )
+    }
+
+    /// The number of frames and their size, as `17,666 frames (pages), 69 MiB`.
+    func frames(_ number: Int, _ status: DatabaseStatus) -> String {
+        "\(number.of("frame")) (page\(number == 1 ? "" : "s")), \(size(ofFrames: number, status))"
+    }
+
+    /// The size of the pages in the frames, which a checkpoint copies.
+    func size(ofFrames number: Int, _ status: DatabaseStatus) -> String {
+        (number * (status.pageSize ?? 4096)).byteSize
+    }
+
+    // MARK: The control block
+
+    private mutating func examineControlBlock(_ status: DatabaseStatus, _ facts: Facts) {
+        let location = status.controlBlock.path
+        let problem = status.controlBlock.problem ?? "it cannot be used"
+        switch status.controlBlock.state {
+        case .usable: break
+        case .absent:
+            find(
+                .controlBlock,
+                .note,
+                "There is no control block: nobody shares the database through Roundtable.",
+                at: location,
+                by: facts.strangers,
+                next: "Nothing, if that is as it should be: the first participant makes one."
+            )
+        case .damaged:
+            find(
+                .controlBlock,
+                .warning,
+                "\(problem.prefix(1).uppercased() + problem.dropFirst()).",
+                at: location,
+                next: "Nothing: the next participant that joins makes it anew. Look for who writes to the file."
+            )
+        case .unreadable:
+            find(
+                .controlBlock,
+                .warning,
+                "It cannot be read: \(problem).",
+                at: location,
+                next: """
+                    Give it the owner and mode of the database; remove it if it is a folder or a link. Who cannot use it takes no fair turns.
+                    """
+            )
+        }
+        for other in status.otherControlBlocks { examine(other) }
+    }
+
+    private mutating func examine(_ other: DatabaseStatus.OtherControlBlock) {
+        let what = "A control block of layout version \(other.layoutVersion)"
+        if other.pids.isEmpty {
+            find(
+                .controlBlock,
+                .note,
+                "\(what) was left behind: no process uses it.",
+                at: other.path,
+                next: "Delete it, unless programs that were built with that Roundtable are to run again."
+            )
+        } else {
+            find(
+                .controlBlock,
+                .warning,
+                "\(what) is in use: its programs take turns among themselves, and not with the others.",
+                at: other.path,
+                by: other.pids.map {
+                    SharingProcess(pid: $0, name: ProcessTable.name($0), isParticipant: false)
+                },
+                next: "Build all programs with the same Roundtable. No row is lost meanwhile."
+            )
+        }
+    }
+}
+
+// MARK: - The system
+
+extension Doctor.Facts {
+    init(of status: DatabaseStatus) {
+        let live = status.participants.filter { $0.liveness != .dead }
+        func party(_ pid: Int32) -> SharingProcess {
+            live.first { $0.isProcess(pid) }?.party
+                ?? SharingProcess(pid: pid, name: ProcessTable.name(pid), isParticipant: false)
+        }
+        strangers = SystemLocks.users(databasePath: status.path).map(party).filter { !$0.isParticipant }
+        let checkpointing = SystemLocks.walLocks(databasePath: status.path)?.checkpointing
+        checkpointer = checkpointing.map(party)
+        isCheckpointerStopped = checkpointing.flatMap(ProcessTable.entry)?.isStopped == true
+        canCheckpoint = live.contains { $0.role == .readWrite && $0.liveness != .stopped && $0.state != .suspended }
+        func file(_ path: String) -> File? {
+            guard let status = try? System.status(ofFileAt: path) else { return nil }
+            return File(path: path, owner: status.st_uid, mode: UInt32(status.st_mode & 0o666))
+        }
+        database = file(status.path)
+        companions = [status.path + "-wal", status.path + "-shm", status.controlBlock.path].compactMap(file)
+        if status.isEncrypted { saltProblem = SaltProblem(besideDatabaseAt: status.path) }
+        let attributes = try? FileManager.default.attributesOfFileSystem(forPath: status.path)
+        freeSpace = (attributes?[.systemFreeSize] as? NSNumber)?.intValue
+        watchShortage = ProcessTable.watchShortage(at: (status.path as NSString).deletingLastPathComponent)
+    }
+}
+
+// MARK: - The content
+
+extension Doctor {
+    private static let problems = 20
+
+    mutating func check(_ onlooker: Onlooker, _ check: Diagnosis.Check, _ progress: @escaping () -> Void) {
+        let pragma = check == .full ? "integrity_check" : "quick_check"
+        do {
+            let queue = try onlooker.connection(waitingUpTo: .seconds(1))
+            let lines = try queue.read { db in
+                let box = Unmanaged.passRetained(ProgressBox(progress))
+                defer { box.release() }
+                sqlite3_progress_handler(
+                    db.sqliteConnection,
+                    100_000,
+                    { context in
+                        Unmanaged<ProgressBox>.fromOpaque(context!).takeUnretainedValue().call()
+                        return 0
+                    },
+                    box.toOpaque()
+                )
+                defer { sqlite3_progress_handler(db.sqliteConnection, 0, nil, nil) }
+                return try String.fetchAll(db, sql: "PRAGMA \(pragma)(\(Self.problems))")
+            }
+            try queue.close()
+            guard lines != ["ok"] else { return }
+            let text = lines.flatMap { $0.split(separator: "\n") }.filter { !$0.hasPrefix("***") }
+            find(.corrupt, .error, "\(pragma): \(text.joined(separator: "; "))", next: Self.whenCorrupt)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+            find(.corrupt, .error, "\(pragma): \(error.message ?? "malformed")", next: Self.whenCorrupt)
+        } catch {
+            let reason =
+                error is EncryptionError ? "the database is encrypted, and this looks at it without a key" : "\(error)"
+            diagnosis.unknowns.append("The content: \(Self.sentence(reason))")
+        }
+    }
+
+    private static let whenCorrupt = """
+        Close all programs, copy the database with its -wal file, and then rebuild the indexes (REINDEX), recover what is there \
+        (`sqlite3 … .recover`), or restore a backup.
+        """
+}
+
+private final class ProgressBox {
+    let call: () -> Void
+    init(_ call: @escaping () -> Void) { self.call = call }
+}

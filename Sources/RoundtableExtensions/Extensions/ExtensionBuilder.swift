@@ -1,0 +1,137 @@
+import Dispatch
+import Foundation
+import GRDB
+import RoundtableCore
+import RoundtableKernel
+import Synchronization
+
+/// Builds the incomplete extensions that a participant declares: when it opens the database, and later in the background (rule E6). A
+/// failure does not make opening fail; it is reported as an event.
+final class ExtensionBuilder: Sendable {
+    /// The duration of a building transaction. Other writers wait for their turn this long.
+    private static let stepTime: Nanoseconds = 10_000_000
+    private static let firstPause = 0.05
+    private static let longestPause = 5.0
+
+    private struct State {
+        var isAtWork = false
+        /// Whether to look for incomplete extensions again when the current work is done.
+        var isWanted = false
+        var hasTold = false
+        /// Whether the transaction that created the extensions again may still be open. A read would not see its changes.
+        var awaitsWriter = false
+    }
+
+    private enum Outcome {
+        case done
+        /// A temporary obstacle stopped the building.
+        case tryAgain
+    }
+
+    private let registry: ExtensionRegistry
+    private let report: @Sendable (ExtensionEvent) -> Void
+    private let state = Mutex(State())
+
+    init?(_ registry: ExtensionRegistry?, _ report: (@Sendable (ExtensionEvent) -> Void)?) {
+        guard let registry, !registry.extensions.isEmpty else { return nil }
+        self.registry = registry
+        self.report = report ?? { _ in }
+    }
+
+    /// Builds all extensions. If building has to wait, this method returns, and building continues in the background.
+    func begin(_ database: SharedDatabase) { work(on: database, pause: Self.firstPause) }
+
+    /// Reports that `names` have to be built again, and starts building soon on another thread.
+    func beginLater(_ database: SharedDatabase, rebuilding names: [String]) {
+        DispatchQueue.global(qos: .utility).async { [weak self, weak database] in
+            guard let self, let database else { return }
+            report(.rebuilding(names))
+            state.withLock { $0.awaitsWriter = true }
+            work(on: database, pause: Self.firstPause)
+        }
+    }
+
+    private func work(on database: SharedDatabase, pause: Double) {
+        let begins = state.withLock { state in
+            state.isWanted = true
+            guard !state.isAtWork else { return false }
+            state.isAtWork = true
+            return true
+        }
+        guard begins else { return }
+        var outcome = Outcome.done
+        repeat {
+            state.withLock { $0.isWanted = false }
+            outcome = build(database)
+        } while state.withLock { state in
+            let goesOn = state.isWanted && outcome == .done
+            state.isAtWork = goesOn
+            return goesOn
+        }
+        guard outcome == .tryAgain else { return }
+        DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + pause) { [weak self, weak database] in
+            guard let self, let database else { return }
+            work(on: database, pause: min(pause * 2, Self.longestPause))
+        }
+    }
+
+    private func build(_ database: SharedDatabase) -> Outcome {
+        var stuck: Set<String> = []
+        var pace = BuildingPace()
+        var current: String?
+        while true {
+            do {
+                if state.withLock({ $0.awaitsWriter }) {
+                    // The writer connection is serial, so this write runs after that transaction has ended.
+                    try database.write(whileSuspended: .fail) { _ in }
+                    state.withLock { $0.awaitsWriter = false }
+                }
+                guard let one = try database.read({ db in try registry.unfinished(db, except: stuck) }) else {
+                    state.withLock { $0.hasTold = false }
+                    return .done
+                }
+                var total: Int?
+                if one.name != current {
+                    pace = BuildingPace()
+                    total = try database.read { db in try registry.total(of: one, db) }
+                }
+                current = one.name
+                let step = try database.write(whileSuspended: .fail) { db in
+                    try registry.build(
+                        one,
+                        &pace,
+                        until: MonotonicClock.now.addingSaturating(Self.stepTime),
+                        total: total ?? 0,
+                        db
+                    )
+                }
+                guard let step else { continue }
+                state.withLock { $0.hasTold = false }
+                report(.progress(step.progress))
+                if let obstacle = step.obstacle {
+                    report(.failed(obstacle))
+                    stuck.insert(one.name)
+                }
+            } catch {
+                return failed(error, database)
+            }
+        }
+    }
+
+    private func failed(_ error: any Error, _ database: SharedDatabase) -> Outcome {
+        // The database was closed.
+        if (error as? DatabaseError)?.resultCode == .SQLITE_MISUSE { return .done }
+        let passes =
+            switch (error as? DatabaseError)?.resultCode {
+            case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_INTERRUPT, .SQLITE_ABORT: true
+            default: false
+            }
+        // An obstacle is reported once while it lasts.
+        let isNews = state.withLock { state in
+            defer { state.hasTold = passes }
+            return !state.hasTold
+        }
+        if isNews { report(.failed(error)) }
+        return passes ? .tryAgain : .done
+    }
+}

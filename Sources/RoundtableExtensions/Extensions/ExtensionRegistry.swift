@@ -1,0 +1,220 @@
+import Foundation
+import GRDB
+import RoundtableCore
+import RoundtableKernel
+import RoundtableTables
+
+/// Compares the extensions that a participant declares with the stored ones, upgrades them, and restores them (rules E4, E5, E7).
+struct ExtensionRegistry: Sendable {
+    let revision: Int
+    let extensions: [DescribedExtension]
+    /// The time for which an upgrade or a restoration derives rows. An extension that is complete by then was never visible incomplete.
+    var timeAtOnce: Nanoseconds = 10_000_000
+
+    /// - throws: ``ExtensionError/notUsable(name:reason:)``.
+    init(_ set: ExtensionSet) throws {
+        revision = set.revision
+        extensions = set.described
+        var names: Set<String> = []
+        for one in extensions {
+            if let problem = ExtensionNames.problem(one.name) {
+                throw ExtensionError.notUsable(name: one.name, reason: problem)
+            }
+            guard names.insert(one.name.lowercased()).inserted else {
+                throw ExtensionError.notUsable(name: one.name, reason: "another one of the set has this name.")
+            }
+        }
+    }
+
+    var functions: [DatabaseFunction] { extensions.flatMap(\.functions) }
+
+    // MARK: Comparing
+
+    /// Whether the stored extensions are those declared, with their triggers intact, so that nothing has to be written. Derived rows may
+    /// still be missing.
+    ///
+    /// - throws: ``ExtensionError``, when the program may not write this database.
+    func isCurrent(_ db: Database) throws -> Bool {
+        let stored = try StoredExtension.revision(db)
+        if stored == 0, revision == 0 { return true }
+        let difference = ExtensionDifference(declared: extensions, stored: try StoredExtension.fetchAll(db))
+        if revision < stored {
+            throw ExtensionError.setTooOld(path: db.filePath, declared: revision, stored: stored, difference)
+        }
+        if revision == stored {
+            guard difference.isEmpty else {
+                throw ExtensionError.setDiffers(path: db.filePath, revision: revision, difference)
+            }
+            return try defects(db).isEmpty
+        }
+        let contradictions = difference.contradictions
+        guard contradictions.isEmpty else {
+            throw ExtensionError.versionNotRaised(path: db.filePath, contradictions)
+        }
+        return false
+    }
+
+    // MARK: Upgrading
+
+    /// Upgrades the stored extensions to those declared. Must be called inside a write transaction.
+    func upgrade(_ db: Database) throws {
+        if try isCurrent(db) { return }
+        try StoredExtension.createTables(db)
+        let stored = try StoredExtension.fetchAll(db)
+        for one in stored where !extensions.contains(where: { one.isOf($0) && one.name == $0.name }) {
+            try Projection.drop(one.name, in: "main", db)
+            try StoredExtension.remove(one.name, db)
+        }
+        let deadline = MonotonicClock.now.addingSaturating(timeAtOnce)
+        for one in extensions where !stored.contains(where: { $0.name == one.name && $0.isOf(one) }) {
+            try Self.make(one, until: deadline, db)
+        }
+        if try StoredExtension.revision(db) != revision { try StoredExtension.store(revision: revision, db) }
+        try synchronize(db, until: deadline)
+    }
+
+    /// Creates an extension and derives rows until the deadline. The builder derives the remaining rows, and reports rows that cannot be
+    /// derived.
+    private static func make(_ described: DescribedExtension, until deadline: Nanoseconds, _ db: Database) throws {
+        let projection = Projection(described, try shape(described, db))
+        try projection.check(db)
+        try Projection.drop(described.name, in: "main", db, keeping: projection.notingTriggers)
+        do {
+            try projection.create(db)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+            throw ExtensionError.notUsable(name: described.name, reason: "\(error)")
+        }
+        var stored = StoredExtension(described, projection.shape, total: 0)
+        var pace = BuildingPace()
+        _ = try derive(projection, &stored, &pace, until: deadline, db)
+        try stored.store(db)
+    }
+
+    static func shape(_ described: DescribedExtension, _ db: Database) throws -> TableShape {
+        do {
+            return try TableShape(db, table: described.definition.baseTable)
+        } catch let error as UnsuitableTable {
+            throw ExtensionError.notUsable(
+                name: described.name,
+                reason: "it cannot be derived from '\(error.table)': \(error.reason)"
+            )
+        }
+    }
+
+    // MARK: Restoring
+
+    /// Returns the extensions whose triggers are missing or wrong (rule E7). Only extensions that are stored as declared here are
+    /// inspected.
+    func defects(_ db: Database) throws -> [DescribedExtension] {
+        let stored = try StoredExtension.fetchAll(db)
+        let triggers = try Self.triggers(db)
+        return extensions.filter { one in
+            guard let known = stored.first(where: { $0.name == one.name }), known.isOf(one),
+                known.generation <= Projection.generation
+            else { return false }
+            guard let shape = try? TableShape(db, table: one.definition.baseTable) else {
+                return known.state != .missing
+            }
+            let needed = Projection(one, shape).triggers
+            let base = shape.name.lowercased()
+            let own = triggers.filter {
+                needed[$0.name] != nil || $0.belongs(to: one.name) && $0.table.lowercased() == base
+            }
+            if Dictionary(own.map { ($0.name, $0.sql) }, uniquingKeysWith: { $1 }) != needed { return true }
+            let following = own.filter { $0.table.lowercased() == base && OtherTrigger($0.sql).isAfter }
+            let oldest = following.map(\.rowID).min() ?? 0
+            return triggers.contains { trigger in
+                trigger.rowID > oldest && trigger.table.lowercased() == base
+                    && !trigger.name.lowercased().hasPrefix(TableShape.reservedPrefix)
+                    && OtherTrigger(trigger.sql).isAfter
+            }
+        }
+    }
+
+    /// Creates again the extensions that schema changes have damaged. Must be called inside a write transaction.
+    ///
+    /// - returns: the names of the extensions that could be created.
+    @discardableResult
+    func synchronize(_ db: Database, until deadline: Nanoseconds? = nil) throws -> [String] {
+        let deadline = deadline ?? MonotonicClock.now.addingSaturating(timeAtOnce)
+        return try defects(db).filter { try remake($0, until: deadline, db) }.map(\.name)
+    }
+
+    /// Creates an extension again. If that fails, its state becomes `missing`.
+    ///
+    /// - returns: whether it could be created.
+    @discardableResult
+    func remake(_ one: DescribedExtension, until deadline: Nanoseconds, _ db: Database) throws -> Bool {
+        do {
+            try db.inSavepoint {
+                try Self.make(one, until: deadline, db)
+                return .commit
+            }
+            return true
+        } catch is ExtensionError {
+            guard var stored = try StoredExtension.fetch(db, one.name), stored.state != .missing else { return false }
+            try Self.dropTriggers(one.name, db)
+            stored.state = .missing
+            try stored.store(db)
+            return false
+        }
+    }
+
+    // MARK: Detaching
+
+    /// Detaches the extensions that the upgrade will drop or create again, before the migrations that come with it (rule E5). Their
+    /// triggers may block the migrations, and may call functions that this program does not have. Must be called inside a write
+    /// transaction.
+    func detachWhatChanges(_ db: Database) throws {
+        for stored in try StoredExtension.fetchAll(db)
+        where !extensions.contains(where: { $0.name == stored.name && stored.isOf($0) }) {
+            try Self.detach(stored, db)
+        }
+    }
+
+    /// Drops the triggers of an extension and marks it for building. Must be called inside a write transaction.
+    static func detach(_ stored: StoredExtension, _ db: Database) throws {
+        if stored.state == .missing { return }
+        var stored = stored
+        try dropTriggers(stored.name, db)
+        stored.state = .building
+        stored.done = 0
+        try stored.store(db)
+    }
+
+    /// Returns the extension whose trigger made a schema change fail, or nil if the error has another cause.
+    static func extensionInTheWay(_ error: any Error) -> String? {
+        guard let error = error as? DatabaseError, error.resultCode == .SQLITE_ERROR, let message = error.message
+        else { return nil }
+        let start = "error in trigger \(ExtensionNames.prefix)_"
+        guard message.hasPrefix(start) else { return nil }
+        // Names of extensions do not have two underscores.
+        return message.dropFirst(start.count).firstRange(of: "__").map { range in
+            String(message.dropFirst(start.count)[..<range.lowerBound])
+        }
+    }
+
+    private static func dropTriggers(_ name: String, _ db: Database) throws {
+        for trigger in try triggers(db) where trigger.belongs(to: name) {
+            try db.execute(sql: "DROP TRIGGER main.\(trigger.name.sqlName)")
+        }
+    }
+
+    private struct Trigger {
+        var rowID: Int64
+        var name: String
+        var table: String
+        var sql: String
+
+        func belongs(to extensionName: String) -> Bool {
+            name.lowercased().hasPrefix(ExtensionNames.part(extensionName, "").lowercased())
+        }
+    }
+
+    private static func triggers(_ db: Database) throws -> [Trigger] {
+        let sql = "SELECT rowid, name, tbl_name, sql FROM main.sqlite_master WHERE type = 'trigger'"
+        return try Row.fetchAll(db, sql: sql).map { row in
+            Trigger(rowID: row["rowid"], name: row["name"], table: row["tbl_name"], sql: row["sql"])
+        }
+    }
+}

@@ -1,0 +1,102 @@
+import Foundation
+import GRDB
+import RoundtableCore
+
+extension HistoryState {
+    /// The part of a history to read.
+    struct Request {
+        var token: HistoryToken
+        /// The names of the tables to read; nil for all tables.
+        var tables: [String]?
+        var limit: Int
+    }
+
+    /// Reads a page of changes in the order of `sequence`, which is the order of the commits (rule H9).
+    func page(_ db: Database, _ request: Request) throws -> HistoryPage {
+        let chosen = try self.chosen(db, request.tables)
+        try check(request.token, chosen)
+        let limit = max(1, request.limit)
+        let filter =
+            request.tables == nil
+            ? "" : "AND table_id IN (\(chosen.map { "\($0.id)" }.joined(separator: ", ")))"
+        let rows = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT sequence, transaction_id, author, time, table_id, operation, row_key, columns
+                FROM main.roundtable_history
+                WHERE sequence > ? AND operation <> 'gap' \(filter)
+                ORDER BY sequence LIMIT ?
+                """,
+            arguments: [request.token.sequence, limit == .max ? limit : limit + 1]
+        )
+        let hasMore = rows.count > limit
+        let kept = hasMore ? Self.wholeTransactions(rows, limit: limit) : rows
+        var reader = RowReader(identity: identity, tables: tables)
+        let changes = try kept.map { try reader.change(db, $0) }
+        let end = hasMore ? changes.last?.token : nil
+        return HistoryPage(changes: changes, token: end ?? lastToken, hasMore: hasMore)
+    }
+
+    /// Returns the first `limit` rows, without those of a transaction that continues after them, unless it is the only transaction.
+    private static func wholeTransactions(_ rows: [Row], limit: Int) -> [Row] {
+        let kept = Array(rows.prefix(limit))
+        guard let cut = rows[limit]["transaction_id"] as Int64? else { return kept }
+        let end = kept.lastIndex { ($0["transaction_id"] as Int64?) != cut }
+        return end.map { Array(kept[...$0]) } ?? kept
+    }
+
+    /// Converts rows to changes.
+    private struct RowReader {
+        let identity: String
+        let tables: [Int64: TrackedTable]
+        private var columns: [Int64: [String]] = [:]
+
+        init(identity: String, tables: [TrackedTable]) {
+            self.identity = identity
+            self.tables = Dictionary(uniqueKeysWithValues: tables.map { ($0.id, $0) })
+        }
+
+        mutating func change(_ db: Database, _ row: Row) throws -> HistoryChange {
+            let word: String = row["operation"]
+            let sequence: Int64 = row["sequence"]
+            guard let table = tables[row["table_id"]], let operation = HistoryChange.Operation(rawValue: word) else {
+                throw DatabaseError(
+                    resultCode: .SQLITE_CORRUPT,
+                    message: """
+                        \(db.filePath): roundtable_history has a row (sequence \(sequence)) that Roundtable did not write: \
+                        delete the tables of the history, and enable it anew
+                        """
+                )
+            }
+            let mask: Int64? = row["columns"]
+            return HistoryChange(
+                token: HistoryToken(identity: identity, sequence: sequence),
+                transaction: row["transaction_id"],
+                author: row["author"],
+                date: Date(timeIntervalSince1970: row["time"]),
+                table: table.name,
+                operation: operation,
+                key: HistoryKey.values(of: row["row_key"], count: table.keyColumns.count),
+                keyColumns: table.keyColumns,
+                columns: try mask.flatMap { try changedColumns(db, $0, of: table) }
+            )
+        }
+
+        /// Returns the changed columns; nil unless all present columns of the table were compared when the change was recorded (rule
+        /// H6).
+        private mutating func changedColumns(_ db: Database, _ mask: Int64, of table: TrackedTable) throws -> Set<
+            String
+        >? {
+            let names: [String]
+            if let known = columns[table.id] {
+                names = known
+            } else {
+                let rows = try Row.fetchAll(db, sql: "PRAGMA main.table_xinfo(\(table.name.sqlName))")
+                names = rows.filter { $0["hidden"] != 1 }.map { $0["name"] }
+                columns[table.id] = names
+            }
+            guard mask > 0, names.count <= HistoryTriggers.mostColumns, mask >> names.count == 1 else { return nil }
+            return Set(names.indices.filter { mask & (1 << $0) != 0 }.map { names[$0] })
+        }
+    }
+}

@@ -1,0 +1,99 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+import RoundtableCore
+
+/// The tables that a history consists of (rules H1, H2).
+enum HistoryTables {
+    static let format = 1
+    /// The prefix of all names of the history.
+    static let prefix = InternalTables.history
+
+    static func exist(_ db: Database) throws -> Bool {
+        let sql =
+            "SELECT EXISTS (SELECT * FROM main.sqlite_master WHERE type = 'table' AND name = 'roundtable_history')"
+        return try Bool.fetchOne(db.cachedStatement(sql: sql)) ?? false
+    }
+
+    /// Creates the tables of the history if they do not exist. Must be called inside a transaction.
+    static func createIfAbsent(_ db: Database) throws {
+        if try exist(db) { return }
+        defer { HistoryStamp.forget(in: db) }
+        try removeRemains(db)
+        try db.execute(sql: schema)
+        let settings = HistorySettings()
+        try db.execute(
+            sql: """
+                INSERT INTO main.roundtable_history_settings
+                    (format, identity, kept_after, maximum_age, maximum_count, minimum_count, consumer_timeout)
+                VALUES (?, lower(hex(randomblob(8))), 0, 0, 0, 0, 0)
+                """,
+            arguments: [format]
+        )
+        try settings.store(db)
+    }
+
+    /// Removes what is left of a history whose main table was dropped, because its triggers would make every write fail.
+    private static func removeRemains(_ db: Database) throws {
+        let sql = "SELECT name FROM main.sqlite_master WHERE type = 'trigger'"
+        for name in try String.fetchAll(db, sql: sql) where name.hasPrefix(prefix) {
+            try db.execute(sql: "DROP TRIGGER main.\(name.sqlName)")
+        }
+        for part in ["tables", "conflicts", "consumers", "settings"] {
+            try db.execute(sql: "DROP TABLE IF EXISTS main.\(prefix)_\(part)")
+        }
+    }
+
+    /// The table has no AUTOINCREMENT, which writes one more page in every transaction. The last row is never deleted instead (rule
+    /// H3), so a number is never given twice.
+    private static let schema = """
+        CREATE TABLE main.roundtable_history (
+            sequence INTEGER PRIMARY KEY,
+            table_id INTEGER NOT NULL,
+            operation TEXT NOT NULL,
+            row_key,
+            columns INTEGER,
+            time REAL NOT NULL DEFAULT ((julianday('now') - 2440587.5) * 86400.0),
+            transaction_id INTEGER,
+            author TEXT
+        );
+        CREATE TRIGGER main.roundtable_history_keep_last BEFORE DELETE ON roundtable_history
+        WHEN old.sequence = (SELECT max(sequence) FROM roundtable_history)
+        BEGIN
+            SELECT RAISE(ABORT, 'roundtable_history: the last row stays, because the next one is numbered after it');
+        END;
+        CREATE TABLE main.roundtable_history_tables (
+            id INTEGER PRIMARY KEY,
+            name TEXT NOT NULL,
+            state TEXT NOT NULL,
+            recording TEXT NOT NULL,
+            key_columns TEXT NOT NULL,
+            conflicts TEXT NOT NULL,
+            generation INTEGER NOT NULL,
+            gap INTEGER NOT NULL
+        );
+        CREATE TABLE main.roundtable_history_conflicts (
+            table_id INTEGER NOT NULL,
+            cause TEXT NOT NULL,
+            row_key,
+            row_id INTEGER
+        );
+        CREATE INDEX main.roundtable_history_conflicts_cause ON roundtable_history_conflicts (table_id, cause);
+        CREATE TABLE main.roundtable_history_consumers (
+            name TEXT PRIMARY KEY NOT NULL,
+            sequence INTEGER NOT NULL,
+            seen REAL NOT NULL,
+            state TEXT NOT NULL,
+            tables TEXT
+        ) WITHOUT ROWID;
+        CREATE TABLE main.roundtable_history_settings (
+            format INTEGER NOT NULL,
+            identity TEXT NOT NULL,
+            kept_after INTEGER NOT NULL,
+            maximum_age REAL NOT NULL,
+            maximum_count INTEGER NOT NULL,
+            minimum_count INTEGER NOT NULL,
+            consumer_timeout REAL NOT NULL
+        );
+        """
+}

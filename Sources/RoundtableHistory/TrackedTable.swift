@@ -1,0 +1,205 @@
+import Foundation
+import GRDB
+import RoundtableCore
+import RoundtableTables
+
+/// A row of `roundtable_history_tables`, together with the table's triggers in the schema.
+struct TrackedTable {
+    enum State: String {
+        case recording
+        /// The table is gone, or cannot be recorded as it is now. Recording begins again when that changes.
+        case missing
+        case disabled
+    }
+
+    let id: Int64
+    /// The last known name of the table.
+    var name: String
+    var state: State
+    var recording: HistoryRecording
+    var keyColumns: [String]
+    /// What the guards of the table cover.
+    var coverage: [String]
+    /// The generation of its triggers.
+    var generation: Int
+    /// Changes from before this sequence may be missing.
+    var gap: Int64
+    /// The history's triggers of the table, by name, with their text in the schema.
+    var triggers: [String: String] = [:]
+    /// The other triggers of the table that fire before those that record (rule H12).
+    var youngerTriggers: [OtherTrigger] = []
+
+    /// Whether all changes are recorded. They are not after the table was dropped or recreated, or got a trigger that ends statements,
+    /// until a participant detects that.
+    var isIntact: Bool {
+        state == .recording && HistoryTriggers.essential.allSatisfy { triggers[HistoryTriggers.name(id, $0)] != nil }
+            && !youngerTriggers.contains(where: \.mayEndStatement)
+    }
+}
+
+extension TrackedTable {
+    /// Whether a later version of Roundtable maintains its triggers.
+    private var isIntactAndNewer: Bool { isIntact && generation > HistoryTriggers.generation }
+
+    /// All tables that were ever tracked.
+    static func fetchAll(_ db: Database) throws -> [TrackedTable] {
+        let sql = "SELECT rowid, name, tbl_name, sql FROM main.sqlite_master WHERE type = 'trigger'"
+        let all = try Row.fetchAll(db, sql: sql)
+        let triggers = all.filter { ($0["name"] as String).hasPrefix(HistoryTables.prefix) }
+        let others = all.filter { !($0["name"] as String).hasPrefix(TableShape.reservedPrefix) }
+        return try Row.fetchAll(db, sql: "SELECT * FROM main.roundtable_history_tables ORDER BY id").map { row in
+            var table = try TrackedTable(row)
+            let prefix = HistoryTriggers.name(table.id, "")
+            var oldest = Int64.max
+            for trigger in triggers {
+                let name: String = trigger["name"]
+                guard name.hasPrefix(prefix) else { continue }
+                table.triggers[name] = trigger["sql"]
+                // ALTER TABLE … RENAME keeps the triggers, so their table has the present name.
+                table.name = trigger["tbl_name"]
+                if HistoryTriggers.isRecording(name, table.id) { oldest = min(oldest, trigger["rowid"]) }
+            }
+            let name = table.name.lowercased()
+            table.youngerTriggers =
+                others
+                .filter { $0["rowid"] > oldest && ($0["tbl_name"] as String).lowercased() == name }
+                .map { OtherTrigger($0["sql"]) }.filter(\.isAfter)
+            return table
+        }
+    }
+
+    private init(_ row: Row) throws {
+        id = row["id"]
+        name = row["name"]
+        // Unknown words can only come from a later format, which is refused.
+        state = State(rawValue: row["state"]) ?? .disabled
+        recording = HistoryRecording(rawValue: row["recording"]) ?? .rows
+        keyColumns = try Self.list(row["key_columns"])
+        coverage = try Self.list(row["conflicts"])
+        generation = row["generation"]
+        gap = row["gap"]
+    }
+
+    private static func list(_ text: String) throws -> [String] {
+        try JSONDecoder().decode([String].self, from: Data(text.utf8))
+    }
+
+    private static func text(_ list: [String]) throws -> String {
+        String(decoding: try JSONEncoder().encode(list), as: UTF8.self)
+    }
+
+    /// Inserts the row of a table. Must be called inside a write transaction.
+    static func insert(_ db: Database, name: String, recording: HistoryRecording) throws -> TrackedTable {
+        try db.execute(
+            sql: """
+                INSERT INTO main.roundtable_history_tables (name, state, recording, key_columns, conflicts, generation, gap)
+                VALUES (?, ?, ?, '[]', '[]', 0, 0)
+                """,
+            arguments: [name, State.disabled.rawValue, recording.rawValue]
+        )
+        return TrackedTable(
+            id: db.lastInsertedRowID,
+            name: name,
+            state: .disabled,
+            recording: recording,
+            keyColumns: [],
+            coverage: [],
+            generation: 0,
+            gap: 0
+        )
+    }
+
+    func update(_ db: Database) throws {
+        try db.execute(
+            sql: """
+                UPDATE main.roundtable_history_tables
+                SET name = ?, state = ?, recording = ?, key_columns = ?, conflicts = ?, generation = ?,
+                    gap = ?
+                WHERE id = ?
+                """,
+            arguments: [
+                name, state.rawValue, recording.rawValue, try Self.text(keyColumns), try Self.text(coverage),
+                generation, gap, id,
+            ]
+        )
+    }
+
+    // MARK: Triggers
+
+    /// Replaces the triggers by those that the table needs as it is now. Must be called inside a write transaction.
+    ///
+    /// - throws: ``HistoryError/cannotTrack(path:table:reason:)``.
+    mutating func putTriggers(_ db: Database) throws {
+        let shape = try TableShape(toRecord: name, db)
+        let needed = HistoryTriggers(shape: shape, id: id, recording: recording)
+        let wasIntact = isIntact
+        let isCovered = Set(needed.coverage).isSubset(of: coverage)
+        let statements = needed.statements
+        if triggers != statements || !youngerTriggers.isEmpty {
+            // The triggers that take notes should be as old as possible, because the oldest fire last (rule H12). They are kept
+            // unless a text has changed.
+            let areAllNew = triggers != statements
+            try dropTriggers(db) { [id] in areAllNew || HistoryTriggers.isRecording($0, id) }
+            // Without its schema's name, a trigger on a table that has a temporary namesake would be a temporary one.
+            for (trigger, sql) in statements.sorted(by: { $0.key < $1.key }) where triggers[trigger] == nil {
+                let start = "CREATE TRIGGER "
+                let qualified = sql.replacingOccurrences(of: start + trigger, with: "\(start)main.\(trigger)")
+                try db.execute(sql: qualified)
+            }
+            triggers = statements
+            youngerTriggers = []
+        }
+        name = shape.name
+        state = .recording
+        keyColumns = shape.key.map(\.name)
+        coverage = needed.coverage
+        generation = HistoryTriggers.generation
+        if !wasIntact || !isCovered { try putGap(db) }
+        try update(db)
+    }
+
+    mutating func dropTriggers(_ db: Database, where isDropped: (String) -> Bool = { _ in true }) throws {
+        for trigger in triggers.keys.sorted() where isDropped(trigger) {
+            try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(trigger.sqlName)")
+            triggers[trigger] = nil
+        }
+    }
+
+    /// Records a gap: readers with older tokens must start over (rule H8).
+    mutating func putGap(_ db: Database) throws {
+        try db.execute(
+            sql: "INSERT INTO main.roundtable_history (table_id, operation) VALUES (?, 'gap')",
+            arguments: [id]
+        )
+        gap = db.lastInsertedRowID
+    }
+}
+
+extension TrackedTable {
+    /// Creates triggers again that schema changes have removed, and records a gap where changes may be missing (rule H8). Must be
+    /// called inside a write transaction.
+    static func synchronize(_ db: Database) throws {
+        for var table in try fetchAll(db) where table.state != .disabled && !table.isIntactAndNewer {
+            do {
+                try table.putTriggers(db)
+            } catch HistoryError.cannotTrack {
+                try table.dropTriggers(db)
+                if table.state == .recording {
+                    table.state = .missing
+                    try table.putGap(db)
+                    try table.update(db)
+                }
+            }
+        }
+    }
+
+    /// Whether `synchronize` would change anything. Does not write.
+    static func needsSynchronization(_ db: Database) throws -> Bool {
+        try fetchAll(db).contains { table in
+            guard table.state != .disabled, !table.isIntactAndNewer else { return false }
+            guard let shape = try? TableShape(db, table: table.name) else { return table.state == .recording }
+            let needed = HistoryTriggers(shape: shape, id: table.id, recording: table.recording)
+            return !table.isIntact || table.triggers != needed.statements || !table.youngerTriggers.isEmpty
+        }
+    }
+}
