@@ -33,7 +33,7 @@ test-long: dependencies
 	$(call run_tests,ROUNDTABLE_LONG=1)
 
 # Of the tests with real processes, those that depend most on SQLite; all of them with ROUNDTABLE_LONG=1.
-SQLCIPHER_PROCESS_TESTS = ProcessTests/(EncryptionBetweenProcesses|Checkpoints|Closing|Extensions|History|StrangerObservation|WALHealthTests)/
+SQLCIPHER_PROCESS_TESTS = ProcessTests/(EncryptionBetweenProcesses|Checkpoints|Closing|Extensions|HistoryBetweenProcesses|StrangerObservation|WALHealthTests)/
 
 # With SQLCipher in SQLite's place: what encrypts, and the rest without a key, since its SQLite is newer.
 test-sqlcipher: dependencies
@@ -61,6 +61,7 @@ bench: bench-build
 lint: dependencies
 	sh scripts/guides.sh check
 	sh scripts/protocol.sh
+	SWIFT=$(SWIFT) sh scripts/layout.sh check
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks Examples
 	$(SWIFT) build --build-tests $(STRICT)
 

@@ -1,6 +1,10 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
+let sql: [Target.Dependency] = [
+    .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
+]
+
 let package = Package(
     name: "Roundtable",
     platforms: [.iOS(.v18), .macOS(.v15)],
@@ -19,23 +23,24 @@ let package = Package(
         .target(name: "CRoundtableShims"),
         .target(name: "RoundtableKernel", dependencies: ["CRoundtableShims"]),
         // For programs that never open a database: neither GRDB nor SQLite.
-        .target(name: "RoundtableFiles", dependencies: ["RoundtableKernel"]),
+        .target(name: "RoundtableFiles", dependencies: ["CRoundtableShims", "RoundtableKernel"]),
         // The core, and one target for each feature: which of them may know of which, the compiler decides.
+        .target(name: "RoundtableCore", dependencies: ["CRoundtableShims", "RoundtableKernel"] + sql),
+        .target(name: "RoundtableTables", dependencies: ["RoundtableCore"] + sql),
+        .target(name: "RoundtableHistory", dependencies: ["RoundtableCore", "RoundtableTables"] + sql),
         .target(
-            name: "RoundtableCore",
-            dependencies: [
-                "CRoundtableShims", "RoundtableKernel",
-                .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "GRDBSQLite", package: "GRDB.swift"),
-            ]
+            name: "RoundtableExtensions",
+            dependencies: ["RoundtableCore", "RoundtableKernel", "RoundtableTables"] + sql
         ),
-        .target(name: "RoundtableTables", dependencies: ["RoundtableCore"]),
-        .target(name: "RoundtableHistory", dependencies: ["RoundtableCore", "RoundtableTables"]),
-        .target(name: "RoundtableExtensions", dependencies: ["RoundtableCore", "RoundtableTables"]),
-        .target(name: "RoundtableDelivery", dependencies: ["RoundtableCore", "RoundtableFiles"]),
+        .target(
+            name: "RoundtableDelivery",
+            dependencies: ["CRoundtableShims", "RoundtableCore", "RoundtableFiles", "RoundtableKernel"] + sql
+        ),
         .target(
             name: "RoundtableDiagnostics",
-            dependencies: ["RoundtableCore", "RoundtableDelivery", "RoundtableExtensions"]
+            dependencies: [
+                "RoundtableCore", "RoundtableDelivery", "RoundtableExtensions", "RoundtableFiles", "RoundtableKernel",
+            ] + sql
         ),
         // Puts a database together with all features.
         .target(
@@ -44,7 +49,7 @@ let package = Package(
                 "RoundtableCore", "RoundtableDelivery", "RoundtableDiagnostics", "RoundtableExtensions",
                 "RoundtableFiles",
                 "RoundtableHistory",
-            ]
+            ] + sql
         ),
         .target(name: "CRoundtable"),
         .target(

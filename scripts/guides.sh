@@ -144,6 +144,8 @@ check_links() {
                 sub(/^Sources\//, "", place)
                 sub(/\/.*/, "", place)
                 place = "Sources/" place "/Documentation.docc"
+                # The guides of Roundtable serve the targets that it exports, too.
+                if (!exists(place)) place = "Sources/Roundtable/Documentation.docc"
             }
             look(path, number, "doc:" reference, place "/" page ".md", anchor)
         }

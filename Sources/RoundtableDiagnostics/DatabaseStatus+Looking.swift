@@ -5,20 +5,18 @@ import RoundtableCore
 import RoundtableFiles
 import RoundtableKernel
 
-extension SharedDatabase {
+extension DatabaseStatus {
     /// Inspects a database from outside: which processes share it, write or wait, and what state its files are in.
     ///
     /// The inspection creates and changes no file, and takes no place in the control block and no turn. It works on any SQLite database,
     /// shared through Roundtable or not, and also in a process that has the database open.
     ///
     /// - throws: ``SharedDatabaseError`` when there is no such file, or it cannot be a database; `DatabaseError` with
-    ///   `SQLITE_NOTADB` or `SQLITE_CANTOPEN`. What else cannot be found out is in ``DatabaseStatus/unknowns``.
-    public static func status(ofDatabaseAt url: URL) throws -> DatabaseStatus {
-        try status(ofDatabaseAt: url, outboxAt: nil)
-    }
+    ///   `SQLITE_NOTADB` or `SQLITE_CANTOPEN`. What else cannot be found out is in ``unknowns``.
+    public init(ofDatabaseAt url: URL) throws { try self.init(ofDatabaseAt: url, outboxAt: nil) }
 
-    /// - parameter outbox: the folder of ``Options/outboxFolder``; nil: beside the database.
-    package static func status(ofDatabaseAt url: URL, outboxAt outbox: URL?) throws -> DatabaseStatus {
+    /// - parameter outbox: the folder of ``SharedDatabase/Options/outboxFolder``; nil: beside the database.
+    package init(ofDatabaseAt url: URL, outboxAt outbox: URL?) throws {
         let onlooker = try Onlooker(url)
         var status = DatabaseStatus(
             path: onlooker.path,
@@ -46,7 +44,7 @@ extension SharedDatabase {
         )
         // Participants and the write lock come first, because reading the database may have to wait for the owner of that lock.
         let (block, snapshots) = status.lookAtControlBlock()
-        status.otherControlBlocks = OtherControlBlock.all(besideDatabaseAt: onlooker.path).map {
+        status.otherControlBlocks = RoundtableKernel.OtherControlBlock.all(besideDatabaseAt: onlooker.path).map {
             DatabaseStatus.OtherControlBlock(path: $0.path, layoutVersion: Int($0.version), pids: $0.pids)
         }
         status.lookAtWriteLock()
@@ -66,12 +64,12 @@ extension SharedDatabase {
         status.oldestReads(of: snapshots, endOfWAL: state?.end)
         let folder = try outbox.map { try OutboxFolder(at: $0, databasePath: onlooker.path) }
         status.lookAtOutbox(folder ?? OutboxFolder(databasePath: onlooker.path), letters)
-        return status
+        self = status
     }
 }
 
 extension DatabaseStatus {
-    fileprivate mutating func lookAtControlBlock() -> (ControlBlock?, [ParticipantSnapshot]) {
+    fileprivate mutating func lookAtControlBlock() -> (ControlBlock?, [ParticipantRecord]) {
         do {
             let block = try ControlBlock.open(forDatabaseAt: path, writable: false)
             controlBlock.state = .usable
@@ -172,7 +170,7 @@ extension DatabaseStatus {
     }
 
     /// Adds the oldest reads of participants. A dead participant holds nothing back, because SQLite's locks ended with its process.
-    fileprivate mutating func oldestReads(of snapshots: [ParticipantSnapshot], endOfWAL: WalMark?) {
+    fileprivate mutating func oldestReads(of snapshots: [ParticipantRecord], endOfWAL: WalMark?) {
         let now = MonotonicClock.now
         for (index, snapshot) in snapshots.enumerated() where snapshot.liveness != .dead {
             guard let read = snapshot.oldestRead else { continue }

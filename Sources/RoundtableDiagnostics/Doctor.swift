@@ -4,53 +4,6 @@ import GRDBSQLite
 import RoundtableCore
 import RoundtableKernel
 
-extension SharedDatabase {
-    /// Inspects a database from outside, as ``status(ofDatabaseAt:)`` does, and reports what is wrong and what to do about it.
-    ///
-    /// The inspection creates and changes no file, and takes no place in the control block and no turn. If a checkpoint is due, the
-    /// inspection is repeated for up to a second, because a participant may be about to make that checkpoint.
-    ///
-    /// - Parameters:
-    ///   - check: whether the content is checked, too. This reads the whole file, in one read transaction. While it lasts, the WAL cannot
-    ///     start anew if other processes write.
-    ///   - progress: called repeatedly while the content is checked.
-    /// - throws: ``SharedDatabaseError/notAFile(path:reason:)`` when there is no such file. All other problems are findings.
-    public static func diagnose(
-        databaseAt url: URL,
-        checking check: Diagnosis.Check = .none,
-        progress: @escaping () -> Void = {}
-    ) throws -> Diagnosis {
-        try diagnose(databaseAt: url, outboxAt: nil, checking: check, progress: progress)
-    }
-
-    /// - parameter outbox: the folder of ``Options/outboxFolder``; nil: beside the database.
-    package static func diagnose(
-        databaseAt url: URL,
-        outboxAt outbox: URL?,
-        checking check: Diagnosis.Check,
-        progress: @escaping () -> Void
-    ) throws -> Diagnosis {
-        var doctor = Doctor(path: url.path)
-        do {
-            var status = try status(ofDatabaseAt: url, outboxAt: outbox)
-            var facts = Doctor.Facts(of: status)
-            let deadline = MonotonicClock.now + Doctor.secondLook
-            while Doctor.isDue(status), facts.canCheckpoint, MonotonicClock.now < deadline {
-                MonotonicClock.sleep(50_000_000)
-                status = try Self.status(ofDatabaseAt: url, outboxAt: outbox)
-                facts = Doctor.Facts(of: status)
-            }
-            doctor.examine(status, facts)
-            if check != .none { doctor.check(try Onlooker(url), check, progress) }
-        } catch let error as SharedDatabaseError {
-            try doctor.refuse(error)
-        } catch let error as DatabaseError {
-            doctor.refuse(error)
-        }
-        return doctor.diagnosis
-    }
-}
-
 /// Derives findings from facts.
 struct Doctor {
     /// How long a due checkpoint is waited for, in nanoseconds.

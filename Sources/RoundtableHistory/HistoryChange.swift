@@ -67,6 +67,6 @@ public enum HistoryRecording: String, Sendable, Codable, CaseIterable {
     /// Records that a row was updated.
     case rows
     /// Records also which columns an update changed. It costs a little more per update, and `ALTER TABLE … DROP COLUMN` fails until
-    /// ``SharedDatabase/narrowHistory(of:in:)`` is called. For tables of up to 62 columns.
+    /// ``History/narrow(for:in:)`` is called. For tables of up to 62 columns.
     case changedColumns
 }

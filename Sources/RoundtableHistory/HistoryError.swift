@@ -12,7 +12,7 @@ public enum HistoryError: Error, Equatable, Sendable {
     /// The database has no history: it was never enabled for any table.
     case notEnabled(path: String)
 
-    /// The history of this table is not recorded. Call ``SharedDatabase/enableHistory(of:recording:)`` first.
+    /// The history of this table is not recorded. Call ``History/enable(for:recording:)`` first.
     case notTracked(path: String, table: String)
 
     /// The changes of this table cannot be recorded.
@@ -30,15 +30,15 @@ public enum HistoryError: Error, Equatable, Sendable {
         case otherHistory
         /// The token is ahead of the history: the database was replaced by an older copy.
         case wentBack
-        /// Changes after the token are no longer kept: see ``HistorySettings``.
+        /// Changes after the token are no longer kept: see ``History/Settings``.
         case pruned
         /// Changes of this table may not have been recorded: it was recreated without its triggers, its history was enabled or
         /// disabled after the token, or a unique index, or a trigger that ends statements, was added to it.
         case changesMissing(table: String)
         /// The consumer is not known, because it or the database is new. Changes after the error's token are kept for it.
         case newConsumer
-        /// The consumer was dropped. Either it was not seen since this date, for longer than ``HistorySettings/consumerTimeout``, or
-        /// ``SharedDatabase/dropHistoryConsumer(_:)`` was called.
+        /// The consumer was dropped. Either it was not seen since this date, for longer than ``History/Settings/consumerTimeout``, or
+        /// ``History/dropConsumer(_:)`` was called.
         case consumerDropped(lastSeen: Date)
         /// The consumer asks for tables that it did not ask for before, or that another process which consumes by the same name did
         /// not ask for. Their changes were acknowledged without having been handed out.
@@ -55,9 +55,9 @@ extension HistoryError: CustomStringConvertible, LocalizedError {
             from \(token).
             """
         case .notEnabled(let path):
-            "\(path): the database has no history. Enable it for the tables that matter: enableHistory(of:)."
+            "\(path): the database has no history. Enable it for the tables that matter: db.history.enable(for:)."
         case .notTracked(let path, let table):
-            "\(path): the history of the table '\(table)' is not recorded. Enable it: enableHistory(of: \"\(table)\")."
+            "\(path): the history of the table '\(table)' is not recorded. Enable it: db.history.enable(for: \"\(table)\")."
         case .cannotTrack(let path, let table, let reason):
             "\(path): the history of '\(table)' cannot be recorded: \(reason)"
         case .readOnly(let path):

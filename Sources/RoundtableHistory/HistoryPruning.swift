@@ -13,7 +13,7 @@ enum HistoryPruning {
         guard try HistoryTables.exist(db), let row = try fetchOne(db, "SELECT * FROM main.roundtable_history_settings"),
             (row["format"] as Int) <= HistoryTables.format
         else { return }
-        let settings = HistorySettings(row)
+        let settings = History.Settings(row)
         let now = Date().timeIntervalSince1970
         try dropConsumers(db, notSeenSince: now - settings.consumerTimeout / .seconds(1))
         // No statement is running that could have taken notes (rule H7).

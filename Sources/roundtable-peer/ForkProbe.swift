@@ -52,8 +52,8 @@ func errorOfForkedChild(_ database: SharedDatabase) throws -> String {
                     as SharedDatabase.Availability
             },
             outcome("openQueue") { _ = try UnsharedDatabase.openQueue(at: .file(url)) },
-            outcome("status") { _ = try SharedDatabase.status(ofDatabaseAt: url) },
-            outcome("closed before") { _ = try SharedDatabase.status(ofDatabaseAt: closed) },
+            outcome("status") { _ = try DatabaseStatus(ofDatabaseAt: url) },
+            outcome("closed before") { _ = try DatabaseStatus(ofDatabaseAt: closed) },
         ]
         let text = [UInt8](report.joined(separator: "\n").utf8)
         _ = text.withUnsafeBytes { write(ends[1], $0.baseAddress, $0.count) }

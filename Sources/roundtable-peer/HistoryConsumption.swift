@@ -7,7 +7,7 @@ extension PeerSession {
     func consume(_ load: ConsumeLoad, in database: SharedDatabase) throws {
         try ConsumerJournal.append([.begin], to: load.journal)
         while !channel.hasInput {
-            let noted = try database.consume(as: "journal", in: ["entry"], limit: load.limit) { changes in
+            let noted = try database.history.consume(as: "journal", in: ["entry"], limit: load.limit) { changes in
                 try ConsumerJournal.append(
                     changes.map { .change(id: $0.id ?? -1, author: $0.author) },
                     to: load.journal
@@ -15,7 +15,7 @@ extension PeerSession {
                 pause(milliseconds: load.milliseconds)
             }
             if !noted.changes.isEmpty { try ConsumerJournal.append([.acknowledged], to: load.journal) }
-            let mirrored = try database.consumeInTransaction(as: "mirror", in: ["entry"], limit: load.limit) {
+            let mirrored = try database.history.consumeInTransaction(as: "mirror", in: ["entry"], limit: load.limit) {
                 db,
                 changes in
                 let statement = try db.cachedStatement(sql: "INSERT INTO mirror (entry) VALUES (?)")

@@ -25,15 +25,15 @@ extension PeerSession {
 
     private func follow(_ database: SharedDatabase) throws -> PeerReply {
         let views = [ExtensionWorld.boxes, ExtensionWorld.tags]
-        var snapshots = try database.read { db in try views.map { try $0.snapshot(in: db) } }
+        var contents = try database.read { db in try views.map { try $0.contents(in: db) } }
         var count = 0
         var problems: [String] = []
         repeat {
             try database.read { db in
                 for (index, view) in views.enumerated() {
-                    let before = snapshots[index]
-                    problems += try ViewWitness.discrepancies(view, since: &snapshots[index], db)
-                    if snapshots[index] != before { count += 1 }
+                    let before = contents[index]
+                    problems += try ViewWitness.discrepancies(view, since: &contents[index], db)
+                    if contents[index] != before { count += 1 }
                 }
                 problems += try ExtensionWorld.discrepancies(of: views, db)
             }

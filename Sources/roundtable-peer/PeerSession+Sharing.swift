@@ -12,7 +12,7 @@ extension PeerSession {
         let following = Task.detached {
             for await reading in snapshot.values() where work.check(reading) { work.note { $0.values += 1 } }
         }
-        let files = SnapshotFileOptions.Durability.allCases.map { durability in
+        let files = Durability.allCases.map { durability in
             var options = SnapshotFileOptions()
             options.durability = durability
             let url = URL(fileURLWithPath: load.own)

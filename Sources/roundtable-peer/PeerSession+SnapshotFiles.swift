@@ -27,7 +27,7 @@ extension PeerSession {
 
     private func file(_ path: String, isDurable: Bool = false) -> SnapshotFile<PeerSnapshotValue> {
         var options = SnapshotFileOptions()
-        options.durability = isDurable ? .full : .process
+        options.durability = isDurable ? .machine : .process
         return SnapshotFile(at: URL(fileURLWithPath: path), as: "pid \(getpid())", options: options)
     }
 

@@ -74,11 +74,11 @@ final class PeerSession {
         case .holdRead:
             try holdRead()
         case .lookAtStatus(let path):
-            return PeerReply(status: try SharedDatabase.status(ofDatabaseAt: URL(fileURLWithPath: path)))
+            return PeerReply(status: try DatabaseStatus(ofDatabaseAt: URL(fileURLWithPath: path)))
         case .look(let path):
             let url = URL(fileURLWithPath: path)
-            let status = try SharedDatabase.status(ofDatabaseAt: url)
-            return PeerReply(status: status, diagnosis: try SharedDatabase.diagnose(databaseAt: url))
+            let status = try DatabaseStatus(ofDatabaseAt: url)
+            return PeerReply(status: status, diagnosis: try Diagnosis(ofDatabaseAt: url))
         case .walHealth:
             return PeerReply(health: try opened.shared.walHealth())
         case .count:

@@ -126,7 +126,7 @@ extension ProcessTests {
                 // victim is never frozen with SQLite's WRITE lock, which would stop everybody.
                 try victim.send(.write(rows: 18_000))
                 try eventually("it is frozen") { ProcessTable.entry(victim.pid)?.isStopped == true }
-                let frames = { try SharedDatabase.status(ofDatabaseAt: fleet.database).wal?.committedFrames ?? -1 }
+                let frames = { try DatabaseStatus(ofDatabaseAt: fleet.database).wal?.committedFrames ?? -1 }
                 let framesOfVictim = try frames()
                 #expect((threshold..<2 * threshold).contains(framesOfVictim))
                 for peer in others { try peer.send(.writeLoop(WriteLoad(seconds: 600, think: 1))) }

@@ -25,13 +25,13 @@
                         status = try #require(reply.status)
                         diagnosis = try #require(reply.diagnosis)
                     } else {
-                        status = try SharedDatabase.status(ofDatabaseAt: fleet.database)
-                        diagnosis = try SharedDatabase.diagnose(databaseAt: fleet.database)
+                        status = try DatabaseStatus(ofDatabaseAt: fleet.database)
+                        diagnosis = try Diagnosis(ofDatabaseAt: fleet.database)
                     }
                 }
 
                 static func status(_ fleet: Fleet, from observer: Peer?) throws -> DatabaseStatus {
-                    guard let observer else { return try SharedDatabase.status(ofDatabaseAt: fleet.database) }
+                    guard let observer else { return try DatabaseStatus(ofDatabaseAt: fleet.database) }
                     return try #require(observer.call(.lookAtStatus(path: fleet.database.path)).status)
                 }
 

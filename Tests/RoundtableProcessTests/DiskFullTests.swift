@@ -66,7 +66,7 @@
                     options.durability = isDurable ? .machine : .process
                     let outbox = try Outbox(forDatabaseAt: url, as: "widget", options: options)
                     var snapshotOptions = SnapshotFileOptions()
-                    snapshotOptions.durability = isDurable ? .full : .process
+                    snapshotOptions.durability = isDurable ? .machine : .process
                     let folder = volume.folder.appendingPathComponent("snapshots")
                     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
                     let state = folder.appendingPathComponent("state")
@@ -102,7 +102,7 @@
                     #expect(try file.read().value == new)
                     let db = try open(url)
                     defer { try? db.close() }
-                    try db.drainOutbox(with: Self.handlers).drainNow()
+                    try db.outbox.drain(with: Self.handlers).drainNow()
                     let numbers = try db.read { try Int.fetchAll($0, sql: "SELECT n FROM applied ORDER BY id") }
                     #expect(numbers == [1, 2])
                 }
@@ -163,7 +163,7 @@
                     handlers.onEvent = { event in
                         if case .failed(let error) = event { failures.withLock { $0.append(error) } }
                     }
-                    let drain = try db.drainOutbox(with: handlers)
+                    let drain = try db.outbox.drain(with: handlers)
                     try eventually("the drain tells") { failures.withLock { !$0.isEmpty } }
                     let error = try #require(failures.withLock { $0.first } as? DatabaseError)
                     #expect(error.resultCode == .SQLITE_FULL || error.resultCode == .SQLITE_IOERR, "\(error)")
@@ -235,10 +235,10 @@
                         health.description.contains("the last checkpoint, of 'app' (pid \(getpid())), failed "),
                         "\(health)"
                     )
-                    let seen = try #require(try SharedDatabase.status(ofDatabaseAt: url).wal?.failure)
+                    let seen = try #require(try DatabaseStatus(ofDatabaseAt: url).wal?.failure)
                     #expect(seen.code == ResultCode.SQLITE_FULL.rawValue && seen.by?.pid == getpid())
                     #expect(seen.reason == "database or disk is full")
-                    let findings = try SharedDatabase.diagnose(databaseAt: url).findings
+                    let findings = try Diagnosis(ofDatabaseAt: url).findings
                     #expect(findings.contains { $0.topic == .checkpointFails }, "\(findings)")
                     #expect(throws: DatabaseError.self) { try other.checkpoint(.passive) }
                     try volume.empty()

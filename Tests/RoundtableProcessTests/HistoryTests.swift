@@ -11,7 +11,7 @@ import Testing
 #endif
 
 extension ProcessTests {
-    @Suite struct History {
+    @Suite struct HistoryBetweenProcesses {
         private static let python = URL(fileURLWithPath: "/usr/bin/env")
         private static let shell = URL(fileURLWithPath: "/usr/bin/sqlite3")
 
@@ -78,14 +78,14 @@ extension ProcessTests {
         private func prepare(_ database: URL) throws {
             let db = try SharedDatabase.open(at: database, schema: PeerSchema().schema, as: "test")
             defer { try? db.close() }
-            try db.enableHistory(of: "entry")
+            try db.history.enable(for: "entry")
             try db.write { db in
                 try db.execute(sql: "CREATE TABLE mirror (entry INTEGER NOT NULL)")
-                var settings = HistorySettings()
+                var settings = History.Settings()
                 settings.minimumCount = 0
-                try SharedDatabase.setHistorySettings(settings, in: db)
+                try History.setSettings(settings, in: db)
             }
-            for name in ["journal", "mirror"] { try db.restartHistoryConsumer(name) }
+            for name in ["journal", "mirror"] { try db.history.restartConsumer(name) }
         }
 
         private func startWriter(_ fleet: Fleet, _ name: String) throws -> Peer {

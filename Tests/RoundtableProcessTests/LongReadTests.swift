@@ -70,7 +70,7 @@ extension ProcessTests {
         }
 
         private func oldestRead(_ fleet: Fleet, _ peer: Peer) throws -> ParticipantStatus.Read? {
-            try SharedDatabase.status(ofDatabaseAt: fleet.database).participants.first { $0.pid == peer.pid }?
+            try DatabaseStatus(ofDatabaseAt: fleet.database).participants.first { $0.pid == peer.pid }?
                 .oldestRead
         }
 
@@ -203,7 +203,7 @@ extension ProcessTests {
         }
 
         private func frames(_ fleet: Fleet) throws -> Int {
-            try SharedDatabase.status(ofDatabaseAt: fleet.database).wal?.committedFrames ?? 0
+            try DatabaseStatus(ofDatabaseAt: fleet.database).wal?.committedFrames ?? 0
         }
 
         /// Whoever holds the WAL back is named by the status, and is no more once it is dead (rules O2, O3).

@@ -119,7 +119,7 @@ extension Fleet {
     }
 
     /// Who is at the control block that lies beside the database now.
-    func participants() throws -> [ParticipantSnapshot] {
+    func participants() throws -> [ParticipantRecord] {
         try ControlBlock.open(forDatabaseAt: database.path, writable: false).participants()
     }
 }

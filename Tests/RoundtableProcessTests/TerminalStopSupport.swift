@@ -38,14 +38,14 @@
 
         func makeBigTable(_ peer: Peer) throws { try peer.call(.execute(sql: "CREATE TABLE big(x)")) }
 
-        func participant(_ author: String) -> ParticipantSnapshot? {
+        func participant(_ author: String) -> ParticipantRecord? {
             (try? participants())?.first { $0.author == author && $0.liveness != .dead }
         }
 
         func waitForWriting(_ author: String, _ process: ChildProcess) throws {
             try eventually("'\(author)' has the write lock", within: .seconds(30)) {
                 guard process.isRunning else { throw TestKitError("it has ended: \(process.errorText)") }
-                return try SharedDatabase.status(ofDatabaseAt: self.database).writeLock?.name == author
+                return try DatabaseStatus(ofDatabaseAt: self.database).writeLock?.name == author
             }
         }
     }

@@ -64,7 +64,7 @@ extension ProcessTests {
                 }
                 #expect(health.description.contains("'widget' (pid \(reader.pid), stopped) holds "))
                 // One finding, which is about both.
-                let diagnosis = try SharedDatabase.diagnose(databaseAt: fleet.database)
+                let diagnosis = try Diagnosis(ofDatabaseAt: fleet.database)
                 let findings = diagnosis.findings.filter { $0.who.contains { $0.pid == reader.pid } }
                 #expect(findings.map(\.topic) == [.frozenParticipant], "\(diagnosis)")
                 let what = try #require(findings.first?.what)

@@ -16,7 +16,7 @@ import Testing
         let url = folder.file("a.db")
         let db = try SharedDatabase.open(at: url, schema: .unmanaged, as: "app")
         try db.write { try $0.execute(sql: "CREATE TABLE t(x)") }
-        status = try SharedDatabase.status(ofDatabaseAt: url)
+        status = try DatabaseStatus(ofDatabaseAt: url)
         try db.close()
     }
 

@@ -180,7 +180,7 @@ import Testing
         options.configuration.prepareDatabase { db in
             db.add(function: DatabaseFunction("answer", argumentCount: 0, pure: true) { _ in 42 })
         }
-        options.durability = .full
+        options.durability = .machine
         let db = try SharedDatabase.open(
             at: folder.file("a.sqlite"),
             schema: Schema(migrator()),

@@ -10,18 +10,18 @@ import Testing
 
     private func enabled() throws -> HistoryFixture {
         let fixture = try HistoryFixture()
-        try fixture.db.enableHistory(of: "player")
+        try fixture.db.history.enable(for: "player")
         return fixture
     }
 
     /// Registers a consumer that has read everything.
     private func start(_ fixture: HistoryFixture, _ name: String = "indexer") throws {
-        try fixture.db.restartHistoryConsumer(name)
+        try fixture.db.history.restartConsumer(name)
     }
 
     private func consume(_ fixture: HistoryFixture, as name: String = "indexer", limit: Int = 1000) throws -> [String] {
         var lines: [String] = []
-        try fixture.db.consume(as: name, limit: limit) { lines = $0.map(\.line) }
+        try fixture.db.history.consume(as: name, limit: limit) { lines = $0.map(\.line) }
         return lines
     }
 
@@ -41,22 +41,22 @@ import Testing
             }
             if try fixture.lines() == ["insert 1"] { try fixture.execute(Self.insert) }
         }
-        #expect(try await fixture.db.historyConsumers().map(\.state) == [.starting])
-        try await fixture.db.restartHistoryConsumer("indexer", at: begin)
+        #expect(try await fixture.db.history.consumers().map(\.state) == [.starting])
+        try await fixture.db.history.restartConsumer("indexer", at: begin)
         for _ in 0..<2 {
             let seen = Mutex<[String]>([])
             await #expect(throws: Failure.self) {
-                try await fixture.db.consume(as: "indexer") { changes in
+                try await fixture.db.history.consume(as: "indexer") { changes in
                     seen.withLock { $0 = changes.map(\.line) }
                     throw Failure()
                 }
             }
             #expect(seen.withLock { $0 } == ["insert 2"])
         }
-        #expect(try await fixture.db.historyConsumers().map(\.backlog) == [1])
+        #expect(try await fixture.db.history.consumers().map(\.backlog) == [1])
         #expect(try consume(fixture) == ["insert 2"])
         #expect(try consume(fixture).isEmpty)
-        #expect(try await fixture.db.historyConsumers().map(\.backlog) == [0])
+        #expect(try await fixture.db.history.consumers().map(\.backlog) == [0])
     }
 
     /// **Rule H11**: with the acknowledgement in the same transaction, effects happen once.
@@ -72,13 +72,13 @@ import Testing
             }
         }
         try await execute("CREATE TABLE once (x)")
-        try await fixture.db.restartHistoryConsumer("indexer")
+        try await fixture.db.history.restartConsumer("indexer")
         try await execute("\(Self.insert); \(Self.insert); \(Self.insert)")
-        await #expect(throws: Failure.self) { try await fixture.db.consumeInTransaction(as: "indexer", note) }
+        await #expect(throws: Failure.self) { try await fixture.db.history.consumeInTransaction(as: "indexer", note) }
         #expect(try await fixture.db.read { try Int.fetchAll($0, sql: "SELECT id FROM seen") } == [])
         try await execute("INSERT INTO once VALUES (1)")
-        try await fixture.db.consumeInTransaction(as: "indexer", note)
-        #expect(try await fixture.db.consumeInTransaction(as: "indexer", note).changes.isEmpty)
+        try await fixture.db.history.consumeInTransaction(as: "indexer", note)
+        #expect(try await fixture.db.history.consumeInTransaction(as: "indexer", note).changes.isEmpty)
         #expect(try await fixture.db.read { try Int.fetchAll($0, sql: "SELECT id FROM seen") } == [1, 2, 3])
     }
 
@@ -92,7 +92,7 @@ import Testing
         try fixture.executeElsewhere("\(Self.insert); \(Self.insert)")
         var sizes: [Int] = []
         var sequences: [Int64] = []
-        while try fixture.db.consume(
+        while try fixture.db.history.consume(
             as: "indexer",
             limit: 4,
             { changes in
@@ -107,23 +107,23 @@ import Testing
     /// **Rule H10**: pruned up to the slowest consumer, and no further; a bounded part at a time.
     @Test func pruning() throws {
         let fixture = try enabled()
-        var settings = HistorySettings()
+        var settings = History.Settings()
         settings.minimumCount = 0
-        try fixture.db.write { try SharedDatabase.setHistorySettings(settings, in: $0) }
-        #expect(try fixture.db.read { try SharedDatabase.historySettings(in: $0) } == settings)
-        let start = try fixture.db.currentHistoryToken()
-        for name in ["fast", "slow"] { try fixture.db.restartHistoryConsumer(name) }
+        try fixture.db.write { try History.setSettings(settings, in: $0) }
+        #expect(try fixture.db.read { try History.settings(in: $0) } == settings)
+        let start = try fixture.db.history.currentToken()
+        for name in ["fast", "slow"] { try fixture.db.history.restartConsumer(name) }
         func kept() throws -> Int {
             try fixture.db.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM roundtable_history")! }
         }
         for _ in 0..<1000 { try fixture.execute(Self.insert) }
-        while try fixture.db.consume(as: "fast", { _ in }).hasMore {}
+        while try fixture.db.history.consume(as: "fast", { _ in }).hasMore {}
         #expect(try kept() >= 1000)
-        #expect(try fixture.db.history(since: start, limit: 2000).changes.count == 1000)
+        #expect(try fixture.db.history.changes(since: start, limit: 2000).changes.count == 1000)
         let most = Mutex(0)
         while true {
             let before = try kept()
-            let page = try fixture.db.consume(as: "slow", limit: 100) { _ in }
+            let page = try fixture.db.history.consume(as: "slow", limit: 100) { _ in }
             let removed = try before - kept()
             most.withLock { $0 = max($0, removed) }
             if !page.hasMore { break }
@@ -131,10 +131,10 @@ import Testing
         for _ in 0..<500 { try fixture.execute(Self.insert) }
         #expect(try kept() < 700)
         #expect(most.withLock { $0 } > 0 && most.withLock { $0 } <= 512)
-        #expect(startOverReason { _ = try fixture.db.history(since: start) } == .pruned)
+        #expect(startOverReason { _ = try fixture.db.history.changes(since: start) } == .pruned)
         // The new ones wait for both.
-        #expect(try fixture.db.consume(as: "slow") { _ in }.changes.count == 500)
-        #expect(try fixture.db.consume(as: "fast") { _ in }.changes.count == 500)
+        #expect(try fixture.db.history.consume(as: "slow") { _ in }.changes.count == 500)
+        #expect(try fixture.db.history.consume(as: "fast") { _ in }.changes.count == 500)
     }
 
     /// **Rule H10**: what comes after the token of a consumer that is starting is kept for it, although another one has acknowledged all of it, and
@@ -142,9 +142,9 @@ import Testing
     @Test func startingConsumersArePrunedFor() throws {
         let fixture = try enabled()
         try fixture.db.write { db in
-            var settings = HistorySettings()
+            var settings = History.Settings()
             settings.minimumCount = 0
-            try SharedDatabase.setHistorySettings(settings, in: db)
+            try History.setSettings(settings, in: db)
         }
         try fixture.execute(Self.insert)
         try start(fixture, "fast")
@@ -158,24 +158,24 @@ import Testing
         let other = try SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "other")
         func insertElsewhere() throws { for _ in 0..<300 { try other.run(Self.insert) } }
         try insertElsewhere()
-        while try other.consume(as: "fast", { _ in }).hasMore {}
+        while try other.history.consume(as: "fast", { _ in }).hasMore {}
         try insertElsewhere()
-        #expect(try fixture.db.historyConsumers().first { $0.name == "new" }?.state == .starting)
-        #expect(try fixture.db.history(since: token, limit: 2000).changes.count == 600)
+        #expect(try fixture.db.history.consumers().first { $0.name == "new" }?.state == .starting)
+        #expect(try fixture.db.history.changes(since: token, limit: 2000).changes.count == 600)
         // It has read the tables, and gets all that was written meanwhile.
-        try fixture.db.restartHistoryConsumer("new", at: token)
+        try fixture.db.history.restartConsumer("new", at: token)
         #expect(try consume(fixture, as: "new").count == 600)
     }
 
     /// **Rule H10**: the caps hold although a consumer is behind; it is told.
     @Test(arguments: ["count", "age"]) func caps(which: String) throws {
         let fixture = try enabled()
-        try fixture.db.restartHistoryConsumer("slow")
+        try fixture.db.history.restartConsumer("slow")
         for _ in 0..<300 { try fixture.execute(Self.insert) }
         try fixture.db.write { db in
-            var settings = HistorySettings()
+            var settings = History.Settings()
             if which == "count" { settings.maximumCount = 100 } else { settings.maximumAge = .zero }
-            try SharedDatabase.setHistorySettings(settings, in: db)
+            try History.setSettings(settings, in: db)
         }
         for _ in 0..<300 { try fixture.execute(Self.insert) }
         let count = try fixture.db.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM roundtable_history")! }
@@ -189,7 +189,7 @@ import Testing
         let token = try #require(expected)
         // Told again until it says that it has started over.
         #expect(startOverReason { _ = try consume(fixture, as: "slow") } == .pruned)
-        try fixture.db.restartHistoryConsumer("slow", at: token)
+        try fixture.db.history.restartConsumer("slow", at: token)
         try fixture.execute(Self.insert)
         #expect(try consume(fixture, as: "slow") == ["insert 601"])
     }
@@ -197,17 +197,17 @@ import Testing
     /// **Rule H11**: a consumer that was away too long is dropped, and told when it returns.
     @Test func droppedConsumers() throws {
         let fixture = try enabled()
-        try fixture.db.restartHistoryConsumer("away")
-        try fixture.db.restartHistoryConsumer("by hand")
-        #expect(try fixture.db.dropHistoryConsumer("by hand"))
-        #expect(try fixture.db.dropHistoryConsumer("nobody") == false)
+        try fixture.db.history.restartConsumer("away")
+        try fixture.db.history.restartConsumer("by hand")
+        #expect(try fixture.db.history.dropConsumer("by hand"))
+        #expect(try fixture.db.history.dropConsumer("nobody") == false)
         try fixture.db.write { db in
-            var settings = HistorySettings()
+            var settings = History.Settings()
             settings.consumerTimeout = .zero
-            try SharedDatabase.setHistorySettings(settings, in: db)
+            try History.setSettings(settings, in: db)
         }
         for _ in 0..<200 { try fixture.execute(Self.insert) }
-        #expect(try fixture.db.historyConsumers().map(\.state) == [.dropped, .dropped])
+        #expect(try fixture.db.history.consumers().map(\.state) == [.dropped, .dropped])
         for name in ["away", "by hand"] {
             for _ in 0..<2 {
                 guard case .consumerDropped = startOverReason({ _ = try consume(fixture, as: name) }) else {
@@ -215,7 +215,7 @@ import Testing
                     return
                 }
             }
-            try fixture.db.restartHistoryConsumer(name)
+            try fixture.db.history.restartConsumer(name)
             #expect(try consume(fixture, as: name).isEmpty)
         }
     }
@@ -228,9 +228,9 @@ import Testing
         for _ in 0..<2 {
             #expect(startOverReason { _ = try consume(fixture) } == .changesMissing(table: "player"))
         }
-        let inTransaction = startOverReason { try fixture.db.consumeInTransaction(as: "indexer") { _, _ in } }
+        let inTransaction = startOverReason { try fixture.db.history.consumeInTransaction(as: "indexer") { _, _ in } }
         #expect(inTransaction == .changesMissing(table: "player"))
-        try fixture.db.restartHistoryConsumer("indexer")
+        try fixture.db.history.restartConsumer("indexer")
         try fixture.executeElsewhere(Self.insert)
         #expect(try consume(fixture) == ["insert 1"])
     }
@@ -239,18 +239,18 @@ import Testing
     @Test func someTables() throws {
         let fixture = try enabled()
         try fixture.execute("CREATE TABLE other (id INTEGER PRIMARY KEY)")
-        try fixture.db.enableHistory(of: "other")
+        try fixture.db.history.enable(for: "other")
         try start(fixture)
         for _ in 0..<1100 { try fixture.execute(Self.insert) }
         try fixture.execute("INSERT INTO other VALUES (5)")
         var lines: [String] = []
-        try fixture.db.consume(as: "indexer", in: ["OTHER"]) { lines = $0.map(\.line) }
+        try fixture.db.history.consume(as: "indexer", in: ["OTHER"]) { lines = $0.map(\.line) }
         #expect(lines == ["insert 5"])
         for _ in 0..<1100 { try fixture.execute(Self.insert) }
-        try fixture.db.consume(as: "indexer", in: ["other"]) { _ in }
-        #expect(try fixture.db.historyConsumers().map(\.backlog) == [0])
+        try fixture.db.history.consume(as: "indexer", in: ["other"]) { _ in }
+        #expect(try fixture.db.history.consumers().map(\.backlog) == [0])
         #expect(throws: HistoryError.notTracked(path: fixture.db.path, table: "nothing")) {
-            try fixture.db.consume(as: "indexer", in: ["nothing"]) { _ in }
+            try fixture.db.history.consume(as: "indexer", in: ["nothing"]) { _ in }
         }
     }
 
@@ -261,18 +261,18 @@ import Testing
         try fixture.execute(
             "CREATE TABLE team (id INTEGER PRIMARY KEY, name); CREATE TABLE third (id INTEGER PRIMARY KEY)"
         )
-        for table in ["team", "third"] { try fixture.db.enableHistory(of: table) }
+        for table in ["team", "third"] { try fixture.db.history.enable(for: table) }
         try start(fixture)
         func consume(_ tables: [String]?) throws -> [String] {
             var lines: [String] = []
-            try fixture.db.consume(as: "indexer", in: tables) { lines = $0.map(\.line) }
+            try fixture.db.history.consume(as: "indexer", in: tables) { lines = $0.map(\.line) }
             return lines
         }
         let both = "\(Self.insert); INSERT INTO team (name) VALUES ('A')"
         try fixture.execute(both)
         // Asking alone acknowledges nothing.
         #expect(throws: Failure.self) {
-            try fixture.db.consume(as: "indexer", in: ["team"]) { _ in throw Failure() }
+            try fixture.db.history.consume(as: "indexer", in: ["team"]) { _ in throw Failure() }
         }
         #expect(try consume(["player", "TEAM"]) == ["insert 1", "insert 1"])
         try fixture.execute(both)
@@ -280,7 +280,9 @@ import Testing
         for tables in [["player"], ["player", "team"], nil] {
             #expect(startOverReason { _ = try consume(tables) } == .tablesAdded)
         }
-        #expect(startOverReason { try fixture.db.consumeInTransaction(as: "indexer") { _, _ in } } == .tablesAdded)
+        #expect(
+            startOverReason { try fixture.db.history.consumeInTransaction(as: "indexer") { _, _ in } } == .tablesAdded
+        )
         // A new name is none the less its.
         try fixture.execute("ALTER TABLE team RENAME TO club; \(both.replacingOccurrences(of: "team", with: "club"))")
         #expect(try consume(["club"]) == ["insert 3"])
@@ -290,7 +292,7 @@ import Testing
         try fixture.execute(Self.insert)
         #expect(try consume(nil) == ["insert 4"])
         try fixture.execute("CREATE TABLE later (id INTEGER PRIMARY KEY)")
-        try fixture.db.enableHistory(of: "later")
+        try fixture.db.history.enable(for: "later")
         try start(fixture)
         #expect(try consume(nil) == [])
 
@@ -300,9 +302,10 @@ import Testing
             try fixture.execute(
                 "\(Self.insert); INSERT INTO club (name) VALUES ('A'); INSERT INTO third DEFAULT VALUES"
             )
-            try fixture.db.consume(as: "indexer", in: ["player", "club"]) { outer in
+            try fixture.db.history.consume(as: "indexer", in: ["player", "club"]) { outer in
                 #expect(outer.count == 2)
-                try fixture.db.consume(as: "indexer", in: ["club", "third"], limit: isInnerAhead ? 2 : 1) { inner in
+                try fixture.db.history.consume(as: "indexer", in: ["club", "third"], limit: isInnerAhead ? 2 : 1) {
+                    inner in
                     #expect(inner.count == (isInnerAhead ? 2 : 1))
                 }
             }
@@ -323,14 +326,14 @@ import Testing
                 as: "widget"
             )
         else { throw Failure() }
-        let token = try await reader.currentHistoryToken()
+        let token = try await reader.history.currentToken()
         try fixture.execute(Self.insert)
         let kept = try JSONDecoder().decode(HistoryToken.self, from: JSONEncoder().encode(token))
-        let page = try await reader.history(since: kept)
+        let page = try await reader.history.changes(since: kept)
         #expect(page.changes.map(\.line) == ["insert 1"] && !page.hasMore)
-        #expect(try await reader.history(since: HistoryToken(page.token.description)).changes.isEmpty)
+        #expect(try await reader.history.changes(since: HistoryToken(page.token.description)).changes.isEmpty)
         await #expect(throws: HistoryError.readOnly(path: fixture.db.path)) {
-            try await reader.consume(as: "widget") { _ in }
+            try await reader.history.consume(as: "widget") { _ in }
         }
         #expect(HistoryToken("nonsense") == nil && HistoryToken("-5") == nil && HistoryToken("a-x") == nil)
     }

@@ -15,9 +15,9 @@ import Testing
 
     private func enabled() throws -> (HistoryFixture, HistoryToken) {
         let fixture = try HistoryFixture()
-        try fixture.db.enableHistory(of: "player")
+        try fixture.db.history.enable(for: "player")
         try fixture.execute(Self.insert)
-        return (fixture, try fixture.db.currentHistoryToken())
+        return (fixture, try fixture.db.history.currentToken())
     }
 
     private func expectStartOver(
@@ -43,7 +43,7 @@ import Testing
         try fixture.execute(Self.insert)
         try fixture.execute(Self.insert)
         expectStartOver(fixture, token)
-        let current = try fixture.db.currentHistoryToken()
+        let current = try fixture.db.history.currentToken()
         try fixture.executeElsewhere(Self.insert)
         #expect(try fixture.lines(current) == ["insert 4"])
     }
@@ -53,14 +53,14 @@ import Testing
         let folder = try TemporaryFolder()
         let url = folder.file("a.sqlite")
         var migrator = migrator()
-        migrator.registerMigration("history") { try SharedDatabase.enableHistory(of: "player", in: $0) }
+        migrator.registerMigration("history") { try History.enable(for: "player", in: $0) }
         // It goes on as the others migrate.
         var options = SharedDatabase.Options()
         options.newerSchemaPolicy = .continue
         let first = try SharedDatabase.open(at: url, schema: Schema(migrator), as: "first", options: options)
         try first.write { _ = try Player(name: "A").inserted($0) }
-        let token = try first.currentHistoryToken()
-        #expect(try first.history(since: nil).changes.map(\.author) == ["first"])
+        let token = try first.history.currentToken()
+        #expect(try first.history.changes(since: nil).changes.map(\.author) == ["first"])
         migrator.registerMigration("recreate") { db in
             try db.create(table: "new") { table in
                 table.autoIncrementedPrimaryKey("id")
@@ -74,9 +74,9 @@ import Testing
         _ = try SharedDatabase.open(at: url, schema: Schema(migrator), as: "second")
         let stranger = try DatabaseQueue(path: url.path)
         try stranger.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('B')") }
-        let page = try first.history(since: nil)
+        let page = try first.history.changes(since: nil)
         #expect(page.changes.map(\.line) == ["insert 2"])
-        let reason = startOverReason { _ = try first.history(since: token) }
+        let reason = startOverReason { _ = try first.history.changes(since: token) }
         #expect(reason == .changesMissing(table: "player"))
         // Within the migration, the triggers can be put back at once. What came before is to be read anew all the same.
         migrator.registerMigration("again") { db in
@@ -88,8 +88,10 @@ import Testing
         }
         _ = try SharedDatabase.open(at: url, schema: Schema(migrator), as: "third")
         // No primary key any more: nothing is recorded, and that is told.
-        #expect(startOverReason { _ = try first.history(since: page.token) } == .changesMissing(table: "player"))
-        #expect(throws: HistoryError.self) { try first.enableHistory(of: "player") }
+        #expect(
+            startOverReason { _ = try first.history.changes(since: page.token) } == .changesMissing(table: "player")
+        )
+        #expect(throws: HistoryError.self) { try first.history.enable(for: "player") }
     }
 
     /// Dropped, then created anew: nothing is recorded in between, everything from the next write of a participant on.
@@ -99,11 +101,11 @@ import Testing
         expectStartOver(fixture, token)
         try fixture.execute("INSERT INTO other VALUES (1)")
         expectStartOver(fixture, token)
-        let between = try fixture.db.currentHistoryToken()
+        let between = try fixture.db.history.currentToken()
         try fixture.executeElsewhere("CREATE TABLE player (id INTEGER PRIMARY KEY, name); \(Self.insert)")
         try fixture.execute("INSERT INTO other VALUES (2)")
         expectStartOver(fixture, between)
-        let current = try fixture.db.currentHistoryToken()
+        let current = try fixture.db.history.currentToken()
         try fixture.executeElsewhere(Self.insert)
         #expect(try fixture.lines(current) == ["insert 2"])
     }
@@ -130,7 +132,7 @@ import Testing
         try fixture.executeElsewhere("REPLACE INTO player (name) VALUES ('A')")
         try fixture.execute("UPDATE player SET score = 1")
         expectStartOver(fixture, token)
-        let current = try fixture.db.currentHistoryToken()
+        let current = try fixture.db.history.currentToken()
         try fixture.executeElsewhere("REPLACE INTO player (name) VALUES ('A')")
         #expect(try fixture.lines(current).sorted() == ["delete 2", "insert 3"])
     }
@@ -138,21 +140,21 @@ import Testing
     /// Recording ends and begins again: both are told to those who ask for all tables.
     @Test func disabledAndEnabled() throws {
         let (fixture, token) = try enabled()
-        try fixture.db.disableHistory(of: "player")
+        try fixture.db.history.disable(for: "player")
         try fixture.execute(Self.insert)
         #expect(startOverReason { _ = try fixture.changes(token) } == .changesMissing(table: "player"))
         #expect(throws: HistoryError.notTracked(path: fixture.db.path, table: "player")) {
             try fixture.changes(token, in: ["player"])
         }
-        let between = try fixture.db.currentHistoryToken()
+        let between = try fixture.db.history.currentToken()
         try fixture.execute(Self.insert)
-        try fixture.db.enableHistory(of: "player")
+        try fixture.db.history.enable(for: "player")
         #expect(startOverReason { _ = try fixture.changes(between) } == .changesMissing(table: "player"))
-        let current = try fixture.db.currentHistoryToken()
+        let current = try fixture.db.history.currentToken()
         try fixture.execute(Self.insert)
         #expect(try fixture.lines(current) == ["insert 4"])
         // A second call changes nothing.
-        try fixture.db.enableHistory(of: "PLAYER")
+        try fixture.db.history.enable(for: "PLAYER")
         #expect(try fixture.lines(current) == ["insert 4"])
     }
 
@@ -162,22 +164,22 @@ import Testing
         let copy = fixture.folder.file("copy.sqlite")
         try fixture.db.backup(to: DatabaseQueue(path: copy.path))
         try fixture.execute(Self.insert)
-        let later = try fixture.db.currentHistoryToken()
+        let later = try fixture.db.history.currentToken()
         let older = try SharedDatabase.open(at: copy, schema: .unmanaged, as: "older")
-        #expect(startOverReason { _ = try older.history(since: later) } == .wentBack)
-        #expect(try older.history(since: token).changes.isEmpty)
+        #expect(startOverReason { _ = try older.history.changes(since: later) } == .wentBack)
+        #expect(try older.history.changes(since: token).changes.isEmpty)
 
         // Somebody drops its main table: it is made anew, and is another one.
         try fixture.executeElsewhere("DROP TABLE roundtable_history")
         #expect(throws: DatabaseError.self) { try fixture.execute(Self.insert) }
         #expect(throws: HistoryError.notEnabled(path: fixture.db.path)) { try fixture.changes(token) }
-        try fixture.db.enableHistory(of: "player")
+        try fixture.db.history.enable(for: "player")
         #expect(startOverReason { _ = try fixture.changes(token) } == .otherHistory)
 
         try fixture.db.erase()
         #expect(throws: HistoryError.notEnabled(path: fixture.db.path)) { try fixture.changes(token) }
         try fixture.execute("CREATE TABLE player (id INTEGER PRIMARY KEY, name); \(Self.insert)")
-        try fixture.db.enableHistory(of: "player")
+        try fixture.db.history.enable(for: "player")
         try fixture.execute(Self.insert)
         #expect(startOverReason { _ = try fixture.changes(token) } == .otherHistory)
         #expect(try fixture.changes().map(\.author) == ["app"])
@@ -193,25 +195,25 @@ import Testing
         )
         for table in ["plain", "seen", "text", "nothing", "sqlite_master"] {
             do {
-                try fixture.db.enableHistory(of: table)
+                try fixture.db.history.enable(for: table)
                 Issue.record("\(table) was not refused")
             } catch HistoryError.cannotTrack(let path, let name, let reason) {
                 #expect(path == fixture.db.path && name == table && reason.count > 20)
             }
         }
-        #expect(throws: HistoryError.self) { try fixture.db.enableHistory(of: "wide", recording: .changedColumns) }
+        #expect(throws: HistoryError.self) { try fixture.db.history.enable(for: "wide", recording: .changedColumns) }
         #expect(try fixture.db.read { try $0.tableExists("roundtable_history") } == false)
-        #expect(throws: HistoryError.notEnabled(path: fixture.db.path)) { try fixture.db.currentHistoryToken() }
-        try fixture.db.enableHistory(of: "wide")
-        #expect(throws: HistoryError.self) { try fixture.db.enableHistory(of: "roundtable_history_settings") }
+        #expect(throws: HistoryError.notEnabled(path: fixture.db.path)) { try fixture.db.history.currentToken() }
+        try fixture.db.history.enable(for: "wide")
+        #expect(throws: HistoryError.self) { try fixture.db.history.enable(for: "roundtable_history_settings") }
     }
 
     /// Two processes that ask for different recordings agree on the one that records more.
     @Test func differentRecordings() throws {
         let (fixture, token) = try enabled()
-        try fixture.db.enableHistory(of: "player", recording: .changedColumns)
+        try fixture.db.history.enable(for: "player", recording: .changedColumns)
         let second = try SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "second")
-        try second.enableHistory(of: "player", recording: .rows)
+        try second.history.enable(for: "player", recording: .rows)
         let version = "PRAGMA schema_version"
         let before = try second.read { try Int.fetchOne($0, sql: version) }
         try second.write { try $0.execute(sql: "UPDATE player SET score = 3") }
@@ -221,7 +223,7 @@ import Testing
             try $0.execute(sql: Self.insert)
         }
         #expect(try second.read { try Int.fetchOne($0, sql: version) } == before)
-        #expect(try second.read { try SharedDatabase.historyTables(in: $0) } == ["player": .changedColumns])
+        #expect(try second.read { try History.tables(in: $0) } == ["player": .changedColumns])
     }
 
     /// Triggers of a later version are left alone, unless one is missing.
@@ -251,14 +253,14 @@ import Testing
         #expect(try fixture.lines() == ["insert 3"])
         try fixture.executeElsewhere("UPDATE roundtable_history_settings SET format = 99")
         #expect(throws: HistoryError.newerFormat(path: fixture.db.path, format: 99)) { try fixture.changes() }
-        #expect(throws: HistoryError.self) { try fixture.db.enableHistory(of: "player", recording: .changedColumns) }
+        #expect(throws: HistoryError.self) { try fixture.db.history.enable(for: "player", recording: .changedColumns) }
     }
 
     /// The history of an attached database is its own; a temporary table of the same name is not the table.
     @Test func attachedAndTemporary() throws {
         let (fixture, token) = try enabled()
         let other = try HistoryFixture()
-        try other.db.enableHistory(of: "player")
+        try other.db.history.enable(for: "player")
         try fixture.db.writeWithoutTransaction { db in
             try db.execute(sql: "ATTACH ? AS other", arguments: [other.url.path])
             try db.execute(sql: "INSERT INTO other.player (name) VALUES ('A')")
@@ -268,10 +270,10 @@ import Testing
         }
         try fixture.db.writeWithoutTransaction { try $0.execute(sql: "INSERT INTO main.player (name) VALUES ('C')") }
         #expect(try other.changes().map(\.author) == [nil])
-        let changes = try fixture.db.history(since: nil).changes
+        let changes = try fixture.db.history.changes(since: nil).changes
         #expect(changes.last?.line == "insert 3" && changes.last?.author == "app")
         expectStartOver(fixture, token)
-        let current = try fixture.db.currentHistoryToken()
+        let current = try fixture.db.history.currentToken()
         try fixture.executeElsewhere("REPLACE INTO player (name) VALUES ('C')")
         #expect(try fixture.lines(current).sorted() == ["delete 3", "insert 4"])
     }

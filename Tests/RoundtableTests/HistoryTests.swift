@@ -24,7 +24,7 @@ struct HistoryFixture {
     func executeElsewhere(_ sql: String) throws { try stranger.inDatabase { try $0.execute(sql: sql) } }
 
     func changes(_ token: HistoryToken? = nil, in tables: [String]? = nil) throws -> [HistoryChange] {
-        try db.history(since: token, in: tables).changes
+        try db.history.changes(since: token, in: tables).changes
     }
 
     /// Such as `insert 1`, `delete a,NULL`.
@@ -67,7 +67,7 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
     /// **Rules H4, H5**: all rows of all writers, with the author and the transaction of those that say them.
     @Test func whoWroteWhat() throws {
         let fixture = try HistoryFixture()
-        try fixture.db.enableHistory(of: "player")
+        try fixture.db.history.enable(for: "player")
         try fixture.db.write { db in
             try db.execute(sql: "INSERT INTO player (name) VALUES ('A'), ('B')")
             try db.execute(sql: "UPDATE player SET score = 1 WHERE id = 1")
@@ -94,7 +94,7 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
     /// **Rule H5** by every door: autocommit, transactions of the user's own, rollbacks, savepoints.
     @Test func transactionsByEveryDoor() throws {
         let fixture = try HistoryFixture()
-        try fixture.db.enableHistory(of: "player")
+        try fixture.db.history.enable(for: "player")
         let insert = "INSERT INTO player (name) VALUES ('A')"
         // Another connection opens after the history exists, and writes without a transaction first.
         let second = try SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "second")
@@ -145,7 +145,7 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
         let fixture = try HistoryFixture()
         let second = try SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "second")
         try second.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('before')") }
-        try fixture.db.enableHistory(of: "player")
+        try fixture.db.history.enable(for: "player")
         struct Failure: Error {}
         for _ in 0..<2 {
             #expect(throws: Failure.self) {
@@ -168,7 +168,7 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
             INSERT INTO player (id, name, "the score") VALUES (1, 'a', 1)
             """
         )
-        try fixture.db.enableHistory(of: "player", recording: .changedColumns)
+        try fixture.db.history.enable(for: "player", recording: .changedColumns)
         try fixture.execute("UPDATE player SET name = 'A'")
         try fixture.execute(#"UPDATE player SET "the score" = 2"#)
         try fixture.execute("UPDATE player SET name = name")
@@ -183,9 +183,9 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
     /// **Rules H6, H8**: columns that come, go, and are renamed.
     @Test func alteredColumns() throws {
         let fixture = try HistoryFixture()
-        try fixture.db.enableHistory(of: "player", recording: .changedColumns)
+        try fixture.db.history.enable(for: "player", recording: .changedColumns)
         try fixture.execute("INSERT INTO player (id, name) VALUES (1, 'A')")
-        let token = try fixture.db.currentHistoryToken()
+        let token = try fixture.db.history.currentToken()
         try fixture.execute("UPDATE player SET name = 'B'")
         try fixture.executeElsewhere("ALTER TABLE player RENAME COLUMN name TO title")
         #expect(try fixture.changes(token).map(\.columns) == [["title"]])
@@ -198,9 +198,9 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
         // Dropping fails while a trigger names the column.
         #expect(throws: DatabaseError.self) { try fixture.execute("ALTER TABLE player DROP COLUMN team") }
         try fixture.db.write { db in
-            try SharedDatabase.narrowHistory(of: "player", in: db)
+            try History.narrow(for: "player", in: db)
             try db.execute(sql: "ALTER TABLE player DROP COLUMN team")
-            try SharedDatabase.enableHistory(of: "player", recording: .changedColumns, in: db)
+            try History.enable(for: "player", recording: .changedColumns, in: db)
         }
         try fixture.execute("UPDATE player SET score = 7")
         #expect(try fixture.changes(token).map(\.columns) == [nil, nil, nil, ["score"]])
@@ -216,7 +216,7 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
             CREATE TABLE hidden (rowid TEXT, _rowid_ TEXT, oid TEXT, k TEXT PRIMARY KEY, u TEXT UNIQUE);
             """
         )
-        for table in ["text", "two \"keys\" ü", "blob", "HIDDEN"] { try fixture.db.enableHistory(of: table) }
+        for table in ["text", "two \"keys\" ü", "blob", "HIDDEN"] { try fixture.db.history.enable(for: table) }
         try fixture.execute("INSERT INTO text VALUES ('it''s'), (NULL), ('1')")
         #expect(try fixture.lines(in: ["text"]) == ["insert it's", "insert NULL", "insert 1"])
         try fixture.execute(
@@ -231,7 +231,7 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
         }
         #expect(inserted == Set(stored) && stored.count == 7, "\(inserted) \(stored)")
         #expect(try fixture.changes(in: ["two \"keys\" ü"]).first?.keyColumns == ["a b", "b"])
-        let token = try fixture.db.currentHistoryToken()
+        let token = try fixture.db.history.currentToken()
         try fixture.execute(#"INSERT INTO "two ""keys"" ü" ("a b", b) VALUES ('nul' || char(0) || 'é', -3)"#)
         #expect(try fixture.changes(token).first?.key == ["nul\0é".databaseValue, (-3).databaseValue])
         try fixture.execute("INSERT INTO blob VALUES (x'00ff00')")
@@ -245,8 +245,8 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
         let fixture = try HistoryFixture(
             "CREATE TABLE t (code TEXT PRIMARY KEY COLLATE NOCASE, n); CREATE TABLE player (id INTEGER PRIMARY KEY, n)"
         )
-        try fixture.db.enableHistory(of: "t")
-        try fixture.db.enableHistory(of: "player")
+        try fixture.db.history.enable(for: "t")
+        try fixture.db.history.enable(for: "player")
         try fixture.execute("INSERT INTO t VALUES ('a', 1), ('b', 2); DELETE FROM t WHERE code = 'a'")
         try fixture.executeElsewhere("VACUUM")
         try fixture.execute("UPDATE t SET n = 3; UPDATE t SET code = 'B'; UPDATE t SET code = 'c', n = 4")
@@ -268,7 +268,7 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
             CREATE TABLE log (id INTEGER PRIMARY KEY, text);
             """
         )
-        for table in ["team", "player", "log"] { try fixture.db.enableHistory(of: table) }
+        for table in ["team", "player", "log"] { try fixture.db.history.enable(for: table) }
         try fixture.execute(
             """
             CREATE TRIGGER touch AFTER INSERT ON team BEGIN UPDATE team SET touched = 1 WHERE id = new.id; END;
@@ -280,17 +280,17 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
         #expect(
             try fixture.lines(in: ["team"]).sorted() == ["insert 1", "insert 2", "update 1", "update 2"]
         )
-        var token = try fixture.db.currentHistoryToken()
+        var token = try fixture.db.history.currentToken()
         try fixture.execute("UPDATE team SET id = 3 WHERE id = 1; DELETE FROM team WHERE id = 3")
         #expect(
             try fixture.lines(token, in: ["player"]).sorted() == ["delete 10", "delete 11", "update 10", "update 11"]
         )
         #expect(try fixture.lines(token, in: ["log"]) == ["insert 1", "insert 2"])
-        token = try fixture.db.currentHistoryToken()
+        token = try fixture.db.history.currentToken()
         try fixture.execute("INSERT INTO team (name) VALUES ('blue') ON CONFLICT (name) DO UPDATE SET touched = 5")
         try fixture.execute("INSERT OR IGNORE INTO team (name) VALUES ('blue')")
         #expect(try fixture.lines(token) == ["update 2"])
-        token = try fixture.db.currentHistoryToken()
+        token = try fixture.db.history.currentToken()
         try fixture.execute("DELETE FROM log")
         #expect(try fixture.lines(token) == ["delete 1", "delete 2"])
     }
@@ -311,7 +311,7 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
             CREATE UNIQUE INDEX defaulted ON t (d) WHERE a LIKE 'default%';
             """
         )
-        try fixture.db.enableHistory(of: "t")
+        try fixture.db.history.enable(for: "t")
         // Writes the same table within the same statement.
         try fixture.execute(
             "CREATE TRIGGER touch AFTER INSERT ON t BEGIN UPDATE t SET touched = 1 WHERE id = new.id; END"
@@ -319,7 +319,7 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
         func expect(_ sql: String, _ expected: Set<String>, _ location: SourceLocation = #_sourceLocation) throws {
             let keys = "SELECT 'row ' || id FROM t"
             let before = try fixture.db.read { try Set(String.fetchAll($0, sql: keys)) }
-            let token = try fixture.db.currentHistoryToken()
+            let token = try fixture.db.history.currentToken()
             let script = "PRAGMA recursive_triggers = \(recursiveTriggers ? "ON" : "OFF"); \(sql)"
             if elsewhere {
                 try fixture.executeElsewhere(script)
@@ -370,7 +370,7 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
             CREATE TABLE three (a, b, u UNIQUE, PRIMARY KEY (a, b));
             """
         )
-        for table in ["nocase", "two", "three"] { try fixture.db.enableHistory(of: table) }
+        for table in ["nocase", "two", "three"] { try fixture.db.history.enable(for: table) }
         try fixture.executeElsewhere("INSERT INTO nocase VALUES ('a', 1); REPLACE INTO nocase VALUES ('A', 2)")
         #expect(try fixture.lines(in: ["nocase"]).sorted() == ["delete a", "insert A", "insert a"])
         try fixture.executeElsewhere("INSERT INTO two VALUES (1, 2, 'x'); INSERT INTO two VALUES (1, 3, 'x')")

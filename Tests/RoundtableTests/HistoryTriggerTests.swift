@@ -11,7 +11,7 @@ import Testing
 /// What happens within one statement: other triggers, generated columns, cascades, long values.
 @Suite struct HistoryTriggerTests {
     private func operations(_ fixture: HistoryFixture, _ sql: String, elsewhere: Bool = true) throws -> [String] {
-        let token = try fixture.db.currentHistoryToken()
+        let token = try fixture.db.history.currentToken()
         if elsewhere { try fixture.executeElsewhere(sql) } else { try fixture.execute(sql) }
         return try fixture.lines(token)
     }
@@ -25,8 +25,8 @@ import Testing
             CREATE TABLE text (k TEXT PRIMARY KEY, a, b, g AS (a || b), h AS (g || 'h') \(constraint));
             """
         )
-        try fixture.db.enableHistory(of: "t")
-        try fixture.db.enableHistory(of: "text")
+        try fixture.db.history.enable(for: "t")
+        try fixture.db.history.enable(for: "text")
         let isReplaced = isOrReplace || constraint.hasSuffix("REPLACE")
         let update = isOrReplace ? "UPDATE OR REPLACE" : isReplaced ? "UPDATE" : "UPDATE OR IGNORE"
         try fixture.execute("INSERT INTO t (id, a, b) VALUES (1, 1, 1), (2, 1, 2)")
@@ -62,10 +62,10 @@ import Testing
             END;
             """
         if !isYounger { try fixture.executeElsewhere(triggers) }
-        try fixture.db.enableHistory(of: "t")
-        try fixture.db.enableHistory(of: "text")
+        try fixture.db.history.enable(for: "t")
+        try fixture.db.history.enable(for: "text")
         if isYounger { try fixture.executeElsewhere(triggers) }
-        let start = try fixture.db.currentHistoryToken()
+        let start = try fixture.db.history.currentToken()
 
         #expect(try operations(fixture, "INSERT INTO t (id, a) VALUES (1, 'spam')").last == "delete 1")
         try fixture.executeElsewhere("INSERT INTO t (id, a, u) VALUES (2, 'undead', 'x'), (3, 'b', 'y')")
@@ -93,8 +93,8 @@ import Testing
     /// the triggers in order, once, and leaves those that take notes where they were.
     @Test(arguments: ["RAISE(IGNORE)", "raise ( fail, 'no')"]) func triggerThatEndsTheStatement(raise: String) throws {
         let fixture = try HistoryFixture("CREATE TABLE player (id INTEGER PRIMARY KEY, name UNIQUE)")
-        try fixture.db.enableHistory(of: "player")
-        let token = try fixture.db.currentHistoryToken()
+        try fixture.db.history.enable(for: "player")
+        let token = try fixture.db.history.currentToken()
         func schema(_ condition: String) throws -> [Int64] {
             let sql =
                 "SELECT rowid FROM sqlite_master WHERE name GLOB 'roundtable_history_1_*' AND \(condition) ORDER BY name"
@@ -122,14 +122,14 @@ import Testing
         #expect(startOverReason { _ = try fixture.lines(token) } == .changesMissing(table: "player"))
         let inOrder = try schema("true")
         try #require(schema("sql LIKE '%BEFORE%'") == notes && notes.count == 2)
-        let current = try fixture.db.currentHistoryToken()
+        let current = try fixture.db.history.currentToken()
         _ = try? fixture.executeElsewhere(
             "UPDATE player SET name = 'e' WHERE id = 4; INSERT INTO player VALUES (6, 'c')"
         )
         #expect(try fixture.lines(current) == ["update 4", "insert 6"])
 
         // Nobody has anything to put in order any more.
-        try fixture.db.enableHistory(of: "player")
+        try fixture.db.history.enable(for: "player")
         let second = try SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "second")
         try second.write { try $0.execute(sql: "DELETE FROM player; CREATE TABLE other (a)") }
         try fixture.execute("INSERT INTO player VALUES (7, 'f')")
@@ -147,7 +147,7 @@ import Testing
             CREATE TABLE t (id INTEGER PRIMARY KEY, n);
             """
         )
-        for table in ["nulls", "odd", "t"] { try fixture.db.enableHistory(of: table) }
+        for table in ["nulls", "odd", "t"] { try fixture.db.history.enable(for: table) }
         try fixture.executeElsewhere("INSERT INTO nulls VALUES (1, NULL), (1, NULL)")
         #expect(try operations(fixture, "DELETE FROM nulls WHERE rowid = 1") == ["delete 1,NULL"])
         #expect(try operations(fixture, "UPDATE nulls SET b = 2") == ["delete 1,NULL", "insert 1,2"])
@@ -177,8 +177,8 @@ import Testing
             INSERT INTO pair VALUES (1, 'one', NULL, NULL), (2, 'two', 1, 'one');
             """
         )
-        try fixture.db.enableHistory(of: "player")
-        try fixture.db.enableHistory(of: "pair")
+        try fixture.db.history.enable(for: "player")
+        try fixture.db.history.enable(for: "pair")
         #expect(
             try operations(fixture, "UPDATE OR REPLACE player SET id = 3 WHERE id = 2").sorted() == [
                 "delete 2", "delete 3",
@@ -211,7 +211,7 @@ import Testing
             INSERT INTO text VALUES ('k', 'u');
             """
         )
-        for table in ["t", "text"] { try fixture.db.enableHistory(of: table) }
+        for table in ["t", "text"] { try fixture.db.history.enable(for: table) }
         #expect(try operations(fixture, "REPLACE INTO t (id, b) VALUES (1, 'y')").contains("delete 3"))
         #expect(try operations(fixture, "INSERT OR IGNORE INTO text VALUES ('other', 'u')") == [])
         #expect(try operations(fixture, "UPDATE text SET rowid = 9") == ["update k"])
@@ -220,7 +220,7 @@ import Testing
     /// **Rule H7**: a value may be as long as SQLite allows.
     @Test func longUniqueValues() throws {
         let fixture = try HistoryFixture("CREATE TABLE t (id INTEGER PRIMARY KEY, u UNIQUE)")
-        try fixture.db.enableHistory(of: "t")
+        try fixture.db.history.enable(for: "t")
         fixture.stranger.inDatabase { _ = sqlite3_limit($0.sqliteConnection, SQLITE_LIMIT_LENGTH, 100_000) }
         for value in ["zeroblob(90000)", "replace(hex(zeroblob(45000)), '0', '''')"] {
             try fixture.executeElsewhere("DELETE FROM t; INSERT INTO t VALUES (1, \(value))")
@@ -236,7 +236,7 @@ import Testing
     /// **Rule H7**: notes of what REPLACE did not do are not kept for long.
     @Test func notesGo() throws {
         let fixture = try HistoryFixture("CREATE TABLE t (id INTEGER PRIMARY KEY, u UNIQUE)")
-        try fixture.db.enableHistory(of: "t")
+        try fixture.db.history.enable(for: "t")
         for value in 0..<100 {
             try fixture.execute("INSERT INTO t (u) VALUES (\(value)); INSERT OR IGNORE INTO t (u) VALUES (\(value))")
         }
@@ -256,14 +256,14 @@ import Testing
             """
         )
         do {
-            try fixture.db.enableHistory(of: "Roundtable_History_of_mine")
+            try fixture.db.history.enable(for: "Roundtable_History_of_mine")
             Issue.record("not refused")
         } catch HistoryError.cannotTrack(_, _, let reason) {
             #expect(reason.contains("roundtable_") && reason.contains("Rename"))
         }
-        try fixture.db.enableHistory(of: "player")
+        try fixture.db.history.enable(for: "player")
         try fixture.executeElsewhere("DROP TABLE roundtable_history")
-        try fixture.db.enableHistory(of: "player")
+        try fixture.db.history.enable(for: "player")
         #expect(try operations(fixture, "INSERT INTO player VALUES (1)", elsewhere: false) == ["insert 1"])
         #expect(try fixture.db.read { try $0.tableExists("roundtable_history_of_mine") })
     }

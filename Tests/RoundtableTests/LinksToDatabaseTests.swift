@@ -75,7 +75,7 @@ import Testing
                 try db.write { database in
                     try database.execute(sql: "INSERT INTO entry (text) VALUES ('own')")
                     try expectLocks(writing: true)
-                    let state = try SharedDatabase.status(ofDatabaseAt: world.url).controlBlock.state
+                    let state = try DatabaseStatus(ofDatabaseAt: world.url).controlBlock.state
                     #expect(state == .unreadable)
                     _ = LockHolder.find(databasePath: world.url.path, participant: nil)
                     _ = FileUsers(databasePath: world.url.path).names(writing: true)

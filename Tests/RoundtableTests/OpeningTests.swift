@@ -41,13 +41,13 @@ import Testing
         let looks = Shared<[DatabaseStatus]>([])
         let db = try open { [url] _ in
             if !looks.value.isEmpty { return }
-            let status = try SharedDatabase.status(ofDatabaseAt: url)
+            let status = try DatabaseStatus(ofDatabaseAt: url)
             looks.change { $0.append(status) }
         }
         let status = try #require(looks.value.first)
         #expect(status.unknowns.contains { $0.contains("was opening a database") }, "\(status)")
         try db.insert("Arthur")
-        #expect(try SharedDatabase.status(ofDatabaseAt: url).unknowns == [])
+        #expect(try DatabaseStatus(ofDatabaseAt: url).unknowns == [])
     }
 
     // MARK: Locks of others

@@ -148,7 +148,7 @@ import Testing
             }
         }
         let b = try open("b")
-        try await a.enableHistory(of: "player")
+        try await a.history.enable(for: "player")
         try add("A", to: a)
         let told = Shared<[Change]>([])
         let observing = try b.observeChanges(on: DispatchQueue(label: "log")) { change in

@@ -188,7 +188,7 @@ private final class FakeSystem: SuspensionAssertions {
         try await write.value
         try await eventually("the assertion is ended") { system.held.value.isEmpty }
         try await eventually("the state is shown") {
-            try SharedDatabase.status(ofDatabaseAt: url).participants.first?.state == .suspended
+            try DatabaseStatus(ofDatabaseAt: url).participants.first?.state == .suspended
         }
         process.resume()
         #expect(try await db.read { try Player.fetchCount($0) } == 2)

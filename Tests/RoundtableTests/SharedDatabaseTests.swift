@@ -365,7 +365,7 @@ private final class Gauge: Sendable {
         let looking = DispatchGroup()
         looking.enter()
         Thread.detachNewThread { [url] in
-            while isDone.now == 0 { #expect(throws: Never.self) { try SharedDatabase.status(ofDatabaseAt: url) } }
+            while isDone.now == 0 { #expect(throws: Never.self) { try DatabaseStatus(ofDatabaseAt: url) } }
             looking.leave()
         }
         for _ in 0..<60 {

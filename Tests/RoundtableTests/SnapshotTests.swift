@@ -39,7 +39,7 @@ import Testing
     }
 
     private func participant(_ author: String) throws -> ParticipantStatus {
-        let participants = try SharedDatabase.status(ofDatabaseAt: url).participants
+        let participants = try DatabaseStatus(ofDatabaseAt: url).participants
         return try #require(participants.first { $0.author == author })
     }
 
@@ -327,9 +327,9 @@ import Testing
         #expect(try participant("app").oldestRead == nil)
         let first = try db.makeSnapshot()
         #expect(try participant("app").oldestRead?.heldFrames == 0)
-        let before = try #require(SharedDatabase.status(ofDatabaseAt: url).wal).committedFrames
+        let before = try #require(DatabaseStatus(ofDatabaseAt: url).wal).committedFrames
         for _ in 0..<10 { try add("A", to: other) }
-        let held = try #require(SharedDatabase.status(ofDatabaseAt: url).wal).committedFrames - before
+        let held = try #require(DatabaseStatus(ofDatabaseAt: url).wal).committedFrames - before
         #expect(held >= 10)
         let second = try db.makeSnapshot()
         let read = try #require(try participant("app").oldestRead)
@@ -348,11 +348,11 @@ import Testing
         let (db, other) = (try open("app"), try open("other"))
         for _ in 0..<10 { try add("A", to: other) }
         try other.writeWithoutTransaction { _ = try $0.checkpoint(.passive) }
-        let before = try #require(SharedDatabase.status(ofDatabaseAt: url).wal)
+        let before = try #require(DatabaseStatus(ofDatabaseAt: url).wal)
         #expect(before.committedFrames >= 10 && before.backfilledFrames == before.committedFrames)
         let snapshot = try db.makeSnapshot()
         for _ in 0..<3 { try add("A", to: other) }
-        let frames = try #require(SharedDatabase.status(ofDatabaseAt: url).wal).committedFrames
+        let frames = try #require(DatabaseStatus(ofDatabaseAt: url).wal).committedFrames
         #expect((1..<10).contains(frames), "the WAL did not begin anew")
         #expect(try participant("app").oldestRead?.heldFrames == frames)
         // SQLite says the same.

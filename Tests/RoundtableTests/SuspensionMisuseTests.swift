@@ -153,7 +153,7 @@ import Testing
             }
             try await write.value
             try await eventually("round \(round): the state is shown") {
-                try SharedDatabase.status(ofDatabaseAt: url).participants.first?.state == .suspended
+                try DatabaseStatus(ofDatabaseAt: url).participants.first?.state == .suspended
             }
             process.resume()
         }
@@ -288,13 +288,13 @@ import Testing
         try await eventually("the stranger holds the lock") { began.value }
         let waits = inThread { try db.write(whileSuspended: .wait) { try add($0) } }
         try await eventually("it waits") {
-            try SharedDatabase.status(ofDatabaseAt: url).participants.contains { $0.writing != nil }
+            try DatabaseStatus(ofDatabaseAt: url).participants.contains { $0.writing != nil }
         }
         #expect(await onThread { suspend(milliseconds: 5000) }.map(\.outcome) == [.released])
         process.resume()
         let fails = inThread { try db.writeWithoutTransaction { try add($0) } }
         try await eventually("another waits") {
-            try SharedDatabase.status(ofDatabaseAt: url).participants.contains { $0.writing != nil }
+            try DatabaseStatus(ofDatabaseAt: url).participants.contains { $0.writing != nil }
         }
         await onThread { suspend(milliseconds: 100) }
         process.resume()

@@ -298,12 +298,12 @@ import Testing
         try await eventually("the turn is taken") { began.value }
         let write = Task { try await db.write { try add("A", $0) } }
         try await eventually("the other waits in the queue") {
-            try SharedDatabase.status(ofDatabaseAt: url).participants.contains {
+            try DatabaseStatus(ofDatabaseAt: url).participants.contains {
                 $0.author == "app" && $0.waiting != nil
             }
         }
         #expect(await db.suspend(deadline: .now + .seconds(20)).outcome == .released)
-        #expect(try SharedDatabase.status(ofDatabaseAt: url).participants.allSatisfy { $0.waiting == nil })
+        #expect(try DatabaseStatus(ofDatabaseAt: url).participants.allSatisfy { $0.waiting == nil })
         mayEnd.change { $0 = true }
         try await holder.value
         db.resume()
@@ -377,9 +377,9 @@ import Testing
     @Test func statusShowsIt() throws {
         let db = try open()
         _ = db.suspend(deadline: soon)
-        #expect(try SharedDatabase.status(ofDatabaseAt: url).participants.map(\.state) == [.suspended])
+        #expect(try DatabaseStatus(ofDatabaseAt: url).participants.map(\.state) == [.suspended])
         db.resume()
-        #expect(try SharedDatabase.status(ofDatabaseAt: url).participants.map(\.state) == [.present])
+        #expect(try DatabaseStatus(ofDatabaseAt: url).participants.map(\.state) == [.present])
     }
 }
 

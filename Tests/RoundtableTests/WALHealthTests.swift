@@ -29,7 +29,7 @@ import Testing
     }
 
     private func status(of author: String) throws -> ParticipantStatus {
-        try #require(SharedDatabase.status(ofDatabaseAt: url).participants.first { $0.author == author })
+        try #require(DatabaseStatus(ofDatabaseAt: url).participants.first { $0.author == author })
     }
 
     // MARK: Reads are shown (rule O2)
@@ -51,7 +51,7 @@ import Testing
         let pin = Shared<ParticipantStatus.Read?>(nil)
         let (url, line) = (url, #line + 1)
         try await db.read { _ in
-            pin.change { $0 = try? SharedDatabase.status(ofDatabaseAt: url).participants.first?.oldestRead }
+            pin.change { $0 = try? DatabaseStatus(ofDatabaseAt: url).participants.first?.oldestRead }
         }
         #expect(pin.value?.callSite?.hasSuffix(":\(line)") == true)
         try expectNone()
@@ -85,7 +85,7 @@ import Testing
         for isSafe in [true, false] {
             let seen = Shared<(site: String?, line: Int)?>(nil)
             let look: @Sendable (Int) -> Void = { [url] line in
-                let status = try? SharedDatabase.status(ofDatabaseAt: url)
+                let status = try? DatabaseStatus(ofDatabaseAt: url)
                 seen.change { $0 = (status?.participants.first?.oldestRead?.callSite, line) }
             }
             if isSafe { db.asyncRead { _ in look(#line) } } else { db.asyncUnsafeRead { _ in look(#line) } }
@@ -168,7 +168,7 @@ import Testing
             #expect(health.size > health.committedFrames * 4096)
             // From the inside of the read too.
             #expect(try other.walHealth().pins.count == 1)
-            #expect(try SharedDatabase.status(ofDatabaseAt: url).wal?.pins.map(\.callSite) == [pin.callSite])
+            #expect(try DatabaseStatus(ofDatabaseAt: url).wal?.pins.map(\.callSite) == [pin.callSite])
         }
         #expect(try db.walHealth().pins.isEmpty)
         #expect(try db.walHealth().counters != nil)

@@ -171,9 +171,9 @@ import Testing
             while try !condition() { try #require(ContinuousClock.now < deadline, "in vain") }
         }
         let url = folder.url.appendingPathComponent("a.db")
-        try until { try SharedDatabase.status(ofDatabaseAt: url).writeLock?.pid == pid }
+        try until { try DatabaseStatus(ofDatabaseAt: url).writeLock?.pid == pid }
         kill(pid, SIGSTOP)
-        try until { try SharedDatabase.status(ofDatabaseAt: url).participants.contains { $0.liveness == .stopped } }
+        try until { try DatabaseStatus(ofDatabaseAt: url).participants.contains { $0.liveness == .stopped } }
         let frozen = try diagnose(in: folder).finding(.frozenParticipant)
         #expect(frozen?.severity == .error && frozen?.who.map(\.pid) == [pid])
         #expect(frozen?.what.contains("the write lock: nobody can write") == true)
@@ -214,7 +214,7 @@ import Testing
         }
         let url = folder.url.appendingPathComponent("a.db")
         let deadline = ContinuousClock.now + .seconds(20)
-        while try SharedDatabase.status(ofDatabaseAt: url).wal?.checkpointLock?.liveness != .stopped {
+        while try DatabaseStatus(ofDatabaseAt: url).wal?.checkpointLock?.liveness != .stopped {
             try #require(ContinuousClock.now < deadline, "it never stopped with the lock")
         }
         let finding = try #require(try diagnose(in: folder).finding(.frozenCheckpointer))
@@ -237,7 +237,7 @@ import Testing
         let folder = try Folder()
         try open(folder).close()
         let url = folder.url.appendingPathComponent("a.db")
-        let block = try SharedDatabase.status(ofDatabaseAt: url).controlBlock.path
+        let block = try DatabaseStatus(ofDatabaseAt: url).controlBlock.path
         try Data(bytes.utf8).write(to: URL(fileURLWithPath: block))
         let finding = try diagnose(in: folder, comparing: true).finding(.controlBlock)
         #expect(finding?.severity == .warning && finding?.what.contains("damaged") == true, "\(finding?.what ?? "")")

@@ -76,8 +76,8 @@ import Testing
         handlers.handle(Note.self) { _, _ in throw OutboxRefusal("no tea") }
         options.outbox = handlers
         let database = try SharedDatabase.open(at: url, schema: .unmanaged, as: "app", options: options)
-        _ = try database.drainOutbox(with: handlers).drainNow()
-        #expect(try database.deadLetters().map(\.id.uuidString) == ids)
+        _ = try database.outbox.drain(with: handlers).drainNow()
+        #expect(try database.outbox.deadLetters().map(\.id.uuidString) == ids)
         try database.close()
         let lines = try Tool.run("outbox", "a.db", in: folder).output.split(separator: "\n").dropFirst(2)
         #expect(lines.map { String($0.prefix(36)) } == ids)

@@ -199,7 +199,7 @@ import Testing
         let folder = try Folder()
         try Tool.run("sql", "a.db", "CREATE TABLE t(x)", in: folder)
         let url = folder.url.appendingPathComponent("a.db")
-        let block = try SharedDatabase.status(ofDatabaseAt: url).controlBlock.path
+        let block = try DatabaseStatus(ofDatabaseAt: url).controlBlock.path
         try Data(bytes.utf8).write(to: URL(fileURLWithPath: block))
         let status = try Tool.run("status", "--json", "a.db", in: folder)
         #expect(status.code == 0)
@@ -212,7 +212,7 @@ import Testing
         let folder = try Folder()
         let url = folder.url.appendingPathComponent("a.db")
         let db = try SharedDatabase.open(at: url, schema: .unmanaged, as: "app")
-        let block = try SharedDatabase.status(ofDatabaseAt: url).controlBlock
+        let block = try DatabaseStatus(ofDatabaseAt: url).controlBlock
         #expect(block.path.hasSuffix("a.db-coord\(try #require(block.layoutVersion))"))
         // As an earlier version would have it: without a number, and with the same slots.
         var bytes = try Data(contentsOf: URL(fileURLWithPath: block.path))

@@ -21,7 +21,7 @@ final class CheckpointConnection: @unchecked Sendable {
         configuration.observesSuspensionNotifications = false
         configuration.busyMode = .callback { _ in budget.goesOn() }
         configuration.prepareDatabase { db in
-            try db.execute(sql: "PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = \(options.durability.rawValue)")
+            try db.execute(sql: "PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = \(options.synchronous)")
             try db.keepWalFiles()
             try db.setCheckpointOnClose(false)
         }

@@ -60,7 +60,7 @@ extension WALHealth {
         databasePath: String,
         block: ControlBlock?,
         ownFailure: ControlBlock.CheckpointFailure? = nil,
-        participants: [ParticipantSnapshot]? = nil
+        participants: [ParticipantRecord]? = nil
     ) {
         let now = MonotonicClock.now
         let participants = (participants ?? block?.participants() ?? []).filter { $0.liveness != .dead }
@@ -107,7 +107,7 @@ extension WALHealth {
     static func pins(
         _ state: WalIndexView.State,
         locks: SystemLocks.WalLocks?,
-        participants: [ParticipantSnapshot],
+        participants: [ParticipantRecord],
         at now: Nanoseconds
     ) -> [Pin] {
         // A process that checkpoints holds a read mark too while the step runs (rule W7).
@@ -148,7 +148,7 @@ extension WALHealth {
     }
 }
 
-extension ParticipantSnapshot {
+extension ParticipantRecord {
     /// When the participant's oldest read began, or its write, which is a read as well.
     fileprivate func pinSince(at now: Nanoseconds) -> Nanoseconds? {
         oldestRead?.since ?? writing.map { now.subtractingSaturating($0) }

@@ -5,7 +5,7 @@ import RoundtableKernel
 /// The owner of SQLite's write lock, as far as it can be determined.
 struct LockHolder {
     enum Party {
-        case participant(ParticipantSnapshot)
+        case participant(ParticipantRecord)
         /// A process that does not use Roundtable, or does not use this control block.
         case stranger(pid: Int32, name: String?)
         case unknown

@@ -112,7 +112,7 @@ extension ParticipantStatus {
 }
 
 extension ParticipantStatus {
-    package init(_ snapshot: ParticipantSnapshot) {
+    package init(_ snapshot: ParticipantRecord) {
         self.init(
             pid: snapshot.pid,
             isInOtherPIDNamespace: snapshot.isElsewhere,

@@ -75,7 +75,7 @@ extension SharingProcess.Liveness {
 }
 
 extension SharingProcess {
-    init(_ participant: ParticipantSnapshot) {
+    init(_ participant: ParticipantRecord) {
         self.init(
             pid: participant.pid,
             isInOtherPIDNamespace: participant.isElsewhere,
@@ -85,7 +85,7 @@ extension SharingProcess {
         )
     }
 
-    package init(pid: Int32, among participants: [ParticipantSnapshot]) {
+    package init(pid: Int32, among participants: [ParticipantRecord]) {
         if let participant = participants.first(where: { $0.isProcess(pid) }) {
             self.init(participant)
         } else {

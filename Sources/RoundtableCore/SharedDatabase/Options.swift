@@ -37,8 +37,12 @@ extension SharedDatabase {
         /// Which process copies the content of the WAL into the database file, and when.
         public var checkpointing: CheckpointPolicy = .automatic
 
-        /// Which commits survive a power cut.
-        public var durability: Durability = .normal
+        /// Which commits survive a power cut. Whatever you choose, a committed transaction survives the death of any process, and a power
+        /// cut does not corrupt the database.
+        ///
+        /// This is [`PRAGMA synchronous`](https://www.sqlite.org/pragma.html#pragma_synchronous) of the writer connection. The default,
+        /// `process`, is `NORMAL`, as for GRDB's `DatabasePool`. With `machine`, it is `FULL`, which costs one sync for each commit.
+        public var durability = Durability.process
 
         /// The limits for a snapshot that stays at one moment. `onLongRead` is called when a snapshot of this participant exceeds
         /// them.
@@ -142,22 +146,19 @@ extension SharedDatabase {
         /// `Database.add(transactionObserver:extent:)` inside an access, because Roundtable does not detect those.
         case always
     }
-
-    /// [`PRAGMA synchronous`](https://www.sqlite.org/pragma.html#pragma_synchronous) of the writer connection.
-    ///
-    /// Whatever you choose, a committed transaction survives the death of any process, and the database is not
-    /// corrupted by a power cut.
-    public enum Durability: String, Sendable, CaseIterable, Codable {
-        /// A power cut may undo the last commits. GRDB's default for `DatabasePool`.
-        case normal = "NORMAL"
-        /// A commit is on disk when it returns, at the cost of one sync for each commit.
-        case full = "FULL"
-    }
 }
 
 extension SharedDatabase.Options {
     var turnSettings: TurnSettings {
         TurnSettings(priority: priority.rawValue, slice: slice.nanoseconds, patience: patience.nanoseconds)
+    }
+
+    /// The value of `PRAGMA synchronous`.
+    var synchronous: String {
+        switch durability {
+        case .process: "NORMAL"
+        case .machine: "FULL"
+        }
     }
 
     func connectionOpening(_ path: String) -> ConnectionOpening {

@@ -66,7 +66,7 @@ package final class WriterConnection: @unchecked Sendable {
             for companion in companions { try companion.install(in: db) }
             try db.keepWalFiles()
             try db.setCheckpointOnClose(false)
-            try db.execute(sql: "PRAGMA synchronous = \(options.durability.rawValue)")
+            try db.execute(sql: "PRAGMA synchronous = \(options.synchronous)")
         }
         self.path = path
         lockedFiles = LockedFiles(ofDatabaseAt: path)

@@ -4,7 +4,7 @@ import Foundation
 public struct OutboxReport: Sendable, Hashable {
     /// The number of commands that were applied.
     public var applied = 0
-    /// The number of commands that were set aside: see ``SharedDatabase/deadLetters()``.
+    /// The number of commands that were set aside: see ``DatabaseOutbox/deadLetters()``.
     public var setAside = 0
     /// The number of tries that failed, and are made again.
     public var failed = 0

@@ -44,9 +44,9 @@ extension SharedDatabase {
         try checkProcess()
         // The wait is at least 1 ms, because the connection cannot be reached in less time.
         let deadline = MonotonicClock.now.addingSaturating(max(patience.nanoseconds, 1_000_000))
-        let outbox = try databaseOutbox.ownOutbox(of: author)
+        let outbox = try drains.ownOutbox(of: author)
         let pending = try outbox.file(of: command, id: id)
-        if let handlers = databaseOutbox.handlers(of: pending.kind), role == .readWrite, !gate.isClosed,
+        if let handlers = drains.handlers(of: pending.kind), role == .readWrite, !gate.isClosed,
             try !outbox.hasWaiting()
         {
             let write = Write(site: CallSite(file, line), waits: false, deadline: deadline)

@@ -16,7 +16,7 @@ public struct WaitingCommand: Sendable, Hashable, Identifiable {
 
     /// What the command waits for, as far as is known.
     public var waitsFor = Awaited.owner
-    /// The number of failed tries; nil if the database was not asked, which alone knows it. ``SharedDatabase/outboxContents()`` asks it.
+    /// The number of failed tries; nil if the database was not asked, which alone knows it. ``DatabaseOutbox/contents()`` asks it.
     public var attempts: Int?
     /// When the command is retried; nil if that is not known, or if no try has failed.
     public var nextTry: Date?
@@ -51,7 +51,7 @@ public struct OutboxContents: Sendable, Hashable {
 }
 
 extension Outbox {
-    /// Reads the contents of a database's outbox. This reads files only, and needs no database; ``SharedDatabase/outboxContents()`` asks
+    /// Reads the contents of a database's outbox. This reads files only, and needs no database; ``DatabaseOutbox/contents()`` asks
     /// the database as well.
     ///
     /// - throws: ``OutboxError`` if the folder cannot be read; ``SharedDatabaseError``, as opening the database would.
@@ -79,19 +79,19 @@ extension OutboxContents {
     }
 }
 
-extension SharedDatabase {
+extension DatabaseOutbox {
     /// Reads the contents of this database's outbox, with what the database knows of the waiting commands: how often they were tried, and
     /// why they wait.
     ///
     /// - throws: ``OutboxError``; `DatabaseError`.
     @_disfavoredOverload
-    public func outboxContents() throws -> OutboxContents { try OutboxContents(OutboxWalk(outboxFolder, asking: self)) }
+    public func contents() throws -> OutboxContents { try OutboxContents(OutboxWalk(folder, asking: database)) }
 
-    /// Reads the contents like the synchronous `outboxContents()`, without blocking the thread.
+    /// Reads the contents like the synchronous `contents()`, without blocking the thread.
     ///
     /// - throws: ``OutboxError``; `DatabaseError`.
-    public func outboxContents() async throws -> OutboxContents {
-        try await offThread { Result { try self.outboxContents() } }.get()
+    public func contents() async throws -> OutboxContents {
+        try await offThread { Result { try self.contents() } }.get()
     }
 }
 

@@ -12,7 +12,7 @@ extension SharedDatabase {
     /// ```
     ///
     /// It is a ``withProtectedAccess(_:_:)`` that returns when nothing is left to do: all drains of this database have taken the
-    /// waiting commands (``Options/outbox``, ``drainOutbox(with:)``), and all its publishers have published, called `onPublish`, and
+    /// waiting commands (``Options/outbox``, ``DatabaseOutbox/drain(with:)``), and all its publishers have published, called `onPublish`, and
     /// requested reloads.
     ///
     /// - parameter name: the purpose, in words for people.
@@ -41,7 +41,7 @@ extension SharedDatabase {
     }
 
     private func deliverNow() throws -> OutboxReport {
-        let report = try databaseOutbox.drainNow()
+        let report = try drains.drainNow()
         try publishers.publishNow()
         return report
     }

@@ -6,58 +6,58 @@ extension MaterializedView {
     ///
     /// - parameter limit: the maximum number of rows per group, from its beginning, or nil for all.
     /// - throws: ``ExtensionError``, `DatabaseError`.
-    public func snapshot(in db: Database, limit: Int? = nil) throws -> ViewSnapshot {
+    public func contents(in db: Database, limit: Int? = nil) throws -> ViewContents {
         let stored = try stored(db)
-        var snapshot = ViewSnapshot(
+        var contents = ViewContents(
             groups: [],
             identity: stored.identity,
             last: try lastChange(stored, db),
             limit: limit
         )
         for (group, _) in try groups(in: db) {
-            snapshot.groups.append(.init(name: group, keys: try keys(stored, db, group: group, limit: limit)))
+            contents.groups.append(.init(name: group, keys: try keys(stored, db, group: group, limit: limit)))
         }
-        return snapshot
+        return contents
     }
 
-    /// Returns the changes since a snapshot, and replaces the snapshot with the current one.
+    /// Returns the changes since earlier contents, and replaces these with the current ones.
     ///
-    /// The cost is that of listing the changed groups. A snapshot that is more than some thousand changes old is compared row by row.
+    /// The cost is that of listing the changed groups. Contents that are more than some thousand changes old are compared row by row.
     ///
     /// - throws: ``ExtensionError``, `DatabaseError`.
-    public func changes(since snapshot: inout ViewSnapshot, in db: Database) throws -> ViewChanges {
+    public func changes(since contents: inout ViewContents, in db: Database) throws -> ViewChanges {
         let stored = try stored(db)
         let last = try lastChange(stored, db)
-        if stored.identity == snapshot.identity, last == snapshot.last { return ViewChanges() }
-        let touched = try touched(since: snapshot, stored, last, db)
-        var new = ViewSnapshot(groups: [], identity: stored.identity, last: last, limit: snapshot.limit)
-        let known = Dictionary(snapshot.groups.map { (ExactValue($0.name), $0.keys) }) { first, _ in first }
+        if stored.identity == contents.identity, last == contents.last { return ViewChanges() }
+        let touched = try touched(since: contents, stored, last, db)
+        var new = ViewContents(groups: [], identity: stored.identity, last: last, limit: contents.limit)
+        let known = Dictionary(contents.groups.map { (ExactValue($0.name), $0.keys) }) { first, _ in first }
         for (group, _) in try groups(in: db) {
             if let touched, !touched.groups.contains(ExactValue(group)), let keys = known[ExactValue(group)] {
                 new.groups.append(.init(name: group, keys: keys))
             } else {
-                let keys = try keys(stored, db, group: group, limit: snapshot.limit)
+                let keys = try keys(stored, db, group: group, limit: contents.limit)
                 new.groups.append(.init(name: group, keys: keys))
             }
         }
-        defer { snapshot = new }
-        return ViewChanges(from: snapshot.groups, to: new.groups, touched: touched?.keys)
+        defer { contents = new }
+        return ViewChanges(from: contents.groups, to: new.groups, touched: touched?.keys)
     }
 
-    /// Returns the groups and keys that the log contains since a snapshot. Returns nil if the log does not reach back that far, or if it is
-    /// not the log that the snapshot was made from, because changes were rolled back or a backup was restored.
+    /// Returns the groups and keys that the log contains since earlier contents. Returns nil if the log does not reach back that far, or if it is
+    /// not the log that the contents were read with, because changes were rolled back or a backup was restored.
     private func touched(
-        since snapshot: ViewSnapshot,
+        since contents: ViewContents,
         _ stored: StoredExtension,
-        _ last: ViewSnapshot.LastChange,
+        _ last: ViewContents.LastChange,
         _ db: Database
     ) throws -> (groups: Set<ExactValue>, keys: Set<ViewKey>)? {
-        guard stored.identity == snapshot.identity, snapshot.last.sequence < last.sequence else { return nil }
+        guard stored.identity == contents.identity, contents.last.sequence < last.sequence else { return nil }
         let log = "\(stored.schema).\(part("log"))"
-        if snapshot.last.sequence > 0 {
+        if contents.last.sequence > 0 {
             let sql = "SELECT \(Self.stamp) FROM \(log) WHERE \(Self.sequence) = ?"
-            let stamp = try Int64.fetchOne(db, sql: sql, arguments: [snapshot.last.sequence])
-            guard stamp == snapshot.last.stamp else { return nil }
+            let stamp = try Int64.fetchOne(db, sql: sql, arguments: [contents.last.sequence])
+            guard stamp == contents.last.stamp else { return nil }
         } else {
             guard try Int64.fetchOne(db, sql: "SELECT min(\(Self.sequence)) FROM \(log)") == 1 else { return nil }
         }
@@ -65,7 +65,7 @@ extension MaterializedView {
         var keys: Set<ViewKey> = []
         let list = stored.keyColumns.map(\.sqlName).joined(separator: ", ")
         let sql = "SELECT \(Self.group), \(list) FROM \(log) WHERE \(Self.sequence) > ?"
-        let rows = try Row.fetchCursor(db, sql: sql, arguments: [snapshot.last.sequence])
+        let rows = try Row.fetchCursor(db, sql: sql, arguments: [contents.last.sequence])
         while let row = try rows.next() {
             let group: DatabaseValue = row[0]
             // The group is NULL if the row stays in its place, because the trigger does not look it up.
@@ -75,18 +75,18 @@ extension MaterializedView {
         return (groups, keys)
     }
 
-    private func lastChange(_ stored: StoredExtension, _ db: Database) throws -> ViewSnapshot.LastChange {
+    private func lastChange(_ stored: StoredExtension, _ db: Database) throws -> ViewContents.LastChange {
         let log = "\(stored.schema).\(part("log"))"
         let sql = "SELECT \(Self.sequence), \(Self.stamp) FROM \(log) ORDER BY \(Self.sequence) DESC LIMIT 1"
-        guard let row = try Row.fetchOne(db, sql: sql) else { return ViewSnapshot.LastChange() }
-        return ViewSnapshot.LastChange(sequence: row[0], stamp: row[1])
+        guard let row = try Row.fetchOne(db, sql: sql) else { return ViewContents.LastChange() }
+        return ViewContents.LastChange(sequence: row[0], stamp: row[1])
     }
 
     /// Returns a sequence of the view's current rows and of all later changes, by any process.
     ///
     /// ```swift
     /// for try await update in inbox.updates(in: shared, limit: 200) {
-    ///     list.apply(update.changes, update.snapshot)     // the first one has no changes
+    ///     list.apply(update.changes, update.contents)     // the first one has no changes
     /// }
     /// ```
     ///
@@ -103,7 +103,7 @@ public struct ViewUpdates: AsyncSequence, Sendable {
     public struct Update: Sendable {
         /// The changes since the previous update. They are empty for the first update.
         public let changes: ViewChanges
-        public let snapshot: ViewSnapshot
+        public let contents: ViewContents
     }
 
     let view: MaterializedView
@@ -127,20 +127,20 @@ public struct ViewUpdates: AsyncSequence, Sendable {
         let database: SharedDatabase
         let limit: Int?
         var wakes: Wakes
-        var snapshot: ViewSnapshot?
+        var contents: ViewContents?
 
         public mutating func next() async throws -> Update? {
             while try await wakes.next() != nil {
-                let before = snapshot
+                let before = contents
                 do {
                     let update = try await database.read { [view, limit] db -> Update in
-                        guard var snapshot = before else {
-                            return Update(changes: ViewChanges(), snapshot: try view.snapshot(in: db, limit: limit))
+                        guard var contents = before else {
+                            return Update(changes: ViewChanges(), contents: try view.contents(in: db, limit: limit))
                         }
-                        let changes = try view.changes(since: &snapshot, in: db)
-                        return Update(changes: changes, snapshot: snapshot)
+                        let changes = try view.changes(since: &contents, in: db)
+                        return Update(changes: changes, contents: contents)
                     }
-                    snapshot = update.snapshot
+                    contents = update.contents
                     if before == nil || !update.changes.isEmpty { return update }
                 } catch ExtensionError.building {
                     continue

@@ -20,8 +20,9 @@ import RoundtableKernel
 public final class Outbox: Sendable {
     /// How commands are submitted.
     public struct Options: Sendable {
-        /// The failures that a submitted command survives.
-        public var durability: Durability = .machine
+        /// The failures that a submitted command survives. The default is `machine`: each submission syncs twice. With `process`, a power
+        /// cut may lose or damage what was submitted in the last seconds.
+        public var durability = Durability.machine
 
         /// The largest payload in bytes; at most 128 MiB.
         public var maximumCommandSize = 1 << 20
@@ -40,14 +41,6 @@ public final class Outbox: Sendable {
         #endif
 
         public init() {}
-    }
-
-    /// The failures that a submitted command survives.
-    public enum Durability: String, Sendable, CaseIterable, Codable {
-        /// A command survives the death of any process, and that of the machine. Each submission syncs twice.
-        case machine
-        /// A command survives the death of any process. A power cut may lose or damage what was submitted in the last seconds.
-        case process
     }
 
     /// The path of the folder, with symbolic links resolved. It is created by the first submission, request for an outcome, or owner.

@@ -162,7 +162,7 @@ extension OutboxError: CustomStringConvertible, LocalizedError {
 
     private static func advice(_ outcome: OutboxOutcome) -> String {
         if case .setAside = outcome {
-            return "Have it tried again, retryDeadLetter(_:), or perform it under another id."
+            return "Have it tried again, db.outbox.retry(_:), or perform it under another id."
         }
         return "Perform it under another id."
     }

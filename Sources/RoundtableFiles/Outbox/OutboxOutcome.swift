@@ -4,7 +4,7 @@ public enum OutboxOutcome: Hashable, Sendable {
     case applied
     /// The command could not be applied, and is kept as a `DeadLetter` with this reason and this error.
     case setAside(SetAsideReason, error: String)
-    /// The command was dropped, and is not applied: see `SharedDatabase.dropDeadLetter(_:)`, `roundtable outbox PATH drop`.
+    /// The command was dropped, and is not applied: see `DatabaseOutbox.drop(_:)`, `roundtable outbox PATH drop`.
     case dropped
     /// No owner has answered: none runs, or none has reached the command yet.
     case waiting

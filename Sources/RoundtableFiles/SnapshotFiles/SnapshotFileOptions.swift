@@ -2,18 +2,11 @@ import Foundation
 
 /// How a snapshot file is written and read.
 public struct SnapshotFileOptions: Sendable {
-    /// The failures that a written value survives.
-    public enum Durability: String, Sendable, CaseIterable, Codable {
-        /// A written value survives the death of the process at any moment. After a power cut, the file may hold an older value, or be
-        /// empty or damaged; readers detect an empty or damaged file. Writing is about a hundred times as fast as with `full`. Use it for
-        /// values that can be published again.
-        case process
-        /// A written value survives a power cut, too. Each write syncs twice.
-        case full
-    }
-
-    /// The failures that a written value survives. The default is `full`.
-    public var durability = Durability.full
+    /// The failures that a written value survives. The default is `machine`: each write syncs twice.
+    ///
+    /// With `process`, writing is about a hundred times as fast. Use it for values that can be published again: after a power cut, the file
+    /// may hold an older value, or be empty or damaged, which readers detect.
+    public var durability = Durability.machine
 
     /// The largest size of an encoded value, in bytes; at least 1. Larger values are neither written nor read.
     ///
@@ -39,4 +32,9 @@ public struct SnapshotFileOptions: Sendable {
     #endif
 
     public init() {}
+}
+
+extension SnapshotFile {
+    /// How a snapshot file is written and read.
+    public typealias Options = SnapshotFileOptions
 }

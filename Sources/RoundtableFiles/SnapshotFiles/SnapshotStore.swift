@@ -156,7 +156,7 @@ package final class SnapshotStore: Sendable {
             encoding: encoding,
             writer: writer
         )
-        let isDurable = options.durability == .full
+        let isDurable = options.durability == .machine
         let unfinished = "\(folder)/\(UnfinishedFile.name(unfinishedPrefix))"
         try System.makeFile(
             at: unfinished,

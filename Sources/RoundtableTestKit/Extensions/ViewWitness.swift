@@ -3,18 +3,18 @@ import Roundtable
 
 /// Checks the changes that a view reports.
 package enum ViewWitness {
-    /// Checks that the changes since a snapshot lead from it to the present content.
+    /// Checks that the changes since earlier contents lead from these to the present ones.
     ///
     /// - returns: the differences; empty when there are none.
     package static func discrepancies(
         _ view: MaterializedView,
-        since snapshot: inout ViewSnapshot,
+        since contents: inout ViewContents,
         _ db: Database
     ) throws -> [String] {
-        let old = snapshot
-        let changes = try view.changes(since: &snapshot, in: db)
-        let now = try view.snapshot(in: db)
-        if snapshot != now { return ["\(view.name): \(snapshot.groups) instead of \(now.groups)"] }
+        let old = contents
+        let changes = try view.changes(since: &contents, in: db)
+        let now = try view.contents(in: db)
+        if contents != now { return ["\(view.name): \(contents.groups) instead of \(now.groups)"] }
         let applied = changes.applied(to: old.groups, giving: now.groups)
         return applied == now.groups ? [] : ["\(view.name): \(changes) lead to \(applied) instead of \(now.groups)"]
     }
@@ -22,10 +22,10 @@ package enum ViewWitness {
 
 extension ViewChanges {
     /// Applies the changes as a list on the screen does: it removes deleted and moved rows, then inserts new and moved rows.
-    package func applied(to old: [ViewSnapshot.Group], giving new: [ViewSnapshot.Group]) -> [ViewSnapshot.Group] {
+    package func applied(to old: [ViewContents.Group], giving new: [ViewContents.Group]) -> [ViewContents.Group] {
         var rows = old.map { $0.keys.map { Optional($0) } }
         for place in deleted + moved.map(\.from) { rows[place.group][place.row] = nil }
-        var groups: [ViewSnapshot.Group] = []
+        var groups: [ViewContents.Group] = []
         for (index, group) in old.enumerated() where !deletedGroups.contains(index) {
             groups.append(.init(name: group.name, keys: rows[index].compactMap { $0 }))
         }

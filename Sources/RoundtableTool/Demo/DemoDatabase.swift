@@ -77,7 +77,7 @@ enum DemoDatabase {
         } catch SharedDatabaseError.notAFile(_, Onlooker.noSuchFile) {
             return 0
         }
-        let status = try SharedDatabase.status(ofDatabaseAt: url)
+        let status = try DatabaseStatus(ofDatabaseAt: url)
         if let schema = status.schema, schema.tableCount == 0 { return 0 }
         guard status.schema?.appliedMigrations == [migration], let findings = try inspect(url, opened) else {
             throw ToolError("\(url.path): this is a database, and not the demo's. Give --at another path.")

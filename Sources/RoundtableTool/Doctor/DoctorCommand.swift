@@ -51,8 +51,8 @@ struct DoctorCommand: ParsableCommand {
         do {
             defer { progress.end() }
             try OutboxPlace.check(folder: outboxFolder)
-            diagnosis = try SharedDatabase.diagnose(
-                databaseAt: URL(fileURLWithPath: path),
+            diagnosis = try Diagnosis(
+                ofDatabaseAt: URL(fileURLWithPath: path),
                 outboxAt: outboxFolder.map { URL(fileURLWithPath: $0) },
                 checking: check ? full ? .full : .quick : .none,
                 progress: progress.show

@@ -8,7 +8,7 @@ struct HistoryCommand: ParsableCommand {
         commandName: "history",
         abstract: "Show the recorded changes of a database, and who follows them.",
         discussion: """
-            Shows the changes of tables whose history was enabled (enableHistory(of:) in Swift, --enable here), in the order of \
+            Shows the changes of tables whose history was enabled (db.history.enable(for:) in Swift, --enable here), in the order of \
             their commits. Looking reads only. --enable, --disable and --drop-consumer write.
 
             With --json, prints one JSON object a change: token, sequence, transaction, author, time, table, operation, key, \
@@ -99,20 +99,20 @@ struct HistoryCommand: ParsableCommand {
 
     private func perform() throws {
         if let enable {
-            try open().enableHistory(of: enable, recording: columns ? .changedColumns : .rows)
+            try open().history.enable(for: enable, recording: columns ? .changedColumns : .rows)
             Terminal.complain("recording the changes of '\(enable)' from now on")
         } else if let disable {
-            try open().disableHistory(of: disable)
+            try open().history.disable(for: disable)
         } else if let dropConsumer {
-            guard try open().dropHistoryConsumer(dropConsumer) else {
+            guard try open().history.dropConsumer(dropConsumer) else {
                 throw ToolError("\(fullPath): there is no consumer '\(dropConsumer)'. See them: --consumers.")
             }
         } else if consumers {
-            let list = try read { try SharedDatabase.historyConsumers(in: $0) }
+            let list = try read { try History.consumers(in: $0) }
             Terminal.write(json ? HistoryText.lines(list) : HistoryText.table(list))
         } else {
             let page = try read { db in
-                try SharedDatabase.history(
+                try History.changes(
                     since: try token(db),
                     in: tables.isEmpty ? nil : tables,
                     limit: limit,
@@ -125,7 +125,7 @@ struct HistoryCommand: ParsableCommand {
 
     private func token(_ db: Database) throws -> HistoryToken? {
         guard let consumer else { return since.flatMap(HistoryToken.init) }
-        guard let found = try SharedDatabase.historyConsumers(in: db).first(where: { $0.name == consumer }) else {
+        guard let found = try History.consumers(in: db).first(where: { $0.name == consumer }) else {
             throw ToolError("\(fullPath): there is no consumer '\(consumer)'. See them: --consumers.")
         }
         return found.token

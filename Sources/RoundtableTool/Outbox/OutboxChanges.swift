@@ -51,7 +51,7 @@ struct OutboxChanges {
             try confirm("Try \(OutboxText.name(letter)) from '\(letter.sender)' again?")
             let database = try open()
             defer { try? database.close() }
-            try database.retryDeadLetter(letter.id)
+            try database.outbox.retry(letter.id)
             try tell(letter.id, OutboxText.name(letter), database, upTo: time)
         case .file(let file):
             guard case .whole(let command) = file.kind else {
@@ -124,7 +124,7 @@ struct OutboxChanges {
             try confirm("Drop \(OutboxText.name(letter)) from '\(letter.sender)', which is lost then?")
             let database = try open()
             defer { try? database.close() }
-            try database.dropDeadLetter(letter.id)
+            try database.outbox.drop(letter.id)
             Terminal.complain("dropped \(letter.id)")
         case .waiting(let command):
             try drop(command)
@@ -158,7 +158,7 @@ struct OutboxChanges {
         try confirm("Drop \(OutboxText.name(command)) from '\(command.sender)', which waits, and is lost then?")
         let database = try open()
         defer { try? database.close() }
-        let outcome = try database.dropWaiting(command)
+        let outcome = try database.outbox.dropWaiting(command)
         guard outcome == .dropped else {
             throw ToolError("\(place.name): \(command.id): too late: \(outcome).")
         }

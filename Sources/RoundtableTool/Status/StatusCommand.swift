@@ -54,7 +54,7 @@ struct StatusCommand: AsyncParsableCommand {
     private func look(_ url: URL) throws -> DatabaseStatus {
         try OutboxPlace.check(folder: outboxFolder)
         do {
-            return try SharedDatabase.status(ofDatabaseAt: url, outboxAt: outboxFolder.map { URL(fileURLWithPath: $0) })
+            return try DatabaseStatus(ofDatabaseAt: url, outboxAt: outboxFolder.map { URL(fileURLWithPath: $0) })
         } catch {
             throw OutboxPlace.explaining(error, path: path, folder: outboxFolder) ?? error
         }

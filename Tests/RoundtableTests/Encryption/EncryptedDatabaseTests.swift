@@ -201,16 +201,16 @@ struct EncryptedDatabaseTests {
     @Test func noKey() throws {
         try world.make()
         try world.expectFailure(nil) { if case .databaseIsEncrypted = $0 { true } else { false } }
-        let status = try SharedDatabase.status(ofDatabaseAt: world.url)
+        let status = try DatabaseStatus(ofDatabaseAt: world.url)
         #expect(status.isEncrypted && status.journalMode == .wal && status.schema == nil)
         #expect(status.unknowns.contains { $0.contains("encrypted") }, "\(status.unknowns)")
-        let diagnosis = try SharedDatabase.diagnose(databaseAt: world.url, outboxAt: nil, checking: .quick) {}
+        let diagnosis = try Diagnosis(ofDatabaseAt: world.url, outboxAt: nil, checking: .quick) {}
         #expect(diagnosis.findings.filter { $0.severity == .error }.isEmpty, "\(diagnosis.findings)")
         #expect(diagnosis.unknowns.contains { $0.contains("is encrypted") }, "\(diagnosis.unknowns)")
         // While it is open, in this process.
         let db = try world.open()
         try db.add("B")
-        #expect(try SharedDatabase.status(ofDatabaseAt: world.url).participants.map(\.author) == ["app"])
+        #expect(try DatabaseStatus(ofDatabaseAt: world.url).participants.map(\.author) == ["app"])
         try db.add("C")
         #expect(try db.players() == ["Arthur", "B", "C"])
         try db.close()
@@ -348,10 +348,10 @@ struct EncryptedDatabaseTests {
 
     @Test func history() throws {
         let db = try world.open()
-        try db.enableHistory(of: "player")
+        try db.history.enable(for: "player")
         try db.add("A")
         try db.write { try $0.execute(sql: "UPDATE player SET score = 1") }
-        #expect(try db.history(since: nil, in: nil).changes.map(\.line).count == 2)
+        #expect(try db.history.changes(since: nil, in: nil).changes.map(\.line).count == 2)
         try db.close()
     }
 

@@ -132,7 +132,7 @@ import enum RoundtableTestKit.ExtensionWorld
         let following = Task {
             do {
                 for try await update in view.updates(in: db) {
-                    told.change { $0.append("\(update.snapshot.groups.first?.keys.count ?? 0)") }
+                    told.change { $0.append("\(update.contents.groups.first?.keys.count ?? 0)") }
                 }
             } catch {
                 told.change { $0.append("\(error)") }

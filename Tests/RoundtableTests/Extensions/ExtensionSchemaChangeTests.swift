@@ -93,7 +93,7 @@ import Testing
     @Test func schemaChangesOutsideOfMigrations() async throws {
         let db = try fixture.open([Self.sizes, Self.counts], migrator: Self.migrator())
         try await db.write { db in
-            try SharedDatabase.detachExtensions(of: "ITEM", in: db)
+            try ExtensionSet.detachExtensions(of: "ITEM", in: db)
             try db.execute(sql: Self.dropNote + "; INSERT INTO item (size) VALUES (3)")
         }
         try await db.write { _ in }

@@ -258,9 +258,9 @@ import enum RoundtableTestKit.ExtensionWorld
 
     /// What is seen from outside.
     private func expect(_ state: ExtensionsStatus.Extension.State, _ topic: Diagnosis.Topic?) throws {
-        let status = try #require(try SharedDatabase.status(ofDatabaseAt: fixture.url).extensions)
+        let status = try #require(try DatabaseStatus(ofDatabaseAt: fixture.url).extensions)
         #expect(status.extensions.map(\.name) == ["sums"] && status.extensions[0].state == state)
-        let topics = try SharedDatabase.diagnose(databaseAt: fixture.url).findings.map(\.topic)
+        let topics = try Diagnosis(ofDatabaseAt: fixture.url).findings.map(\.topic)
         #expect(topics.filter { $0 == .unfinishedExtension || $0 == .brokenExtension } == [topic].compactMap { $0 })
     }
 

@@ -21,8 +21,8 @@ let isLongRun = ProcessInfo.processInfo.environment["ROUNDTABLE_LONG"] != nil
         let stranger = try fixture.stranger()
         var statements = RandomStatements(SeededGenerator())
         var problems: [String] = []
-        var boxes = try db.read { try ExtensionWorld.boxes.snapshot(in: $0) }
-        var tags = try db.read { try ExtensionWorld.tags.snapshot(in: $0) }
+        var boxes = try db.read { try ExtensionWorld.boxes.contents(in: $0) }
+        var tags = try db.read { try ExtensionWorld.tags.contents(in: $0) }
         for number in 1...(isLongRun ? 3000 : 300) where problems.isEmpty {
             let batch = (0...Int.random(in: 0...3, using: &statements.random)).map { _ in statements.next() }
             let isRolledBack = Int.random(in: 0..<8, using: &statements.random) == 0

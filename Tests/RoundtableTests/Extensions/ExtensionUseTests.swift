@@ -168,8 +168,8 @@ import Testing
         let stranger = try fixture.stranger()
         var updates = Self.inbox.updates(in: db, limit: 3).makeAsyncIterator()
         let first = try #require(try await updates.next())
-        #expect(first.changes.isEmpty && first.snapshot.groups.map(\.keys.count) == [3, 3])
-        var shown = first.snapshot.groups
+        #expect(first.changes.isEmpty && first.contents.groups.map(\.keys.count) == [3, 3])
+        var shown = first.contents.groups
         for (isStrange, sql) in [
             (false, "UPDATE message SET date = 1000 WHERE id = 6"), (true, "DELETE FROM message WHERE id = 9"),
             (false, "UPDATE message SET text = 'other' WHERE id = 10"),
@@ -182,9 +182,9 @@ import Testing
             }
             let update = try #require(try await updates.next())
             #expect(!update.changes.isEmpty)
-            #expect(update.changes.applied(to: shown, giving: update.snapshot.groups) == update.snapshot.groups)
-            shown = update.snapshot.groups
-            #expect(try await db.read { try Self.inbox.snapshot(in: $0, limit: 3).groups } == shown)
+            #expect(update.changes.applied(to: shown, giving: update.contents.groups) == update.contents.groups)
+            shown = update.contents.groups
+            #expect(try await db.read { try Self.inbox.contents(in: $0, limit: 3).groups } == shown)
         }
         #expect(shown.map { $0.keys.compactMap(\.integer) } == [[6, 10, 8], [7], [5, 3, 1]])
     }

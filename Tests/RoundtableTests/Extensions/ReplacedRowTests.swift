@@ -20,14 +20,14 @@ import enum RoundtableTestKit.ExtensionWorld
         var migrator = DatabaseMigrator()
         migrator.registerMigration("v1") { db in
             try db.execute(sql: "CREATE TABLE t (\(columns))")
-            try SharedDatabase.enableHistory(of: "t", in: db)
+            try History.enable(for: "t", in: db)
         }
         let db = try fixture.open([Self.index], migrator: migrator)
         for sql in statements {
             try db.write { try $0.execute(sql: sql) }
             #expect(try db.read { try ExtensionWorld.discrepancies(of: [Self.index], $0) } == [], "\(columns): \(sql)")
             var last: [DatabaseValue: HistoryChange.Operation] = [:]
-            for change in try db.history(since: nil).changes { last[change.key[0]] = change.operation }
+            for change in try db.history.changes(since: nil).changes { last[change.key[0]] = change.operation }
             let kept = Set(last.filter { $0.value != .delete }.keys)
             let key = try #require(columns.split(separator: " ").first)
             let rows = try db.read { try Set(DatabaseValue.fetchAll($0, sql: "SELECT \(key) FROM t")) }

@@ -164,10 +164,10 @@ import Testing
         try await writer.write { db in try db.execute(sql: "UPDATE item SET size = 99 WHERE id = 6") }
         let second = try #require(try await updates.next())
         #expect(
-            second.changes.applied(to: first.snapshot.groups, giving: second.snapshot.groups) == second.snapshot.groups
+            second.changes.applied(to: first.contents.groups, giving: second.contents.groups) == second.contents.groups
         )
-        #expect(second.snapshot.groups.map(\.name) == ["a".databaseValue, "b".databaseValue])
-        #expect(second.snapshot.groups[0].keys.first?.integer == 6)
+        #expect(second.contents.groups.map(\.name) == ["a".databaseValue, "b".databaseValue])
+        #expect(second.contents.groups[0].keys.first?.integer == 6)
         var counts = ValueObservation.tracking { db in try Self.own.words.count(matching: "seven", in: db) }
             .values(in: reader).makeAsyncIterator()
         let count = try #require(try await counts.next())

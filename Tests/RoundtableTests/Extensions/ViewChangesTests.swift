@@ -37,17 +37,17 @@ import Testing
         }
     }
 
-    private func snapshot() throws -> ViewSnapshot { try db.read { try Self.view.snapshot(in: $0) } }
+    private func contents() throws -> ViewContents { try db.read { try Self.view.contents(in: $0) } }
 
-    private func changes(since snapshot: inout ViewSnapshot) throws -> ViewChanges {
-        let before = snapshot
-        let (changes, after) = try db.read { [snapshot] db in
-            var after = snapshot
+    private func changes(since contents: inout ViewContents) throws -> ViewChanges {
+        let before = contents
+        let (changes, after) = try db.read { [contents] db in
+            var after = contents
             return (try Self.view.changes(since: &after, in: db), after)
         }
-        snapshot = after
+        contents = after
         #expect(changes.applied(to: before.groups, giving: after.groups) == after.groups)
-        #expect(try self.snapshot().groups == after.groups)
+        #expect(try self.contents().groups == after.groups)
         return changes
     }
 
@@ -55,13 +55,13 @@ import Testing
     @Test func theLogIsOverrun() throws {
         let count = MaterializedView.logLength + 100
         try insert(1...count)
-        var snapshot = try snapshot()
+        var contents = try contents()
         try db.write { try $0.execute(sql: "UPDATE item SET note = 'other'") }
-        #expect(try changes(since: &snapshot).updated.count == count)
+        #expect(try changes(since: &contents).updated.count == count)
         try db.write { try $0.execute(sql: "UPDATE item SET note = 'third' WHERE id = 7") }
-        #expect(try changes(since: &snapshot).updated.count == 1)
+        #expect(try changes(since: &contents).updated.count == 1)
         try db.write { try $0.execute(sql: "DELETE FROM item WHERE id > 3") }
-        _ = try changes(since: &snapshot)
+        _ = try changes(since: &contents)
         let length = try db.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM \(Self.view.tableName)__log") }
         #expect(try #require(length) <= MaterializedView.logLength + 70)
     }
@@ -79,30 +79,30 @@ import Testing
             options: options
         )
         guard case .available(let reader) = answer else { return #expect(Bool(false)) }
-        let snapshot = try reader.read { try own.snapshot(in: $0) }
+        let contents = try reader.read { try own.contents(in: $0) }
         try db.write { try $0.execute(sql: "UPDATE item SET note = 'other' WHERE id = 2") }
         let changes = try reader.read { db in
-            var now = snapshot
+            var now = contents
             return try own.changes(since: &now, in: db)
         }
         #expect(changes.updated.count == 3 && changes.moved.isEmpty)
     }
 
-    /// Another history of the same length is not taken for the one that the snapshot has seen.
+    /// Another history of the same length is not taken for the one that the contents has seen.
     @Test func whatTheSnapshotHasSeenIsUndone() throws {
         try insert(1...1)
         struct Stop: Error {}
-        let undone = Shared<ViewSnapshot?>(nil)
+        let undone = Shared<ViewContents?>(nil)
         try? db.write { db in
             try db.execute(sql: "INSERT INTO item VALUES (2, 'a', 0, 'n')")
-            let seen = try Self.view.snapshot(in: db)
+            let seen = try Self.view.contents(in: db)
             undone.change { $0 = seen }
             throw Stop()
         }
         try insert(3...3)
-        var snapshot = try #require(undone.value)
-        #expect(try !changes(since: &snapshot).isEmpty)
-        #expect(snapshot.groups.map { $0.keys.compactMap(\.integer) } == [[1, 3]])
+        var contents = try #require(undone.value)
+        #expect(try !changes(since: &contents).isEmpty)
+        #expect(contents.groups.map { $0.keys.compactMap(\.integer) } == [[1, 3]])
         // And more on top of that.
         var second = try #require(undone.value)
         try insert(4...4)
@@ -114,13 +114,13 @@ import Testing
         let (composed, decomposed) = ("\u{E9}", "e\u{301}")
         try insert(1...1, box: composed)
         try insert(2...3, box: decomposed)
-        var snapshot = try snapshot()
-        #expect(snapshot.groups.map(\.keys.count).sorted() == [1, 2])
+        var contents = try contents()
+        #expect(contents.groups.map(\.keys.count).sorted() == [1, 2])
         try db.write { try $0.execute(sql: "UPDATE item SET size = 9 WHERE id = 1") }
-        let update = try changes(since: &snapshot)
+        let update = try changes(since: &contents)
         #expect(update.updated.count == 1)
         try db.write { try $0.execute(sql: "UPDATE item SET box = ? WHERE id = 2", arguments: [composed]) }
-        #expect(try changes(since: &snapshot).moved.count == 1)
+        #expect(try changes(since: &contents).moved.count == 1)
         #expect(ViewKey([composed.databaseValue]) != ViewKey([decomposed.databaseValue]))
     }
 
@@ -128,14 +128,14 @@ import Testing
     @Test(arguments: [nil, 3]) func allThatChangedIsTold(limit: Int?) throws {
         var random = SeededGenerator()
         func number(_ range: ClosedRange<Int>) -> Int { .random(in: range, using: &random) }
-        func contents() throws -> [Int64: String] {
+        func names() throws -> [Int64: String] {
             let sql = "SELECT id, box || '/' || size || '/' || note FROM item"
             return try db.read { db in
                 Dictionary(uniqueKeysWithValues: try Row.fetchAll(db, sql: sql).map { ($0[0], $0[1] ?? "") })
             }
         }
-        var snapshot = try db.read { try Self.view.snapshot(in: $0, limit: limit) }
-        var before = try contents()
+        var contents = try db.read { try Self.view.contents(in: $0, limit: limit) }
+        var before = try names()
         for _ in 1...300 {
             let statements = (0...number(0...3)).map { _ -> (String, StatementArguments) in
                 let (id, size, box) = (number(1...15), number(-1...4), ["a", "b", "c", nil][number(0...3)])
@@ -148,19 +148,19 @@ import Testing
                 }
             }
             try db.write { db in for (sql, arguments) in statements { try db.execute(sql: sql, arguments: arguments) } }
-            let old = snapshot
+            let old = contents
             let changes = try db.read { [old] db in
                 var now = old
                 let changes = try Self.view.changes(since: &now, in: db)
                 return (told: changes, now: now)
             }
-            snapshot = changes.now
-            let now = try contents()
-            let told = Set(changes.told.updated.map { snapshot.groups[$0.group].keys[$0.row].integer })
-            let shown = Set(snapshot.groups.flatMap(\.keys)).intersection(old.groups.flatMap(\.keys)).map(\.integer)
+            contents = changes.now
+            let now = try names()
+            let told = Set(changes.told.updated.map { contents.groups[$0.group].keys[$0.row].integer })
+            let shown = Set(contents.groups.flatMap(\.keys)).intersection(old.groups.flatMap(\.keys)).map(\.integer)
             let missed = shown.compactMap { $0 }.filter { before[$0] != now[$0] && !told.contains($0) }
             #expect(missed == [], "\(statements)")
-            #expect(changes.told.applied(to: old.groups, giving: snapshot.groups) == snapshot.groups)
+            #expect(changes.told.applied(to: old.groups, giving: contents.groups) == contents.groups)
             before = now
         }
     }

@@ -122,7 +122,7 @@ import Testing
             }
         }
         try await commit(2...20)
-        #expect(try await updates.next()?.snapshot.groups.map(\.keys.count) == [20])
+        #expect(try await updates.next()?.contents.groups.map(\.keys.count) == [20])
         try await commit(21...40)
         try reader.close()
         var kept = 0

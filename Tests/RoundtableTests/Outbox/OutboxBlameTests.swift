@@ -52,7 +52,7 @@ import Testing
             _ = try? drain()
         }
         #expect(try db.texts().last == "after")
-        #expect(try db.deadLetters().map(\.attempts) == [2])
+        #expect(try db.outbox.deadLetters().map(\.attempts) == [2])
     }
 
     /// Nobody else is there whose commands would tell.
@@ -92,7 +92,7 @@ import Testing
         db.resume()
         #expect(try await onThread { Result { try drain() } }.get().applied == 3)
         #expect(runs.value == 2 && others.value == 2)
-        #expect(try await db.deadLetters().isEmpty)
+        #expect(try await db.outbox.deadLetters().isEmpty)
     }
 
     private final class Veto: TransactionObserver {
@@ -194,7 +194,7 @@ import Testing
         try submit(1)
         let report = try old()
         #expect(report.nextTry.map { abs($0.timeIntervalSince(clock.value) - 10) < 0.001 } == true)
-        #expect(try db.deadLetters().isEmpty)
+        #expect(try db.outbox.deadLetters().isEmpty)
         try new()
         #expect(try db.texts() == ["new1", "old1"])
         try submit(2)
@@ -224,11 +224,11 @@ import Testing
         // One that is to be tried again is not answered until then.
         let again = try world.outbox().submit(AddEntry2(text: "b", stars: 1))
         try old()
-        try db.retryDeadLetter(again.id)
+        try db.outbox.retry(again.id)
         try old()
         #expect(world.files("answers").isEmpty)
         #expect(try again.outcome(within: .zero) == .waiting)
-        try db.dropDeadLetter(again.id)
+        try db.outbox.drop(again.id)
         try old()
         #expect(try again.outcome(within: .zero) == .dropped)
     }
@@ -302,7 +302,7 @@ import Testing
         }
         handlers.onEvent = { if case .failed = $0 { failures.change { $0 += 1 } } }
         let db = try world.open()
-        try db.drainOutbox(with: handlers)
+        try db.outbox.drain(with: handlers)
         try await world.outbox("a").submit(AddEntry(text: "a"))
         // It pauses for 250 ms, 500 ms, 1 s, 2 s; the next is 4 s.
         try await eventually("it has failed often") { failures.value >= 5 }

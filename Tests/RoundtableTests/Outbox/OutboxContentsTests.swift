@@ -24,7 +24,7 @@ import Testing
         let report = try drain()
         #expect(report.setAside == 1 && report.applied == 1 && report.failed == 0)
         #expect(events.value == ["set aside refused"])
-        let letter = try #require(try db.deadLetters().first)
+        let letter = try #require(try db.outbox.deadLetters().first)
         #expect(letter.reason == .refused && letter.attempts == 1 && letter.error == "seat 7 is taken")
         #expect(try db.texts() == ["after"])
         #expect(try refused.outcome(within: .zero) == .waiting)
@@ -43,13 +43,13 @@ import Testing
         }
         try world.outbox().submit(AddEntry(text: "a"))
         #expect(try world.rounds(db, handlers)().setAside == 1)
-        #expect(try db.deadLetters().map(\.reason) == [.refused])
+        #expect(try db.outbox.deadLetters().map(\.reason) == [.refused])
     }
 
     @Test func aRefusalIsThrownByPerform() async throws {
         let world = try OutboxWorld()
         let db = try world.open()
-        try db.drainOutbox(with: .entries { _ in throw OutboxRefusal("no") })
+        try db.outbox.drain(with: .entries { _ in throw OutboxRefusal("no") })
         await #expect(throws: OutboxRefusal("no")) { try await db.perform(AddEntry(text: "a")) }
         #expect(world.files().isEmpty)
         try db.close()
@@ -88,13 +88,13 @@ import Testing
         let bad = try world.outbox("a").submit(AddEntry(text: "bad"))
         try world.outbox("a").submit(AddEntry(text: "after"))
         let drain = world.rounds(db, OutboxHandlers.entries { _ in throw Refused() }.played(clock))
-        var contents = try db.outboxContents()
+        var contents = try db.outbox.contents()
         #expect(contents.waiting.map(\.waitsFor) == [.owner, .owner])
         #expect(contents.waiting.map(\.attempts) == [0, 0])
         try drain()
         clock.change { $0 += 1 }
         try drain()
-        contents = try db.outboxContents()
+        contents = try db.outbox.contents()
         let first = try #require(contents.waiting.first)
         #expect(first.waitsFor == .nextTry && first.attempts == 2 && first.lastError == "Refused()")
         #expect(abs(try #require(first.nextTry).timeIntervalSince(clock.value) - 0.2) < 0.001)
@@ -105,7 +105,7 @@ import Testing
         #expect(files.map(\.waitsFor) == [.owner, .owner] && files.map(\.attempts) == [nil, nil])
         // As it is while its owner is about to remove it.
         try db.write { try OutboxTables.record(bad.id, .applied, at: Date(), $0) }
-        contents = try db.outboxContents()
+        contents = try db.outbox.contents()
         #expect(contents.waiting.map(\.waitsFor) == [.removal(.applied), .owner])
     }
 
@@ -136,16 +136,16 @@ import Testing
         var handlers = OutboxHandlers.entries { _ in throw OutboxRefusal(reason.value) }
         let id = try world.outbox().submit(AddEntry(text: "a")).id
         try world.rounds(db, handlers.played(clock))()
-        var letter = try #require(try db.deadLetters().first)
+        var letter = try #require(try db.outbox.deadLetters().first)
         #expect(letter.attempts == 1 && letter.newAttempts == 0 && letter.nextTry == nil && letter.newError == nil)
 
         handlers = .entries { _ in throw Refused() }
         let drain = world.rounds(db, handlers.played(clock))
-        try db.retryDeadLetter(id)
+        try db.outbox.retry(id)
         try drain()
         clock.change { $0 += 1 }
         try drain()
-        letter = try #require(try db.deadLetters().first)
+        letter = try #require(try db.outbox.deadLetters().first)
         #expect(letter.isToBeRetried && letter.attempts == 1 && letter.error == "first")
         #expect(letter.newAttempts == 2 && letter.newError == "Refused()")
         #expect(abs(try #require(letter.nextTry).timeIntervalSince(clock.value) - 0.2) < 0.001)
@@ -153,7 +153,7 @@ import Testing
         reason.change { $0 = "second" }
         clock.change { $0 += 1 }
         try world.rounds(db, OutboxHandlers.entries { _ in throw OutboxRefusal(reason.value) }.played(clock))()
-        letter = try #require(try db.deadLetters().first)
+        letter = try #require(try db.outbox.deadLetters().first)
         #expect(!letter.isToBeRetried && letter.attempts == 3 && letter.error == "second")
         #expect(letter.newAttempts == 0 && letter.nextTry == nil && letter.newError == nil)
     }
@@ -169,9 +169,9 @@ import Testing
         let submission = try world.outbox().submit(AddEntry(text: "a"))
         try world.rounds(db, handlers)()
         // One that is to be tried again is not answered.
-        try db.retryDeadLetter(submission.id)
+        try db.outbox.retry(submission.id)
         #expect(try submission.outcome(within: .zero) == .waiting)
-        try db.dropDeadLetter(submission.id)
+        try db.outbox.drop(submission.id)
         #expect(try submission.outcome(within: .zero) == .dropped)
         #expect(world.files("questions").isEmpty && world.files("answers").isEmpty)
     }
@@ -187,12 +187,12 @@ import Testing
         #expect(try outbox.drop(waiting[0], forAbsentDatabaseAt: world.url) == .gone)
         #expect(try one.outcome(within: .zero) == .dropped)
         let db = try world.open()
-        waiting = try db.outboxContents().waiting
+        waiting = try db.outbox.contents().waiting
         #expect(waiting.map(\.id) == [two.id])
         // What was decided is in the database alone.
         #expect(try outbox.drop(waiting[0], forAbsentDatabaseAt: world.url) == .databaseExists)
         #expect(world.files().count == 1)
-        #expect(try db.dropWaiting(waiting[0]) == .dropped)
+        #expect(try db.outbox.dropWaiting(waiting[0]) == .dropped)
         #expect(try two.outcome(within: .zero) == .dropped)
         #expect(world.files().isEmpty && world.files("questions").isEmpty && world.files("answers").isEmpty)
         #expect(try world.rounds(db, .entries())() == OutboxReport())

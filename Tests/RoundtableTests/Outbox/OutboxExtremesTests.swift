@@ -59,7 +59,7 @@ import Testing
         #expect(report.failed == 1 && report.setAside == 0)
         #expect(report.description.hasPrefix("1 failed, next try "))
         #expect(descriptions.value.count == 1 && descriptions.value[0].hasPrefix("try 1 of "))
-        let waiting = try db.outboxContents().waiting
+        let waiting = try db.outbox.contents().waiting
         #expect(waiting.map(\.waitsFor) == [.nextTry, .owner] && "\(waiting[0])".contains("has failed 1 times"))
         clock.change { $0 += 1e9 }
         #expect(try drain().failed == 0)
@@ -100,13 +100,13 @@ import Testing
         try db.write {
             try $0.execute(sql: "UPDATE roundtable_outbox_retries SET attempts = \(attempts), next = \(next)")
         }
-        #expect(try db.outboxContents().waiting.map(\.attempts) == [attempts])
-        #expect(try db.outboxContents().waiting.allSatisfy { "\($0)".contains("has failed") })
+        #expect(try db.outbox.contents().waiting.map(\.attempts) == [attempts])
+        #expect(try db.outbox.contents().waiting.allSatisfy { "\($0)".contains("has failed") })
         handlers.retries.maximumAttempts = .max
         let report = try world.rounds(db, handlers)()
         #expect(report.failed + report.setAside == 1)
-        #expect(try db.outboxContents().waiting.first?.attempts == (attempts > 0 ? nil : 1))
-        #expect(try db.deadLetters().map(\.id) == (attempts > 0 ? [submission.id] : []))
+        #expect(try db.outbox.contents().waiting.first?.attempts == (attempts > 0 ? nil : 1))
+        #expect(try db.outbox.deadLetters().map(\.id) == (attempts > 0 ? [submission.id] : []))
     }
 
     @Test func waitsWithoutEnd() async throws {
@@ -138,9 +138,9 @@ import Testing
             let name = try #require(CommandFileName(sender: "a", epoch: 1, stream: 1, number: UInt64(number + 1)))
             try System.makeFile(at: world.commands.path + "/\(name)", file.bytes, isDurable: false)
         }
-        #expect(try db.outboxContents().waiting.allSatisfy { "\($0)".contains("version \(Int.max) ") })
+        #expect(try db.outbox.contents().waiting.allSatisfy { "\($0)".contains("version \(Int.max) ") })
         #expect(try world.rounds(db, .entries())().setAside == 2)
-        let letters = try db.deadLetters()
+        let letters = try db.outbox.deadLetters()
         try #require(letters.count == 2)
         #expect(letters[0].command.time > .max / 2 && letters[1].command.time == 0)
         #expect(letters.map(\.version) == [.max, .max])

@@ -91,7 +91,7 @@ import Testing
         #expect(!performance.isApplied)
         #expect(try Outbox.contents(at: folder).waiting.count == 1)
         db.resume()
-        #expect(try await db.outboxContents().waiting.count == 1)
+        #expect(try await db.outbox.contents().waiting.count == 1)
         let texts = try await onThread {
             Result { () -> [String] in
                 try world.rounds(db, .entries())()
@@ -128,7 +128,7 @@ import Testing
         try Outbox(at: folder, as: "widget").submit(AddEntry(text: "a"))
         let commands = try #require(try System.status(ofFileAt: folder.path + "/commands"))
         #expect(commands.st_mode & 0o7777 == mode)
-        let waiting = try #require(try db.outboxContents().waiting.first)
+        let waiting = try #require(try db.outbox.contents().waiting.first)
         let file = try #require(try System.status(ofFileAt: waiting.path))
         #expect(file.st_mode & 0o777 == mode & 0o666)
     }
@@ -202,7 +202,7 @@ import Testing
             try open(two)
         }
         let other = try two.open { $0.outboxFolder = folder }
-        #expect(throws: OutboxError.self) { try other.drainOutbox(with: .entries()) }
+        #expect(throws: OutboxError.self) { try other.outbox.drain(with: .entries()) }
         try other.close()
         try db.close()
         #expect(throws: OutboxError.self) { try open(two) }
@@ -216,16 +216,16 @@ import Testing
         try makeGroup(folder)
         let db = try one.open { $0.outboxFolder = folder }
         let other = try two.open { $0.outboxFolder = folder }
-        let drains = try (0..<2).map { _ in try db.drainOutbox(with: .entries()) }
+        let drains = try (0..<2).map { _ in try db.outbox.drain(with: .entries()) }
         drains[0].cancel()
         // There is another one.
-        #expect(throws: OutboxError.self) { try other.drainOutbox(with: .entries()) }
+        #expect(throws: OutboxError.self) { try other.outbox.drain(with: .entries()) }
         let outbox = try Outbox(at: folder, as: "widget")
         _ = try await outbox.submit(AddEntry(text: "one"))
         try await eventually("applied") { try db.texts() == ["one"] }
         drains[1].cancel()
         // Its last round may run yet.
-        try await eventually("the folder is free") { (try? other.drainOutbox(with: .entries())) != nil }
+        try await eventually("the folder is free") { (try? other.outbox.drain(with: .entries())) != nil }
         _ = try await outbox.submit(AddEntry(text: "two"))
         try await eventually("applied") { try other.texts() == ["two"] }
         #expect(try db.texts() == ["one"])
@@ -245,7 +245,7 @@ import Testing
             let path = folder.appendingPathComponent("commands/\(name)").path
             let target = db.path + "-shm"
             #expect((isSymbolic ? symlink(target, path) : link(target, path)) == 0)
-            let contents = try db.outboxContents()
+            let contents = try db.outbox.contents()
             #expect(contents.damaged.count == 1 && contents.waiting.count == 1)
             try world.rounds(db, .entries())()
             #expect(try db.texts() == ["x"])

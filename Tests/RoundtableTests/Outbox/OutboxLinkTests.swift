@@ -77,7 +77,7 @@ import Testing
         do { try submit(world) } catch { errors.append(error) }
         let rounds = world.rounds(db, OutboxHandlers.entries().played(events: events))
         do { try rounds() } catch { errors.append(error) }
-        _ = try? db.outboxContents()
+        _ = try? db.outbox.contents()
         if let files = try? OutboxFiles(forDatabaseAt: world.url) {
             _ = try? files.foreignNames()
             let path = world.commands.deletingLastPathComponent().path
@@ -132,7 +132,7 @@ import Testing
         #expect(symlink(outside.url.path, path) == 0)
         let expected = OutboxError.folderNotUsable(path: path, reason: "it is a symbolic link, which is not followed")
         #expect(throws: expected) { try world.outbox().submit(AddEntry(text: "a")) }
-        #expect(throws: expected) { try db.outboxContents() }
+        #expect(throws: expected) { try db.outbox.contents() }
         #expect(throws: expected) { try world.rounds(db, .entries())() }
         #expect(throws: expected) { try world.outbox().outcome(of: UUID(), within: .zero) }
         try outside.expectNoChange("beside")

@@ -165,7 +165,7 @@ import Testing
     @Test func aDrainThatEndsLeavesNoFiles() async throws {
         let world = try OutboxWorld()
         let db = try world.open()
-        let drain = try db.drainOutbox(with: .entries())
+        let drain = try db.outbox.drain(with: .entries())
         for number in 0..<20 {
             let submission = try await world.outbox().submit(AddEntry(text: "\(number)"))
             #expect(try await submission.outcome(within: .seconds(20)) == .applied)
@@ -179,7 +179,7 @@ import Testing
     @Test func aSuspendedDrainLeavesNoFiles() async throws {
         let world = try OutboxWorld()
         let db = try world.open { $0.process = ProcessSuspension() }
-        try db.drainOutbox(with: .entries())
+        try db.outbox.drain(with: .entries())
         for number in 0..<20 {
             let submission = try await world.outbox().submit(AddEntry(text: "\(number)"))
             #expect(try await submission.outcome(within: .seconds(20)) == .applied)

@@ -150,9 +150,9 @@ import Testing
         let db = try world.open()
         let drain = world.rounds(db, .entries())
         #expect(try drain().setAside == 1)
-        try db.retryDeadLetter(try #require(try db.deadLetters().first).id)
+        try db.outbox.retry(try #require(try db.outbox.deadLetters().first).id)
         try drain()
-        #expect(try db.deadLetters().count == 1)
+        #expect(try db.outbox.deadLetters().count == 1)
     }
 
     /// A hole of 200 MB takes no memory: the header is looked at first.

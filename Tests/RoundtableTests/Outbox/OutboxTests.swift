@@ -158,7 +158,7 @@ import Testing
         }
         var owners: [SharedDatabase] = []
         for name in ["one", "two"] { owners.append(try world.open(as: name)) }
-        for owner in owners { try owner.drainOutbox(with: handlers.played(clock)) }
+        for owner in owners { try owner.outbox.drain(with: handlers.played(clock)) }
         await onThread {
             for sender in ["a", "b", "c"] {
                 let outbox = try? world.outbox(sender)
@@ -224,7 +224,7 @@ import Testing
         #expect(report.setAside == 1 && report.applied == 1 && report.nextTry == nil)
         #expect(try db.texts() == ["other", "after"])
         #expect(events.value == ["attempt 1 failed: Refused()", "attempt 2 failed: Refused()", "set aside failed"])
-        let letter = try #require(try db.deadLetters().first)
+        let letter = try #require(try db.outbox.deadLetters().first)
         #expect(letter.id == bad.id && letter.attempts == 3 && letter.error.contains("Refused"))
         #expect(try AddEntry.decoded(from: letter.payload) == AddEntry(text: "bad"))
         #expect(try bad.outcome(within: .zero) == .waiting)
@@ -242,22 +242,22 @@ import Testing
         let outbox = try world.outbox()
         let (one, two) = (try outbox.submit(AddEntry(text: "1")), try outbox.submit(AddEntry(text: "2")))
         #expect(try drain().setAside == 2)
-        try db.retryDeadLetter(one.id)
-        #expect(try db.deadLetters().map(\.isToBeRetried) == [true, false])
+        try db.outbox.retry(one.id)
+        #expect(try db.outbox.deadLetters().map(\.isToBeRetried) == [true, false])
         #expect(try drain().setAside == 1)
-        #expect(try db.deadLetters().count == 2)
+        #expect(try db.outbox.deadLetters().count == 2)
         isBad.change { $0 = false }
         // Nobody has asked for it.
         #expect(try drain().applied == 0)
-        try db.retryDeadLetter(one.id)
+        try db.outbox.retry(one.id)
         #expect(try drain().applied == 1)
-        try db.dropDeadLetter(two.id)
-        #expect(try db.deadLetters().isEmpty)
+        try db.outbox.drop(two.id)
+        #expect(try db.outbox.deadLetters().isEmpty)
         #expect(try db.texts() == ["1"])
         // It stays dropped.
         try outbox.submit(AddEntry(text: "2"), id: two.id)
         #expect(try drain().known == 1)
-        #expect(throws: OutboxError.noSuchDeadLetter(path: db.path, id: two.id)) { try db.retryDeadLetter(two.id) }
+        #expect(throws: OutboxError.noSuchDeadLetter(path: db.path, id: two.id)) { try db.outbox.retry(two.id) }
     }
 
     @Test func anUnknownCommandIsKeptForAnOwnerThatKnowsIt() throws {
@@ -268,7 +268,7 @@ import Testing
         try outbox.submit(AddEntry(text: "old"))
         var report = try world.rounds(db, .entries())()
         #expect(report.setAside == 1 && report.applied == 1)
-        #expect(try db.deadLetters().first?.reason == .unknown)
+        #expect(try db.outbox.deadLetters().first?.reason == .unknown)
         try outbox.submit(AddEntry(text: "waits"))
         var handlers = OutboxHandlers.entries()
         handlers.handle(AddEntry2.self) { db, command in
@@ -277,7 +277,7 @@ import Testing
         report = try world.rounds(db, handlers)()
         #expect(report.applied == 2)
         #expect(try db.texts() == ["old", "new", "waits"])
-        #expect(try db.deadLetters().isEmpty)
+        #expect(try db.outbox.deadLetters().isEmpty)
     }
 
     @Test func aPayloadOfAnotherTypeIsSetAsideAtOnce() throws {
@@ -290,7 +290,7 @@ import Testing
         let db = try world.open()
         try world.outbox().submit(Other(number: 1))
         #expect(try world.rounds(db, .entries())().setAside == 1)
-        #expect(try db.deadLetters().first?.reason == .undecodable)
+        #expect(try db.outbox.deadLetters().first?.reason == .undecodable)
     }
 
     /// A handler that takes the transaction with it, or a deferred constraint that fails at the commit: only that command suffers.
@@ -319,7 +319,7 @@ import Testing
         let report = try world.rounds(db, handlers)()
         #expect(report.applied == 4 && report.setAside == 1)
         #expect(Set(try db.texts()) == ["1", "2", "3", "4"])
-        #expect(try db.deadLetters().map(\.sender) == ["b"])
+        #expect(try db.outbox.deadLetters().map(\.sender) == ["b"])
     }
 
     @Test func anErrorOfTheDatabaseIsNoTry() throws {
@@ -346,7 +346,7 @@ import Testing
         try world.outbox().submit(AddEntry2(text: "unknown", stars: 1))
         let drain = world.rounds(db, handlers)
         #expect(try drain().setAside == 1)
-        try db.drainOutbox(with: handlers).cancel()
+        try db.outbox.drain(with: handlers).cancel()
         // Whatever is changed takes room.
         try db.write { db in
             for change in ["UPDATE", "DELETE"] {
@@ -381,15 +381,15 @@ import Testing
         let name =
             "'add-entry' version 1 from 'widget' (\(submission.id)) is not applied. What waits in \(db.path)-outbox is kept"
         for _ in 0..<3 { expectFull(name) { _ = try drain() } }
-        #expect(try db.outboxContents().waiting.map(\.attempts) == [0])
+        #expect(try db.outbox.contents().waiting.map(\.attempts) == [0])
         expectFull(") was neither applied nor submitted: perform it again") { _ = try db.perform(large) }
-        let letter = try #require(try db.deadLetters().first).id
-        expectFull("Nothing was changed: try again") { try db.retryDeadLetter(letter) }
-        expectFull("Nothing was changed: try again") { try db.dropDeadLetter(letter) }
+        let letter = try #require(try db.outbox.deadLetters().first).id
+        expectFull("Nothing was changed: try again") { try db.outbox.retry(letter) }
+        expectFull("Nothing was changed: try again") { try db.outbox.drop(letter) }
         try fill(false)
         #expect(try drain().applied == 1)
-        try db.dropDeadLetter(letter)
-        #expect(try db.deadLetters().isEmpty)
+        try db.outbox.drop(letter)
+        #expect(try db.outbox.deadLetters().isEmpty)
     }
 
     // MARK: The drain

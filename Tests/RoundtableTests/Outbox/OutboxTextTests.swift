@@ -57,7 +57,7 @@ import Testing
         func text(_ outcome: OutboxOutcome) -> String {
             "\(OutboxError.decidedBefore(path: "/x", id: id, outcome: outcome))"
         }
-        #expect(text(.setAside(.refused, error: "no")).contains("retryDeadLetter(_:)"))
+        #expect(text(.setAside(.refused, error: "no")).contains("db.outbox.retry(_:)"))
         #expect(!text(.dropped).contains("retry") && text(.dropped).contains("another id"))
     }
 

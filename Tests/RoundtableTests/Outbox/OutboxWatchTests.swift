@@ -13,7 +13,7 @@ import Testing
         let world = try OutboxWorld()
         let db = try world.open()
         let (isInside, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        let drain = try db.drainOutbox(
+        let drain = try db.outbox.drain(
             with: .entries { command in
                 guard command.text == "held" else { return }
                 isInside.signal()

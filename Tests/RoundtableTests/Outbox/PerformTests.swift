@@ -20,7 +20,7 @@ import Testing
             options.process = ProcessSuspension()
             change(&options)
         }
-        db.databaseOutbox.add(OutboxDrain(unattended: db, handlers: handlers))
+        db.drains.add(OutboxDrain(unattended: db, handlers: handlers))
         return (world, db)
     }
 
@@ -136,7 +136,7 @@ import Testing
         guard case .available(let reader) = answer else { return #expect(Bool(false), "\(answer)") }
         #expect(try await !reader.perform(AddEntry(text: "b")).isApplied)
         #expect(world.files().count == 2)
-        #expect(throws: OutboxError.readOnly(path: reader.path)) { try reader.drainOutbox(with: .entries()) }
+        #expect(throws: OutboxError.readOnly(path: reader.path)) { try reader.outbox.drain(with: .entries()) }
         withExtendedLifetime(db) {}
     }
 
@@ -146,7 +146,7 @@ import Testing
         try await world.outbox().submit(AddEntry2(text: "a", stars: 1), id: id)
         try await onThread { Result { _ = try world.rounds(db, .entries())() } }.get()
         await #expect(throws: OutboxError.self) { try await db.perform(AddEntry(text: "a"), id: id) }
-        try await db.dropDeadLetter(id)
+        try await db.outbox.drop(id)
         await #expect(throws: OutboxError.decidedBefore(path: db.path, id: id, outcome: .dropped)) {
             try await db.perform(AddEntry(text: "a"), id: id)
         }

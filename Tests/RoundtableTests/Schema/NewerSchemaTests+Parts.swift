@@ -14,7 +14,7 @@ extension NewerSchemaTests {
         let old = try world.open()
         let handlers = Self.handlers
         let drain = HandDrain(old, handlers)
-        old.databaseOutbox.add(OutboxDrain(unattended: old, handlers: handlers))
+        old.drains.add(OutboxDrain(unattended: old, handlers: handlers))
         #expect(try old.perform(AddPlayer(name: "A")).isApplied)
         try world.migrateElsewhere(UpgradeWorld.addsColumn)
         let migrator = world.newerMigrator(UpgradeWorld.addsColumn)

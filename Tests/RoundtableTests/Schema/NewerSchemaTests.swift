@@ -60,7 +60,7 @@ import Testing
     /// **Rule S9**: nothing of what goes with a write is done either. The migration has taken the history's triggers away, which an admitted write puts back.
     @Test func historyIsLeftAlone() throws {
         let old = try world.open()
-        try old.enableHistory(of: "player")
+        try old.history.enable(for: "player")
         try old.insert("A")
         try world.migrateElsewhere("v2: recreates the table") { db in
             try db.execute(

@@ -74,8 +74,8 @@ struct HistoryCommand: AsyncParsableCommand {
         )
         switch kind {
         case .none: break
-        case .rows: try database.enableHistory(of: "entry", recording: .rows)
-        case .changedColumns: try database.enableHistory(of: "entry", recording: .changedColumns)
+        case .rows: try database.history.enable(for: "entry", recording: .rows)
+        case .changedColumns: try database.history.enable(for: "entry", recording: .changedColumns)
         }
         return database
     }

@@ -52,7 +52,7 @@ struct SharingPlace: Codable {
     /// - parameter name: what the owner publishes is `rows`.
     func snapshot(_ name: String = "rows") -> SnapshotFile<RowCount> {
         var options = SnapshotFileOptions()
-        options.durability = isDurable ? .full : .process
+        options.durability = isDurable ? .machine : .process
         return SnapshotFile(at: URL(fileURLWithPath: "\(folder)/\(name)"), as: "bench", options: options)
     }
 

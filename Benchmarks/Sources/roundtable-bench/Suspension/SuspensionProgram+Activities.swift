@@ -109,12 +109,12 @@
         // MARK: History
 
         private func consumeHistory(of database: SharedDatabase) throws {
-            try database.enableHistory(of: "ledger")
+            try database.history.enable(for: "ledger")
             loop("consumed") {
                 do {
-                    try database.consume(as: "reader", in: ["ledger"], limit: 200) { _ in }
+                    try database.history.consume(as: "reader", in: ["ledger"], limit: 200) { _ in }
                 } catch HistoryError.startOver(_, let token) {
-                    try database.restartHistoryConsumer("reader", at: token)
+                    try database.history.restartConsumer("reader", at: token)
                 }
                 usleep(200)
             }

@@ -18,7 +18,7 @@ struct WALOnlooker {
 
     /// - returns: the WAL, and who holds it as it is and is not running, as ``SharedDatabase`` tells it.
     func look() throws -> (sample: WALSample, status: DatabaseStatus?) {
-        let status = try? SharedDatabase.status(ofDatabaseAt: URL(fileURLWithPath: path))
+        let status = try? DatabaseStatus(ofDatabaseAt: URL(fileURLWithPath: path))
         let now = Clock.now
         let sample = WALSample(
             time: now > start ? now - start : 0,

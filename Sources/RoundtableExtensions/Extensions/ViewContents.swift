@@ -1,7 +1,7 @@
 import GRDB
 
-/// The rows of a view at one moment. Changes are computed from one snapshot to the next.
-public struct ViewSnapshot: Sendable, Equatable {
+/// The rows of a view at one moment. Changes are computed from one moment to the next.
+public struct ViewContents: Sendable, Equatable {
     /// A group, with the keys of its rows in order.
     public struct Group: Sendable, Equatable {
         public var name: DatabaseValue
@@ -19,7 +19,7 @@ public struct ViewSnapshot: Sendable, Equatable {
 
     /// The groups that have rows, in their order.
     public internal(set) var groups: [Group]
-    /// The identity of the stored extension. `last` is the last change that the snapshot includes.
+    /// The identity of the stored extension. `last` is the last change that the contents include.
     var identity: String
     var last: LastChange
     /// The maximum number of rows per group, or nil for all.
@@ -76,7 +76,7 @@ public struct ViewChanges: Sendable, Equatable {
 extension ViewChanges {
     /// - parameter touched: the rows that may have been changed, or nil if any row may have been. All other rows have the same order in
     ///   both lists.
-    init(from old: [ViewSnapshot.Group], to new: [ViewSnapshot.Group], touched: Set<ViewKey>?) {
+    init(from old: [ViewContents.Group], to new: [ViewContents.Group], touched: Set<ViewKey>?) {
         let oldNames = Dictionary(old.enumerated().map { (ExactValue($1.name), $0) }) { first, _ in first }
         let newNames = Dictionary(new.enumerated().map { (ExactValue($1.name), $0) }) { first, _ in first }
         func isGone(_ group: Int) -> Bool { newNames[ExactValue(old[group].name)] == nil }

@@ -1,5 +1,5 @@
 /// A copy of what the control block shows of one participant.
-package struct ParticipantSnapshot: Sendable, Equatable {
+package struct ParticipantRecord: Sendable, Equatable {
     package let slot: Int
     package let pid: Int32
     package let author: String
@@ -38,7 +38,7 @@ package struct ParticipantSnapshot: Sendable, Equatable {
 
 extension ControlBlock {
     /// All participants, including dead ones whose slots have not been freed (rule P3).
-    package func participants(seenFrom reader: ProcessIdentity = .current) -> [ParticipantSnapshot] {
+    package func participants(seenFrom reader: ProcessIdentity = .current) -> [ParticipantRecord] {
         let now = MonotonicClock.now
         let turn = Turn(rawValue: self.turn.pointee.load(ordering: .acquiring))
         return slots.compactMap { slot in
@@ -47,7 +47,7 @@ extension ControlBlock {
             let ticket = slot.ticket.pointee.load(ordering: .acquiring)
             let traits = slot.traits
             let isFilled = traits.incarnation == OwnerWord(rawValue: owner).incarnation
-            let snapshot = ParticipantSnapshot(
+            let snapshot = ParticipantRecord(
                 slot: slot.index,
                 pid: OwnerWord(rawValue: owner).pid,
                 author: slot.author,

@@ -1,8 +1,20 @@
 import GRDB
 import RoundtableCore
 
-/// Recording and reading the history. See <doc:History>.
+/// The history of a database: durable records of changes, for readers that were not running when the changes were made. See <doc:History>.
+///
+/// The static functions work in a transaction of yours, for example in a migration.
+public struct History: Sendable {
+    let database: SharedDatabase
+}
+
 extension SharedDatabase {
+    /// The history of this database.
+    public var history: History { History(database: self) }
+}
+
+/// Recording and reading.
+extension History {
     // MARK: Recording
 
     /// Records all changes of a table from now on, whichever program makes them. Does nothing if they are recorded already.
@@ -12,8 +24,8 @@ extension SharedDatabase {
     /// - throws: ``HistoryError/cannotTrack(path:table:reason:)`` for a view, a virtual table, a table without a primary key, and for
     ///   ``HistoryRecording/changedColumns`` one with too many columns; what `write` throws.
     @_disfavoredOverload
-    public func enableHistory(of table: String, recording: HistoryRecording = .rows) throws {
-        try write { db in try Self.enableHistory(of: table, recording: recording, in: db) }
+    public func enable(for table: String, recording: HistoryRecording = .rows) throws {
+        try database.write { db in try Self.enable(for: table, recording: recording, in: db) }
     }
 
     /// Records all changes of a table from now on, whichever program makes them. Does nothing if they are recorded already.
@@ -22,15 +34,15 @@ extension SharedDatabase {
     ///
     /// - throws: ``HistoryError/cannotTrack(path:table:reason:)`` for a view, a virtual table, a table without a primary key, and for
     ///   ``HistoryRecording/changedColumns`` one with too many columns; what `write` throws.
-    public func enableHistory(of table: String, recording: HistoryRecording = .rows) async throws {
-        try await write { db in try Self.enableHistory(of: table, recording: recording, in: db) }
+    public func enable(for table: String, recording: HistoryRecording = .rows) async throws {
+        try await database.write { db in try Self.enable(for: table, recording: recording, in: db) }
     }
 
     /// Records all changes of a table from now on, in the transaction of `db`, for migrations. A migration that recreates the table
     /// calls it to create the triggers again in the same transaction.
     ///
     /// - throws: ``HistoryError/cannotTrack(path:table:reason:)``.
-    public static func enableHistory(of table: String, recording: HistoryRecording = .rows, in db: Database) throws {
+    public static func enable(for table: String, recording: HistoryRecording = .rows, in db: Database) throws {
         try HistoryEnabling.enable(db, table: table, recording: recording)
     }
 
@@ -38,32 +50,32 @@ extension SharedDatabase {
     /// `ALTER TABLE … DROP COLUMN`, in the same migration.
     ///
     /// - throws: ``HistoryError/notTracked(path:table:)``, ``HistoryError/notEnabled(path:)``.
-    public static func narrowHistory(of table: String, in db: Database) throws {
+    public static func narrow(for table: String, in db: Database) throws {
         try HistoryEnabling.narrow(db, table: table)
     }
 
     /// Stops recording the changes of a table. Recorded changes stay until they are pruned. Readers that ask for all tables must
     /// start over.
     @_disfavoredOverload
-    public func disableHistory(of table: String) throws {
-        try write { db in try Self.disableHistory(of: table, in: db) }
+    public func disable(for table: String) throws {
+        try database.write { db in try Self.disable(for: table, in: db) }
     }
 
     /// Stops recording the changes of a table. Recorded changes stay until they are pruned. Readers that ask for all tables must
     /// start over.
-    public func disableHistory(of table: String) async throws {
-        try await write { db in try Self.disableHistory(of: table, in: db) }
+    public func disable(for table: String) async throws {
+        try await database.write { db in try Self.disable(for: table, in: db) }
     }
 
     /// Stops recording the changes of a table, in the transaction of `db`, for migrations.
-    public static func disableHistory(of table: String, in db: Database) throws {
+    public static func disable(for table: String, in db: Database) throws {
         try HistoryEnabling.disable(db, table: table)
     }
 
     // MARK: Reading
 
     /// The tables whose changes are recorded, and what is recorded of them.
-    public static func historyTables(in db: Database) throws -> [String: HistoryRecording] {
+    public static func tables(in db: Database) throws -> [String: HistoryRecording] {
         guard try HistoryTables.exist(db) else { return [:] }
         let tables = try HistoryState(db).tables.filter { $0.state == .recording }
         return Dictionary(tables.map { ($0.name, $0.recording) }) { first, _ in first }
@@ -73,62 +85,62 @@ extension SharedDatabase {
     ///
     /// - throws: ``HistoryError/notEnabled(path:)``; what `read` throws.
     @_disfavoredOverload
-    public func currentHistoryToken() throws -> HistoryToken {
-        try read { db in try Self.currentHistoryToken(in: db) }
+    public func currentToken() throws -> HistoryToken {
+        try database.read { db in try Self.currentToken(in: db) }
     }
 
     /// The position after all changes that are committed now.
     ///
     /// - throws: ``HistoryError/notEnabled(path:)``; what `read` throws.
-    public func currentHistoryToken() async throws -> HistoryToken {
-        try await read { db in try Self.currentHistoryToken(in: db) }
+    public func currentToken() async throws -> HistoryToken {
+        try await database.read { db in try Self.currentToken(in: db) }
     }
 
     /// The position after all changes that `db` sees. In one `read` with other queries, it is exactly the position of their results.
     ///
     /// - throws: ``HistoryError/notEnabled(path:)``.
-    public static func currentHistoryToken(in db: Database) throws -> HistoryToken {
+    public static func currentToken(in db: Database) throws -> HistoryToken {
         try HistoryState(db).lastToken
     }
 
     /// Returns the changes after a token, in the order of their commits. Read-only processes may call it, too.
     ///
     /// - Parameters:
-    ///   - token: the token of the last page, or of `currentHistoryToken()`; nil for all changes that are kept.
+    ///   - token: the token of the last page, or of `currentToken()`; nil for all changes that are kept.
     ///   - tables: the tables whose changes are returned; nil for all recorded tables.
     ///   - limit: the most changes that are returned. ``HistoryPage/hasMore`` shows whether there are more.
     /// - throws: ``HistoryError/startOver(reason:token:)`` when changes are missing after the token;
     ///   ``HistoryError/notEnabled(path:)``, ``HistoryError/notTracked(path:table:)``; what `read` throws.
     @_disfavoredOverload
-    public func history(
+    public func changes(
         since token: HistoryToken?,
         in tables: [String]? = nil,
         limit: Int = 1000
     ) throws -> HistoryPage {
-        try read { db in try Self.history(since: token, in: tables, limit: limit, from: db) }
+        try database.read { db in try Self.changes(since: token, in: tables, limit: limit, from: db) }
     }
 
     /// Returns the changes after a token, in the order of their commits. Read-only processes may call it, too.
     ///
     /// - Parameters:
-    ///   - token: the token of the last page, or of `currentHistoryToken()`; nil for all changes that are kept.
+    ///   - token: the token of the last page, or of `currentToken()`; nil for all changes that are kept.
     ///   - tables: the tables whose changes are returned; nil for all recorded tables.
     ///   - limit: the most changes that are returned. ``HistoryPage/hasMore`` shows whether there are more.
     /// - throws: ``HistoryError/startOver(reason:token:)`` when changes are missing after the token;
     ///   ``HistoryError/notEnabled(path:)``, ``HistoryError/notTracked(path:table:)``; what `read` throws.
-    public func history(
+    public func changes(
         since token: HistoryToken?,
         in tables: [String]? = nil,
         limit: Int = 1000
     ) async throws -> HistoryPage {
-        try await read { db in try Self.history(since: token, in: tables, limit: limit, from: db) }
+        try await database.read { db in try Self.changes(since: token, in: tables, limit: limit, from: db) }
     }
 
     /// Returns the changes after a token that `db` sees, in the order of their commits.
     ///
     /// - throws: ``HistoryError/startOver(reason:token:)`` when changes are missing after the token;
     ///   ``HistoryError/notEnabled(path:)``, ``HistoryError/notTracked(path:table:)``.
-    public static func history(
+    public static func changes(
         since token: HistoryToken?,
         in tables: [String]? = nil,
         limit: Int = 1000,
@@ -144,16 +156,16 @@ extension SharedDatabase {
     /// How much of the history is kept.
     ///
     /// - throws: ``HistoryError/notEnabled(path:)``.
-    public static func historySettings(in db: Database) throws -> HistorySettings {
+    public static func settings(in db: Database) throws -> History.Settings {
         _ = try HistoryState(db)
         let row = try Row.fetchOne(db, sql: "SELECT * FROM main.roundtable_history_settings")
-        return row.map(HistorySettings.init) ?? HistorySettings()
+        return row.map(History.Settings.init) ?? History.Settings()
     }
 
     /// Changes how much of the history is kept, for all processes.
     ///
     /// - throws: ``HistoryError/notEnabled(path:)``.
-    public static func setHistorySettings(_ settings: HistorySettings, in db: Database) throws {
+    public static func setSettings(_ settings: History.Settings, in db: Database) throws {
         _ = try HistoryState(db)
         try settings.store(db)
     }

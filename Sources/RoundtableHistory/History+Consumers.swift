@@ -3,7 +3,7 @@ import GRDB
 import RoundtableCore
 
 /// Consumers are readers whose position is kept in the database. See <doc:History>.
-extension SharedDatabase {
+extension History {
     /// Hands out the changes that the consumer has not acknowledged yet, and acknowledges them when `body` has returned. Each change
     /// is handed out *at least once*: if `body` throws, or the process dies, the same changes are handed out again.
     ///
@@ -11,10 +11,10 @@ extension SharedDatabase {
     ///
     /// ```swift
     /// do {
-    ///     while try await db.consume(as: "indexer", { changes in try await index.update(changes) }).hasMore {}
+    ///     while try await db.history.consume(as: "indexer", { changes in try await index.update(changes) }).hasMore {}
     /// } catch HistoryError.startOver(_, let token) {
     ///     try await index.rebuild(from: db)
-    ///     try await db.restartHistoryConsumer("indexer", at: token)
+    ///     try await db.history.restartConsumer("indexer", at: token)
     /// }
     /// ```
     ///
@@ -25,7 +25,7 @@ extension SharedDatabase {
     ///   - limit: the most changes that are handed out at once.
     ///   - body: called with the changes, outside of any transaction; not called when there is nothing new.
     /// - returns: the changes that were handed out. Call again at once while it `hasMore`.
-    /// - throws: ``HistoryError/startOver(reason:token:)`` when changes are missing, until ``restartHistoryConsumer(_:at:)`` is
+    /// - throws: ``HistoryError/startOver(reason:token:)`` when changes are missing, until ``History/restartConsumer(_:at:)`` is
     ///   called; ``HistoryError/readOnly(path:)``; ``HistoryError/notEnabled(path:)``, ``HistoryError/notTracked(path:table:)``; what
     ///   `body`, `read` and `write` throw.
     @discardableResult
@@ -37,12 +37,12 @@ extension SharedDatabase {
     ) async throws -> HistoryPage {
         try checkMayConsume()
         let consumption = Consumption(name: name, tables: tables, limit: limit)
-        var step = try await read { db in try consumption.next(db) }
-        if step == nil { step = try await write { db in try consumption.nextInWrite(db) }.get() }
-        guard let step else { throw HistoryError.notEnabled(path: path) }
+        var step = try await database.read { db in try consumption.next(db) }
+        if step == nil { step = try await database.write { db in try consumption.nextInWrite(db) }.get() }
+        guard let step else { throw HistoryError.notEnabled(path: database.path) }
         let page = step.page
         if !page.changes.isEmpty { try await body(page.changes) }
-        if step.isWorthNoting { try await write { db in try step.acknowledge(db, name) } }
+        if step.isWorthNoting { try await database.write { db in try step.acknowledge(db, name) } }
         return page
     }
 
@@ -59,12 +59,12 @@ extension SharedDatabase {
     ) throws -> HistoryPage {
         try checkMayConsume()
         let consumption = Consumption(name: name, tables: tables, limit: limit)
-        var step = try read { db in try consumption.next(db) }
-        if step == nil { step = try write { db in try consumption.nextInWrite(db) }.get() }
-        guard let step else { throw HistoryError.notEnabled(path: path) }
+        var step = try database.read { db in try consumption.next(db) }
+        if step == nil { step = try database.write { db in try consumption.nextInWrite(db) }.get() }
+        guard let step else { throw HistoryError.notEnabled(path: database.path) }
         let page = step.page
         if !page.changes.isEmpty { try body(page.changes) }
-        if step.isWorthNoting { try write { db in try step.acknowledge(db, name) } }
+        if step.isWorthNoting { try database.write { db in try step.acknowledge(db, name) } }
         return page
     }
 
@@ -74,7 +74,7 @@ extension SharedDatabase {
     /// All other writers wait meanwhile; a small `limit` keeps that short. What `body` writes into recorded tables is handed out too,
     /// with this participant as ``HistoryChange/author``.
     ///
-    /// - throws: as ``consume(as:in:limit:_:)``. If `body` throws, nothing is written or acknowledged.
+    /// - throws: as ``History/consume(as:in:limit:_:)``. If `body` throws, nothing is written or acknowledged.
     @discardableResult
     public func consumeInTransaction(
         as name: String,
@@ -86,7 +86,9 @@ extension SharedDatabase {
     ) async throws -> HistoryPage {
         try checkMayConsume()
         let consumption = Consumption(name: name, tables: tables, limit: limit)
-        let result = try await write(file: file, line: line) { db in try consumption.run(db, path: self.path, body) }
+        let result = try await database.write(file: file, line: line) { db in
+            try consumption.run(db, path: database.path, body)
+        }
         return try result.get()
     }
 
@@ -105,7 +107,8 @@ extension SharedDatabase {
     ) throws -> HistoryPage {
         try checkMayConsume()
         let consumption = Consumption(name: name, tables: tables, limit: limit)
-        return try write(file: file, line: line) { db in try consumption.run(db, path: self.path, body) }.get()
+        return try database.write(file: file, line: line) { db in try consumption.run(db, path: database.path, body) }
+            .get()
     }
 
     /// Sets the position of a consumer. Call it with the token of the error after the consumer has started over, or call it to
@@ -117,39 +120,39 @@ extension SharedDatabase {
     /// - parameter token: nil for the end of the history.
     /// - throws: ``HistoryError/notEnabled(path:)``, ``HistoryError/readOnly(path:)``; ``HistoryError/startOver(reason:token:)``
     ///   for a token of another history.
-    public func restartHistoryConsumer(_ name: String, at token: HistoryToken? = nil) async throws {
+    public func restartConsumer(_ name: String, at token: HistoryToken? = nil) async throws {
         try checkMayConsume()
-        try await write { db in try Consumption.restart(db, name, at: token) }
+        try await database.write { db in try Consumption.restart(db, name, at: token) }
     }
 
     /// Sets the position of a consumer, blocking the calling thread.
     ///
     /// Parameters and errors are those of the asynchronous form.
     @_disfavoredOverload
-    public func restartHistoryConsumer(_ name: String, at token: HistoryToken? = nil) throws {
+    public func restartConsumer(_ name: String, at token: HistoryToken? = nil) throws {
         try checkMayConsume()
-        try write { db in try Consumption.restart(db, name, at: token) }
+        try database.write { db in try Consumption.restart(db, name, at: token) }
     }
 
     /// Returns all consumers, including dropped ones.
     ///
     /// - throws: ``HistoryError/notEnabled(path:)``; what `read` throws.
-    public func historyConsumers() async throws -> [HistoryConsumer] {
-        try await read { db in try HistoryConsumers.fetchAll(db) }
+    public func consumers() async throws -> [HistoryConsumer] {
+        try await database.read { db in try HistoryConsumers.fetchAll(db) }
     }
 
     /// Returns all consumers, including dropped ones, blocking the calling thread.
     ///
     /// - throws: ``HistoryError/notEnabled(path:)``; what `read` throws.
     @_disfavoredOverload
-    public func historyConsumers() throws -> [HistoryConsumer] {
-        try read { db in try HistoryConsumers.fetchAll(db) }
+    public func consumers() throws -> [HistoryConsumer] {
+        try database.read { db in try HistoryConsumers.fetchAll(db) }
     }
 
     /// Returns all consumers, including dropped ones, as `db` sees them.
     ///
     /// - throws: ``HistoryError/notEnabled(path:)``.
-    public static func historyConsumers(in db: Database) throws -> [HistoryConsumer] {
+    public static func consumers(in db: Database) throws -> [HistoryConsumer] {
         try HistoryConsumers.fetchAll(db)
     }
 
@@ -158,9 +161,9 @@ extension SharedDatabase {
     /// - returns: whether there was such a consumer, which was not dropped before.
     /// - throws: ``HistoryError/notEnabled(path:)``, ``HistoryError/readOnly(path:)``; what `write` throws.
     @discardableResult
-    public func dropHistoryConsumer(_ name: String) async throws -> Bool {
+    public func dropConsumer(_ name: String) async throws -> Bool {
         try checkMayConsume()
-        return try await write { db in try HistoryConsumers.drop(db, name) }
+        return try await database.write { db in try HistoryConsumers.drop(db, name) }
     }
 
     /// Drops a consumer, blocking the calling thread.
@@ -168,13 +171,13 @@ extension SharedDatabase {
     /// Results and errors are those of the asynchronous form.
     @_disfavoredOverload
     @discardableResult
-    public func dropHistoryConsumer(_ name: String) throws -> Bool {
+    public func dropConsumer(_ name: String) throws -> Bool {
         try checkMayConsume()
-        return try write { db in try HistoryConsumers.drop(db, name) }
+        return try database.write { db in try HistoryConsumers.drop(db, name) }
     }
 
     private func checkMayConsume() throws {
-        if role == .readOnly { throw HistoryError.readOnly(path: path) }
+        if database.role == .readOnly { throw HistoryError.readOnly(path: database.path) }
     }
 }
 

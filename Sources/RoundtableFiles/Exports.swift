@@ -1,0 +1,2 @@
+// What options of this module name.
+@_exported import enum RoundtableKernel.Durability

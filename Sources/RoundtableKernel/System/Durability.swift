@@ -1,0 +1,7 @@
+/// The failures that acknowledged data survives: a commit, a snapshot file, a command in an outbox.
+public enum Durability: String, Sendable, CaseIterable, Codable {
+    /// Survives the death of any process at any moment. A power cut may undo or damage what was written last; a database is never damaged.
+    case process
+    /// Survives a power cut, too: data is synced to the disk before it is acknowledged.
+    case machine
+}
