@@ -89,7 +89,7 @@ extension SharedDatabase {
     public func dropDeadLetter(_ id: UUID) throws {
         try checkDeadLettersCanChange()
         try explainingNoRoom { try write { try Self.dropDeadLetter(id, $0) } }
-        tellDropped(id)
+        answerDropped(id)
     }
 
     /// Removes a dead letter like the synchronous `dropDeadLetter(_:)`, without blocking the thread.
@@ -99,7 +99,7 @@ extension SharedDatabase {
     public func dropDeadLetter(_ id: UUID) async throws {
         try checkDeadLettersCanChange()
         try await explainingNoRoom { try await write { try Self.dropDeadLetter(id, $0) } }
-        tellDropped(id)
+        answerDropped(id)
     }
 
     private func checkDeadLettersCanChange() throws {
@@ -128,7 +128,7 @@ extension SharedDatabase {
     }
 
     /// Answers that the command was dropped. Errors are ignored, because an owner answers a process that asks again.
-    private func tellDropped(_ id: UUID) {
+    private func answerDropped(_ id: UUID) {
         try? OutboxQuestion(id: id, folder: outboxFolder).answerDropped()
     }
 
@@ -155,7 +155,7 @@ extension SharedDatabase {
         } catch let error as SystemError {
             throw OutboxError(error, folder: outboxFolder.path)
         }
-        if outcome == .dropped { tellDropped(command.id) }
+        if outcome == .dropped { answerDropped(command.id) }
         return outcome
     }
 }
