@@ -52,7 +52,7 @@ package struct OutboxFiles: Sendable {
         "No outbox beside the database (\(path)). If the program has it elsewhere (Options.outboxFolder), name it: --folder FOLDER."
     }
 
-    /// Walks through the files of the outbox, and what a database knows of them.
+    /// Enumerates the files of the outbox, with what a database knows of them.
     package func walk(asking database: SharedDatabase?) -> OutboxWalk { OutboxWalk(folder, asking: database) }
 
     /// The names of files among the commands that are no names of commands. Owners leave those files alone.
@@ -93,7 +93,7 @@ package struct OutboxFiles: Sendable {
                 try CommandFile.read(place.name, in: $0, notOf: folder.databasePath)
             }
             switch found {
-            case nil: return .damaged(reason: "it has gone")
+            case nil: return .damaged(reason: "it no longer exists")
             case .newer(let format): return .newer(format: format)
             case .damaged(let reason, _): return .damaged(reason: reason)
             case .command(let command):

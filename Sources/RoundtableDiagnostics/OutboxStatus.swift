@@ -108,7 +108,7 @@ extension OutboxStatus {
     }
 
     /// Finds other databases of the folder, and other folders of the database (rule X15).
-    fileprivate mutating func lookForOthers(
+    fileprivate mutating func findOthers(
         _ folder: OutboxFolder,
         _ database: String,
         _ recorded: [OutboxOwnership]
@@ -158,7 +158,7 @@ extension DatabaseStatus {
                 let hint = known.isEmpty ? "" : " It was in \(known.joined(separator: ", "))."
                 unknowns.append("What waits: commands were applied here. \(OutboxFiles.noneBeside(folder.path))\(hint)")
             }
-            try outbox?.lookForOthers(folder, path, ownerships)
+            try outbox?.findOthers(folder, path, ownerships)
         } catch {
             unknowns.append("The outbox: \(SystemErrorAdvice.line(error) ?? "\(error).")")
         }

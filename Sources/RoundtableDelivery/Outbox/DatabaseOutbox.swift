@@ -94,7 +94,7 @@ extension DatabaseOutbox {
     public func drop(_ id: UUID) throws {
         try checkDeadLettersCanChange()
         try database.explainingNoRoom { try database.write { try Self.drop(id, $0) } }
-        tellDropped(id)
+        answerDropped(id)
     }
 
     /// Removes a dead letter like the synchronous `drop(_:)`, without blocking the thread.
@@ -104,7 +104,7 @@ extension DatabaseOutbox {
     public func drop(_ id: UUID) async throws {
         try checkDeadLettersCanChange()
         try await database.explainingNoRoom { try await database.write { try Self.drop(id, $0) } }
-        tellDropped(id)
+        answerDropped(id)
     }
 
     private func checkDeadLettersCanChange() throws {
@@ -133,7 +133,7 @@ extension DatabaseOutbox {
     }
 
     /// Answers that the command was dropped. Errors are ignored, because an owner answers a process that asks again.
-    private func tellDropped(_ id: UUID) {
+    private func answerDropped(_ id: UUID) {
         try? OutboxQuestion(id: id, folder: folder).answerDropped()
     }
 
@@ -160,7 +160,7 @@ extension DatabaseOutbox {
         } catch let error as SystemError {
             throw OutboxError(error, folder: folder.path)
         }
-        if outcome == .dropped { tellDropped(command.id) }
+        if outcome == .dropped { answerDropped(command.id) }
         return outcome
     }
 }

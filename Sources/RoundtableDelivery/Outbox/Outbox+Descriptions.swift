@@ -47,20 +47,20 @@ extension OutboxHandlers.Event: CustomStringConvertible {
         case .attemptFailed(let command, let error, let next):
             "try \(command.attempt) of \(command) has failed, and is made again \(text(next)): \(error)"
         case .setAside(let letter): "set aside: \(letter)"
-        case .damagedFile(let path, let reason): "no command, and left for somebody to look at: \(path): \(reason)"
+        case .damagedFile(let path, let reason): "not a whole command, and left to be inspected: \(path): \(reason)"
         case .waitsForNewerVersion(let path):
             "submitted by a newer version of Roundtable, and waits for an owner that knows it, as its sender's later ones do: \(path)"
         case .otherDatabase(let folder, let database, let owner):
             """
-            the commands in \(folder) were applied to \(database), too, by '\(owner)', and do not say which database they are for. Give each a folder \
-            of its own (Options.outboxFolder); or, if it is a copy that nobody opens any more, remove \(database)
+            the commands in \(folder) were applied to \(database), too, by '\(owner)', and do not say which database they are for. Give each database \
+            an outbox folder of its own (Options.outboxFolder); or, if it is a copy that is no longer used, remove \(database)
             """
         case .otherFolder(let database, let folder, let owner):
             """
-            commands in \(folder) were applied to \(database), too, by '\(owner)', and this owner does not look there. Have all who open the database say \
-            the same (Options.outboxFolder); or, if nobody submits there any more and nothing waits, remove \(folder)
+            commands in \(folder) were applied to \(database), too, by '\(owner)', and this owner does not apply what waits there. All processes that \
+            open the database must name the same folder (Options.outboxFolder); or, if no process submits there and nothing waits, remove \(folder)
             """
-        case .failed(let error): "could not go on, and tries again: \(error)"
+        case .failed(let error): "failed, and is retried: \(error)"
         }
     }
 }
@@ -70,9 +70,9 @@ extension OutboxReport: CustomStringConvertible {
         let counts = [
             (applied, "applied"), (setAside, "set aside"), (failed, "failed"), (known, "known"), (damaged, "damaged"),
         ]
-        let told = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+        let parts = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         let next = nextTry.map { ["next try \(text($0))"] } ?? []
-        return told.isEmpty && next.isEmpty ? "nothing to do" : (told + next).joined(separator: ", ")
+        return parts.isEmpty && next.isEmpty ? "nothing to do" : (parts + next).joined(separator: ", ")
     }
 }
 

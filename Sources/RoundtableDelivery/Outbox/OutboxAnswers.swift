@@ -36,12 +36,12 @@ struct OutboxAnswers {
                 failure = failure ?? error
             }
         }
-        try takeBack(outcomes, database)
+        try withdrawOutdated(outcomes, database)
         if let failure { throw failure }
     }
 
     /// Withdraws answers that no longer hold. A dead letter may have been retried before its answer was written.
-    private func takeBack(_ outcomes: [UUID: OutboxOutcome], _ database: SharedDatabase) throws {
+    private func withdrawOutdated(_ outcomes: [UUID: OutboxOutcome], _ database: SharedDatabase) throws {
         let provisional = outcomes.filter { if case .setAside = $0.value { true } else { false } }
         if provisional.isEmpty { return }
         let present = try Self.outcomes(of: Array(provisional.keys), database)

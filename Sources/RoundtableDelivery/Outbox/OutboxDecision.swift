@@ -35,6 +35,14 @@ enum OutboxDecision {
         case .known, .gone, .waits: false
         }
     }
+
+    /// Whether the command is not decided yet, so that the later ones of its sender wait.
+    var blocksSender: Bool {
+        switch self {
+        case .failed, .waits: true
+        case .applied, .known, .gone, .setAside: false
+        }
+    }
 }
 
 /// What a decision needs to know of its transaction and of the owner.
@@ -76,27 +84,23 @@ extension OutboxHandlers {
         }
         let now = environment.now()
         let retry = try OutboxTables.retry(of: command.id, db)
-        if let retry, !isDue(retry, now) { return .waits(until: retry.next) }
-        // The number is limited, because the table may hold any value.
-        let attempts = min(max(retry?.attempts ?? 0, 0), .max - 1) + 1
+        if let retry, !retryPolicy.isDue(retry.next, at: now) { return .waits(until: retry.next) }
+        let attempt = OutboxRetryPolicy.attempt(after: retry?.attempts)
         guard let handler = handler(of: command.kind) else {
-            // If the command has failed before, another owner knows it, and that owner should make the next try.
             let met = context.firstMet(command.id, now)
-            let since = max(met, min(retry?.next ?? met, now))
-            let end = since.addingTimeInterval(max(0, gracePeriod.seconds))
+            let end = retryPolicy.endOfGrace(firstMet: met, next: retry?.next, at: now)
             if pending.source != .deadLetter, now < end { return .waits(until: end) }
             return try setAside(command, .unknown, "no handler knows \(command.kind)", attempts: 0, db)
         }
-        if let error = try lost ?? apply(handler, command, attempts, context, db) {
-            if let reason = reasonToSetAside(error, attempts) {
-                return try setAside(command, reason, Self.text(error), attempts: attempts, db)
+        if let error = try lost ?? apply(handler, command, attempt, context, db) {
+            switch retryPolicy.verdict(on: error, attempt: attempt, at: now) {
+            case .setAside(let reason):
+                return try setAside(command, reason, Self.text(error), attempts: attempt, db)
+            case .retry(let next):
+                let retry = OutboxTables.Retry(attempts: attempt, next: next, error: Self.text(error))
+                try OutboxTables.record(retry, of: command.id, db)
+                return .failed(OutboxCommandInfo(command, attempt: attempt), error, next: next)
             }
-            // If the database may have caused the error after all, it gets the longest time to recover.
-            let delay = error.isOfDatabase ? retries.maximumDelay.seconds : retries.delay(after: attempts)
-            let next = now.addingTimeInterval(delay)
-            let retry = OutboxTables.Retry(attempts: attempts, next: next, error: Self.text(error))
-            try OutboxTables.record(retry, of: command.id, db)
-            return .failed(OutboxCommandInfo(command, attempt: attempts), error, next: next)
         }
         try OutboxTables.record(command.id, .applied, at: now, db)
         if pending.source == .deadLetter { try OutboxTables.removeDeadLetter(command.id, db) }
@@ -107,21 +111,6 @@ extension OutboxHandlers {
     private static func text(_ error: any Error) -> String {
         if error is DatabaseError { return "\(error)" }
         return (error as? any LocalizedError)?.errorDescription ?? "\(error)"
-    }
-
-    /// Returns why the command is to be set aside; nil if it is to be retried.
-    private func reasonToSetAside(_ error: any Error, _ attempts: Int) -> DeadLetter.Reason? {
-        switch error {
-        case is UndecodablePayload: .undecodable
-        case is OutboxRefusal: .refused
-        default: attempts >= retries.maximumAttempts ? .failed : nil
-        }
-    }
-
-    /// Whether the next try is due. A time that is too far ahead counts as due, because the clock may have been set back. The limit is at
-    /// least 3600 s, because other owners may have longer pauses.
-    func isDue(_ retry: OutboxTables.Retry, _ now: Date) -> Bool {
-        now >= retry.next || retry.next.timeIntervalSince(now) > max(retries.maximumDelay.seconds, 3600)
     }
 
     private func setAside(
@@ -171,7 +160,7 @@ extension OutboxHandlers {
 }
 
 private struct HandlerEndedTransaction: Error, CustomStringConvertible {
-    let description = "the handler has ended the transaction that it ran in, so that nothing of it is left"
+    let description = "the handler has ended the transaction that it ran in, so that none of its changes is kept"
 }
 
 extension Error {

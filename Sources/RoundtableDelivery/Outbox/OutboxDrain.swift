@@ -18,7 +18,7 @@ public final class OutboxDrain: Sendable {
         /// The identities of the watched folders.
         var watched: [FileIdentity?] = []
         /// Whether a failure to watch was reported.
-        var hasToldOfWatch = false
+        var hasReportedFailure = false
     }
 
     private struct WeakDatabase: Sendable {
@@ -37,7 +37,7 @@ public final class OutboxDrain: Sendable {
         func run(_ database: SharedDatabase, keepingFiles: Bool, _ isOver: () -> Bool) throws -> OutboxReport {
             precondition(
                 !Access.isWriting(database),
-                "A drain of the outbox was asked for inside of a write to the database, as a handler is: it would wait for itself."
+                "The outbox was to be drained inside a write to its database, for example by a handler. The drain would wait for itself."
             )
             let (report, events) = lock.withLock {
                 let report = Result {
@@ -239,18 +239,18 @@ public final class OutboxDrain: Sendable {
             let isCancelled = state.withLock { state in
                 state.watch = watch
                 state.watched = identities
-                state.hasToldOfWatch = false
+                state.hasReportedFailure = false
                 return state.isCancelled
             }
             if isCancelled { watch.interrupt() }
             return watch
         } catch {
             let isNews = state.withLock { state in
-                defer { state.hasToldOfWatch = true }
+                defer { state.hasReportedFailure = true }
                 state.watch = nil
-                return !state.hasToldOfWatch
+                return !state.hasReportedFailure
             }
-            if isNews { handlers.onEvent?(.failed(OutboxRounds.outboxError(error, folder))) }
+            if isNews { handlers.onEvent?(.failed(folder.translated(error))) }
             return nil
         }
     }

@@ -103,6 +103,8 @@ public struct OutboxHandlers: Sendable {
     func handler(of kind: OutboxCommandKind) -> Handler? { handlers[kind] }
 
     var kinds: Set<OutboxCommandKind> { Set(handlers.keys) }
+
+    var retryPolicy: OutboxRetryPolicy { OutboxRetryPolicy(retries: retries, gracePeriod: gracePeriod) }
 }
 
 /// The payload is not of the type that its name and version say. A retry would not help.
@@ -111,14 +113,6 @@ struct UndecodablePayload: Error, CustomStringConvertible {
     let reason: String
 
     var description: String { "the payload is not that of \(kind): \(reason)" }
-}
-
-extension OutboxHandlers.Retries {
-    /// The pause after this many attempts, in seconds.
-    func delay(after attempts: Int) -> TimeInterval {
-        let doubled = firstDelay.seconds * pow(2, Double(min(attempts, 60) - 1))
-        return min(doubled, maximumDelay.seconds)
-    }
 }
 
 extension Duration {

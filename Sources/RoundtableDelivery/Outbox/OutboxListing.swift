@@ -28,10 +28,15 @@ struct OutboxListing: Equatable {
     ///   - names: a function that lists the folder in place of the system.
     init(_ folder: OpenFolder, names: ((String) throws -> [String]?)? = nil) throws {
         func list() throws -> [String] { try names.map { try $0(folder.path) ?? [] } ?? folder.names() }
-        let first = Set(try list())
+        try self.init(first: list(), second: list)
+    }
+
+    /// - parameter second: lists the folder again. It is not called if the first list has no command.
+    init(first: [String], second: () throws -> [String]) rethrows {
+        let first = Set(first)
         isEmpty = !first.contains { CommandFileName($0) != nil }
         if isEmpty { return }
-        let second = try list().lazy.compactMap(CommandFileName.init)
+        let second = try second().lazy.compactMap(CommandFileName.init)
         for (sender, names) in Dictionary(grouping: second, by: \.encodedSender) {
             let sorted = names.sorted()
             let taken = sorted.prefix { first.contains($0.description) }

@@ -17,7 +17,7 @@ package struct OutboxOwnership: Equatable, Sendable {
             self.identity = identity
         }
 
-        /// Whether the file is at the path now; nil when that cannot be told.
+        /// Whether the file is at the path now; nil when that cannot be determined.
         package var isThere: Bool? { try? System.identity(ofFileAt: path) == identity }
     }
 
@@ -202,11 +202,11 @@ extension FileIdentity {
 // MARK: - The owner
 
 /// Records to which database an owner applies the commands of a folder, and detects other owners. It is used by one thread at a time.
-final class OutboxNeighbours {
+final class OutboxOwnershipRecorder {
     private let folder: OutboxFolder
     private let author: String
-    private var hasLooked = false
-    private var hasTold = false
+    private var hasFinished = false
+    private var hasReported = false
     private var own: OutboxOwnership?
     private var hasRecorded = false
 
@@ -220,8 +220,8 @@ final class OutboxNeighbours {
     ///
     /// - returns: the events to report. They are returned once.
     /// - throws: `DatabaseError`; ``OutboxError``; `SystemError` if the database cannot be inspected.
-    func look(_ database: SharedDatabase) throws -> [OutboxHandlers.Event] {
-        if hasLooked { return [] }
+    func findOthers(_ database: SharedDatabase) throws -> [OutboxHandlers.Event] {
+        if hasFinished { return [] }
         let (identity, folders) = try database.read { db -> (FileIdentity?, [OutboxOwnership]) in
             let identity = try db.identityOfUnmovedFile()
             guard let identity, try OutboxTables.exist(db) else { return (identity, []) }
@@ -242,10 +242,10 @@ final class OutboxNeighbours {
             self.own = own
             do {
                 try folder.record(own)
-                hasLooked = true
+                hasFinished = true
             } catch is SystemError {}
-            defer { hasTold = true }
-            if hasTold { return [] }
+            defer { hasReported = true }
+            if hasReported { return [] }
             return own.others(of: databases).map {
                 .otherDatabase(folder: folder.path, database: $0.database.path, owner: $0.owner)
             }

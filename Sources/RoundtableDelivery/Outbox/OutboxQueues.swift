@@ -15,6 +15,8 @@ struct OutboxQueues {
     private var queues: [Queue]
     /// The commands that were read, in the order in which they are to be decided.
     private(set) var ready: [PendingCommand] = []
+    /// The bytes of their payloads.
+    private var readyBytes = 0
 
     /// - parameter last: the sender whose command was decided last. It now comes last.
     init(_ listing: OutboxListing, after last: String?) {
@@ -24,56 +26,52 @@ struct OutboxQueues {
     }
 
     /// Creates queues that hold dead letters alone.
-    init(_ letters: [DeadLetter]) {
+    init(_ letters: [DeadLetter] = []) {
         queues = []
         insert(letters)
     }
 
-    var isEmpty: Bool { ready.isEmpty && queues.isEmpty }
-
     /// Inserts dead letters, which are decided before all commands in files.
     mutating func insert(_ letters: [DeadLetter]) {
         ready.insert(contentsOf: letters.map { PendingCommand(source: .deadLetter, command: $0.command) }, at: 0)
+        for letter in letters { readyBytes += letter.payload.count }
     }
 
-    /// The result of reading a file.
-    enum Reading {
-        case ready(CommandFile)
-        /// The file does not exist any more, or is not to be applied. The next file of the sender is read.
-        case skipped
-        /// No command of this sender can be decided now.
-        case blocked
-        /// No command of this sender can be decided now. The file may be one that is being copied there, so it was possibly not put there
-        /// after all files that precede it.
-        case unfinished
+    // MARK: Reading ahead
+
+    /// The file that is to be read next; nil when enough was read, or when no file is left. After each name, one of the three methods below
+    /// is called.
+    var nextFile: CommandFileName? {
+        guard ready.count < Self.maximumCount, readyBytes < Self.maximumBytes else { return nil }
+        return queues.first?.names.first
     }
 
-    /// Reads files ahead, up to the limits.
-    mutating func fill(_ read: (CommandFileName) -> Reading) {
-        var bytes = ready.reduce(0) { $0 + $1.command.payload.count }
-        while ready.count < Self.maximumCount, bytes < Self.maximumBytes, !queues.isEmpty {
-            var queue = queues.removeFirst()
-            var isBlocked = false
-            reading: while let name = queue.names.popFirst() {
-                switch read(name) {
-                case .ready(let command):
-                    ready.append(PendingCommand(source: .file(name), command: command))
-                    bytes += command.payload.count
-                    break reading
-                case .skipped: continue
-                case .blocked, .unfinished:
-                    isBlocked = true
-                    break reading
-                }
-            }
-            if !queue.names.isEmpty, !isBlocked { queues.append(queue) }
-        }
+    /// Takes the command of the next file. The next sender follows.
+    mutating func take(_ command: CommandFile) {
+        var queue = queues.removeFirst()
+        ready.append(PendingCommand(source: .file(queue.names.removeFirst()), command: command))
+        readyBytes += command.payload.count
+        if !queue.names.isEmpty { queues.append(queue) }
     }
+
+    /// Leaves the next file out, because it does not exist any more or is not to be applied. The next file of its sender follows.
+    mutating func skipFile() {
+        queues[0].names.removeFirst()
+        if queues[0].names.isEmpty { queues.removeFirst() }
+    }
+
+    /// Leaves out the next file and the later ones of its sender, until the next listing.
+    mutating func skipSender() { queues.removeFirst() }
+
+    // MARK: Deciding
 
     /// - parameter blocked: the senders whose commands are not decided until the next listing.
     mutating func remove(decided: Int, blocked: Set<String>) {
+        for pending in ready[..<decided] { readyBytes -= pending.command.payload.count }
         ready.removeFirst(decided)
+        if blocked.isEmpty { return }
         ready.removeAll { $0.file.map { blocked.contains($0.encodedSender) } ?? false }
+        readyBytes = ready.reduce(0) { $0 + $1.command.payload.count }
         queues.removeAll { blocked.contains($0.sender) }
     }
 }

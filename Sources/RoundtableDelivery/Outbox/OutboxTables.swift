@@ -75,7 +75,7 @@ package enum OutboxTables {
         case .dropped: return .dropped
         case .setAside:
             let letter = try deadLetter(id, db)
-            return .setAside(letter?.reason ?? .failed, error: letter?.error ?? "it is not known any more why")
+            return .setAside(letter?.reason ?? .failed, error: letter?.error ?? "the reason is no longer known")
         }
     }
 

@@ -103,12 +103,13 @@ extension OutboxError: CustomStringConvertible, LocalizedError {
             """
         case .diskFull(let path):
             """
-            \(path): the disk is full, or the user's share of it. What waits is kept; what was being submitted is not. Make room, and try again.
+            \(path): the disk is full, or the user's quota on it is used up. A command that was being submitted is not stored; those submitted before are kept. \
+            Make room on that disk, and try again.
             """
         case .readOnlyFileSystem(let path):
             """
-            \(path): the file system is read-only, so that nothing can be submitted, applied or asked there. Have the outbox on one that can be \
-            written (Options.outboxFolder), or have this one mounted for writing.
+            \(path): the file system is read-only, so that nothing can be submitted, applied or asked there. Put the outbox on one that can be \
+            written (Options.outboxFolder), or mount this one for writing.
             """
         case .noPermission(let path, let permission, let reason):
             """
@@ -136,12 +137,12 @@ extension OutboxError: CustomStringConvertible, LocalizedError {
             """
         case .systemFailure(let path, let reason):
             """
-            \(path): \(reason). What waits is kept; what was being submitted is not. Try again; if it stays like this, look at the disk, and at what \
-            is at this path.
+            \(path): \(reason). A command that was being submitted is not stored; those submitted before are kept. Try again; if the error \
+            persists, look at the disk, and at what is at this path.
             """
         case .perhapsSubmitted(let id, let path, let reason):
             """
-            \(path): \(reason), after the command had its place. Perhaps it is applied, and perhaps it is lost with the machine: submit it \
+            \(path): \(reason), after the command was stored. It may be applied already, or be lost in a power failure: submit it \
             again with the same id, \(id), under which it is applied once.
             """
         case .readOnly(let path):
@@ -150,11 +151,11 @@ extension OutboxError: CustomStringConvertible, LocalizedError {
             "\(path): the outbox's tables have format \(format), made by a newer version of Roundtable. Update this program."
         case .databaseReplaced(let path):
             """
-            \(path): what has this name is not the database that this process has open: it was moved away or replaced. Nothing more is applied \
-            there. Close the database and open it again.
+            \(path): the file at this path is not the database that this process has open, which was moved away or replaced. This \
+            process applies nothing more. Close the database and open it again.
             """
         case .noSuchDeadLetter(let path, let id):
-            "\(path): there is no dead letter \(id). See them: deadLetters(), 'roundtable outbox'."
+            "\(path): there is no dead letter \(id). deadLetters() and 'roundtable outbox' list those that exist."
         case .decidedBefore(let path, let id, let outcome):
             "\(path): the command \(id) is not applied: \(outcome). \(Self.advice(outcome))"
         }
@@ -162,7 +163,7 @@ extension OutboxError: CustomStringConvertible, LocalizedError {
 
     private static func advice(_ outcome: OutboxOutcome) -> String {
         if case .setAside = outcome {
-            return "Have it tried again, db.outbox.retry(_:), or perform it under another id."
+            return "Retry it with db.outbox.retry(_:), or perform it under another id."
         }
         return "Perform it under another id."
     }
