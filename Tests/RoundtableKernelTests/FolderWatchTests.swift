@@ -41,7 +41,10 @@ import Testing
             try FileManager.default.removeItem(atPath: watched)
         }
         try System.makeFolder(at: watched)
-        #expect(try watch.wait(upTo: 10_000_000_000) == .gone)
+        // The events of one file may come one by one.
+        var outcome = FolderWatch.Outcome.changed
+        while outcome == .changed { outcome = try watch.wait(upTo: 10_000_000_000) }
+        #expect(outcome == .gone)
     }
 
     /// … and what else happens there is nobody's news.
@@ -56,7 +59,9 @@ import Testing
         try System.makeFile(at: outer + "/inner/a", [], isDurable: false)
         #expect(try watch.wait(upTo: 10_000_000_000) == .changed)
         try System.renameFile(at: outer, to: folder.file("moved"))
-        #expect(try watch.wait(upTo: 10_000_000_000) == .gone)
+        var outcome = FolderWatch.Outcome.changed
+        while outcome == .changed { outcome = try watch.wait(upTo: 10_000_000_000) }
+        #expect(outcome == .gone)
     }
 
     @Test func pathsFromTheTopDown() {
