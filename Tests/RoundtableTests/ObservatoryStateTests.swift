@@ -57,8 +57,11 @@ import Testing
         #expect(again.connection == nil && again.observations.isEmpty && state.lastPosition == 7)
         let isNeeded = state.unpark()
         #expect(isNeeded && state.lastPosition == 7)
-        let unparkedAgain = state.unpark()
-        #expect(!unparkedAgain)
+        let mustRestart = [state.beginRestart(), state.beginRestart()]
+        #expect(mustRestart == [true, false])
+        // What is not parked is not unparked, and nothing restarts.
+        let unparkedAgain = [state.unpark(), state.beginRestart()]
+        #expect(unparkedAgain == [false, false])
         let resting = state.park(at: nil)
         #expect(resting.connection == nil && state.lastPosition == 7)
     }
@@ -69,7 +72,10 @@ import Testing
             var state = State()
             _ = state.park(at: nil)
             change(&state)
-            return state.unpark()
+            let isNeeded = state.unpark()
+            let mustRestart = state.beginRestart()
+            #expect(mustRestart == isNeeded)
+            return isNeeded
         }
         #expect(!isNeeded { _ in })
         #expect(isNeeded { $0.add(observation()) })

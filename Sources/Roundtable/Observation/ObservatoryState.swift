@@ -29,6 +29,8 @@ struct ObservatoryState<Connection: Sendable, Feed: Sendable, Position: Sendable
 
     /// Whether an observation on the writer was started while this was parked.
     private(set) var isWriterWaiting = false
+    /// Whether this was unparked, and the observations were not restarted since.
+    private var awaitsRestart = false
 
     /// The number of observations that are being started on the connection.
     private(set) var borrowers = 0
@@ -146,7 +148,14 @@ extension ObservatoryState {
     mutating func unpark() -> Bool {
         guard case .parked(let position) = phase else { return false }
         phase = .resting(position)
-        return position != nil || !observations.isEmpty || isWriterWaiting
+        awaitsRestart = position != nil || !observations.isEmpty || isWriterWaiting
+        return awaitsRestart
+    }
+
+    /// - returns: whether the observations must be restarted, because this was unparked.
+    mutating func beginRestart() -> Bool {
+        defer { awaitsRestart = false }
+        return awaitsRestart
     }
 
     /// Gives up a connection, which is closed when no observation is being started.

@@ -1,9 +1,9 @@
 import GRDB
 import Synchronization
 
-extension Observatory {
-    // MARK: Pausing
+// MARK: - Pausing
 
+extension Observatory {
     /// Pauses delivery. Changes accumulate until `resume()`. Connections stay open.
     func pause() {
         transitions.withLock {
@@ -21,11 +21,16 @@ extension Observatory {
             feed?.resume()
         }
     }
+}
 
-    // MARK: Parking
+// MARK: - Parking
 
-    /// Ends observing until `unpark`, and closes the connection when no access runs on it.
-    func park() {
+extension Observatory: Parkable {
+    var use: HeldConnection.Use { .observation }
+
+    /// Ends observing until `unpark`. Later, a fetch that uses other connections would be turned away, and its observation would report
+    /// that.
+    func willPark() {
         let parked = transitions.withLock {
             let running = state.withLock { $0.running }
             running?.connection.endWaiting()
@@ -36,18 +41,18 @@ extension Observatory {
         }
         parked.writerBridge?.pause()
         guard let connection = parked.connection else { return }
-        // The observations are parked before anything is interrupted, because they would report an error otherwise.
         for observation in parked.observations { observation.park() }
         parked.valueBridge?.forget()
-        let returned = state.withLock { state in
-            state.lend(connection)
-            return state.takeReturned()
-        }
-        close(returned)
+        state.withLock { $0.lend(connection) }
     }
 
-    /// Whether no observation is being started now.
-    var isNobodyStarting: Bool { state.withLock { $0.borrowers == 0 } }
+    func park() -> Bool {
+        close(state.withLock { $0.takeReturned() })
+        return true
+    }
+
+    /// An observation may be being started on the writer connection.
+    var needsLaterOnes: Bool { state.withLock { $0.borrowers > 0 } }
 
     /// Begins to close connections that were given up, and on which no observation is being started.
     func close(_ returned: [ObservationConnection]) {
@@ -75,12 +80,12 @@ extension Observatory {
     }
 
     /// Allows observing again. On return, missed changes have been delivered, unless the connection cannot be opened now.
-    ///
-    /// - returns: whether `restartObservations` must be called.
-    func unpark() -> Bool {
-        let isNeeded = state.withLock { $0.unpark() }
+    func unpark() {
         // Observing begins before this participant commits, so that its own commits are not reported as missed.
-        if isNeeded { _ = try? running() }
-        return isNeeded
+        if state.withLock({ $0.unpark() }) { _ = try? running() }
+    }
+
+    func didUnpark() {
+        if state.withLock({ $0.beginRestart() }) { restartObservations() }
     }
 }
