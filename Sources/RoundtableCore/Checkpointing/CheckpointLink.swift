@@ -5,7 +5,7 @@ import Synchronization
 
 /// The checkpoint connection of a participant. It is opened at its first use, lent to one step at a time, and closed while the
 /// database is parked.
-final class CheckpointLink: Sendable {
+final class CheckpointLink: Parkable {
     enum Failure: Error {
         /// A step was running until the deadline.
         case isBusy
@@ -71,15 +71,25 @@ final class CheckpointLink: Sendable {
         state.withLock { $0.connection?.interrupt() }
     }
 
-    /// Closes the connection, and opens no other one until `unpark()`.
-    ///
-    /// - returns: false when a step was running until the deadline.
-    func park(until deadline: Nanoseconds) -> Bool {
+    // MARK: Parking
+
+    var use: HeldConnection.Use { .checkpoint }
+
+    func park() -> Bool {
         state.withLock { $0.isParked = true }
-        return closeConnection(until: deadline)
+        return true
     }
 
+    /// Closes the connection, unless a step is running.
+    func stepParking() -> [HeldConnection] {
+        closeConnection(until: MonotonicClock.now) ? [] : [HeldConnection(use: .checkpoint)]
+    }
+
+    func interruptParking() { interrupt() }
+
     func unpark() { state.withLock { $0.isParked = false } }
+
+    // MARK: Closing
 
     /// Closes the connection for good, and interrupts a running step.
     func close() {

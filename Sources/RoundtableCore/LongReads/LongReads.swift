@@ -6,7 +6,7 @@ import Synchronization
 
 /// The snapshots of one participant. This type shows the oldest of their reads in the participant's slot (rule O2), and reports those
 /// that last too long.
-final class LongReads: Sendable {
+final class LongReads: Parkable {
     private struct Entry {
         weak var snapshot: SharedDatabaseSnapshot?
         /// nil while the snapshot has no moment.
@@ -113,6 +113,8 @@ final class LongReads: Sendable {
 
     // MARK: Parking
 
+    var use: HeldConnection.Use { .snapshot }
+
     var isParked: Bool { state.withLock { $0.isParked } }
 
     /// Called before a snapshot opens a connection. The snapshot calls `endOpening` afterwards.
@@ -135,7 +137,10 @@ final class LongReads: Sendable {
     }
 
     /// Keeps snapshots from opening connections until `unpark`.
-    func park() { state.withLock { $0.isParked = true } }
+    func park() -> Bool {
+        state.withLock { $0.isParked = true }
+        return true
+    }
 
     /// Closes the connections of snapshots as far as possible now.
     ///

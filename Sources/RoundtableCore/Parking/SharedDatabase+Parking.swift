@@ -1,34 +1,15 @@
-import Foundation
 import GRDB
 import RoundtableKernel
-import Synchronization
-
-/// The parking state of a database: whether its connections are requested to be closed.
-final class Parking: Sendable {
-    fileprivate let isWanted = Atomic(false)
-    /// Held while connections are closed or opened.
-    private let transition = NSLock()
-
-    /// Whether a thread closes or opens connections now.
-    var isParking: Bool {
-        guard transition.try() else { return true }
-        transition.unlock()
-        return false
-    }
-
-    /// - returns: nil when another thread has held the lock until the deadline.
-    fileprivate func exclusively<T>(until deadline: Nanoseconds, _ body: () -> T) -> T? {
-        guard transition.lock(until: deadline) else { return nil }
-        defer { transition.unlock() }
-        return body()
-    }
-
-    func exclusively<T>(_ body: () throws -> T) rethrows -> T { try transition.withLock { try body() } }
-}
 
 extension SharedDatabase {
-    /// How long before the deadline statements are interrupted, and how often.
-    private static let interruption: (lead: Nanoseconds, interval: Nanoseconds) = (100_000_000, 500_000)
+    /// What has connections, in the order in which it is parked. It is unparked in the reverse order.
+    ///
+    /// The writer connection is the last one to be parked, because an observation may be being started on it. The observatory is unparked
+    /// before the readers, so that what was missed is delivered before a waiting read begins.
+    private var parkables: [any Parkable] {
+        let checkpoints: [any Parkable] = writer.checkpointer.map { [$0.link] } ?? []
+        return [readers, longReads] + checkpoints + [observatory, writer]
+    }
 
     /// Closes all SQLite connections, and with them all their locks and descriptors, until `unpark()`. Nothing is checkpointed.
     ///
@@ -49,75 +30,13 @@ extension SharedDatabase {
     ///   comes first. `park` may be called again.
     func park(until deadline: Nanoseconds, isCalledOff: () -> Bool = { false }) -> [HeldConnection] {
         guard isInOwnProcess else { return [] }
-        parking.isWanted.store(true, ordering: .sequentiallyConsistent)
-        return parking.exclusively(until: deadline) {
-            // `unpark()` was called meanwhile.
-            guard parking.isWanted.load(ordering: .sequentiallyConsistent) else { return [] }
-            // Observations are parked before anything is interrupted, so that they do not report the interruption.
-            observatory.park()
-            readers.park()
-            longReads.park()
-            return closeParked(until: deadline) {
-                isCalledOff() || !parking.isWanted.load(ordering: .sequentiallyConsistent)
-            }
-        } ?? [HeldConnection(use: .reading)]
-    }
-
-    private func closeParked(until deadline: Nanoseconds, isCalledOff: () -> Bool) -> [HeldConnection] {
-        let time = deadline.subtractingSaturating(MonotonicClock.now)
-        let lead = min(Self.interruption.lead, time / 2)
-        var isWriterParked = false
-        while true {
-            // An observation may be being started on the writer connection.
-            if !isWriterParked, observatory.isNobodyStarting || MonotonicClock.now >= deadline {
-                isWriterParked = writer.park()
-            }
-            let writing = isWriterParked ? writer.stepParking() : [HeldConnection(use: .writing)]
-            let checkpointing = writer.checkpointer?.link.park(until: MonotonicClock.now) == false
-            let held =
-                readers.stepParking() + longReads.stepParking() + observatory.stepParking() + writing
-                + (checkpointing ? [HeldConnection(use: .checkpoint)] : [])
-            if held.isEmpty || isCalledOff() { return held }
-            let now = MonotonicClock.now
-            if deadline.subtractingSaturating(now) <= lead {
-                // An interruption only affects the statement that is running.
-                readers.interruptParking()
-                longReads.interruptParking()
-                observatory.interruptParking()
-                writer.checkpointer?.link.interrupt()
-            }
-            if now >= deadline {
-                if !isWriterParked { parkWriterLater() }
-                return held
-            }
-            MonotonicClock.sleep(min(Self.interruption.interval, deadline - now))
-        }
-    }
-
-    /// Parks the writer connection when it has been opened, unless `unpark()` comes first.
-    private func parkWriterLater() {
-        Thread.detachNewThread { [parking, writer] in
-            while !parking.exclusively({ !parking.isWanted.load(ordering: .sequentiallyConsistent) || writer.park() }) {
-                MonotonicClock.sleep(Self.interruption.interval)
-            }
-        }
+        return parking.park(parkables, until: deadline, isCalledOff: isCalledOff)
     }
 
     /// Takes `park(until:)` back. Connections are opened on demand, and at once if there are observations.
     func unpark() {
         guard isInOwnProcess else { return }
-        parking.isWanted.store(false, ordering: .sequentiallyConsistent)
-        let isObserved = parking.exclusively {
-            // Another thread wants the database parked again, and will park it.
-            if parking.isWanted.load(ordering: .sequentiallyConsistent) { return false }
-            writer.unpark()
-            writer.checkpointer?.link.unpark()
-            let isObserved = observatory.unpark()
-            longReads.unpark()
-            readers.unpark()
-            return isObserved
-        }
-        if isObserved { observatory.restartObservations() }
+        parking.unpark(parkables)
     }
 
     /// Runs `body`. If the database is parked, it waits until the database is unparked, and retries.

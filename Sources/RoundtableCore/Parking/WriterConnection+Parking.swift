@@ -120,12 +120,14 @@ extension WriterConnection {
             return nil
         }
     }
+}
 
-    // MARK: Parking
+// MARK: - Parking
+
+extension WriterConnection: Parkable {
+    var use: HeldConnection.Use { .writing }
 
     /// Turns away new accesses, and closes the connection when no access runs on it. An open transaction is rolled back.
-    ///
-    /// - returns: false when another thread is opening the connection, which may take long. The caller must call it again.
     func park() -> Bool {
         let isParked: Void? = link.withLockIfAvailable { link in
             switch link.phase {

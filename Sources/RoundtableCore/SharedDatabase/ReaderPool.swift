@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// A parked pool grants only closing barriers, and closes its connections. Requests that block a thread fail then, and other
 /// requests wait.
-final class ReaderPool: Sendable {
+final class ReaderPool: Parkable {
     private enum Kind {
         case read, barrier
         /// A barrier that a parked pool also grants.
@@ -243,8 +243,10 @@ final class ReaderPool: Sendable {
 
     // MARK: Parking
 
+    var use: HeldConnection.Use { .reading }
+
     /// Stops granting requests, and closes the connections that are not in use. Waiting requests that block a thread fail.
-    func park() {
+    func park() -> Bool {
         let (idle, impatient) = state.withLock { state in
             state.isParked = true
             // The connections count as reading until they are in `leaving`.
@@ -259,6 +261,7 @@ final class ReaderPool: Sendable {
         for reader in idle { leave(reader) }
         // A closing barrier may have waited behind other requests.
         pump { _ in }
+        return true
     }
 
     /// Closes the connections that can be closed now.

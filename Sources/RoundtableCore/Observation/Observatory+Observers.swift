@@ -1,0 +1,156 @@
+import Dispatch
+import GRDB
+import Synchronization
+
+/// GRDB's observers: observations on the observation connection and on the writer connection, and the bridges that notify them.
+extension Observatory {
+    // MARK: Observations
+
+    /// Starts an observation. If the database is suspended, the observation starts when it is resumed.
+    ///
+    /// - parameter isLate: whether the observation is restarted. Its scheduler's thread is then not the present one.
+    func start(_ observation: PersistentObservation, isLate: Bool = false) throws {
+        state.withLock { $0.add(observation) }
+        do {
+            try withConnection { connection in
+                if observation.isOnWriter { observeOnWriterEventually() }
+                let queue = observation.isOnWriter ? try writer.openedQueue() : connection.queue
+                observation.start(on: queue, isLate: isLate)
+            }
+        } catch let error as DatabaseError where error.isSuspension {
+            // The observation starts after `unpark`.
+        } catch is NotBegun {
+            // The gate was closed. Possibly nothing will be parked, so `unpark` may never be called.
+            DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+                self?.restartObservations()
+            }
+        } catch {
+            if !isLate { end(observation) }
+            throw error
+        }
+        if observation.hasEnded { end(observation) }
+    }
+
+    func end(_ observation: PersistentObservation) {
+        _ = state.withLock { $0.remove(observation) }
+        observation.end()
+    }
+
+    /// Restarts the observations. Retries while no file descriptors or threads are available.
+    func restartObservations() {
+        do {
+            try running()
+            if state.withLock({ $0.writerBridge != nil }) { _ = try writer.openedQueue() }
+            // The order on the writer's queue matters: observers of missed changes are notified first, and the other observations
+            // start after that.
+            for observation in observations(notifyingAgain: false) { try start(observation, isLate: true) }
+            state.withLock { $0.isPaused ? nil : $0.writerBridge }?.resume()
+            if state.withLock({ $0.endAwaitingWriter() }) { observeOnWriterEventually(isLate: true) }
+            for observation in observations(notifyingAgain: true) { try start(observation, isLate: true) }
+        } catch let error as DatabaseError where error.isSuspension || error.resultCode == .SQLITE_MISUSE {
+            // The database was parked again, or closed.
+        } catch {
+            DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+                self?.restartObservations()
+            }
+        }
+    }
+
+    private func observations(notifyingAgain: Bool) -> [PersistentObservation] {
+        state.withLock { Array($0.observations.values) }.filter { $0.notifiesAgain == notifyingAgain }
+    }
+
+    /// Lends the observation connection to `body`, which starts an observation on it.
+    private func withConnection<T>(_ body: (ObservationConnection) throws -> T) throws -> T {
+        // The connection is not closed meanwhile, because GRDB crashes when an observation starts on a closed connection.
+        state.withLock { $0.borrow() }
+        defer { close(state.withLock { $0.giveBack() }) }
+        let (connection, feed) = try running()
+        bridge(\.valueBridge, feed) { [weak self] body in
+            guard let connection = self?.state.withLock({ $0.connection }) else { return false }
+            connection.queue.asyncWriteWithoutTransaction { [weak self, weak connection] db in
+                guard let connection else { return }
+                body(db) { db, tables in
+                    try connection.notify(db, tables)
+                    self?.didNotify(db, tables, onWriter: false)
+                }
+            }
+            return true
+        }
+        return try body(connection)
+    }
+
+    // MARK: The writer connection
+
+    /// Notifies the observers of the writer connection too, from now on.
+    func observeOnWriter() throws {
+        if state.withLock({ $0.writerBridge != nil && !$0.isClosed }) { return }
+        bridge(\.writerBridge, try running().feed) { [weak self, weak writer] body in
+            writer?.soon { [weak self, weak writer] db in
+                guard let writer else { return }
+                body(db) { db, tables in
+                    try writer.notify(db, tables)
+                    self?.didNotify(db, tables, onWriter: true)
+                }
+            }
+            return writer != nil
+        }
+    }
+
+    /// Calls `observeOnWriter`, and retries every second if it fails, for example because the process has no descriptors or threads left.
+    ///
+    /// - parameter isLate: whether observers may have missed changes. They are then notified that anything may have changed.
+    func observeOnWriterEventually(isLate: Bool = false) {
+        do {
+            try observeOnWriter()
+            if isLate { state.withLock { $0.writerBridge }?.add(.fullDatabase) }
+        } catch DatabaseError.SQLITE_MISUSE {
+            // The database was closed.
+        } catch let error as DatabaseError where error.isSuspension {
+            state.withLock { $0.awaitWriter() }
+        } catch {
+            DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
+                self?.observeOnWriterEventually(isLate: true)
+            }
+        }
+    }
+
+    // MARK: Notifying
+
+    /// Makes a bridge if there is none yet.
+    private func bridge(
+        _ side: WritableKeyPath<State, ObserverBridge?> & Sendable,
+        _ feed: ChangeFeed,
+        schedule: @escaping @Sendable (@escaping @Sendable (Database, ObserverBridge.Notify) -> Void) -> Bool
+    ) {
+        if state.withLock({ $0[keyPath: side] != nil }) { return }
+        transitions.withLock {
+            let (isThere, isPaused) = state.withLock { ($0[keyPath: side] != nil, $0.isPaused) }
+            if isThere { return }
+            let bridge = ObserverBridge(schedule: schedule)
+            if isPaused { bridge.pause() }
+            // A caller that finds a bridge relies on its subscription, so the bridge subscribes before it is stored.
+            _ = feed.subscribe { changes in
+                // Own commits reach the observers in another way: through GRDB, or through `didCommit`.
+                if let tables = Change.tables(of: changes.filter { !$0.isOwn }) { bridge.add(tables) }
+            }
+            state.withLock { $0[keyPath: side] = bridge }
+        }
+    }
+
+    /// Restarts observations whose tables were dropped or are back. GRDB notifies observers of a change of the schema as of a change of
+    /// all tables that exist. An observation whose tables have all been dropped is not notified, so it starts again here: it fetches, and
+    /// fails if it needs them. It also starts again when one of them is back. This runs on the queue of the connection that was notified.
+    private func didNotify(_ db: Database, _ tables: Change.Tables, onWriter: Bool) {
+        guard tables == .fullDatabase else { return }
+        let observations = observations(notifyingAgain: true).filter { $0.isOnWriter == onWriter }
+        if observations.isEmpty { return }
+        // If the tables cannot be read now, they are read after the next change of the schema.
+        let sql = "SELECT name FROM sqlite_master WHERE type = 'table'"
+        guard let names = try? String.fetchAll(db.cachedStatement(sql: sql)) else { return }
+        let outdated = observations.filter { $0.region.needsRestart(names) }
+        if outdated.isEmpty { return }
+        for observation in outdated { observation.park() }
+        DispatchQueue.global().async { [weak self] in self?.restartObservations() }
+    }
+}
