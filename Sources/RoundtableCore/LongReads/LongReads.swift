@@ -34,7 +34,7 @@ final class LongReads: Parkable {
     private let options: SharedDatabase.Options
     private let seat: Seat
     private let readers: ReaderPool
-    private let watch: SchemaWatch?
+    private let watch: NewerSchemaWatch?
     private let limit: LongRead.Limit
     private let maximumAge: Nanoseconds?
     private let onLongRead: (@Sendable (LongRead) -> Void)?
@@ -43,7 +43,7 @@ final class LongReads: Parkable {
     private let awaitsCheckpoint = Atomic(false)
     private let lastVainStep = Atomic<Nanoseconds>(0)
 
-    init(path: String, options: SharedDatabase.Options, seat: Seat, readers: ReaderPool, watch: SchemaWatch?) {
+    init(path: String, options: SharedDatabase.Options, seat: Seat, readers: ReaderPool, watch: NewerSchemaWatch?) {
         self.watch = watch
         self.path = path
         self.options = options

@@ -11,7 +11,7 @@ struct SetUp {
     let author: String
     let options: SharedDatabase.Options
     let gate: SuspensionGate
-    let watch: SchemaWatch?
+    let watch: NewerSchemaWatch?
 
     /// - throws: ``GateClosed`` when the gate was closed before the set-up was done.
     func run() throws -> (WriterConnection, Seat) {

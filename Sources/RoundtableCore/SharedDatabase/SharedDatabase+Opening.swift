@@ -68,7 +68,7 @@ extension SharedDatabase {
         // The opening stays inside the gate until the database follows the gate.
         let database = try gate.opening {
             options.keying = try options.encryption.flatMap { try Keying($0, of: file, mayCreate: true) }
-            let watch = SchemaWatch(schema, path: file.path, options: options)
+            let watch = NewerSchemaWatch(schema, path: file.path, options: options)
             let setUp = SetUp(
                 file: file,
                 schema: schema,
@@ -131,7 +131,7 @@ extension SharedDatabase {
                     readOnlyAt: file.path,
                     options: options,
                     gate: gate,
-                    watch: SchemaWatch(schema, path: file.path, options: options)
+                    watch: NewerSchemaWatch(schema, path: file.path, options: options)
                 )
                 state = try connection.queue.read { db in
                     // Without WAL, readers hold locks for which the system kills the process.

@@ -133,30 +133,3 @@ extension Slot {
         owner.pointee.compareExchange(expected: old, desired: new, ordering: .sequentiallyConsistent).exchanged
     }
 }
-
-extension ControlBlock {
-    /// The liveness of a slot's owner (rule P4).
-    ///
-    /// - parameter ownerWord: the slot's owner word, as it was just read.
-    func liveness(of slot: Slot, owner ownerWord: UInt64, seenFrom reader: ProcessIdentity) -> Liveness {
-        let word = OwnerWord(rawValue: ownerWord)
-        guard ownerWord != 0, word.pid > 0 else { return .dead }
-        // While a claim is in progress, the slot may hold the start time of a former owner.
-        let traits = slot.traits
-        let isFilled = traits.incarnation == word.incarnation
-        let identity = ProcessIdentity(
-            pid: word.pid,
-            startTime: isFilled ? slot[.startTime] : 0,
-            namespace: isFilled ? slot[.namespace] : reader.namespace
-        )
-        var liveness = identity.liveness(seenFrom: reader)
-        if !isFilled {
-            // The owner's namespace is unknown as well, so its pid proves nothing against a lock that is held.
-            if locks.isHeld(slot.index) == true { liveness = .alive }
-        } else if liveness == .unknown, traits.isLocked {
-            liveness = locks.isHeld(slot.index).map { $0 ? .alive : .dead } ?? .unknown
-        }
-        // The fields belong to this owner only if it is still the owner (rule P3).
-        return slot.owner.pointee.load(ordering: .acquiring) == ownerWord ? liveness : .unknown
-    }
-}

@@ -59,31 +59,3 @@ extension ProcessTable {
         isElsewhere ? "pid \(pid) in another pid namespace" : "pid \(pid)"
     }
 }
-
-package enum Liveness: Equatable, Sendable {
-    case alive
-    case stopped
-    case dead
-    /// The system does not show whether the process lives. This is never treated as dead (rule P4).
-    case unknown
-}
-
-extension ProcessIdentity {
-    /// The liveness that the pid shows (rule P4). It is *unknown* in another pid namespace. `reader` is the process that asks.
-    package func liveness(seenFrom reader: ProcessIdentity) -> Liveness {
-        guard namespace == reader.namespace, pid > 0 else { return .unknown }
-        do {
-            try System.perform(.kill) { kill(pid, 0) }
-        } catch let error as SystemError {
-            if error.errno == ESRCH { return .dead }
-            if error.errno != EPERM { return .unknown }
-        } catch {
-            return .unknown
-        }
-        // If `/proc` belongs to another pid namespace, the entry is that of another process.
-        guard ProcessTable.showsOwnNamespace, let entry = ProcessTable.entry(pid) else { return .unknown }
-        if entry.isZombie { return .dead }
-        if startTime != 0, entry.startTime != 0, entry.startTime != startTime { return .dead }
-        return entry.isStopped ? .stopped : .alive
-    }
-}

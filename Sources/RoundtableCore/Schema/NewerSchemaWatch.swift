@@ -4,7 +4,7 @@ import GRDBSQLite
 import Synchronization
 
 /// Detects that another program has applied migrations that this participant does not know, and applies the policy (rules S8–S14).
-final class SchemaWatch: Sendable {
+final class NewerSchemaWatch: Sendable {
     /// A value that changes with each migration that is applied (rule S8).
     struct Mark: Equatable {
         var schemaVersion: Int64?
@@ -151,7 +151,7 @@ final class SchemaWatch: Sendable {
     }
 }
 
-extension SchemaWatch.Mark {
+extension NewerSchemaWatch.Mark {
     /// Reads the mark on any connection.
     init(_ db: Database) throws {
         self.init(schemaVersion: Int64(try db.schemaVersion()), lastMigration: LastMigration().identifier(db))
@@ -167,7 +167,7 @@ final class LastMigration {
     /// - returns: nil when there is no migration, or when it cannot be read now.
     func identifier(_ db: Database) -> String? {
         if statement == nil {
-            let sql = SchemaWatch.Mark.lastMigrationQuery
+            let sql = NewerSchemaWatch.Mark.lastMigrationQuery
             sqlite3_prepare_v3(db.sqliteConnection, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
         }
         guard let statement else { return nil }

@@ -30,8 +30,8 @@ package final class WriterConnection: @unchecked Sendable {
     /// Empty on a connection that does not write.
     package let companions: [any WriteCompanion]
     /// nil for a schema without migrations.
-    let watch: SchemaWatch?
-    var sight = SchemaWatch.Sight()
+    let watch: NewerSchemaWatch?
+    var sight = NewerSchemaWatch.Sight()
     let lastMigration = LastMigration()
     /// Reads the schema on a connection of its own (rule S10). Set once, before the connection is shared.
     var lookAside: (((Database) throws -> Void) throws -> Void)?
@@ -47,7 +47,7 @@ package final class WriterConnection: @unchecked Sendable {
         path: String,
         options: SharedDatabase.Options,
         gate: SuspensionGate,
-        watch: SchemaWatch? = nil,
+        watch: NewerSchemaWatch? = nil,
         companions: [any WriteCompanion]
     ) throws {
         let busyHandler = BusyHandler(path: path, options: options, gate: gate)
@@ -108,7 +108,7 @@ package final class WriterConnection: @unchecked Sendable {
         readOnlyAt path: String,
         options: SharedDatabase.Options,
         gate: SuspensionGate,
-        watch: SchemaWatch? = nil
+        watch: NewerSchemaWatch? = nil
     ) throws {
         self.path = path
         self.watch = watch

@@ -13,7 +13,7 @@ extension WriterConnection {
     /// Inspects the migrations, whenever other connections have committed.
     func lookAtMigrations(_ db: Database, _ schemaVersion: Int32) throws {
         guard let watch else { return }
-        let mark = SchemaWatch.Mark(
+        let mark = NewerSchemaWatch.Mark(
             schemaVersion: Int64(schemaVersion),
             lastMigration: lastMigration.identifier(db)
         )
@@ -39,7 +39,9 @@ extension WriterConnection {
     func admitCommit(_ isSchemaKnown: Bool) throws {
         guard let watch, watch.policy != .continue else { return }
         if !isSchemaKnown {
-            try lookAside? { aside in try watch.look(&sight, at: SchemaWatch.Mark(aside)) { try watch.applied(aside) } }
+            try lookAside? { aside in
+                try watch.look(&sight, at: NewerSchemaWatch.Mark(aside)) { try watch.applied(aside) }
+            }
         }
         try watch.admitWrite(sight)
     }

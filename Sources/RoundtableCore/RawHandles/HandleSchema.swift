@@ -2,12 +2,12 @@
 /// has passed the turnstile.
 final class HandleSchema {
     private let raw: RawConnection
-    private let watch: SchemaWatch?
-    private var sight = SchemaWatch.Sight()
+    private let watch: NewerSchemaWatch?
+    private var sight = NewerSchemaWatch.Sight()
     /// The connection's data version at the last check. It changes when another connection commits.
     private var dataVersion: Int64?
 
-    init(_ raw: RawConnection, _ watch: SchemaWatch?) {
+    init(_ raw: RawConnection, _ watch: NewerSchemaWatch?) {
         self.raw = raw
         self.watch = watch
     }
@@ -27,10 +27,10 @@ final class HandleSchema {
     /// Reads the schema version and the applied migrations.
     ///
     /// - returns: false when they cannot be read, for example because an authorizer of the owner denies it. The turn is not refused then.
-    private func look(_ watch: SchemaWatch) -> Bool {
+    private func look(_ watch: NewerSchemaWatch) -> Bool {
         guard let schemaVersion = raw.schemaVersion else { return false }
-        let last = raw.text(SchemaWatch.Mark.lastMigrationQuery)
-        let mark = SchemaWatch.Mark(schemaVersion: schemaVersion, lastMigration: last)
+        let last = raw.text(NewerSchemaWatch.Mark.lastMigrationQuery)
+        let mark = NewerSchemaWatch.Mark(schemaVersion: schemaVersion, lastMigration: last)
         if mark == sight.mark {
             watch.look(&sight, at: mark) { [] }
             return true

@@ -15,7 +15,7 @@ final class ReaderConnection: @unchecked Sendable {
     private let commit = ReusedStatement("COMMIT TRANSACTION")
     private var lastSchemaVersion: Int32?
     /// nil for a schema without migrations.
-    private let watch: SchemaWatch?
+    private let watch: NewerSchemaWatch?
     /// The wal-index, which is mapped as long as the connection is open; nil when the database was not in WAL mode.
     let walIndex: WalIndexView?
     /// Whether the running read was interrupted because the pool is parked.
@@ -28,7 +28,7 @@ final class ReaderConnection: @unchecked Sendable {
     init(
         _ opening: ConnectionOpening,
         _ configuration: Configuration,
-        watch: SchemaWatch? = nil,
+        watch: NewerSchemaWatch? = nil,
         at name: String? = nil
     ) throws {
         self.watch = watch
