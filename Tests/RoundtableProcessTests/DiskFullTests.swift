@@ -81,9 +81,13 @@
                         #expect {
                             try outbox.submit(Entry(2))
                         } throws: { error in
-                            if case OutboxError.diskFull = error { "\(error)".contains("Make room") } else { false }
+                            if case OutboxError.file(_, .diskFull) = error {
+                                "\(error)".contains("Make room")
+                            } else {
+                                false
+                            }
                         }
-                        #expect(throws: SnapshotFileError.diskFull(path: state.path)) { try file.write(new) }
+                        #expect(throws: SnapshotFileError.file(path: state.path, .diskFull)) { try file.write(new) }
                         #expect(try file.read().value == old)
                     }
                     let beside = URL(fileURLWithPath: url.path + "-outbox")
@@ -134,9 +138,9 @@
                     }
                     try eventually("the publisher tells") { errors.withLock { $0.count >= 2 } }
                     for error in errors.withLock({ $0 }) {
-                        #expect(error as? SnapshotFileError == .diskFull(path: url.path))
+                        #expect(error as? SnapshotFileError == .file(path: url.path, .diskFull))
                     }
-                    #expect(throws: SnapshotFileError.diskFull(path: url.path)) { try publisher.publishNow() }
+                    #expect(throws: SnapshotFileError.file(path: url.path, .diskFull)) { try publisher.publishNow() }
                     let reading = try file.read().value
                     #expect(reading?.number == 0 && reading?.isWhole == true)
                     try volume.empty()

@@ -330,7 +330,7 @@ import Testing
         let nowhere = folder.file("none/state")
         let file = SnapshotFile<State>(at: nowhere, as: "app")
         #expect(try file.read() == .absent)
-        #expect(throws: SnapshotFileError.folderMissing(path: nowhere.path)) { try file.write(state) }
+        #expect(throws: SnapshotFileError.file(path: nowhere.path, .folderMissing)) { try file.write(state) }
         let web = SnapshotFile<State>(at: try #require(URL(string: "https://example.com/state")), as: "app")
         #expect(throws: SnapshotFileError.self) { try web.read() }
         #expect(throws: SnapshotFileError.self) { try web.write(state) }
@@ -340,39 +340,44 @@ import Testing
         func kind(_ call: SystemCall, _ errno: Int32, protection: Bool = false) -> SnapshotFileError {
             SnapshotFileError(SystemError(call: call, errno: errno), path: "p", hasProtection: protection)
         }
-        #expect(kind(.open, EPERM, protection: true) == .protected(path: "p"))
-        #expect(kind(.rename, ENOSPC) == .diskFull(path: "p"))
+        #expect(kind(.open, EPERM, protection: true) == .file(path: "p", .protected))
+        #expect(kind(.rename, ENOSPC) == .file(path: "p", .diskFull))
         for (call, code, expected) in [
-            (SystemCall.open, EPERM, SnapshotFileError.Access.read), (.open, EACCES, .read), (.rename, EACCES, .write),
+            (SystemCall.open, EPERM, FileProblem.Access.read), (.open, EACCES, .read), (.rename, EACCES, .write),
         ] {
-            guard case .noPermission("p", expected, _) = kind(call, code) else {
+            guard case .file("p", .noPermission(expected, _)) = kind(call, code) else {
                 Issue.record("\(kind(call, code))")
                 continue
             }
         }
-        #expect(kind(.open, EROFS) == .readOnlyFileSystem(path: "p"))
-        #expect(kind(.fsync, EIO) == .system(path: "p", call: "fsync", errno: EIO))
+        #expect(kind(.open, EROFS) == .file(path: "p", .readOnlyFileSystem))
+        #expect(kind(.fsync, EIO) == .file(path: "p", .system(call: "fsync", errno: EIO)))
     }
 
     /// Each says which file once, what is wrong, and what to do next: something that helps.
-    @Test func whatErrorsSay() {
-        let path = "/tmp/state"
+    @Test func whatErrorsSay() throws {
+        // The file exists: if it did not, `open` would need the permission to create it.
+        try put([])
+        let path = url.path
+        let unfinished = folder.file(".state.1-2-3-4-5.new").path
         func text(_ call: SystemCall, _ errno: Int32, at other: String? = nil) -> String {
             "\(SnapshotFileError(SystemError(call: call, errno: errno, path: other ?? path), path: path))"
         }
-        let readOnly = text(.open, EROFS, at: "/tmp/.state.1-2-3-4-5.new")
-        #expect(readOnly.contains("Choose a path on another one"))
+        let readOnly = text(.open, EROFS, at: unfinished)
+        #expect(readOnly.contains("Choose a path on another file system"))
         #expect(!readOnly.contains("permission") && !readOnly.contains("space"))
-        #expect(text(.open, EACCES).contains("may not read it"))
-        #expect(text(.open, EACCES, at: "/tmp/.state.1-2-3-4-5.new").contains("may not write into its folder"))
+        #expect(text(.open, EACCES).contains("no permission to read it"))
+        #expect(text(.open, EACCES, at: unfinished).contains("permission to write into its folder"))
         for errno in [ENOTTY, ENOTSUP, 4711] {
-            #expect(text(.fsync, errno).contains("Try again; if it stays so"), "\(text(.fsync, errno))")
+            #expect(text(.fsync, errno).contains("Try again; if the error persists"), "\(text(.fsync, errno))")
         }
         let errors: [SnapshotFileError] = [
-            .tooLarge(path: path, byteCount: 2, limit: 1), .diskFull(path: path),
-            .noPermission(path: path, to: .read, reason: "r"), .noPermission(path: path, to: .write, reason: "r"),
-            .readOnlyFileSystem(path: path), .folderMissing(path: path), .notAFile(path: path, reason: "r"),
-            .foreignFile(path: path), .databaseFile(path: path, database: path), .protected(path: path),
+            .tooLarge(path: path, byteCount: 2, limit: 1), .file(path: path, .diskFull),
+            .file(path: path, .noPermission(to: .read, reason: "r")),
+            .file(path: path, .noPermission(to: .write, reason: "r")),
+            .file(path: path, .readOnlyFileSystem), .file(path: path, .folderMissing),
+            .notAFile(path: path, reason: "r"),
+            .foreignFile(path: path), .databaseFile(path: path, database: path), .file(path: path, .protected),
             .encodingFailed(path: path, reason: "r"), .notDurable(path: path, errno: EIO), .contended(path: path),
             .publishingEnded(path: path), .other(path: path, reason: "r"),
         ]
@@ -382,8 +387,11 @@ import Testing
             // The last sentence tells what to do.
             #expect(text.components(separatedBy: ". ").count > 1, "\(text)")
         }
-        let damage = SnapshotDamage.unreadable(.folderMissing(path: path))
-        #expect("\(damage)" == "it cannot be read: its folder does not exist. Create it first.")
+        let damage = SnapshotDamage.unreadable(.file(path: path, .folderMissing))
+        #expect(
+            "\(damage)"
+                == "it cannot be read: the folder does not exist. Snapshot files do not create folders. Create the folder first."
+        )
     }
 
     @Test(.enabled(if: geteuid() != 0, "the superuser may read and write everything"))
@@ -392,8 +400,8 @@ import Testing
         func mode(_ mode: Int, of path: String) throws {
             try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
         }
-        func access(_ body: () throws -> Void) -> SnapshotFileError.Access? {
-            do { try body() } catch SnapshotFileError.noPermission(_, let access, _) { return access } catch {}
+        func access(_ body: () throws -> Void) -> FileProblem.Access? {
+            do { try body() } catch SnapshotFileError.file(_, .noPermission(let access, _)) { return access } catch {}
             return nil
         }
         let parent = url.deletingLastPathComponent().path
@@ -438,7 +446,7 @@ import Testing
                 default: #expect(try bytes() == before, "\(call) \(skipping): \(String(describing: error))")
                 }
                 if [.write, .fsync].contains(call), skipping == 0 { #expect(error != nil, "\(call)") }
-                if code == ENOSPC, call == .write, skipping == 0 { #expect(error == .diskFull(path: url.path)) }
+                if code == ENOSPC, call == .write, skipping == 0 { #expect(error == .file(path: url.path, .diskFull)) }
             }
         }
     }
@@ -448,7 +456,7 @@ import Testing
     func readingFails(call: SystemCall) throws {
         try file().write(state)
         System.withFaults([Fault(call, errno: EIO, times: 1)]) {
-            _ = #expect(throws: SnapshotFileError.system(path: url.path, call: call.rawValue, errno: EIO)) {
+            _ = #expect(throws: SnapshotFileError.file(path: url.path, .system(call: call.rawValue, errno: EIO))) {
                 try file().read()
             }
         }

@@ -292,7 +292,7 @@ import Testing
         try FileManager.default.removeItem(at: folder.file("sub"))
         try add("B", to: db)
         try await waitUntil { !other.errors.value.isEmpty }
-        #expect(other.errors.value.first as? SnapshotFileError == .folderMissing(path: there.url.path))
+        #expect(other.errors.value.first as? SnapshotFileError == .file(path: there.url.path, .folderMissing))
         try FileManager.default.createDirectory(at: folder.file("sub"), withIntermediateDirectories: false)
         try await eventually(["A", "B"], in: there)
     }

@@ -29,7 +29,7 @@ import Testing
     @Test func eachWriteSyncsTwice() throws {
         let store = store()
         _ = try store.write([1], .json)
-        let failed = SnapshotFileError.system(path: url.path, call: "fsync", errno: EIO)
+        let failed = SnapshotFileError.file(path: url.path, .system(call: "fsync", errno: EIO))
         System.withFaults([Fault(.fsync, errno: EIO, times: 1)]) {
             _ = #expect(throws: failed) { try store.write([2], .json) }
         }

@@ -242,7 +242,7 @@ import Testing
         try FileManager.default.setAttributes([.posixPermissions: 0], ofItemAtPath: url.path)
         let (told, task) = follow(file)
         try await eventually("unreadable") {
-            if case .damaged(.unreadable(.noPermission)) = told.value.last { true } else { false }
+            if case .damaged(.unreadable(.file(_, .noPermission))) = told.value.last { true } else { false }
         }
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: url.path)
         try await eventually("readable") { told.value.last?.value == 1 }

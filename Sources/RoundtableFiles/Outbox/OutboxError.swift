@@ -22,20 +22,9 @@ public enum OutboxError: Error, Equatable, Sendable {
     /// Nothing was submitted.
     case full(path: String, count: Int, bytes: Int, limit: Limit)
 
-    /// The disk, or the user's quota of it, is full. Nothing was submitted.
-    case diskFull(path: String)
-
-    /// The file system is read-only. Nothing was submitted.
-    case readOnlyFileSystem(path: String)
-
-    /// This process lacks a permission that it needs. Nothing was submitted.
-    case noPermission(path: String, Permission, reason: String)
-
-    /// The file is of a protection class that keeps it closed until the device is unlocked. Nothing was submitted. (Apple's systems.)
-    case protected(path: String)
-
-    /// The folder that the outbox is in, or is to be in, does not exist.
-    case folderMissing(path: String)
+    /// A file of the outbox, or a folder, has a problem that any file can have. Nothing was submitted; the commands submitted before are
+    /// kept. With ``FileProblem/folderMissing``, the path is that of the folder.
+    case file(path: String, FileProblem)
 
     /// The path cannot be that of an outbox.
     case folderNotUsable(path: String, reason: String)
@@ -45,9 +34,6 @@ public enum OutboxError: Error, Equatable, Sendable {
 
     /// This process applies the commands in this folder to another database.
     case folderInUse(path: String, database: String)
-
-    /// A system call failed. Nothing was submitted.
-    case systemFailure(path: String, reason: String)
 
     /// The command was stored, but the system failed to make that durable. An owner may have applied the command, and a power failure may
     /// lose it. Submit it again with this id: it is applied once.
@@ -68,14 +54,6 @@ public enum OutboxError: Error, Equatable, Sendable {
 
     /// A command with this id was set aside or dropped before, and is not applied again.
     case decidedBefore(path: String, id: UUID, outcome: OutboxOutcome)
-
-    /// A permission that a process needs.
-    public enum Permission: String, Sendable {
-        /// To read the file, or to list the folder.
-        case read
-        /// To create and remove files in the folder, or to write the file.
-        case write
-    }
 
     /// A limit on the waiting commands.
     public enum Limit: Hashable, Sendable {
@@ -101,28 +79,8 @@ extension OutboxError: CustomStringConvertible, LocalizedError {
             \(path): \(count) commands with \(bytes) bytes wait to be applied, and \(limit) is the limit. Nothing was submitted. They wait for a \
             process that opens the database with handlers (Options.outbox): see that it runs. 'roundtable outbox' shows what waits.
             """
-        case .diskFull(let path):
-            """
-            \(path): the disk is full, or the user's quota on it is used up. A command that was being submitted is not stored; those submitted before are kept. \
-            Make room on that disk, and try again.
-            """
-        case .readOnlyFileSystem(let path):
-            """
-            \(path): the file system is read-only, so that nothing can be submitted, applied or asked there. Put the outbox on one that can be \
-            written (Options.outboxFolder), or mount this one for writing.
-            """
-        case .noPermission(let path, let permission, let reason):
-            """
-            \(path): \(reason). This process needs the permission to \(permission.rawValue) there. Beside a database, an outbox has the permissions of \
-            the database file; elsewhere, those of its folder. Change them there, and in what is in the outbox already.
-            """
-        case .protected(let path):
-            """
-            \(path): the system keeps it closed until the device is unlocked. Try again then; or choose the protection class \
-            completeUntilFirstUserAuthentication, if the outbox is used while the device is locked.
-            """
-        case .folderMissing(let path):
-            "\(path): the folder does not exist. Create it first: the outbox lies in it."
+        case .file(let path, let problem):
+            "\(path): \(problem.description(consequence: Self.consequence(problem)))"
         case .folderNotUsable(let path, let reason):
             """
             \(path): no outbox can be there: \(reason). Name a folder on this machine, which need not exist, in one that does \
@@ -134,11 +92,6 @@ extension OutboxError: CustomStringConvertible, LocalizedError {
             """
             \(path): the commands in this folder are applied to \(database), which this process has open, too. They do not say which database they \
             are for: give each a folder of its own (Options.outboxFolder).
-            """
-        case .systemFailure(let path, let reason):
-            """
-            \(path): \(reason). A command that was being submitted is not stored; those submitted before are kept. Try again; if the error \
-            persists, look at the disk, and at what is at this path.
             """
         case .perhapsSubmitted(let id, let path, let reason):
             """
@@ -158,6 +111,21 @@ extension OutboxError: CustomStringConvertible, LocalizedError {
             "\(path): there is no dead letter \(id). deadLetters() and 'roundtable outbox' list those that exist."
         case .decidedBefore(let path, let id, let outcome):
             "\(path): the command \(id) is not applied: \(outcome). \(Self.advice(outcome))"
+        }
+    }
+
+    private static func consequence(_ problem: FileProblem) -> String {
+        let kept = "A command that was being submitted is not stored; those submitted before are kept."
+        return switch problem {
+        case .diskFull, .protected, .system: kept
+        case .readOnlyFileSystem:
+            "Nothing can be submitted, applied or asked there. Options.outboxFolder puts the outbox elsewhere."
+        case .noPermission:
+            """
+            \(kept) Beside a database, an outbox has the permissions of the database file; elsewhere, those of its folder. Change them there, and \
+            in what is in the outbox already.
+            """
+        case .folderMissing: "The outbox is to lie in it."
         }
     }
 
@@ -183,35 +151,17 @@ extension OutboxError.Limit: CustomStringConvertible {
 extension OutboxError {
     /// Translates the error of a system call for an outbox.
     ///
-    /// - parameter hasProtection: whether the system has protection classes. If so, EPERM can mean that one of them keeps the file closed.
-    package init(_ error: SystemError, folder: String, hasProtection: Bool = SnapshotFileError.systemHasProtection) {
+    /// - parameter hasProtection: whether the system has protection classes: see ``FileProblem``.
+    package init(_ error: SystemError, folder: String, hasProtection: Bool = FileProblem.systemHasProtection) {
         let path = error.path ?? folder
-        switch (error.errno, error.call) {
-        // For inotify, these errors do not mean a full disk or a missing file: the system has no watch left.
-        case (ENOSPC, .inotify), (EMFILE, .inotify):
-            self = .systemFailure(path: path, reason: "\(error.reason). \(SystemErrorAdvice.next(error))")
-        case (ENOSPC, _), (EDQUOT, _): self = .diskFull(path: path)
-        case (EROFS, _): self = .readOnlyFileSystem(path: path)
-        case (EPERM, .open), (EPERM, .read), (EPERM, .write), (EPERM, .fsync):
-            self = hasProtection ? .protected(path: path) : .noPermission(error, path: path)
-        case (EACCES, _), (EPERM, _): self = .noPermission(error, path: path)
-        // Either the name itself or a folder above it may be missing.
-        case (ENOENT, _):
-            self = .folderMissing(path: path == folder ? path : (path as NSString).deletingLastPathComponent)
-        case (ENOTDIR, _): self = .folderNotUsable(path: path, reason: "something in its path is no folder")
-        case (ELOOP, _): self = .folderNotUsable(path: path, reason: "it is a symbolic link, which is not followed")
-        default: self = .systemFailure(path: path, reason: error.reason)
+        switch error.errno {
+        case ENOTDIR: self = .folderNotUsable(path: path, reason: "something in its path is no folder")
+        case ELOOP: self = .folderNotUsable(path: path, reason: "it is a symbolic link, which is not followed")
+        default:
+            let problem = FileProblem(error, hasProtection: hasProtection)
+            // Either the name itself or a folder above it may be missing.
+            let isInMissingFolder = problem == .folderMissing && path != folder
+            self = .file(path: isInMissingFolder ? (path as NSString).deletingLastPathComponent : path, problem)
         }
-    }
-
-    private static func noPermission(_ error: SystemError, path: String) -> Self {
-        let permission: Permission =
-            switch error.call {
-            case .read, .opendir, .stat, .fstat: .read
-            // An `open` fails for a file that exists, which it reads, or for a missing file, which it creates.
-            case .open: (try? System.status(ofFileAt: path)) == nil ? .write : .read
-            default: .write
-            }
-        return .noPermission(path: path, permission, reason: error.reason)
     }
 }

@@ -45,7 +45,7 @@ package struct OutboxFolder: Sendable {
         }
         do {
             let place = try DatabasePlace(resolved: path)
-            guard place.hasFolder else { throw OutboxError.folderMissing(path: place.folder) }
+            guard place.hasFolder else { throw OutboxError.file(path: place.folder, .folderMissing) }
         } catch DatabasePlace.Refusal.notAFile(let reason) {
             throw OutboxError.databaseNotUsable(path: url.path, reason: reason)
         } catch DatabasePlace.Refusal.networkFileSystem(let name) {
@@ -79,7 +79,7 @@ package struct OutboxFolder: Sendable {
                 throw OutboxError.folderNotUsable(path: path, reason: reason)
             }
             if status == nil, try System.status(ofFileAt: parent) == nil {
-                throw OutboxError.folderMissing(path: parent)
+                throw OutboxError.file(path: parent, .folderMissing)
             }
             if let name = try System.networkFileSystem(holding: status == nil ? parent : path) {
                 let reason = "it is on a network file system (\(name)), where nobody is told of what others submit"
@@ -188,8 +188,8 @@ package struct OutboxFolder: Sendable {
     ///
     /// - parameter access: the permissions of new folders; nil for what the umask leaves.
     /// - returns: whether the folder itself was missing.
-    /// - throws: `SystemError`, with `ELOOP` if a symbolic link is in place of the outbox; ``OutboxError/folderMissing(path:)``. A link in
-    ///   place of a folder inside the outbox is detected when that folder is opened.
+    /// - throws: `SystemError`, with `ELOOP` if a symbolic link is in place of the outbox; ``OutboxError/file(path:_:)`` if its parent does not
+    ///   exist. A link in place of a folder inside the outbox is detected when that folder is opened.
     @discardableResult
     package func make(_ access: FileAccess?) throws -> Bool {
         do {
@@ -201,7 +201,7 @@ package struct OutboxFolder: Sendable {
             }
             return isNew
         } catch let error as SystemError where error.errno == ENOENT {
-            throw OutboxError.folderMissing(path: parent)
+            throw OutboxError.file(path: parent, .folderMissing)
         }
     }
 

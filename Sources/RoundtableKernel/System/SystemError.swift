@@ -21,13 +21,14 @@ package struct SystemError: Error, Equatable, CustomStringConvertible {
 
     package var description: String {
         guard let path else { return reason }
-        return "\(call.rawValue) \(path): \(text) (errno \(errno))"
+        return "\(call.rawValue) \(path): \(Self.text(errno))"
     }
 
     /// The description without the path.
-    package var reason: String { "\(call.rawValue): \(text) (errno \(errno))" }
+    package var reason: String { "\(call.rawValue): \(Self.text(errno))" }
 
-    private var text: String { String(cString: strerror(errno)) }
+    /// The system's text for an errno, and its number.
+    package static func text(_ errno: Int32) -> String { "\(String(cString: strerror(errno))) (errno \(errno))" }
 }
 
 extension SystemError {

@@ -60,7 +60,7 @@ struct OutboxPlace {
         do {
             let files = try OutboxFiles(at: folder)
             if files.hasFolder { return files }
-        } catch OutboxError.folderMissing {}
+        } catch OutboxError.file(_, .folderMissing) {}
         throw ToolError("\(folder.path): there is no such folder. Look at the path.")
     }
 

@@ -348,7 +348,7 @@ import Testing
     @Test func noPermissionAndNoFolder() throws {
         let world = try OutboxWorld()
         let url = world.folder.file("none/db.sqlite")
-        #expect(throws: OutboxError.folderMissing(path: world.folder.file("none").path)) {
+        #expect(throws: OutboxError.file(path: world.folder.file("none").path, .folderMissing)) {
             try Outbox(forDatabaseAt: url, as: "a")
         }
         let outbox = try world.outbox()
@@ -356,7 +356,7 @@ import Testing
             _ = #expect {
                 try outbox.submit(AddEntry(text: "a"))
             } throws: { error in
-                if case OutboxError.noPermission = error { "\(error)".contains("permission") } else { false }
+                if case OutboxError.file(_, .noPermission) = error { "\(error)".contains("permission") } else { false }
             }
         }
         _ = try world.open()

@@ -38,7 +38,7 @@ import Testing
         let reason = "is a folder, not a database file"
         #expect(try error(folder.url) == .databaseNotUsable(path: folder.url.path, reason: reason))
         let missing = folder.file("missing/db")
-        #expect(try error(missing) == .folderMissing(path: System.resolvedPath(folder.url.path) + "/missing"))
+        #expect(try error(missing) == .file(path: System.resolvedPath(folder.url.path) + "/missing", .folderMissing))
 
         let (circle, first, second) = (folder.file("circle"), folder.file("first"), folder.file("second"))
         try files.createSymbolicLink(at: circle, withDestinationURL: circle)
@@ -54,7 +54,7 @@ import Testing
         let long = folder.file(String(repeating: "a", count: 250) + "/" + String(repeating: "b", count: 250))
         try files.createDirectory(at: long.deletingLastPathComponent(), withIntermediateDirectories: true)
         guard case .databaseNotUsable(long.path, _) = try error(long) else {
-            throw OutboxError.folderMissing(path: long.path)
+            throw OutboxError.file(path: long.path, .folderMissing)
         }
         // A database that does not exist yet is none of these.
         #expect(try Outbox(forDatabaseAt: folder.file("db"), as: "widget").path.hasSuffix("/db-outbox"))
@@ -136,8 +136,8 @@ import Testing
     @Test func whereNoOutboxCanBe() throws {
         let (world, folder) = try place()
         let parent = folder.deletingLastPathComponent().path
-        #expect(throws: OutboxError.folderMissing(path: parent)) { try Outbox(at: folder, as: "a") }
-        #expect(throws: OutboxError.folderMissing(path: parent)) { try world.open { $0.outboxFolder = folder } }
+        #expect(throws: OutboxError.file(path: parent, .folderMissing)) { try Outbox(at: folder, as: "a") }
+        #expect(throws: OutboxError.file(path: parent, .folderMissing)) { try world.open { $0.outboxFolder = folder } }
         let file = world.folder.file("file")
         try Data().write(to: file)
         let noFolder = OutboxError.folderNotUsable(path: file.path, reason: "it is no folder")

@@ -44,12 +44,12 @@ import Testing
         let path = folder.file("file").path
         try Data().write(to: URL(fileURLWithPath: path))
         #expect("\(error(.open, EACCES, path))".contains("permission to read"))
-        #expect(error(.open, ENOENT, "/x/db-outbox/new/1") == .folderMissing(path: "/x/db-outbox/new"))
+        #expect(error(.open, ENOENT, "/x/db-outbox/new/1") == .file(path: "/x/db-outbox/new", .folderMissing))
     }
 
     @Test func aLockedDeviceIsNoMatterOfPermissions() {
         let error = SystemError(call: .open, errno: EPERM, path: "/x/1")
-        #expect(OutboxError(error, folder: "/x", hasProtection: true) == .protected(path: "/x/1"))
+        #expect(OutboxError(error, folder: "/x", hasProtection: true) == .file(path: "/x/1", .protected))
     }
 
     @Test func whatWasDecidedBeforeSaysWhatNext() {
