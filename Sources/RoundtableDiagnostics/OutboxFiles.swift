@@ -104,7 +104,7 @@ package struct OutboxFiles: Sendable {
                 }
                 return .whole(WaitingCommand(command, path: path))
             }
-        } catch let error as SystemError where !error.isNoFile {
+        } catch let error as SystemError where !error.isMissingFile {
             return .unreadable(reason: error.reason)
         } catch {
             return .damaged(reason: reason)

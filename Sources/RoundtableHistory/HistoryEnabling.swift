@@ -9,12 +9,12 @@ enum HistoryEnabling {
         try savepoint(db) {
             // The table is checked before anything is created for it.
             let shape = try TableShape(toRecord: table, db)
-            if recording == .changedColumns, shape.columns.count > HistoryTriggers.mostColumns {
+            if recording == .changedColumns, shape.columns.count > HistoryTriggers.maximumColumnCount {
                 throw HistoryError.cannotTrack(
                     path: db.filePath,
                     table: table,
                     reason: """
-                        it has \(shape.columns.count) columns, and changed columns can be told of \(HistoryTriggers.mostColumns) \
+                        it has \(shape.columns.count) columns, and changed columns can be told of \(HistoryTriggers.maximumColumnCount) \
                         at most. Record .rows.
                         """
                 )

@@ -95,7 +95,9 @@ extension HistoryState {
                 names = rows.filter { $0["hidden"] != 1 }.map { $0["name"] }
                 columns[table.id] = names
             }
-            guard mask > 0, names.count <= HistoryTriggers.mostColumns, mask >> names.count == 1 else { return nil }
+            guard mask > 0, names.count <= HistoryTriggers.maximumColumnCount, mask >> names.count == 1 else {
+                return nil
+            }
             return Set(names.indices.filter { mask & (1 << $0) != 0 }.map { names[$0] })
         }
     }

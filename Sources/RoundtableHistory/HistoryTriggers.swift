@@ -13,7 +13,7 @@ struct HistoryTriggers {
     static let generation = 1
 
     /// The most columns of a table whose changed columns can be recorded, because each column is a bit.
-    static let mostColumns = 62
+    static let maximumColumnCount = 62
 
     /// The triggers without which changes are not recorded.
     static let essential = ["insert", "update", "move", "delete"]
@@ -98,7 +98,9 @@ struct HistoryTriggers {
 
     /// A bit for each changed column, and one above them all that shows how many columns were compared (rule H6).
     private var mask: String? {
-        guard recording == .changedColumns, shape.columns.count <= HistoryTriggers.mostColumns else { return nil }
+        guard recording == .changedColumns, shape.columns.count <= HistoryTriggers.maximumColumnCount else {
+            return nil
+        }
         let bits = shape.columns.enumerated().map { "((\($1.changes)) << \($0))" }
         return (bits + ["\(Int64(1) << shape.columns.count)"]).joined(separator: "\n            | ")
     }

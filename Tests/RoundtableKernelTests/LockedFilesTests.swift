@@ -74,6 +74,6 @@ import Testing
         let error = #expect(throws: SystemError.self) {
             try System.contents(ofFileAt: folder.file("b"), limit: 9, followingLinks: false)
         }
-        #expect(error?.call == .read && error?.isNoFile == true)
+        #expect(error?.call == .read && error?.isMissingFile == true)
     }
 }

@@ -248,7 +248,7 @@ import Testing
             init(_ block: ControlBlock) { self.block = block }
             var nextQuestion: Nanoseconds = 0
             var changes = 0
-            func goesOn(at now: Nanoseconds) -> Bool {
+            func mayContinue(at now: Nanoseconds) -> Bool {
                 nextQuestion = now + 20_000_000
                 let turn = Turn(rawValue: block.turn.pointee.load(ordering: .relaxed))
                 block.turn.pointee.store(turn.next(.busy, slot: turn.slot).rawValue, ordering: .sequentiallyConsistent)

@@ -10,7 +10,7 @@ import Testing
         var state: TerminalStopMachine.State { machine.state }
         func look(_ isStopAsked: Bool) -> TerminalStopMachine.Action? { machine.look(isStopAsked: isStopAsked) }
         func didClose(_ closing: UInt64) -> Bool { machine.didClose(closing) }
-        func didGoOn() -> TerminalStopMachine.Action? { machine.didGoOn() }
+        func didContinue() -> TerminalStopMachine.Action? { machine.didContinue() }
     }
 
     @Test func closesThenStopsThenOpens() {
@@ -18,7 +18,7 @@ import Testing
         #expect(machine.look(true) == .close(1))
         #expect(machine.didClose(1))
         #expect(machine.state == .stopping)
-        #expect(machine.didGoOn() == .open)
+        #expect(machine.didContinue() == .open)
         #expect(machine.look(false) == nil)
         #expect(machine.look(true) == .close(2))
     }
@@ -52,8 +52,8 @@ import Testing
         #expect(machine.look(true) == .close(1))
         #expect(machine.didClose(1))
         #expect(machine.look(false) == nil)
-        #expect(machine.didGoOn() == .open)
-        #expect(machine.didGoOn() == nil)
+        #expect(machine.didContinue() == .open)
+        #expect(machine.didContinue() == nil)
     }
 
     /// All orders of ten steps: the gates are closed while it stops and open while it runs, and when SIGCONT comes and nothing more,
@@ -97,7 +97,7 @@ import Testing
             /// The system stops it if that is still asked.
             mutating func goOn() {
                 isStopAsked = false
-                act(machine.didGoOn())
+                act(machine.didContinue())
             }
 
             func check() {

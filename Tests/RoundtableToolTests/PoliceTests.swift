@@ -31,7 +31,7 @@
             #expect(result.json?["convicted"] as? Int == 0)
         }
 
-        @Test(.enabled(if: hasPython, "/usr/bin/python3 is not installed")) func goesOn() throws {
+        @Test(.enabled(if: hasPython, "/usr/bin/python3 is not installed")) func mayContinue() throws {
             let options = ["--keep-going", "--freezes", "5", "--pause", "200", "--seed", "7", "--json"]
             let result = try Tool.run(["police"] + options + ["--"] + program(locks: true), in: folder)
             #expect(result.code == 2)

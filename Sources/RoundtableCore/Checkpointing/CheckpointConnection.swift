@@ -19,7 +19,7 @@ final class CheckpointConnection: @unchecked Sendable {
         configuration.journalMode = .default
         // The suspension gate observes these notifications.
         configuration.observesSuspensionNotifications = false
-        configuration.busyMode = .callback { _ in budget.goesOn() }
+        configuration.busyMode = .callback { _ in budget.mayContinue() }
         configuration.prepareDatabase { db in
             try db.execute(sql: "PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = \(options.synchronous)")
             try db.keepWalFiles()
@@ -102,7 +102,7 @@ final class CheckpointConnection: @unchecked Sendable {
         queue.inDatabase { db in
             budget.begin(patience) { [db] in db.interruptNow() }
             defer { budget.end() }
-            let outcome = CheckpointStep.restart(db, goesOn: budget.waitsOn, renew: budget.renew)
+            let outcome = CheckpointStep.restart(db, mayContinue: budget.waitsOn, renew: budget.renew)
             return truncating && outcome.isComplete ? CheckpointStep.truncate(db) : outcome
         }
     }
@@ -158,7 +158,7 @@ private final class Budget: @unchecked Sendable {
     }
 
     /// Whether SQLite should try again. If not, the connection is interrupted, because the step must not continue (rule K5).
-    func goesOn() -> Bool {
+    func mayContinue() -> Bool {
         if waitsOn() { return true }
         interrupt()
         return false

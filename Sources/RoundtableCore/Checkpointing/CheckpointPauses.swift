@@ -29,27 +29,27 @@ struct CheckpointPauses {
     static let longest: Nanoseconds = 30_000_000_000
 
     /// The number of failed attempts in a row.
-    private var vain = 0
+    private var failures = 0
     /// When the pause of this participant ends. It can differ from the shared one, because only this participant's connection may be
     /// at fault.
     private var ownEnd: Nanoseconds = 0
     /// When the pause of all participants ends, for use without a control block.
     private var sharedEnd: Nanoseconds = 0
 
-    var isHeldUp: Bool { vain > 0 }
+    var isHeldUp: Bool { failures > 0 }
 
     /// Whether writers should be kept waiting for readers to end.
     ///
     /// - parameter isOldReadShown: whether a participant shows a read that has lasted longer than such a wait could. The age of reads
     ///   that are not shown is unknown, so after ten failed attempts only every eighth attempt waits.
     func isWorthWaiting(_ isOldReadShown: @autoclosure () -> Bool) -> Bool {
-        if vain <= Obstacle.readers.grace { return true }
-        return (vain < 10 || vain % 8 == 0) && !isOldReadShown()
+        if failures <= Obstacle.readers.grace { return true }
+        return (failures < 10 || failures % 8 == 0) && !isOldReadShown()
     }
 
     /// The pause of this participant after the failed attempts so far, in ns.
     var own: Nanoseconds {
-        min(Self.longest, Self.shortest << UInt64(min(max(vain - Obstacle.readers.grace - 1, 0), 20)))
+        min(Self.longest, Self.shortest << UInt64(min(max(failures - Obstacle.readers.grace - 1, 0), 20)))
     }
 
     /// Whether all participants should pause.
@@ -61,9 +61,9 @@ struct CheckpointPauses {
     func isOwn(at now: Nanoseconds, _ block: ControlBlock?) -> Bool { ownEnd > now || isShared(at: now, block) }
 
     mutating func lengthen(at now: Nanoseconds, _ obstacle: Obstacle, _ block: ControlBlock?) {
-        vain += 1
+        failures += 1
         ownEnd = now + min(own, ControlBlock.longestCheckpointPause)
-        guard obstacle != .connection, vain > obstacle.grace else { return }
+        guard obstacle != .connection, failures > obstacle.grace else { return }
         sharedEnd = ownEnd
         block?.setCheckpointPause(until: ownEnd)
     }

@@ -39,9 +39,9 @@ enum CheckpointStep {
     /// readers overlap, it would wait for ever.
     ///
     /// - Parameters:
-    ///   - goesOn: whether to wait a little more for readers. Writers are excluded meanwhile.
+    ///   - mayContinue: whether to wait a little more for readers. Writers are excluded meanwhile.
     ///   - renew: called between the two waits for readers, each of which may take as long as the longest read.
-    static func restart(_ db: Database, goesOn: () -> Bool, renew: () -> Void) -> Outcome {
+    static func restart(_ db: Database, mayContinue: () -> Bool, renew: () -> Void) -> Outcome {
         guard db.isWithoutTransaction, let index = WalIndex(db) else { return .refused }
         while true {
             let outcome = index.whileNobodyWrites { () -> Outcome in
@@ -49,21 +49,21 @@ enum CheckpointStep {
                 if frames.uncopied > 0 {
                     // A reader that begins now reads the end of the WAL.
                     while index.isRead(before: frames.committed) || index.isDatabaseFileRead {
-                        guard goesOn() else { return .heldUp }
+                        guard mayContinue() else { return .heldUp }
                     }
                     renew()
                     var outcome = checkpoint(db, SQLITE_CHECKPOINT_PASSIVE)
                     // Another process is checkpointing. Writers stay excluded meanwhile, so that it does not get more frames to copy.
-                    while case .refused = outcome, goesOn() { outcome = checkpoint(db, SQLITE_CHECKPOINT_PASSIVE) }
+                    while case .refused = outcome, mayContinue() { outcome = checkpoint(db, SQLITE_CHECKPOINT_PASSIVE) }
                     guard outcome.isComplete else { return outcome }
                 }
                 // A reader that begins now reads the database file.
-                while index.isRead() { guard goesOn() else { return .heldUp } }
+                while index.isRead() { guard mayContinue() else { return .heldUp } }
                 return .complete
             }
             if let outcome { return outcome }
             // A program that takes no turns is writing.
-            guard goesOn() else { return .refused }
+            guard mayContinue() else { return .refused }
         }
     }
 

@@ -124,7 +124,7 @@ final class BusyHandler: @unchecked Sendable {
             }
             hasWaited = true
         }
-        guard !isSpent, let deadline, now < deadline, goesOn(at: now) else {
+        guard !isSpent, let deadline, now < deadline, mayContinue(at: now) else {
             let holder = LockHolder.find(databasePath: path, participant: participant())
             obstacle = holder.description(waited: now &- (requested ?? now))
             self.deadline = nil
@@ -135,9 +135,9 @@ final class BusyHandler: @unchecked Sendable {
         return true
     }
 
-    private func goesOn(at now: Nanoseconds) -> Bool {
+    private func mayContinue(at now: Nanoseconds) -> Bool {
         guard !isSettingUp, let question, now >= question.nextQuestion else { return true }
-        return question.goesOn(at: now)
+        return question.mayContinue(at: now)
     }
 
     /// Adds the owner of the lock to `SQLITE_BUSY`. The error of a write that was cancelled while it waited is a
@@ -177,7 +177,7 @@ private final class BusyQuestion: WaitLimit {
         nextQuestion = now.addingSaturating(Self.firstPause)
     }
 
-    func goesOn(at now: Nanoseconds) -> Bool {
+    func mayContinue(at now: Nanoseconds) -> Bool {
         let holder = LockHolder.find(databasePath: path, participant: participant()).named()
         let elapsed = Duration.nanoseconds(Int64(clamping: now.subtractingSaturating(began)))
         let answer = callback(SharedDatabase.BusyWait(path: path, tries: tries, elapsed: elapsed, holder: holder))

@@ -47,9 +47,9 @@ struct OpeningWait {
         // @unchecked: SQLite asks on the connection's queue, while the thread that opens waits for it.
         fileprivate var hasRefused = false
 
-        func note(_ goesOn: Bool) -> Bool {
-            if !goesOn { hasRefused = true }
-            return goesOn
+        func note(_ mayContinue: Bool) -> Bool {
+            if !mayContinue { hasRefused = true }
+            return mayContinue
         }
     }
 }

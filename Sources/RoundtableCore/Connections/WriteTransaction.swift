@@ -20,7 +20,7 @@ final class WriteTransaction: TransactionObserver {
     /// transaction.
     private(set) var rollbacks = 0
     /// Called when a statement writes after a commit, such as a statement of an observer.
-    var goesOn: () -> Void = {}
+    var didContinue: () -> Void = {}
     /// The reference is not weak, because Swift moves the reference count of an object with weak references out of the object.
     /// Each of the dozens of retains and releases of a write would then be slower.
     private unowned var database: Database?
@@ -84,7 +84,7 @@ final class WriteTransaction: TransactionObserver {
     /// GRDB calls this before each statement that writes. In a transaction that the closure opened, the interruption is held from
     /// here on.
     func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool {
-        if hasCommitted { goesOn() }
+        if hasCommitted { didContinue() }
         if !interruption.isHeld, isAborted(), let database {
             interruption.take(database)
             database.interruptNow()

@@ -86,7 +86,7 @@ package final class WriterConnection: @unchecked Sendable {
         queue.inDatabase(writeTransaction.install)
         gate.add(self)
         gate.add(checkpointer)
-        writeTransaction.goesOn = { if gate.runningGoesOn() { gate.abort() } }
+        writeTransaction.didContinue = { if gate.runningGoesOn() { gate.abort() } }
         writeTransaction.didRollback = {
             for companion in companions { companion.didRollback() }
         }
@@ -99,7 +99,7 @@ package final class WriterConnection: @unchecked Sendable {
             gate.runningDidCommit()
             // The turn is kept for a step of the checkpointer that is needed. No step begins behind a closed gate (rule F4).
             let isClosed = gate.isClosed
-            if isClosed || !checkpointer.isWriterInNeed(db) { seat?.giveTurnUp(goingOn: !isClosed) }
+            if isClosed || !checkpointer.isWriterInNeed(db) { seat?.releaseTurn(continuing: !isClosed) }
         }
     }
 
@@ -265,7 +265,7 @@ package final class WriterConnection: @unchecked Sendable {
         }
         defer {
             busyHandler.end()
-            giveTurnUp(db)
+            releaseTurn(db)
         }
         try namingObstacles(body)
         return true
@@ -322,7 +322,7 @@ package final class WriterConnection: @unchecked Sendable {
             if isOpen { try? db.rollback() }
             // A user's statement that is still being stepped keeps the lock.
             if db.isWriting { return }
-            seat?.giveTurnUp(goingOn: false)
+            seat?.releaseTurn(continuing: false)
             leaveGate(isOpen ? .rolledBack : nil)
         }
     }
@@ -331,7 +331,7 @@ package final class WriterConnection: @unchecked Sendable {
     func endAccess() { writeTransaction.endAccess() }
 
     /// Releases the turn at the end of an access. The commit of a transaction may have released it already.
-    private func giveTurnUp(_ db: Database) {
+    private func releaseTurn(_ db: Database) {
         writeTransaction.endAccess()
         // An open transaction keeps the turn (rule W3).
         if db.isWriting { return }
@@ -342,7 +342,7 @@ package final class WriterConnection: @unchecked Sendable {
         // The gate may have been closed while the observers of the commit ran. The write then counts as outside, and must not
         // begin a step (rule F4).
         if let checkpointer, checkpointer.isWriterInNeed(db), gate.runningMayBeginStep() { checkpointer.helpWriter(db) }
-        seat?.giveTurnUp(goingOn: !gate.isClosed)
+        seat?.releaseTurn(continuing: !gate.isClosed)
         // A checkpoint that the gate turns away is made when the gate opens.
         checkpointer?.beginIfNeeded(db)
     }
@@ -352,7 +352,7 @@ package final class WriterConnection: @unchecked Sendable {
         if isClosing { return }
         // Inside a transaction, observers would be notified when it ends, and not at all when it is rolled back.
         if db.isInsideTransaction { throw DatabaseError(resultCode: .SQLITE_LOCKED) }
-        try lookAtOthers(db)
+        try detectOtherCommits(db)
         try emptyTransaction.run(db) {
             try db.notifyChanges(in: tables)
             recorder?.forgetTables()
@@ -360,7 +360,7 @@ package final class WriterConnection: @unchecked Sendable {
     }
 
     /// Clears GRDB's schema cache if another process has changed the schema. Call it on `queue`. Outside of a transaction,
-    /// commits of other processes are only visible after `lookAtOthers`.
+    /// commits of other processes are only visible after `detectOtherCommits`.
     func forgetSchemaIfChanged(_ db: Database) throws {
         let counter = recorder?.commitCounter
         if let version = dataVersion(db), version == lastDataVersion {
@@ -380,20 +380,20 @@ package final class WriterConnection: @unchecked Sendable {
     }
 
     /// Detects commits of other processes, and prepares the companions. Call it on `queue`, outside of a transaction.
-    func lookAtHistory(_ db: Database) {
+    func prepareOutsideTransaction(_ db: Database) {
         // If this check fails, the next write fails for the same reason and reports it.
-        try? lookAtOthers(db)
+        try? detectOtherCommits(db)
         prepareCompanions(db)
     }
 
-    /// Lets the companions prepare a write. Call it on `queue`, after `forgetSchemaIfChanged` or `lookAtOthers`.
+    /// Lets the companions prepare a write. Call it on `queue`, after `forgetSchemaIfChanged` or `detectOtherCommits`.
     func prepareCompanions(_ db: Database) {
         if isClosing || refusesWrites { return }
         for companion in companions { companion.prepare(db) }
     }
 
     /// Begins and ends a read, which detects the commits of other connections since.
-    func lookAtOthers(_ db: Database) throws {
+    func detectOtherCommits(_ db: Database) throws {
         if isClosing || db.isInTransaction { return }
         lastDataVersion = nil
         try forgetSchemaIfChanged(db)

@@ -65,7 +65,7 @@ final class ObservationConnection: Sendable {
     func close() { try? reader.close() }
 
     /// Releases the connection, which closes when nothing uses it any more. Call it on any thread, `queue` included.
-    func letGo() {
+    func closeWhenUnused() {
         queue.asyncWriteWithoutTransaction { [reader] _ in reader.finalize() }
     }
 }

@@ -105,7 +105,7 @@ final class Observatory: Sendable {
         feed.stop()
         connection.endWaiting()
         // Otherwise the connection closes when the last observation ends.
-        if waiting, state.withLock({ $0.borrowers == 0 }) { connection.close() } else { connection.letGo() }
+        if waiting, state.withLock({ $0.borrowers == 0 }) { connection.close() } else { connection.closeWhenUnused() }
     }
 
     /// Opens the connection if there is none. Missed changes have been delivered when this returns.

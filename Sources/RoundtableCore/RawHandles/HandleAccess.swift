@@ -210,7 +210,7 @@ final class HandleAccess: @unchecked Sendable {
         do {
             try schema.admitTurn()
         } catch {
-            seat.giveTurnUp(goingOn: !gate.isClosed)
+            seat.releaseTurn(continuing: !gate.isClosed)
             throw error
         }
     }
@@ -297,7 +297,7 @@ final class HandleAccess: @unchecked Sendable {
         let checkpointer = gate.isClosed ? nil : database.writer.checkpointer
         // Rule U8.
         if let frames { checkpointer?.helpHandle(frames) }
-        seat.giveTurnUp(goingOn: !gate.isClosed)
+        seat.releaseTurn(continuing: !gate.isClosed)
         gate.leave(turn.visit, turn.isInterrupted ? .partly : nil)
         if let frames, checkpointer?.wantsCheckpoint(frames) == true { database.checkpointSoon() }
         turnstile.leave()

@@ -37,7 +37,7 @@ final class Turnstile: Sendable {
             guard let waiter else { return true }
             while !isNext(waiter) {
                 let now = MonotonicClock.now
-                guard now < deadline, limit.map({ now < $0.nextQuestion || $0.goesOn(at: now) }) ?? true else {
+                guard now < deadline, limit.map({ now < $0.nextQuestion || $0.mayContinue(at: now) }) ?? true else {
                     giveUp(waiter)
                     return false
                 }

@@ -154,7 +154,7 @@ struct SetUp {
                     """
             )
         }
-        defer { seat.giveTurnUp(settingUp: true) }
+        defer { seat.releaseTurn(settingUp: true) }
         return try body()
     }
 
@@ -182,8 +182,8 @@ struct SetUp {
     private func migrate(_ writer: WriterConnection) throws {
         guard let migrator = schema.migrator else { return }
         // Migrations write history, too, and drop the triggers of the tables that they recreate.
-        writer.queue.inDatabase(writer.lookAtHistory)
-        defer { writer.queue.inDatabase(writer.lookAtHistory) }
+        writer.queue.inDatabase(writer.prepareOutsideTransaction)
+        defer { writer.queue.inDatabase(writer.prepareOutsideTransaction) }
         defer { writer.queue.inDatabase { _ in writer.endAccess() } }
         var tries = 0
         while try !on(writer, { try isMigrated($0, writer) }) {

@@ -120,7 +120,7 @@ extension SharedDatabase {
     /// Prepares a write without a transaction, and runs `body`.
     func withoutTransaction<T>(_ db: Database, _ body: (Database) throws -> T) rethrows -> T {
         // If this check fails, `body` fails for the same reason and reports it.
-        writer.lookAtHistory(db)
+        writer.prepareOutsideTransaction(db)
         return try body(db)
     }
 }

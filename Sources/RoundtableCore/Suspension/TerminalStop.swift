@@ -67,7 +67,7 @@ final class TerminalStop: Sendable {
             while state.withLock({ $0.machine.state == .stopping }) {
                 signals.stopProcess()
                 state.withLock { state in
-                    if state.machine.didGoOn() == .open { open(state) }
+                    if state.machine.didContinue() == .open { open(state) }
                 }
                 // The next signal may have arrived.
                 look()

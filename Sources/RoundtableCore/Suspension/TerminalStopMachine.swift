@@ -50,7 +50,7 @@ struct TerminalStopMachine: Equatable, Sendable {
     }
 
     /// Notes that the process continues, or was not stopped at all.
-    mutating func didGoOn() -> Action? {
+    mutating func didContinue() -> Action? {
         guard state == .stopping else { return nil }
         state = .running
         return .open

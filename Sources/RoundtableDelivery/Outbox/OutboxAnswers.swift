@@ -32,7 +32,7 @@ struct OutboxAnswers {
                 try OutboxQuestion(id: id, folder: folder).answer(outcome, access)
             } catch let error as SystemError {
                 // The other questions are answered nevertheless.
-                if error.isNoFile { notAsked.insert(id) }
+                if error.isMissingFile { notAsked.insert(id) }
                 failure = failure ?? error
             }
         }

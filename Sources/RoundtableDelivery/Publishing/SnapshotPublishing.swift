@@ -205,7 +205,7 @@ final class SnapshotPublishing: Sendable {
             }
             switch placement {
             case .isThere(let info, let wasWritten):
-                if wasWritten { tellPublished(info) }
+                if wasWritten { notifyPublished(info) }
                 outcome = .isPublished
             case .isOvertaken: outcome = .isOvertaken
             case .wasCalledOff: outcome = .wasCalledOff
@@ -266,14 +266,14 @@ final class SnapshotPublishing: Sendable {
     /// Calls `publish`, and notifies widgets and `onPublish` if the file was written.
     func publishTelling() throws -> SnapshotInfo {
         guard let (info, wasWritten) = try publish() else { throw ended }
-        if wasWritten { queue.async { [self] in tellPublished(info) } }
+        if wasWritten { queue.async { [self] in notifyPublished(info) } }
         return info
     }
 
     private var ended: SnapshotFileError { .publishingEnded(path: store.path) }
 
     /// Notifies widgets and `onPublish`. Must be called on the queue.
-    private func tellPublished(_ info: SnapshotInfo) {
+    private func notifyPublished(_ info: SnapshotInfo) {
         reloads?.published()
         onPublish?(info)
     }
@@ -310,7 +310,7 @@ final class SnapshotPublishing: Sendable {
             do {
                 if !isUpToDate, let (info, wasWritten) = try publish(isAllowed: isAllowed), wasWritten {
                     return queue.async { [self] in
-                        tellPublished(info)
+                        notifyPublished(info)
                         reloads?.leave()
                         completion()
                     }

@@ -17,7 +17,7 @@ final class ExtensionBuilder: Sendable {
         var isAtWork = false
         /// Whether to look for incomplete extensions again when the current work is done.
         var isWanted = false
-        var hasTold = false
+        var hasReported = false
         /// Whether the transaction that created the extensions again may still be open. A read would not see its changes.
         var awaitsWriter = false
     }
@@ -64,9 +64,9 @@ final class ExtensionBuilder: Sendable {
             state.withLock { $0.isWanted = false }
             outcome = build(database)
         } while state.withLock { state in
-            let goesOn = state.isWanted && outcome == .done
-            state.isAtWork = goesOn
-            return goesOn
+            let continues = state.isWanted && outcome == .done
+            state.isAtWork = continues
+            return continues
         }
         guard outcome == .tryAgain else { return }
         DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + pause) { [weak self, weak database] in
@@ -87,7 +87,7 @@ final class ExtensionBuilder: Sendable {
                     state.withLock { $0.awaitsWriter = false }
                 }
                 guard let one = try database.read({ db in try registry.unfinished(db, except: stuck) }) else {
-                    state.withLock { $0.hasTold = false }
+                    state.withLock { $0.hasReported = false }
                     return .done
                 }
                 var total: Int?
@@ -106,7 +106,7 @@ final class ExtensionBuilder: Sendable {
                     )
                 }
                 guard let step else { continue }
-                state.withLock { $0.hasTold = false }
+                state.withLock { $0.hasReported = false }
                 report(.progress(step.progress))
                 if let obstacle = step.obstacle {
                     report(.failed(obstacle))
@@ -128,8 +128,8 @@ final class ExtensionBuilder: Sendable {
             }
         // An obstacle is reported once while it lasts.
         let isNews = state.withLock { state in
-            defer { state.hasTold = passes }
-            return !state.hasTold
+            defer { state.hasReported = passes }
+            return !state.hasReported
         }
         if isNews { report(.failed(error)) }
         return passes ? .tryAgain : .done

@@ -155,7 +155,7 @@ package struct CommandFile: Equatable, Sendable {
         do {
             guard let found = try read("\(name)", in: commands, notOf: database) else { return nil }
             content = found
-        } catch let error as SystemError where error.call == .read && error.isNoFile {
+        } catch let error as SystemError where error.call == .read && error.isMissingFile {
             // The name is that of a folder, a pipe or a symbolic link.
             return .damaged(reason: "not a file")
         } catch is LockedFileError {

@@ -44,7 +44,7 @@ extension ControlBlock {
             case (.open, ENOENT), (.open, ENOTDIR): throw .absent
             // The file has another size.
             case (.fstat, EINVAL): throw .damaged
-            case (.read, _) where error.isNoFile: throw unusable(noFileAt: path)
+            case (.read, _) where error.isMissingFile: throw unusable(noFileAt: path)
             default: throw .system(error)
             }
         } catch {

@@ -136,12 +136,12 @@ package final class Seat: @unchecked Sendable {
 
     /// Releases the turn.
     ///
-    /// - parameter goingOn: whether another write may follow at once. A pause that is known to come ends the slice (rule T5).
-    package func giveTurnUp(settingUp: Bool = false, goingOn: Bool = true) {
+    /// - parameter continuing: whether another write may follow at once. A pause that is known to come ends the slice (rule T5).
+    package func releaseTurn(settingUp: Bool = false, continuing: Bool = true) {
         guard let place, let taker = place.taker, taker.hasTurn else { return }
         if settingUp { place.participant.setState(.present) }
         // A lost slot is not written to (rule P6). The next turn detects the loss and rejoins.
-        if place.participant.isSeated { taker.release(goingOn: goingOn) } else { unseat() }
+        if place.participant.isSeated { taker.release(continuing: continuing) } else { unseat() }
     }
 
     /// Sets the priority for the next waits for the turn. Called on the writer's queue.

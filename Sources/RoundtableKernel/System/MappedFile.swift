@@ -36,7 +36,7 @@ package final class MappedFile: @unchecked Sendable {
     /// Maps `path` when it has exactly `size` bytes.
     ///
     /// - parameter database: a database that may be open in this process without being registered. Its files are not opened (rule G5).
-    /// - throws: `SystemError`; of `fstat` with `EINVAL` when the size differs, with `isNoFile` when it is not a regular file, with
+    /// - throws: `SystemError`; of `fstat` with `EINVAL` when the size differs, with `isMissingFile` when it is not a regular file, with
     ///   `EMFILE` when too many files are mapped. `LockedFileError` when it is a file that SQLite locks.
     package init(path: String, size: Int, writable: Bool, notOf database: String) throws {
         let mode = writable ? O_RDWR : O_RDONLY

@@ -13,7 +13,7 @@ extension System {
     ///   - followingLinks: whether symbolic links are followed. If not, a symbolic link is not a regular file.
     ///   - database: a database that may be open in this process without being registered.
     ///   - parts: the files of databases that are not opened.
-    /// - throws: `SystemError` of `open`, with `isFolderGone`, when there is no such file. `SystemError` of `read`, with `isNoFile`, when
+    /// - throws: `SystemError` of `open`, with `isFolderGone`, when there is no such file. `SystemError` of `read`, with `isMissingFile`, when
     ///   the file is not a regular file. `LockedFileError` when it is part of a database.
     static func openFile(
         at place: FilePlace,

@@ -17,7 +17,7 @@ package struct SystemError: Error, Equatable, CustomStringConvertible {
     }
 
     /// Whether the call failed because the path is not a file, but a folder, a pipe or the like.
-    package var isNoFile: Bool { errno == EISDIR || errno == EINVAL || (call == .unlink && errno == EPERM) }
+    package var isMissingFile: Bool { errno == EISDIR || errno == EINVAL || (call == .unlink && errno == EPERM) }
 
     package var description: String {
         guard let path else { return reason }

@@ -227,14 +227,14 @@
             }
             // The path leads elsewhere or nowhere by now. The subscribers of this watch must add new watches, and so must those of the
             // watch that was changed instead.
-            tellAll(of: number, UInt32(IN_IGNORED), state)
+            notifyAll(of: number, UInt32(IN_IGNORED), state)
             if let found {
                 if state.watches[found] == nil { remove(instance, found) }
-                tellAll(of: found, UInt32(IN_IGNORED), state)
+                notifyAll(of: found, UInt32(IN_IGNORED), state)
             }
         }
 
-        private func tellAll(of number: Int32, _ events: UInt32, _ state: State) {
+        private func notifyAll(of number: Int32, _ events: UInt32, _ state: State) {
             for subscription in state.watches[number]?.subscriptions.values ?? [:].values {
                 subscription.mailbox.tell(events)
             }
@@ -280,7 +280,7 @@
         private func receive(_ events: UInt32, from number: Int32, _ state: inout State) {
             if events & UInt32(IN_Q_OVERFLOW) != 0 {
                 // The end of a watch may be among the lost events, so each subscriber must add a new watch.
-                for number in state.watches.keys { tellAll(of: number, events, state) }
+                for number in state.watches.keys { notifyAll(of: number, events, state) }
                 return
             }
             guard let watch = state.watches[number] else { return }

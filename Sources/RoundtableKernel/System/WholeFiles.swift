@@ -134,7 +134,7 @@ extension System {
     ///   - followingLinks: whether symbolic links are followed. If not, a symbolic link is not a regular file.
     ///   - database: a database that may be open in this process without being registered.
     /// - returns: nil when there is no such file.
-    /// - throws: `SystemError`, with `isNoFile` when it is not a regular file; `LockedFileError` when it is part of a database.
+    /// - throws: `SystemError`, with `isMissingFile` when it is not a regular file; `LockedFileError` when it is part of a database.
     package static func contents(
         ofFileAt path: String,
         limit: Int,

@@ -102,12 +102,12 @@ package final class TurnTaker {
         return .acquired
     }
 
-    package func release(goingOn: Bool = true) {
+    package func release(continuing: Bool = true) {
         guard machine.hasTurn else { return }
         let now = MonotonicClock.now
         slot[.writingSince] = 0
         lastReleased = now
-        let mayLinger = goingOn && isBurst && now < sliceBegan.addingSaturating(settings.slice)
+        let mayLinger = continuing && isBurst && now < sliceBegan.addingSaturating(settings.slice)
         _ = run(.release(mayLinger: mayLinger), isWriteLockFree: { false })
     }
 
@@ -253,7 +253,7 @@ package final class TurnTaker {
             if now >= end { return event }
             var question = Nanoseconds.max
             if let limit {
-                if now >= limit.nextQuestion, !limit.goesOn(at: now) { return .deadlineOver }
+                if now >= limit.nextQuestion, !limit.mayContinue(at: now) { return .deadlineOver }
                 question = limit.nextQuestion
             }
             let glance = now.addingSaturating(

@@ -121,7 +121,7 @@ struct PeerWork {
         guard let end = begin() else { return }
         while Self.now < end {
             write(to: database)
-            tellIfDue()
+            reportIfDue()
         }
         tell(.rested)
         // The app stays open because it applies the commands of other processes.
@@ -148,7 +148,7 @@ struct PeerWork {
         let observations = try widget.observe(database)
         while Self.now < end {
             read(from: database)
-            tellIfDue()
+            reportIfDue()
         }
         tell(.rested)
         try widget.wait(for: cues.waitForEnd(), until: .now + Self.endPatience)
@@ -173,7 +173,7 @@ struct PeerWork {
             waits.record(Self.now - began)
             report.count += 1
             report.interactive = widget.told
-            tellIfDue()
+            reportIfDue()
             Thread.sleep(forTimeInterval: Self.submitInterval)
         }
         try widget.waitForLast(until: .now + Self.lastPatience)
@@ -251,7 +251,7 @@ struct PeerWork {
         if report.firstError == nil { report.firstError = ToolError.line(for: error) }
     }
 
-    private mutating func tellIfDue() {
+    private mutating func reportIfDue() {
         guard Self.now >= nextReport else { return }
         nextReport = Self.now + Self.reportInterval
         tell(.running)

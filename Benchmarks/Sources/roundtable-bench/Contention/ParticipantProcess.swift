@@ -71,7 +71,7 @@ final class ParticipantProcess {
     /// - parameter seconds: how long it may take.
     func result<Result: Decodable>(_ type: Result.Type, within seconds: Double) throws -> Result {
         closeInput()
-        try waitForEnd(seconds: seconds, goesOn: Interruption.check)
+        try waitForEnd(seconds: seconds, mayContinue: Interruption.check)
         isBusy = false
         guard process.terminationReason == .exit, process.terminationStatus == 0 else {
             throw Failure(description: "\(label) ended with \(process.terminationStatus)")
@@ -111,11 +111,11 @@ final class ParticipantProcess {
         }
     }
 
-    /// - parameter goesOn: throws when this process waits no longer.
-    private func waitForEnd(seconds: Double, goesOn: () throws -> Void = {}) throws {
+    /// - parameter mayContinue: throws when this process waits no longer.
+    private func waitForEnd(seconds: Double, mayContinue: () throws -> Void = {}) throws {
         let deadline = Clock.now + Nanoseconds(seconds: seconds)
         while process.isRunning {
-            try goesOn()
+            try mayContinue()
             guard Clock.now < deadline else {
                 kill(process.processIdentifier, SIGKILL)
                 process.waitUntilExit()
