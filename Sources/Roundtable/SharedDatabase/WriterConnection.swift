@@ -86,7 +86,7 @@ final class WriterConnection: @unchecked Sendable {
         queue.inDatabase(writeTransaction.install)
         gate.add(self)
         gate.add(checkpointer)
-        writeTransaction.goesOn = { if gate.runningGoesOn() { gate.abort() } }
+        writeTransaction.goesOn = { if gate.runningContinues() { gate.abort() } }
         writeTransaction.didRollback = {
             for companion in companions { companion.didRollback() }
         }
