@@ -101,16 +101,16 @@ extension GateMachine {
 // MARK: - Visits
 
 extension GateMachine {
-    /// - parameter isRunning: whether the visit runs at once. Only a checkpoint may: other visits need an assertion of the system
-    ///   first (rule F5), and `start` later.
-    /// - returns: nil when the gate is closed.
+    /// - parameter isRunning: whether a checkpoint runs at once. Other visits need an assertion of the system first (rule F5), and
+    ///   `start` later.
+    /// - returns: nil when the gate is closed, also while it is opening.
     mutating func enter(
         _ kind: Suspension.Access.Kind,
         site: CallSite?,
         isRunning: Bool,
         at now: Nanoseconds
     ) -> UInt64? {
-        if requests.isClosed { return nil }
+        if isClosed { return nil }
         lastID += 1
         let isRunning = isRunning && kind == .checkpoint
         visits.append(Visit(id: lastID, kind: kind, site: site, since: now, isRunning: isRunning))
@@ -148,7 +148,7 @@ extension GateMachine {
         let visit = visits.remove(at: index)
         if let interruption { interrupted = Interrupted(visit: visit, how: interruption) }
         if visit.isAborted { mustNotCommit = visits.contains(where: \.mustNotCommit) }
-        guard visits.isEmpty else { return Departure(endsUse: visit.isInUse) }
+        guard visits.isEmpty else { return Departure(endsUse: visit.isInUse, wakesWaiters: isClosed && holding == nil) }
         defer { mustSettle = false }
         return Departure(
             endsUse: visit.isInUse && !mustSettle,
@@ -172,15 +172,15 @@ extension GateMachine {
     /// - returns: whether to wake the waiters.
     mutating func runningDidCommit() -> Bool {
         changeRunning { $0.hasCommitted = true }
-        return isClosed && visits.allSatisfy(\.hasCommitted)
+        return isClosed && holding == nil
     }
 
     /// Notes that the running write is about to take a lock after its commit, for a step that can be left out. If the gate is open, the
     /// write counts as inside again, so that a later closing waits for the step.
     ///
-    /// - returns: false when the gate is closed: the step must not begin.
+    /// - returns: false when the gate is closed, also while it is opening: the step must not begin.
     mutating func runningMayBeginStep() -> Bool {
-        if requests.isClosed { return false }
+        if isClosed { return false }
         changeRunning { $0.hasCommitted = false }
         return true
     }
@@ -203,7 +203,12 @@ extension GateMachine {
 
 extension GateMachine {
     /// Whether the suspending thread need not wait: all visits have left or committed, or the gate is not to be closed any more.
-    var isDrained: Bool { !requests.isClosed || visits.allSatisfy(\.hasCommitted) }
+    var isDrained: Bool { !requests.isClosed || holding == nil }
+
+    /// The visit that holds a lock, or is going to acquire it.
+    private var holding: Visit? {
+        visits.first { $0.isRunning && !$0.hasCommitted } ?? visits.first { !$0.hasCommitted }
+    }
 
     /// Aborts the running visits: they end with their next statement, without a commit.
     ///
@@ -236,18 +241,15 @@ extension GateMachine {
     mutating func beginSettling() -> Settling {
         guard requests.isClosed else { return .none }
         if !visits.isEmpty { mustSettle = true }
-        if let visit = visits.first(where: { $0.isRunning && !$0.hasCommitted })
-            ?? visits.first(where: { !$0.hasCommitted })
-        {
-            return .held(visit)
-        }
+        if let holding { return .held(holding) }
         return settled == .closed ? .none : .notifyFollowers
     }
 
     /// - parameter isHeld: whether a follower still holds a lock.
     mutating func didSettle(isHeld: Bool) { settled = isHeld ? .partly : .closed }
 
-    /// The result of a suspension.
+    /// The result of a suspension. It must be computed together with the last event of settling. Otherwise the gate may have been
+    /// opened and closed again meanwhile, and the result would not hold for the visits that have entered.
     ///
     /// - parameter held: the access that still holds a lock.
     /// - parameter isProtecting: whether the system gives that access more time.

@@ -279,29 +279,42 @@ final class SuspensionGate: Sendable {
 
     /// Completes closing after `drain`, and returns the result. The followers release what no visit holds.
     func settle(until deadline: Nanoseconds, since began: Nanoseconds) -> Suspension {
-        var held: Suspension.Access?
+        let outcome: Suspension.Outcome
         if settling.lock(until: max(deadline, MonotonicClock.now).addingSaturating(1_000_000)) {
             defer { settling.unlock() }
-            switch state.withLock({ $0.machine.beginSettling() }) {
-            case .none: break
-            case .held(let visit): held = visit.access(at: MonotonicClock.now)
-            case .notifyFollowers:
-                held = presentFollowers.flatMap { $0.gateDidClose(until: deadline) }.first
-                state.withLock { [isHeld = held != nil] in $0.machine.didSettle(isHeld: isHeld) }
-            }
+            outcome = settle(until: deadline)
         } else {
             // Another thread opens or settles the gate. It will see that the gate must be closed.
-            held = Suspension.Access(kind: .opening, callSite: nil, duration: 0)
-        }
-        let outcome = state.withLock { [held] state in
-            let isProtecting = held != nil && process.assertions.isProtecting
-            return state.machine.outcome(holding: held, isProtecting: isProtecting, at: MonotonicClock.now)
+            let held = Suspension.Access(kind: .opening, callSite: nil, duration: 0)
+            outcome = state.withLock { self.outcome($0, holding: held) }
         }
         return Suspension(
             path: path,
             outcome: outcome,
             duration: Double(MonotonicClock.now.subtractingSaturating(began)) / 1e9
         )
+    }
+
+    /// Must be called with `settling`.
+    private func settle(until deadline: Nanoseconds) -> Suspension.Outcome {
+        let known: Suspension.Outcome? = state.withLock { state in
+            switch state.machine.beginSettling() {
+            case .none: outcome(state, holding: nil)
+            case .held(let visit): outcome(state, holding: visit.access(at: MonotonicClock.now))
+            case .notifyFollowers: nil
+            }
+        }
+        if let known { return known }
+        let held = presentFollowers.flatMap { $0.gateDidClose(until: deadline) }.first
+        return state.withLock { state in
+            state.machine.didSettle(isHeld: held != nil)
+            return outcome(state, holding: held)
+        }
+    }
+
+    private func outcome(_ state: State, holding held: Suspension.Access?) -> Suspension.Outcome {
+        let isProtecting = held != nil && process.assertions.isProtecting
+        return state.machine.outcome(holding: held, isProtecting: isProtecting, at: MonotonicClock.now)
     }
 
     private func settleLater(endingUse: Bool = false) {
