@@ -67,6 +67,22 @@ import Testing
         #expect(log.value == aborted + ["first closed", "second closed"])
     }
 
+    /// The suspending thread does not wait for a write that has committed, also when another visit is the last to hold a lock
+    /// (rule F2).
+    @Test func aCommittedWriteIsNotWaitedFor() async throws {
+        let gate = SuspensionGate(path: "/db", policy: .writeLocks, process: process)
+        let write = try #require(gate.enter(.write, at: nil, isRunning: true))
+        let checkpoint = try #require(gate.enter(.checkpoint, at: nil, isRunning: true))
+        gate.runningDidCommit()
+        async let suspension = onThread { [process] in process.suspend(until: MonotonicClock.now + 60_000_000_000) }
+        try await eventually("the gate closes") { gate.isClosed }
+        gate.leave(checkpoint)
+        let answer = try #require(await suspension.first)
+        #expect(answer.outcome == .released)
+        #expect(answer.duration < 30)
+        gate.leave(write)
+    }
+
     /// A step that runs outlives a database that is dropped without `close()`: it must be interrupted all the same (rules F3, K10).
     @Test func theCheckpointerFollowsByItself() throws {
         let folder = try TemporaryFolder()

@@ -86,7 +86,7 @@ package final class WriterConnection: @unchecked Sendable {
         queue.inDatabase(writeTransaction.install)
         gate.add(self)
         gate.add(checkpointer)
-        writeTransaction.didContinue = { if gate.runningGoesOn() { gate.abort() } }
+        writeTransaction.didContinue = { if gate.runningContinues() { gate.abort() } }
         writeTransaction.didRollback = {
             for companion in companions { companion.didRollback() }
         }

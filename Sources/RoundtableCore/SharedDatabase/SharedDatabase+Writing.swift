@@ -65,7 +65,7 @@ extension SharedDatabase {
                 result = .failure(self.interruption(by: error)?.error ?? error)
             }
             // The completion may write.
-            self.gate.runningGoesOn()
+            self.gate.runningContinues()
             completion(db, result)
         }
     }

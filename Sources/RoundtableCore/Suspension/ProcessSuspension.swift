@@ -9,7 +9,7 @@ package final class ProcessSuspension: Sendable {
 
     private struct State {
         /// The requests for all gates. Its `own` part is unused.
-        var requests = GateState()
+        var requests = SuspensionRequests()
         var gates: [ObjectIdentifier: WeakGate] = [:]
         var nextID = 0
     }
@@ -48,7 +48,7 @@ package final class ProcessSuspension: Sendable {
 
     /// Changes the requests. Gates are opened after the change is complete, so that threads that close other gates do not wait
     /// for that.
-    private func change(_ body: (inout GateState) -> Void) {
+    private func change(_ body: (inout SuspensionRequests) -> Void) {
         let opened = changing.withLock {
             let (requests, gates) = state.withLock { state in
                 body(&state.requests)
@@ -207,7 +207,7 @@ package final class ProcessSuspension: Sendable {
                 throw SharedDatabaseError.assertionRefused(name: name)
             }
         }
-        let protector = GateState.Protector(name: name, isBacked: assertion != nil)
+        let protector = SuspensionRequests.Protector(name: name, isBacked: assertion != nil)
         var hasExpired = false
         change { requests in
             // The assertion may have been taken back before it is used here. Its expiry sets this flag first.
@@ -271,8 +271,8 @@ private final class EndedOnce: Sendable {
     }
 }
 
-extension GateState {
-    fileprivate mutating func take(_ all: GateState) {
+extension SuspensionRequests {
+    fileprivate mutating func take(_ all: SuspensionRequests) {
         process = all.process
         isExpired = all.isExpired
         isStopping = all.isStopping

@@ -1,6 +1,5 @@
 import Dispatch
 import Foundation
-import GRDB
 import RoundtableKernel
 import Synchronization
 
@@ -8,41 +7,28 @@ import Synchronization
 ///
 /// Each operation that may take a lock for which the system kills the process enters the gate and leaves it: writes, turns of raw
 /// handles, opening, closing, checkpoints. No operation enters while the gate is closed.
+///
+/// ``GateMachine`` decides what happens. The gate runs it under a lock, keeps the waiters and the followers, and does what the
+/// machine returns.
+///
+/// Locks are acquired in this order: `settling`, `interrupting`, `state`, and last those of ``WriteAssertions``, `waits` and
+/// `followers`. Followers are called with `settling` or `interrupting`, and may leave the gate, so their locks come before `state`.
+/// Neither a follower nor a waiter is called with `state`. `ProcessSuspension` holds a lock during `request`, but not during `open`,
+/// which waits for `settling`.
 package final class SuspensionGate: Sendable {
-    /// An operation inside the gate.
-    struct Visit {
-        let id: UInt64
-        let kind: Suspension.Access.Kind
-        let site: CallSite?
-        var since: Nanoseconds
-        /// Whether the operation runs. Otherwise it waits for the connection, and holds no lock.
-        var isRunning: Bool
-        /// Whether the operation uses the system's assertion. A checkpoint does not: it is interrupted, because nothing is lost
-        /// with it.
-        var isInUse: Bool { isRunning && kind != .checkpoint }
-        /// Whether the operation must be aborted and rolled back.
-        var isAborted = false
-        var mustNotCommit: Bool { isAborted && kind != .checkpoint }
-        /// Whether the operation has committed, and its observers are being notified. It holds no lock that matters, and takes
-        /// none before it counts as inside again (rule F2).
-        var hasCommitted = false
-    }
-
-    /// How a visit ended that the gate has interrupted.
-    enum Interruption { case rolledBack, partly }
+    typealias Interruption = GateMachine.Interruption
 
     private struct State {
-        var requests: GateState
-        var visits: [Visit] = []
-        var nextID: UInt64 = 0
-        /// The last visit that the gate has interrupted.
-        var interrupted: (visit: Visit, how: Interruption)?
-        /// Whether the database is closed. There is nothing to guard then, and no waiter.
-        var isAbandoned = false
-        /// Whether the gate must be settled when the last visit has left, because no thread waits for that any more.
-        var mustSettle = false
+        var machine = GateMachine()
         /// Called at the next change of the gate, or when the last visit has left.
         var waiters: [UInt64: @Sendable () -> Void] = [:]
+        var lastWaiter: UInt64 = 0
+
+        mutating func takeWaiters() -> [@Sendable () -> Void] {
+            if waiters.isEmpty { return [] }
+            defer { waiters = [:] }
+            return Array(waiters.values)
+        }
     }
 
     let path: String
@@ -50,18 +36,15 @@ package final class SuspensionGate: Sendable {
     let process: ProcessSuspension
     /// Ends waits for the turn while the gate is closed.
     let waits = WaitCancellation()
-    private let state: Mutex<State>
+    private let state = Mutex(State())
     private let followers = Mutex(GateFollowers())
-    /// Whether the gate is closed. Each access checks this.
+    /// The machine's `isClosed`, stored under `state`. Each access checks this.
     private let closed = Atomic(false)
-    /// Whether a running visit must not commit. Each writing statement checks this.
+    /// The machine's `mustNotCommit`, stored under `state`. Each writing statement checks this.
     private let aborted = Atomic(false)
     /// Whether a wait for a lock was given up because the gate was closed.
     let hasGivenUp = Atomic(false)
-    /// The last notification of the followers: `gateDidClose` or `gateWillOpen`. Guarded by `settling`, which is held while
-    /// either runs.
-    private enum Settled { case open, partly, closed }
-    private let settled = Mutex(Settled.open)
+    /// Held from `beginSettling` to `didSettle`, and from `beginOpening` to `didOpen`.
     private let settling = NSLock()
     /// Held while running visits are interrupted. No aborted visit ends meanwhile, so nothing else is interrupted. It is separate
     /// from `state`, because followers need locks of their own. It is recursive, because a raw handle that goes away within
@@ -72,14 +55,13 @@ package final class SuspensionGate: Sendable {
         self.path = path
         releasesEverything = Atomic(policy == .everything)
         self.process = process
-        state = Mutex(State(requests: GateState()))
         process.add(self)
     }
 
     deinit {
         process.remove(ObjectIdentifier(self))
         // These visits were left open, and no other code can end them.
-        for visit in state.withLock({ $0.visits }) where visit.isInUse { process.assertions.endUse() }
+        for _ in 0..<state.withLock({ $0.machine.uses }) { process.assertions.endUse() }
     }
 
     var policy: SuspensionPolicy { releasesEverything.load(ordering: .acquiring) ? .everything : .writeLocks }
@@ -106,20 +88,7 @@ package final class SuspensionGate: Sendable {
     /// - returns: the visit, which `leave` ends; nil when the gate is closed.
     func enter(_ kind: Suspension.Access.Kind, at site: CallSite?, isRunning: Bool) -> UInt64? {
         if isClosed { return nil }
-        let id: UInt64? = state.withLock { state in
-            guard !state.requests.isClosed else { return nil }
-            state.nextID += 1
-            state.visits.append(
-                Visit(
-                    id: state.nextID,
-                    kind: kind,
-                    site: site,
-                    since: MonotonicClock.now,
-                    isRunning: isRunning && kind == .checkpoint
-                )
-            )
-            return state.nextID
-        }
+        let id = state.withLock { $0.machine.enter(kind, site: site, isRunning: isRunning, at: MonotonicClock.now) }
         guard let id else { return nil }
         // Later interruptions find the visit. An interruption that has already begun ends before this continues.
         if kind == .closing { interrupting.withLock {} }
@@ -136,13 +105,8 @@ package final class SuspensionGate: Sendable {
     func start(_ id: UInt64) -> Nanoseconds? {
         process.assertions.beginUse()
         let started: Nanoseconds? = state.withLock { state in
-            guard !state.requests.isClosed, let index = state.visits.lastIndex(where: { $0.id == id }) else {
-                return nil
-            }
             let now = MonotonicClock.now
-            state.visits[index].isRunning = true
-            state.visits[index].since = now
-            return now
+            return state.machine.start(id, at: now) ? now : nil
         }
         if started == nil { process.assertions.endUse() }
         return started
@@ -153,40 +117,30 @@ package final class SuspensionGate: Sendable {
     /// - parameter interruption: how the gate has ended the visit.
     func leave(_ id: UInt64, _ interruption: Interruption? = nil) {
         let left = remove(id, interruption) ?? interrupting.withLock { remove(id, interruption, evenIfAborted: true) }
-        guard let left else { return }
-        left.waiters.forEach { $0() }
-        if left.mustSettle { settleLater(endingUse: left.wasInUse) }
-    }
-
-    /// What remains to be done when a visit has left.
-    private struct Left {
-        var waiters: [@Sendable () -> Void] = []
-        var mustSettle = false
-        var wasInUse = false
+        guard let (departure, waiters) = left else { return }
+        waiters.forEach { $0() }
+        if departure.mustSettle { settleLater(endingUse: departure.endsUseAfterSettling) }
     }
 
     /// - returns: nil when the visit is aborted, and must not leave yet.
-    private func remove(_ id: UInt64, _ interruption: Interruption?, evenIfAborted: Bool = false) -> Left? {
+    private func remove(
+        _ id: UInt64,
+        _ interruption: Interruption?,
+        evenIfAborted: Bool = false
+    ) -> (GateMachine.Departure, waiters: [@Sendable () -> Void])? {
         state.withLock { state in
-            guard let index = state.visits.firstIndex(where: { $0.id == id }) else { return Left() }
-            if state.visits[index].isAborted, !evenIfAborted { return nil }
-            let visit = state.visits.remove(at: index)
-            if let interruption { state.interrupted = (visit, interruption) }
-            if visit.isAborted { aborted.store(state.visits.contains(where: \.mustNotCommit), ordering: .releasing) }
-            let isLast = state.visits.isEmpty
-            let mustSettle = isLast && state.mustSettle
-            // The suspending thread ends the assertion when no visit uses it. So the use must end before that thread can see that
-            // all visits have left. If the gate must still be settled, the assertion is needed until then.
-            if visit.isInUse, !mustSettle { process.assertions.endUse() }
-            guard isLast else { return Left() }
-            state.mustSettle = false
-            return Left(waiters: Self.takeWaiters(&state), mustSettle: mustSettle, wasInUse: visit.isInUse)
+            guard let departure = state.machine.leave(id, interruption, evenIfAborted: evenIfAborted) else {
+                return nil
+            }
+            if evenIfAborted { aborted.store(state.machine.mustNotCommit, ordering: .releasing) }
+            if departure.endsUse { process.assertions.endUse() }
+            return (departure, departure.wakesWaiters ? state.takeWaiters() : [])
         }
     }
 
     /// The running write.
     var running: Suspension.Access? {
-        state.withLock { state in state.visits.first { $0.kind == .write && $0.isRunning }.map(\.access) }
+        state.withLock { $0.machine.running }?.access(at: MonotonicClock.now)
     }
 
     // MARK: Waiting
@@ -219,9 +173,9 @@ package final class SuspensionGate: Sendable {
     /// Calls `body` once, soon after `isClosed` changes or the last visit ends.
     package func onChange(_ body: @escaping @Sendable () -> Void) -> UInt64 {
         state.withLock { state in
-            state.nextID += 1
-            state.waiters[state.nextID] = body
-            return state.nextID
+            state.lastWaiter += 1
+            state.waiters[state.lastWaiter] = body
+            return state.lastWaiter
         }
     }
 
@@ -229,78 +183,61 @@ package final class SuspensionGate: Sendable {
     @discardableResult
     package func cancel(_ waiter: UInt64) -> Bool { state.withLock { $0.waiters.removeValue(forKey: waiter) != nil } }
 
-    private static func takeWaiters(_ state: inout State) -> [@Sendable () -> Void] {
-        if state.waiters.isEmpty { return [] }
-        defer { state.waiters = [:] }
-        return Array(state.waiters.values)
-    }
-
     // MARK: Opening and closing
 
     /// Changes the requests. If this opens the gate, everything that belongs to opening has happened on return. If it closes the
     /// gate, the visits are still inside.
-    func change(_ body: (inout GateState) -> Void) {
+    func change(_ body: (inout SuspensionRequests) -> Void) {
         if request(body) { open() }
     }
 
     /// The first step of `change`: closes the gate at once, if the requests say so now.
     ///
     /// - returns: whether `open` must be called.
-    func request(_ body: (inout GateState) -> Void) -> Bool {
-        let (mustOpen, waiters) = state.withLock { state in
-            let wasClosed = state.requests.isClosed
-            if state.isAbandoned { return (false, [@Sendable () -> Void]()) }
-            body(&state.requests)
-            let isClosed = state.requests.isClosed
-            guard !wasClosed, isClosed else { return (wasClosed && !isClosed, [@Sendable () -> Void]()) }
-            state.interrupted = nil
+    func request(_ body: (inout SuspensionRequests) -> Void) -> Bool {
+        let (effect, waiters): (_, [@Sendable () -> Void]) = state.withLock { state in
+            let effect = state.machine.changeRequests(body)
+            guard effect == .closed else { return (effect, []) }
             closed.store(true, ordering: .releasing)
             waits.cancel()
-            return (false, Self.takeWaiters(&state))
+            return (effect, state.takeWaiters())
         }
         waiters.forEach { $0() }
-        return mustOpen
+        return effect == .mustOpen
     }
 
     /// Ends the gate after the database was closed. Waiters find that out by themselves.
     func abandon() {
         process.remove(ObjectIdentifier(self))
         let waiters = state.withLock { state in
-            state.isAbandoned = true
-            state.requests = GateState()
-            waits.reset()
-            closed.store(false, ordering: .releasing)
-            return Self.takeWaiters(&state)
+            state.machine.abandon()
+            return didOpen(&state)
         }
         waiters.forEach { $0() }
     }
 
+    /// - returns: the waiters, which the caller calls without the lock.
+    private func didOpen(_ state: inout State) -> [@Sendable () -> Void] {
+        waits.reset()
+        closed.store(false, ordering: .releasing)
+        return state.takeWaiters()
+    }
+
     /// Whether the requests say that the gate must be closed. `isClosed` may still differ.
-    var isToBeClosed: Bool { state.withLock { $0.requests.isClosed } }
+    var isToBeClosed: Bool { state.withLock { $0.machine.requests.isClosed } }
 
     /// Opens the gate, unless it must be closed again.
     func open() {
         settling.lock()
-        if isToBeClosed { return settling.unlock() }
-        if settled.withLock({ $0 }) != .open {
-            for follower in presentFollowers { follower.gateWillOpen() }
-            settled.withLock { $0 = .open }
+        switch state.withLock({ $0.machine.beginOpening() }) {
+        case .none: return settling.unlock()
+        case .notifyFollowers: for follower in presentFollowers { follower.gateWillOpen() }
+        case .atOnce: break
         }
-        let waiters: [@Sendable () -> Void]? = state.withLock { state in
-            if state.requests.isClosed { return nil }
-            state.mustSettle = false
-            waits.reset()
-            closed.store(false, ordering: .releasing)
-            return Self.takeWaiters(&state)
-        }
+        let waiters = state.withLock { state in state.machine.didOpen() ? didOpen(&state) : nil }
         settling.unlock()
         // The gate was closed again meanwhile, by a thread that may not have waited for this.
         if let waiters { waiters.forEach { $0() } } else { settleLater() }
-    }
-
-    /// The uncommitted visits inside a closed gate; nil when the gate is open.
-    private func inside() -> [Visit]? {
-        state.withLock { $0.requests.isClosed ? $0.visits.filter { !$0.hasCommitted } : nil }
     }
 
     // MARK: Closing
@@ -313,7 +250,7 @@ package final class SuspensionGate: Sendable {
             let semaphore = DispatchSemaphore(value: 0)
             let id = onChange { semaphore.signal() }
             defer { cancel(id) }
-            guard let visits = inside(), !visits.isEmpty else { return true }
+            if state.withLock({ $0.machine.isDrained }) { return true }
             let now = MonotonicClock.now
             guard now < deadline else { return false }
             _ = semaphore.wait(timeout: .now() + .nanoseconds(Int(min(deadline - now, 1 << 60))))
@@ -323,13 +260,8 @@ package final class SuspensionGate: Sendable {
     /// Aborts the running visits: they end with their next statement, without a commit.
     func abort() {
         let isNeeded = state.withLock { state in
-            guard state.requests.isClosed else { return false }
-            for index in state.visits.indices
-            where state.visits[index].isRunning && !state.visits[index].hasCommitted {
-                state.visits[index].isAborted = true
-            }
-            aborted.store(state.visits.contains(where: \.mustNotCommit), ordering: .releasing)
-            return state.visits.contains(where: \.isAborted)
+            defer { aborted.store(state.machine.mustNotCommit, ordering: .releasing) }
+            return state.machine.abort()
         }
         guard isNeeded else { return }
         for follower in presentFollowers { follower.gateWillAbort() }
@@ -339,45 +271,22 @@ package final class SuspensionGate: Sendable {
     func interrupt() {
         let followers = presentFollowers
         interrupting.withLock {
-            let aborted: [Visit] = state.withLock { state in
-                // A connection must not be interrupted while it closes.
-                state.visits.contains { $0.kind == .closing } ? [] : state.visits.filter(\.isAborted)
-            }
-            if aborted.contains(where: \.mustNotCommit) {
-                for follower in followers { follower.gateInterruptsWrites() }
-            }
-            if aborted.contains(where: { $0.kind == .checkpoint }) {
-                for follower in followers { follower.gateInterruptsCheckpoint() }
-            }
+            let (writes, checkpoint) = state.withLock { $0.machine.interruptions }
+            if writes { for follower in followers { follower.gateInterruptsWrites() } }
+            if checkpoint { for follower in followers { follower.gateInterruptsCheckpoint() } }
         }
     }
 
     /// Completes closing after `drain`, and returns the result. The followers release what no visit holds.
     func settle(until deadline: Nanoseconds, since began: Nanoseconds) -> Suspension {
-        var held: Suspension.Access?
+        let outcome: Suspension.Outcome
         if settling.lock(until: max(deadline, MonotonicClock.now).addingSaturating(1_000_000)) {
             defer { settling.unlock() }
-            held = lastInside()
-            if held == nil, isToBeClosed, settled.withLock({ $0 }) != .closed {
-                held = presentFollowers.flatMap { $0.gateDidClose(until: deadline) }.first
-                settled.withLock { $0 = held == nil ? .closed : .partly }
-            }
+            outcome = settle(until: deadline)
         } else {
             // Another thread opens or settles the gate. It will see that the gate must be closed.
-            held = Suspension.Access(kind: .opening, callSite: nil, duration: 0)
-        }
-        let outcome: Suspension.Outcome = state.withLock { state in
-            if state.isAbandoned { return .released }
-            guard state.requests.isClosed else {
-                let names = state.requests.protectors
-                return names.isEmpty ? .resumed : .protected(names)
-            }
-            if let held { return process.assertions.isProtecting ? .protected(["\(held)"]) : .held(held) }
-            switch state.interrupted {
-            case (let visit, .rolledBack)?: return .rolledBack(visit.access)
-            case (let visit, .partly)?: return .interrupted(visit.access)
-            case nil: return .released
-            }
+            let held = Suspension.Access(kind: .opening, callSite: nil, duration: 0)
+            outcome = state.withLock { self.outcome($0, holding: held) }
         }
         return Suspension(
             path: path,
@@ -386,14 +295,26 @@ package final class SuspensionGate: Sendable {
         )
     }
 
-    /// The access that is still inside the closed gate. When the last visit has left, the gate is settled.
-    private func lastInside() -> Suspension.Access? {
-        state.withLock { state in
-            guard state.requests.isClosed, !state.visits.isEmpty else { return nil }
-            state.mustSettle = true
-            let holding = state.visits.filter { !$0.hasCommitted }
-            return (holding.first(where: \.isRunning) ?? holding.first)?.access
+    /// Must be called with `settling`.
+    private func settle(until deadline: Nanoseconds) -> Suspension.Outcome {
+        let known: Suspension.Outcome? = state.withLock { state in
+            switch state.machine.beginSettling() {
+            case .none: outcome(state, holding: nil)
+            case .held(let visit): outcome(state, holding: visit.access(at: MonotonicClock.now))
+            case .notifyFollowers: nil
+            }
         }
+        if let known { return known }
+        let held = presentFollowers.flatMap { $0.gateDidClose(until: deadline) }.first
+        return state.withLock { state in
+            state.machine.didSettle(isHeld: held != nil)
+            return outcome(state, holding: held)
+        }
+    }
+
+    private func outcome(_ state: State, holding held: Suspension.Access?) -> Suspension.Outcome {
+        let isProtecting = held != nil && process.assertions.isProtecting
+        return state.machine.outcome(holding: held, isProtecting: isProtecting, at: MonotonicClock.now)
     }
 
     private func settleLater(endingUse: Bool = false) {
@@ -409,11 +330,7 @@ package final class SuspensionGate: Sendable {
 
     /// Notes that the running write has committed. Its observers are not interrupted.
     func runningDidCommit() {
-        changeRunning { $0.hasCommitted = true }
-        guard isClosed else { return }
-        let waiters = state.withLock { state in
-            state.visits.allSatisfy(\.hasCommitted) ? Self.takeWaiters(&state) : []
-        }
+        let waiters = state.withLock { state in state.machine.runningDidCommit() ? state.takeWaiters() : [] }
         waiters.forEach { $0() }
     }
 
@@ -421,41 +338,13 @@ package final class SuspensionGate: Sendable {
     /// open, the write counts as inside again, so that a later closing waits for the step.
     ///
     /// - returns: false when the gate is closed: the step must not begin.
-    func runningMayBeginStep() -> Bool {
-        state.withLock { state in
-            guard !state.requests.isClosed else { return false }
-            Self.changeRunning(&state) { $0.hasCommitted = false }
-            return true
-        }
-    }
+    func runningMayBeginStep() -> Bool { state.withLock { $0.machine.runningMayBeginStep() } }
 
     /// Notes that the write writes again after its commit, in its observers or its completion.
     ///
     /// - returns: whether the gate is closed.
     @discardableResult
-    func runningGoesOn() -> Bool {
-        changeRunning { $0.hasCommitted = false }
-        return isClosed
-    }
-
-    private func changeRunning(_ body: (inout Visit) -> Void) {
-        state.withLock { state in Self.changeRunning(&state, body) }
-    }
-
-    private static func changeRunning(_ state: inout State, _ body: (inout Visit) -> Void) {
-        guard let index = state.visits.lastIndex(where: { $0.kind == .write && $0.isRunning }) else { return }
-        body(&state.visits[index])
-    }
-}
-
-extension SuspensionGate.Visit {
-    var access: Suspension.Access {
-        Suspension.Access(
-            kind: kind,
-            callSite: site.map { "\($0.file):\($0.line)" },
-            duration: Double(MonotonicClock.now.subtractingSaturating(since)) / 1e9
-        )
-    }
+    func runningContinues() -> Bool { state.withLock { $0.machine.runningContinues() } }
 }
 
 /// A continuation that is resumed once, even if the signal comes before the wait.

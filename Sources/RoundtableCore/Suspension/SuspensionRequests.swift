@@ -1,14 +1,14 @@
-/// The requests to suspend a database, and the protected accesses that keep it open nevertheless. It is a pure value, which
-/// ``SuspensionGate`` holds under its lock (rule F1).
-struct GateState: Equatable, Sendable {
+/// The requests to suspend a database, and the protected accesses that keep it open nevertheless. It is a pure value, a
+/// part of ``GateMachine`` (rule F1).
+struct SuspensionRequests: Hashable, Sendable {
     /// The requests for one database, or for all databases of the process.
-    struct Request: Equatable, Sendable {
+    struct Request: Hashable, Sendable {
         var isSuspended = false
         /// The running protected accesses, by number.
         var protections: [Int: Protector] = [:]
     }
 
-    struct Protector: Equatable, Sendable {
+    struct Protector: Hashable, Sendable {
         var name: String
         /// Whether the system backs the access by an assertion, and does not freeze the process meanwhile.
         var isBacked: Bool

@@ -1,0 +1,540 @@
+import RoundtableKernel
+
+@testable import RoundtableCore
+
+/// A world of threads that use one `GateMachine` as `SuspensionGate` does, with its locks, its waiters and the uses of the assertion.
+/// Each step is one event of the machine, or one acquisition of a lock, so walking all steps walks all interleavings.
+///
+/// A lock is acquired together with the event that follows, and released together with the event before. So a thread gives up waiting for
+/// `settling` only while followers are notified, which is when it may be locked for longer than the millisecond that a thread waits.
+struct GateModel: Hashable {
+    enum Request: Hashable {
+        case suspend, resume, protect, endProtection, stop, endStop, expire, endExpiry
+
+        /// Whether the thread then waits for the visits inside, and settles the gate.
+        var closes: Bool {
+            switch self {
+            case .suspend, .endProtection, .stop, .expire: true
+            case .resume, .protect, .endStop, .endExpiry: false
+            }
+        }
+
+        func change(_ requests: inout SuspensionRequests) {
+            switch self {
+            case .suspend:
+                requests.own.isSuspended = true
+                requests.dropUnbackedProtections()
+            case .resume: requests.own.isSuspended = false
+            case .protect: requests.own.protections[1] = .init(name: "protected", isBacked: true)
+            case .endProtection: requests.own.protections[1] = nil
+            case .stop: requests.isStopping = true
+            case .endStop: requests.isStopping = false
+            case .expire:
+                requests.own.protections = [:]
+                requests.isExpired = true
+            case .endExpiry: requests.isExpired = false
+            }
+        }
+    }
+
+    enum Role: Hashable {
+        case visitor(Suspension.Access.Kind)
+        case requester([Request])
+        /// What `settleLater` begins.
+        case settler(endsUse: Bool)
+    }
+
+    enum Activity: Hashable {
+        // A visitor.
+        case outside
+        case waitingOutside(isAsleep: Bool)
+        case entering
+        case waitingForInterruption
+        case waitingForConnection
+        case starting
+        case refused
+        case running
+        case committing
+        case committed
+        case observing
+        case continuing
+        case makingStep
+        case abandoning
+        case leaving(GateMachine.Interruption?)
+        case leavingAborted(GateMachine.Interruption?)
+        // A thread that closes or opens the gate.
+        case requesting
+        case draining(isFinal: Bool)
+        case checkingDrained(isFinal: Bool)
+        case asleep(isFinal: Bool)
+        case aborting
+        case beforeInterrupting
+        case interrupting(writes: Bool, checkpoint: Bool)
+        case settling
+        case notifyingOfClosing
+        case opening
+        case notifyingOfOpening
+        case endingUse
+        case done
+    }
+
+    struct Thread: Hashable {
+        var role: Role
+        var activity: Activity
+        var visit: UInt64 = 0
+        /// Whether the thread has registered a waiter that was not called yet.
+        var isWaiter = false
+        /// Whether the thread has the writer connection.
+        var hasConnection = false
+        /// Whether the write has continued after its commit while the gate was opening. If the gate is closed again before it is open, what
+        /// was settled stays so; the thread that closes the gate waits for the write.
+        var isEarly = false
+        /// How often an observer may still write after a commit.
+        var continuations = 1
+
+        var kind: Suspension.Access.Kind? { if case .visitor(let kind) = role { kind } else { nil } }
+
+        /// Whether the thread holds a lock for which the system kills the process.
+        var holdsLock: Bool {
+            switch activity {
+            case .running, .committing, .makingStep, .abandoning: true
+            default: false
+            }
+        }
+    }
+
+    var machine = GateMachine()
+    var threads: [Thread]
+    /// The counter of `WriteAssertions`.
+    var uses = 0
+    var isSettlingLocked = false
+    var isInterruptingLocked = false
+    /// What was wrong with the last step.
+    var violation: String?
+
+    init(visitors: [Suspension.Access.Kind], requesters: [[Request]]) {
+        threads =
+            visitors.map { Thread(role: .visitor($0), activity: .outside) }
+            + requesters.map { Thread(role: .requester($0), activity: .requesting) }
+    }
+}
+
+// MARK: - Steps
+
+extension GateModel {
+    struct Step: CustomStringConvertible {
+        let thread: Int
+        let activity: Activity
+        var description: String { "\(thread) \(activity)" }
+    }
+
+    /// All worlds that are one step away.
+    func successors() -> [(step: Step, world: GateModel)] {
+        threads.indices.flatMap { index in
+            steps(of: index).map { change in
+                var world = self
+                change(&world)
+                world.removeSettlers()
+                return (Step(thread: index, activity: threads[index].activity), world)
+            }
+        }
+    }
+
+    private typealias Change = (inout GateModel) -> Void
+
+    private func steps(of index: Int) -> [Change] {
+        let me = threads[index]
+        switch me.activity {
+        case .outside:
+            guard machine.isClosed else { return [{ $0.go(index, .entering) }] }
+            return [{ $0.finish(index) }, { $0.register(index, .waitingOutside(isAsleep: false)) }]
+        case .entering:
+            return [{ $0.enter(index) }]
+        case .waitingOutside(isAsleep: false):
+            return [{ $0.go(index, $0.machine.isClosed ? .waitingOutside(isAsleep: true) : .outside) }]
+        case .waitingOutside(isAsleep: true):
+            return me.isWaiter ? [] : [{ $0.go(index, .outside) }]
+        case .waitingForInterruption:
+            return isInterruptingLocked ? [] : [{ $0.go(index, .waitingForConnection) }]
+        case .waitingForConnection:
+            // A write may lose its patience.
+            let giveUp: Change = { $0.go(index, .leaving(nil)) }
+            guard me.kind == .write else { return [{ $0.beginUse(index) }] }
+            return threads.contains(where: \.hasConnection) ? [giveUp] : [giveUp, { $0.beginUse(index) }]
+        case .starting:
+            return [{ $0.start(index) }]
+        case .refused:
+            return [
+                { world in
+                    world.uses -= 1
+                    world.go(index, .leaving(nil))
+                }
+            ]
+        case .running:
+            return [{ $0.end(index) }]
+        case .committing:
+            return [{ $0.go(index, .committed) }]
+        case .committed:
+            return [
+                { world in
+                    if world.machine.runningDidCommit() { world.wake() }
+                    world.go(index, .observing)
+                }
+            ]
+        case .observing:
+            return me.continuations > 0
+                ? [{ $0.go(index, .leaving(nil)) }, { $0.beginStep(index) }, { $0.continueWriting(index) }]
+                : [{ $0.go(index, .leaving(nil)) }, { $0.beginStep(index) }]
+        case .continuing:
+            return [
+                { world in
+                    // The gate may be opening. Then the write is not aborted.
+                    world.threads[index].isEarly = !world.machine.mustNotCommit
+                    world.go(index, world.machine.mustNotCommit ? .leaving(.partly) : .running)
+                }
+            ]
+        case .makingStep:
+            return [{ $0.go(index, .leaving(nil)) }]
+        case .abandoning:
+            return [
+                { world in
+                    world.machine.abandon()
+                    world.wake()
+                    world.go(index, .leaving(nil))
+                }
+            ]
+        case .leaving(let how):
+            return [{ $0.leave(index, how, evenIfAborted: false) }]
+        case .leavingAborted(let how):
+            return isInterruptingLocked ? [] : [{ $0.leave(index, how, evenIfAborted: true) }]
+        default:
+            return stepsOfRequester(index)
+        }
+    }
+
+    private func stepsOfRequester(_ index: Int) -> [Change] {
+        let me = threads[index]
+        switch me.activity {
+        case .requesting:
+            return [{ $0.request(index) }]
+        case .draining(let isFinal):
+            return [{ $0.register(index, .checkingDrained(isFinal: isFinal)) }]
+        case .checkingDrained(let isFinal):
+            if machine.isDrained { return [{ $0.go(index, .settling) }] }
+            return [{ $0.go(index, .asleep(isFinal: isFinal)) }]
+        case .asleep(let isFinal):
+            if !me.isWaiter { return [{ $0.go(index, .draining(isFinal: isFinal)) }] }
+            // The deadline comes. While the system gives time, nothing is aborted.
+            return [{ $0.go(index, isFinal ? .beforeInterrupting : .aborting) }, { $0.go(index, .settling) }]
+        case .aborting:
+            return [{ $0.abort(index) }]
+        case .beforeInterrupting:
+            if isInterruptingLocked { return [] }
+            return [
+                { world in
+                    world.isInterruptingLocked = true
+                    let (writes, checkpoint) = world.machine.interruptions
+                    world.go(index, .interrupting(writes: writes, checkpoint: checkpoint))
+                }
+            ]
+        case .interrupting:
+            return [
+                { world in
+                    world.isInterruptingLocked = false
+                    world.go(index, world.afterInterrupting(index))
+                }
+            ]
+        case .settling:
+            return [isSettlingLocked ? { $0.answer(index, isHeld: true) } : { $0.settle(index) }]
+        case .notifyingOfClosing:
+            return [true, false].map { isHeld in
+                { world in
+                    world.machine.didSettle(isHeld: isHeld)
+                    world.isSettlingLocked = false
+                    world.answer(index, isHeld: isHeld)
+                }
+            }
+        case .opening:
+            return isSettlingLocked ? [] : [{ $0.open(index) }]
+        case .notifyingOfOpening:
+            return [{ $0.didOpen(index) }]
+        case .endingUse:
+            return [
+                { world in
+                    world.uses -= 1
+                    world.go(index, .done)
+                }
+            ]
+        default:
+            return []
+        }
+    }
+
+    // MARK: Visitors
+
+    private mutating func enter(_ index: Int) {
+        guard let kind = threads[index].kind else { return }
+        let wasClosed = machine.requests.isClosed
+        let id = machine.enter(kind, site: nil, isRunning: kind == .checkpoint, at: 0)
+        guard let id else { return go(index, .outside) }
+        if wasClosed { violation = "a visit enters a closed gate" }
+        threads[index].visit = id
+        switch kind {
+        case .checkpoint: go(index, .running)
+        case .closing: go(index, .waitingForInterruption)
+        default: go(index, .waitingForConnection)
+        }
+    }
+
+    private mutating func beginUse(_ index: Int) {
+        uses += 1
+        threads[index].hasConnection = threads[index].kind == .write
+        go(index, .starting)
+    }
+
+    private mutating func start(_ index: Int) {
+        let wasClosed = machine.requests.isClosed
+        let hasStarted = machine.start(threads[index].visit, at: 0)
+        if hasStarted, wasClosed { violation = "a visit starts behind a closed gate" }
+        go(index, hasStarted ? .running : .refused)
+    }
+
+    /// What a visit did comes to its end. A statement or a commit fails when the visit must not commit.
+    private mutating func end(_ index: Int) {
+        switch threads[index].kind {
+        case .write: go(index, machine.mustNotCommit ? .leaving(.rolledBack) : .committing)
+        case .opening: go(index, .leaving(machine.mustNotCommit ? .rolledBack : nil))
+        case .turn: go(index, .leaving(machine.mustNotCommit ? .partly : nil))
+        case .closing: go(index, .abandoning)
+        default: go(index, .leaving(nil))
+        }
+    }
+
+    private mutating func beginStep(_ index: Int) {
+        let wasClosed = machine.requests.isClosed
+        let mayBegin = machine.runningMayBeginStep()
+        threads[index].isEarly = false
+        if mayBegin, wasClosed { violation = "a step begins behind a closed gate" }
+        go(index, mayBegin ? .makingStep : .leaving(nil))
+    }
+
+    private mutating func continueWriting(_ index: Int) {
+        threads[index].continuations -= 1
+        threads[index].isEarly = false
+        go(index, machine.runningContinues() ? .aborting : .running)
+    }
+
+    private mutating func leave(_ index: Int, _ how: GateMachine.Interruption?, evenIfAborted: Bool) {
+        guard let left = machine.leave(threads[index].visit, how, evenIfAborted: evenIfAborted) else {
+            return go(index, .leavingAborted(how))
+        }
+        if left.endsUse { uses -= 1 }
+        if left.wakesWaiters { wake() }
+        if left.mustSettle { settleLater(endsUse: left.endsUseAfterSettling) }
+        finish(index)
+    }
+
+    // MARK: Requesters
+
+    private mutating func request(_ index: Int) {
+        guard case .requester(let requests) = threads[index].role, let request = requests.first else { return }
+        switch machine.changeRequests(request.change) {
+        case .closed:
+            wake()
+            nextPart(index)
+        case .mustOpen: go(index, .opening)
+        case .none: nextPart(index)
+        }
+    }
+
+    /// Continues after the request has changed, and after the gate was opened, if that was needed.
+    private mutating func nextPart(_ index: Int) {
+        guard case .requester(let requests) = threads[index].role, let request = requests.first else {
+            return finish(index)
+        }
+        if request.closes { go(index, .draining(isFinal: false)) } else { nextRequest(index) }
+    }
+
+    private mutating func nextRequest(_ index: Int) {
+        guard case .requester(var requests) = threads[index].role else { return finish(index) }
+        requests.removeFirst()
+        threads[index].role = .requester(requests)
+        if requests.isEmpty { finish(index) } else { go(index, .requesting) }
+    }
+
+    private mutating func abort(_ index: Int) {
+        let committed = machine.visits.filter { $0.hasCommitted && !$0.isAborted }
+        let isNeeded = machine.abort()
+        if !committed.allSatisfy(machine.visits.contains) { violation = "F3: a write that has committed is aborted" }
+        go(index, isNeeded ? .beforeInterrupting : afterInterrupting(index))
+    }
+
+    private func afterInterrupting(_ index: Int) -> Activity {
+        threads[index].kind == nil ? .draining(isFinal: true) : .continuing
+    }
+
+    private mutating func settle(_ index: Int) {
+        switch machine.beginSettling() {
+        case .none: answer(index, isHeld: false)
+        case .held: answer(index, isHeld: true)
+        case .notifyFollowers:
+            isSettlingLocked = true
+            go(index, .notifyingOfClosing)
+        }
+    }
+
+    private mutating func answer(_ index: Int, isHeld: Bool) {
+        let held = isHeld ? Suspension.Access(kind: .write, callSite: nil, duration: 0) : nil
+        let outcome = machine.outcome(holding: held, isProtecting: false, at: 0)
+        let isReleased = Suspension(path: "", outcome: outcome, duration: 0).isReleased
+        if isReleased, !machine.isAbandoned, holdsLock {
+            violation = "F3: the answer is \(outcome), and a lock is held"
+        }
+        if case .settler(let endsUse) = threads[index].role {
+            go(index, endsUse ? .endingUse : .done)
+        } else {
+            nextRequest(index)
+        }
+    }
+
+    private mutating func open(_ index: Int) {
+        switch machine.beginOpening() {
+        case .none: nextPart(index)
+        case .notifyFollowers, .atOnce:
+            isSettlingLocked = true
+            go(index, .notifyingOfOpening)
+        }
+    }
+
+    private mutating func didOpen(_ index: Int) {
+        isSettlingLocked = false
+        if machine.didOpen() {
+            for index in threads.indices { threads[index].isEarly = false }
+            wake()
+        } else {
+            settleLater(endsUse: false)
+        }
+        nextPart(index)
+    }
+
+    // MARK: Helpers
+
+    private mutating func go(_ index: Int, _ activity: Activity) {
+        threads[index].activity = activity
+        switch activity {
+        case .asleep, .waitingOutside, .checkingDrained: break
+        default: threads[index].isWaiter = false
+        }
+    }
+
+    private mutating func finish(_ index: Int) {
+        threads[index].hasConnection = false
+        threads[index].visit = 0
+        go(index, .done)
+    }
+
+    private mutating func register(_ index: Int, _ activity: Activity) {
+        go(index, activity)
+        threads[index].isWaiter = true
+    }
+
+    private mutating func wake() {
+        for index in threads.indices { threads[index].isWaiter = false }
+    }
+
+    private mutating func settleLater(endsUse: Bool) {
+        threads.append(Thread(role: .settler(endsUse: endsUse), activity: .settling))
+    }
+
+    private mutating func removeSettlers() {
+        threads.removeAll { if case .settler = $0.role { $0.activity == .done } else { false } }
+    }
+}
+
+// MARK: - What must hold
+
+extension GateModel {
+    var isFinished: Bool { threads.allSatisfy { $0.activity == .done } }
+
+    private var holdsLock: Bool { threads.contains { $0.holdsLock && !$0.isEarly } }
+
+    private var isOpening: Bool {
+        threads.contains { $0.activity == .opening || $0.activity == .notifyingOfOpening }
+    }
+
+    /// What is wrong with this world; nil when nothing is.
+    func check() -> String? {
+        violation ?? checkRequests() ?? checkVisits() ?? checkWaiters() ?? checkInterruptions() ?? checkRest()
+    }
+
+    private func checkRequests() -> String? {
+        let isToBeClosed = machine.requests.isClosed
+        if machine.isAbandoned, machine.isClosed || isToBeClosed { return "an abandoned gate is closed" }
+        if isToBeClosed, !machine.isClosed { return "F1: the gate is open, against the requests" }
+        if machine.isClosed, !isToBeClosed, !isOpening { return "F1: the gate is closed, and no thread opens it" }
+        return nil
+    }
+
+    private func checkVisits() -> String? {
+        if machine.requests.isClosed, machine.settled == .closed, holdsLock {
+            return "F6: a lock is held behind a gate that was settled"
+        }
+        let mustNotCommit = machine.visits.contains(where: \.mustNotCommit)
+        if mustNotCommit != machine.mustNotCommit { return "F3: mustNotCommit is \(machine.mustNotCommit)" }
+        let pending = threads.count { thread in
+            switch (thread.activity, thread.role) {
+            case (.starting, _), (.refused, _), (_, .settler(endsUse: true)): true
+            default: false
+            }
+        }
+        if uses != machine.uses + pending {
+            return "F5: the assertion is used \(uses) times, by \(machine.uses) visits and \(pending) threads"
+        }
+        return nil
+    }
+
+    private func checkWaiters() -> String? {
+        for thread in threads where thread.isWaiter {
+            switch thread.activity {
+            case .waitingOutside(isAsleep: true) where !machine.isClosed:
+                return "F2: a thread sleeps outside of an open gate"
+            case .asleep where machine.isDrained && !isOpening:
+                return "F3: the suspending thread sleeps, and all visits have left or committed"
+            default: continue
+            }
+        }
+        return nil
+    }
+
+    private func checkInterruptions() -> String? {
+        for thread in threads {
+            guard case .interrupting(let writes, let checkpoint) = thread.activity else { continue }
+            let aborted = machine.visits.filter(\.isAborted)
+            if writes, !aborted.contains(where: { $0.kind != .checkpoint }) { return "F3: no write to interrupt" }
+            if checkpoint, !aborted.contains(where: { $0.kind == .checkpoint }) {
+                return "F3: no checkpoint to interrupt"
+            }
+            if writes || checkpoint, threads.contains(where: { $0.kind == .closing && $0.holdsLock }) {
+                return "F3: a connection is interrupted while it closes"
+            }
+        }
+        return nil
+    }
+
+    /// What must hold when no thread changes the requests, settles or opens, and no visit is inside.
+    private func checkRest() -> String? {
+        let isAtRest = threads.allSatisfy { thread in
+            switch thread.activity {
+            case .done, .outside, .waitingOutside: true
+            default: false
+            }
+        }
+        guard isAtRest else { return nil }
+        if !machine.visits.isEmpty { return "a visit was left behind" }
+        if uses != 0 { return "F5: the assertion is used, and no visit is inside" }
+        if machine.mustSettle { return "the last visit has left, and has not settled the gate" }
+        if machine.isAbandoned { return nil }
+        if machine.requests.isClosed != (machine.settled != .open) { return "F6: the gate was not settled" }
+        return nil
+    }
+}
