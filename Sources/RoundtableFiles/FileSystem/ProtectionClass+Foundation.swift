@@ -3,8 +3,8 @@
     import RoundtableKernel
 
     extension ProtectionClass {
-        /// Converts a type of Foundation; nil for an unknown type.
-        package init?(_ type: FileProtectionType) {
+        /// Converts a type of Foundation; nil for an unknown type. RoundtableCore has the same: the kernel knows no Foundation of Apple's.
+        init?(_ type: FileProtectionType) {
             let classes: [String: ProtectionClass] = [
                 FileProtectionType.complete.rawValue: .complete,
                 FileProtectionType.completeUnlessOpen.rawValue: .unlessOpen,
