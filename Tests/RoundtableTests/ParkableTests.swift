@@ -81,14 +81,14 @@ import Testing
     @Test func whatOpensIsParkedLater() async {
         a.refusals.change { $0 = 2 }
         #expect(await park() == [])
-        #expect(calls.value.dropFirst(2) == ["a.refuse", "a.refuse", "a.park", "b.park", "a.step", "b.step"])
+        #expect(Array(calls.value.dropFirst(2)) == ["a.refuse", "a.refuse", "a.park", "b.park", "a.step", "b.step"])
     }
 
     @Test func stepsUntilNothingIsHeld() async {
         b.holds.change { $0 = 2 }
         #expect(await park() == [])
-        let steps = ["a.step", "b.step"]
-        #expect(Array(calls.value.dropFirst(4)) == steps + steps + steps)
+        let steps = ["a.step", "b.step", "a.step", "b.step", "a.step", "b.step"]
+        #expect(Array(calls.value.dropFirst(4)) == steps)
     }
 
     /// While something that has begun needs a later one, that one is not parked, but at the deadline it is.
@@ -96,7 +96,7 @@ import Testing
         a.isNeeding.change { $0 = true }
         let parked = Shared<[HeldConnection]?>(nil)
         let ended = inOwnThread { [parking, a, b] in
-            let held = parking.park([a, b], until: MonotonicClock.now + 60_000_000_000) { false }
+            let held = parking.park([a, b], until: MonotonicClock.now + 3_600_000_000_000) { false }
             parked.change { $0 = held }
         }
         try await eventually("several steps") { calls.value.count { $0 == "a.step" } > 3 }
@@ -134,6 +134,6 @@ import Testing
         unpark()
         try await ended.value
         #expect(held.value == [HeldConnection(use: .writing)])
-        #expect(calls.value.suffix(4) == ["b.unpark", "a.unpark", "b.didUnpark", "a.didUnpark"])
+        #expect(Array(calls.value.suffix(4)) == ["b.unpark", "a.unpark", "b.didUnpark", "a.didUnpark"])
     }
 }
