@@ -33,7 +33,7 @@ extension Doctor {
                 .warning,
                 "\(pin).",
                 at: status.path + "-wal",
-                by: [SharingProcess(pid: pin.holder.pid, name: pin.holder.name, isParticipant: false)],
+                by: [pin.holder],
                 next: pin.holder.liveness == .stopped
                     ? "Continue it (kill -CONT \(pin.holder.pid)) or end it: its transaction goes with it."
                     : "End its transaction."

@@ -352,9 +352,7 @@ struct Doctor {
                 .warning,
                 "\(what) is in use: its programs take turns among themselves, and not with the others.",
                 at: other.path,
-                by: other.pids.map {
-                    SharingProcess(pid: $0, name: ProcessTable.name($0), isParticipant: false)
-                },
+                by: other.pids.map { SharingProcess(pid: $0, among: []) },
                 next: "Build all programs with the same Roundtable. No row is lost meanwhile."
             )
         }
@@ -368,7 +366,7 @@ extension Doctor.Facts {
         let live = status.participants.filter { $0.liveness != .dead }
         func party(_ pid: Int32) -> SharingProcess {
             live.first { $0.isProcess(pid) }?.party
-                ?? SharingProcess(pid: pid, name: ProcessTable.name(pid), isParticipant: false)
+                ?? SharingProcess(pid: pid, among: [])
         }
         strangers = SystemLocks.users(databasePath: status.path).map(party).filter { !$0.isParticipant }
         let checkpointing = SystemLocks.walLocks(databasePath: status.path)?.checkpointing

@@ -3,7 +3,7 @@ import RoundtableCore
 
 /// The history of a database: durable records of changes, for readers that were not running when the changes were made. See <doc:History>.
 ///
-/// The static functions work in a transaction of yours, for example in a migration.
+/// It keeps the database open. The static functions work in a transaction of yours, for example in a migration.
 public struct History: Sendable {
     let database: SharedDatabase
 }

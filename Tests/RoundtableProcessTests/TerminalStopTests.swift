@@ -52,7 +52,7 @@
             }
 
             /// After SIGCONT, the statement is told as rolled back, and run again.
-            @Test(.timeLimit(.minutes(1))) func mayContinue() throws {
+            @Test(.timeLimit(.minutes(1))) func continuesAfterwards() throws {
                 try Fleet.run(inMemory: true) { fleet in
                     let other = try fleet.spawnOpen("other")
                     try fleet.makeBigTable(other)

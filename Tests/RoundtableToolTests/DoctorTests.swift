@@ -219,6 +219,7 @@ import Testing
         }
         let finding = try #require(try diagnose(in: folder).finding(.frozenCheckpointer))
         #expect(finding.severity == .error && finding.who.map(\.pid) == [pid])
+        #expect(finding.who.map(\.liveness) == [.stopped])
         #expect(
             finding.what.contains("(pid \(pid)) is stopped, and holds SQLite's lock for checkpoints: nobody can make")
         )

@@ -31,8 +31,8 @@ enum CoordinatedCreation {
     #if canImport(Darwin)
         private static let patience = DispatchTimeInterval.seconds(2)
 
+        // @unchecked: only `cancel` is called, which may be called from any thread. Once the accessor runs, it does nothing.
         private final class Canceller: @unchecked Sendable {
-            // @unchecked: only `cancel` is called, which may be called from any thread. Once the accessor runs, it does nothing.
             private let coordinator: NSFileCoordinator
             init(_ coordinator: NSFileCoordinator) { self.coordinator = coordinator }
             func cancel() { coordinator.cancel() }

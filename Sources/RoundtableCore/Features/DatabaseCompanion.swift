@@ -1,7 +1,7 @@
 import RoundtableKernel
 
 /// What lives as long as a database, and must know when it is suspended, resumed or closed: raw handles, publishers, the owner of an outbox. The
-/// database knows this role; `Companions` has the list, and its order.
+/// database knows this role; `SharedDatabase.companions` has the list, and its order.
 package protocol DatabaseCompanion: AnyObject, Sendable {
     /// The gate is closed, and the writes have left it. Reads still work.
     ///

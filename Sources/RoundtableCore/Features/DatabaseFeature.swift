@@ -21,7 +21,7 @@ package protocol DatabaseFeature: AnyObject, Sendable {
     /// The database exists. The program does not have it yet.
     func attach(to database: SharedDatabase)
 
-    /// The database is open.
+    /// The database is open for writing. It is not called for a read-only database.
     ///
     /// - throws: why it must be closed again.
     func databaseDidOpen(_ database: SharedDatabase) throws

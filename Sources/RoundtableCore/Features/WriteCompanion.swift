@@ -1,7 +1,7 @@
 import GRDB
 
 /// A feature that takes part in every write of a participant. The history stamps its rows, the extensions repair their triggers: the writer
-/// connection knows this role, and no feature by name. `Companions` has the list.
+/// connection knows this role, and no feature by name. `Features.swift` of Roundtable has the list.
 ///
 /// The methods are called on the writer's queue, or before the connection is shared with other threads.
 package protocol WriteCompanion: AnyObject, Sendable {

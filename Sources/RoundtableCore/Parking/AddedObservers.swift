@@ -33,8 +33,8 @@ final class AddedObservers: @unchecked Sendable {
         lock.withLock { added.removeAll { $0 === ended } }
     }
 
+    // @unchecked: `database` is confined to the queue of one connection after the other.
     final class Added: @unchecked Sendable {
-        // @unchecked: `database` is confined to the queue of one connection after the other.
         private weak var weakObserver: (any TransactionObserver)?
         private let strongObserver: (any TransactionObserver)?
         private let extent: Database.TransactionObservationExtent

@@ -5,7 +5,7 @@ import RoundtableFiles
 import RoundtableKernel
 import Synchronization
 
-/// The outbox of an open database, for its owner, which applies the commands that other processes have submitted. See <doc:Outbox>.
+/// The outbox of an open database, for its owner, which applies the commands that other processes have submitted. It keeps the database open. See <doc:Outbox>.
 public struct DatabaseOutbox: Sendable {
     let database: SharedDatabase
     var folder: OutboxFolder { database.outboxFolder }
@@ -18,7 +18,7 @@ extension SharedDatabase {
 }
 
 extension DatabaseOutbox {
-    /// Applies the waiting commands of this database's outbox, and those that come later. ``Options/outbox`` does the same from opening on.
+    /// Applies the waiting commands of this database's outbox, and those that come later. ``SharedDatabase/Options/outbox`` does the same from opening on.
     ///
     /// Any number of processes may do this at the same time: each command is applied by one of them.
     ///

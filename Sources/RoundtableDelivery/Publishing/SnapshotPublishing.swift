@@ -15,7 +15,7 @@ final class SnapshotPublishing: Sendable {
     /// A fetched value that is not encoded yet, because encoding needs no transaction.
     struct Fetched: Sendable {
         let encode: @Sendable () throws -> [UInt8]
-        /// Whether the value can only come from this database. CommitPosition to attached databases cannot be detected, because other
+        /// Whether the value can only come from this database. Commits to attached databases cannot be detected, because other
         /// connections make them without a commit to this database.
         fileprivate var isOfMainAlone = false
 
