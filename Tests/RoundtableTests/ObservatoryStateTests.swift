@@ -205,7 +205,8 @@ import Testing
             db.observatory.transitions.withLock {
                 Thread.detachNewThread {
                     try? db.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('A')") }
-                    after.change { $0 = db.observatory.lastCommit }
+                    let last = db.observatory.lastCommit
+                    after.change { $0 = last }
                 }
                 after.wait(within: 10) { $0 != nil }
                 return after.value != nil
