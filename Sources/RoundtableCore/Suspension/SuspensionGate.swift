@@ -305,7 +305,9 @@ package final class SuspensionGate: Sendable {
             }
         }
         if let known { return known }
-        let held = presentFollowers.flatMap { $0.gateDidClose(until: deadline) }.first
+        let accesses = presentFollowers.flatMap { $0.gateDidClose(until: deadline) }
+        // A write is named before a read, because the system kills a process that holds its lock.
+        let held = accesses.first { $0.kind == .write } ?? accesses.first
         return state.withLock { state in
             state.machine.didSettle(isHeld: held != nil)
             return outcome(state, holding: held)
