@@ -22,9 +22,9 @@ extension History {
     ///   - name: the name of the consumer. Two processes that use the same name may both get a change.
     ///   - tables: the tables whose changes are handed out; nil for all recorded tables. A consumer may ask for fewer tables than
     ///     before. If it asks for more, it must start over, because the changes of the other tables were acknowledged already.
-    ///   - limit: the most changes that are handed out at once.
+    ///   - limit: the most changes that are handed out in one call.
     ///   - body: called with the changes, outside of any transaction; not called when there is nothing new.
-    /// - returns: the changes that were handed out. Call again at once while it `hasMore`.
+    /// - returns: the changes that were handed out. Call again immediately while it `hasMore`.
     /// - throws: ``HistoryError/startOver(reason:token:)`` when changes are missing, until ``History/restartConsumer(_:at:)`` is
     ///   called; ``HistoryError/readOnly(path:)``; ``HistoryError/notEnabled(path:)``, ``HistoryError/notTracked(path:table:)``; what
     ///   `body`, `read` and `write` throw.

@@ -91,7 +91,7 @@ import Testing
         let checkpointing = Doctor.Facts(checkpointer: party)
         let found = findings(status, checkpointing).first
         #expect(found?.topic == .frozenParticipant && found?.severity == .error && found?.who == [party])
-        #expect(found?.what.contains("the CKPT lock: nobody can checkpoint") == true)
+        #expect(found?.what.contains("the CKPT lock: no other process can checkpoint") == true)
         status.participants[0].state = .suspended
         #expect(findings(status).isEmpty)
         #expect(findings(status, checkpointing).first?.severity == .error)
@@ -171,7 +171,7 @@ import Testing
         #expect(found.topic == .commandsWait && found.severity == .note && found.who == [app])
         #expect(
             found.what
-                == "3 commands (600 B) wait in the outbox, the oldest for 5 s, and nobody who runs applies commands."
+                == "3 commands (600 B) wait in the outbox, the oldest for 5 s, and no running process applies commands."
         )
         #expect(
             found.next.contains("`roundtable outbox \(status.path.shellQuoted)`") && found.location.hasSuffix("-outbox")
@@ -181,7 +181,7 @@ import Testing
         // Nobody runs: as it should be, for a day.
         status.participants = []
         found = try #require(findings(status).first)
-        #expect(found.severity == .note && found.what.contains("nobody runs who could apply them"))
+        #expect(found.severity == .note && found.what.contains("no process runs that could apply them"))
         status.outbox = waiting(1, for: 25 * 3600)
         found = try #require(findings(status).first)
         #expect(found.severity == .warning && found.what.hasPrefix("1 command (200 B) waits in the outbox, for 25 h"))
@@ -193,7 +193,7 @@ import Testing
         status.outbox = waiting(3, for: 90, owners: [app])
         #expect(findings(status).map(\.topic) == [.commandsWait] && findings(status).first?.severity == .warning)
         status.outbox?.owners = nil
-        #expect(findings(status).first?.what.hasSuffix("though a participant that may write runs.") == true)
+        #expect(findings(status).first?.what.hasSuffix("although a participant runs that may write.") == true)
         status.outbox?.owners = [app]
         status.participants[0].state = .suspended
         let suspended = try #require(findings(status).first)

@@ -212,7 +212,7 @@ import Testing
         for use in [{ _ = try db.walHealth() }, { try db.checkpoint() }, { try db.checkpoint(.truncate) }] {
             let error = #expect(throws: DatabaseError.self) { try use() }
             #expect(error?.resultCode == .SQLITE_MISUSE)
-            #expect(error?.message == "\(db.path): closed by close(): open it anew")
+            #expect(error?.message == "\(db.path): closed by close(): open it again")
         }
 
         let rollback = folder.file("rollback.sqlite")

@@ -4,7 +4,7 @@ import GRDBSQLite
 import RoundtableKernel
 
 extension DatabaseError {
-    /// This error of an opening, with the path, and with advice or the owner of the lock. SQLite's messages contain none of this.
+    /// This error of an opening, with the path, and with advice or the holder of the lock. SQLite's messages contain none of this.
     func naming(_ path: String) -> DatabaseError {
         if isNamed(path) { return self }
         switch resultCode {
@@ -55,7 +55,7 @@ extension DatabaseError {
         }
     }
 
-    /// Adds the owner of the lock to SQLite's message. A more specific message stays.
+    /// Adds the holder of the lock to SQLite's message. A more specific message stays.
     ///
     /// - parameter waited: how long the lock was waited for; nil when it is not known.
     func namingLock(on path: String, waited: Nanoseconds?) -> DatabaseError {

@@ -284,7 +284,7 @@ final class ChangeFeed: Sendable {
 
     private func waitForWrite(_ look: Int) throws -> FileWatch.Outcome {
         if look < Self.looks.count { return try watch.wait(upTo: Self.looks[look]) }
-        // The owner of the write lock may be at the last sync of a commit.
+        // The holder of the write lock may be at the last sync of a commit.
         if SystemLocks.writer(databasePath: databasePath) != nil { return try watch.wait(upTo: Self.longPause) }
         return try watch.wait()
     }

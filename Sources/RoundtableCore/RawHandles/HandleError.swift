@@ -52,7 +52,7 @@ extension HandleError: CustomStringConvertible, LocalizedError {
             """
         case .notAFile(let shared):
             """
-            The connection is to a database in memory, or to a temporary one, and not to \(shared): nobody else can see it, and it needs no \
+            The connection is to a database in memory, or to a temporary one, and not to \(shared): no other process can see it, and it needs no \
             turns. Open \(shared) instead.
             """
         case .readOnly(let path):
@@ -91,9 +91,9 @@ extension HandleError: CustomStringConvertible, LocalizedError {
         case .noTurn(let path):
             "\(path): there is no turn to end: it has ended already, or was never begun."
         case .detachedInTurn(let path):
-            "\(path): the handle has the turn. End it with endTurn(), and detach then."
+            "\(path): the handle holds the turn. End it with endTurn(), and then detach."
         case .detached(let path):
-            "\(path): the handle was detached, or its SharedDatabase closed. Attach the connection anew to an open SharedDatabase."
+            "\(path): the handle was detached, or its SharedDatabase closed. Attach the connection to an open SharedDatabase again."
         case .sharedCache(let path):
             """
             \(path): the connection is in SQLite's shared-cache mode, where connections of this process share their locks, and looking at one would \

@@ -35,7 +35,7 @@ package enum SystemErrorAdvice {
         case ENOENT, ENOTDIR: "Look at the path: a part of it is not there, or no folder"
         case ENAMETOOLONG, ELOOP: "Look at the path: it is too long, or its links go round in circles"
         case EMFILE, ENFILE: "Too many files are open: end what is not needed, or raise the limit (ulimit -n)"
-        case EIO: "The disk may be failing: look at the system's log, and have a backup at hand"
+        case EIO: "The disk may be failing: look at the system's log, and keep a backup ready"
         default: "Look at the file and what it lies on, and do it again; errno(3) says what the number means"
         }
     }

@@ -24,7 +24,7 @@ package final class TurnTaker {
     /// The time from which patience counts: when the turn word was last seen to change, or the write lock to be taken.
     private var progressAt: Nanoseconds = 0
     private var lastSeen = Turn(rawValue: 0)
-    /// The wake word before the last look at the turn word. A wake-up since then ends the wait at once.
+    /// The wake word before the last look at the turn word. A wake-up since then ends the wait immediately.
     private var wakeWordSeen: UInt32 = 0
     private var excusesSetup = false
     private var isUnseated = false
@@ -192,7 +192,7 @@ package final class TurnTaker {
         wakeWordSeen = slot.wakeWord.pointee.load(ordering: .sequentiallyConsistent)
         let turn = Turn(rawValue: block.turn.pointee.load(ordering: .sequentiallyConsistent))
         guard turn != lastSeen || turn.phase == .lingering else { return .turn(turn, isOver: false) }
-        // The first look follows the request at once, so it needs no time of its own.
+        // The first look follows the request immediately, so it needs no time of its own.
         let now = hasQueued ? MonotonicClock.now : requestedAt
         if turn != lastSeen {
             lastSeen = turn

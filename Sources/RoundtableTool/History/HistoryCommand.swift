@@ -6,14 +6,14 @@ import Roundtable
 struct HistoryCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "history",
-        abstract: "Show the recorded changes of a database, and who follows them.",
+        abstract: "Show the recorded changes of a database, and their consumers.",
         discussion: """
             Shows the changes of tables whose history was enabled (db.history.enable(for:) in Swift, --enable here), in the order of \
             their commits. Looking reads only. --enable, --disable and --drop-consumer write.
 
             With --json, prints one JSON object a change: token, sequence, transaction, author, time, table, operation, key, \
             columns; the last line is {"token": …, "has_more": …}. When changes are missing after the token, the exit code is 2, \
-            and the line on standard error says where to go on.
+            and the line on standard error says where to continue.
 
             Examples:
               roundtable history app.db --enable player
@@ -59,7 +59,7 @@ struct HistoryCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Record this table's changes no longer.", valueName: "table"))
     var disable: String?
 
-    @Option(name: .customLong("as"), help: ArgumentHelp("Who other processes see at the table.", valueName: "name"))
+    @Option(name: .customLong("as"), help: ArgumentHelp("The name of this participant, as other processes see it.", valueName: "name"))
     var author = "roundtable"
 
     func validate() throws {

@@ -108,7 +108,7 @@ final class OutboxItems {
             return ToolError(
                 """
                 \(place.files.commandsPath)/\(name): not a command file: commands have names such as \
-                widget.0000000001.5f0c2a91.000000000012.command. Owners leave it alone; remove it, if nobody needs it.
+                widget.0000000001.5f0c2a91.000000000012.command. Owners leave it alone; remove it if it is not needed.
                 """
             )
         }

@@ -151,7 +151,7 @@ struct OutboxPlace {
         else { return nil }
         return ToolError(
             """
-            \(place.name): there is no such file yet, and \(count.of("command")) \(count == 1 ? "waits" : "wait") for who makes it: start the \
+            \(place.name): there is no such file yet, and \(count.of("command")) \(count == 1 ? "waits" : "wait") for the process that creates it: start the \
             program that opens it with handlers. See what waits: \(place.look)
             """
         )

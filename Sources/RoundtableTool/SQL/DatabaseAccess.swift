@@ -103,7 +103,7 @@ struct DatabaseAccess {
     private func partly(_ error: DatabaseError) -> ToolError {
         ToolError(
             """
-            \(url.path): \(ToolError.stopped(error)). What the script had committed before is kept: look what is there, and run \
+            \(url.path): \(ToolError.stopped(error)). What the script had committed before is kept: check the database, and run \
             the rest again.
             """
         )

@@ -61,7 +61,7 @@ struct SnapshotReport {
         case .foreign: "Look at the path: what was never a snapshot file is not replaced either"
         case .tooLarge: "Publish less: a value of this size is hardly what a snapshot is for"
         case .empty, .truncated, .trailingBytes, .header, .value, .undecodable, .unreadable:
-            "The next write puts it right: start the program that publishes it"
+            "The next write replaces it: start the program that publishes it"
         }
     }
 
