@@ -75,7 +75,8 @@ extension Doctor {
                 moved away.
                 """,
                 at: outbox.path + "/damaged",
-                next: "\(look) shows what is wrong with each. `retry` puts a whole one back into the queue, `drop` removes it."
+                next:
+                    "\(look) shows what is wrong with each. `retry` puts a whole one back into the queue, `drop` removes it."
             )
         }
     }

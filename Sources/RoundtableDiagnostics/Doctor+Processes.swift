@@ -150,8 +150,12 @@ extension Doctor {
         _ facts: Facts
     ) -> [String] {
         var held: [String] = []
-        if status.writeLock?.isSame(as: participant) == true { held.append("the write lock: no other process can write") }
-        if facts.checkpointer?.isSame(as: participant) == true { held.append("the CKPT lock: no other process can checkpoint") }
+        if status.writeLock?.isSame(as: participant) == true {
+            held.append("the write lock: no other process can write")
+        }
+        if facts.checkpointer?.isSame(as: participant) == true {
+            held.append("the CKPT lock: no other process can checkpoint")
+        }
         return held
     }
 

@@ -232,7 +232,8 @@ struct Doctor {
                     .warning,
                     "The WAL has \(fileSize.byteSize), and there is no -shm file: the next process that opens the database reads all of it first.",
                     at: location,
-                    next: "Open it once with SharedDatabase, and close it: the last participant to close empties the WAL."
+                    next:
+                        "Open it once with SharedDatabase, and close it: the last participant to close empties the WAL."
                 )
             } else if fileSize > longest {
                 find(

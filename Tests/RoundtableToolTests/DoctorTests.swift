@@ -221,7 +221,9 @@ import Testing
         #expect(finding.severity == .error && finding.who.map(\.pid) == [pid])
         #expect(finding.who.map(\.liveness) == [.stopped])
         #expect(
-            finding.what.contains("(pid \(pid)) is stopped, and holds SQLite's lock for checkpoints: no other process can")
+            finding.what.contains(
+                "(pid \(pid)) is stopped, and holds SQLite's lock for checkpoints: no other process can"
+            )
         )
         #expect(finding.next == "Continue it (kill -CONT \(pid)) or end it.")
         let status = try Tool.run("status", "a.db", in: folder).output

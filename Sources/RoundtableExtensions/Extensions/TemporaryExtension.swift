@@ -133,7 +133,8 @@ enum TemporaryExtension {
         var refusal: String? {
             guard let database = known.withLock({ $0.database }), database.role == .readWrite else { return nil }
             guard let participant = database.seat.participant else {
-                return "this process writes, and cannot know which other processes do: \(database.uncoordinatedReason ?? "")"
+                return
+                    "this process writes, and cannot know which other processes do: \(database.uncoordinatedReason ?? "")"
             }
             let others = participant.block.participants()
                 .filter { $0.role == .readWrite && !($0.pid == getpid() && !$0.isElsewhere) && $0.liveness != .dead }

@@ -82,7 +82,8 @@ package struct OutboxFolder: Sendable {
                 throw OutboxError.file(path: parent, .folderMissing)
             }
             if let name = try System.networkFileSystem(holding: status == nil ? parent : path) {
-                let reason = "it is on a network file system (\(name)), where the system does not report what other machines submit"
+                let reason =
+                    "it is on a network file system (\(name)), where the system does not report what other machines submit"
                 throw OutboxError.folderNotUsable(path: path, reason: reason)
             }
         } catch let error as SystemError {

@@ -130,7 +130,7 @@ package final class Seat: @unchecked Sendable {
         case .acquired: return .acquired
         case .timedOut: return .timedOut
         case .cancelled: return .cancelled
-        case .unseated: return .uncoordinated
+        case .uncoordinated: return .uncoordinated
         }
     }
 

@@ -7,7 +7,7 @@ package final class TurnTaker {
     package enum Outcome: Equatable, Sendable {
         case acquired, timedOut, cancelled
         /// The control block became unusable during the wait (rule L3).
-        case unseated
+        case uncoordinated
     }
 
     private let participant: Participant
@@ -27,7 +27,7 @@ package final class TurnTaker {
     /// The wake word before the last look at the turn word. A wake-up since then ends the wait immediately.
     private var wakeWordSeen: UInt32 = 0
     private var excusesSetup = false
-    private var isUnseated = false
+    private var isUncoordinated = false
     private var hasQueued = false
 
     private var cancellation: WaitCancellation?
@@ -68,7 +68,7 @@ package final class TurnTaker {
         excusesSetup = settingUp
         progressAt = now
         lastSeen = Turn(rawValue: 0)
-        isUnseated = false
+        isUncoordinated = false
         // The scheduler may cause one long pause. Two long pauses in a row end a burst.
         let pauseWasShort = pauseIsShort
         pauseIsShort = now.subtractingSaturating(lastReleased) < settings.burstGap
@@ -86,7 +86,7 @@ package final class TurnTaker {
         }
         let outcome = run(.acquire(mayResume: mayResume), isWriteLockFree: isWriteLockFree)
         guard outcome == .acquired else {
-            if isUnseated { return .unseated }
+            if isUncoordinated { return .uncoordinated }
             return isCancelled ? .cancelled : .timedOut
         }
         var acquiredAt = now
@@ -286,7 +286,7 @@ package final class TurnTaker {
     }
 
     private func unseat() -> TurnMachine.Event {
-        isUnseated = true
+        isUncoordinated = true
         return .deadlineOver
     }
 

@@ -96,7 +96,9 @@ struct DemoCommand: AsyncParsableCommand {
         // that their shares can be compared.
         let steps: [(command: String, doing: String, isDone: KeyPath<DemoFleet.Member, Bool>)] = [
             (
-                "open", rowsBefore == 0 ? "All open it at the same time; the first one creates it …" : "All open it at the same time …",
+                "open",
+                rowsBefore == 0
+                    ? "All open it at the same time; the first one creates it …" : "All open it at the same time …",
                 \.isReady
             ),
             ("go \(seconds)", "\(Self.work(fleet.members)), for \(time) …\n", \.hasOpened),

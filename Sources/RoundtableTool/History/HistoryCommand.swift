@@ -59,7 +59,10 @@ struct HistoryCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Record this table's changes no longer.", valueName: "table"))
     var disable: String?
 
-    @Option(name: .customLong("as"), help: ArgumentHelp("The name of this participant, as other processes see it.", valueName: "name"))
+    @Option(
+        name: .customLong("as"),
+        help: ArgumentHelp("The name of this participant, as other processes see it.", valueName: "name")
+    )
     var author = "roundtable"
 
     func validate() throws {

@@ -174,7 +174,10 @@ struct OutboxChanges {
         )
         switch try place.outbox(as: author).drop(command, forAbsentDatabaseAt: url) {
         case .dropped: Terminal.complain("dropped \(command.id)")
-        case .gone: throw ToolError("\(command.path): it does not exist any more: it was applied, or dropped by another process.")
+        case .gone:
+            throw ToolError(
+                "\(command.path): it does not exist any more: it was applied, or dropped by another process."
+            )
         case .databaseExists:
             throw ToolError(
                 "\(place.name): \(command.id): the database was created just now. Nothing was dropped: try again."

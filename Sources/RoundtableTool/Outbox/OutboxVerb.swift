@@ -60,7 +60,10 @@ struct OutboxVerb: ParsableCommand {
     )
     var wait: Double?
 
-    @Option(name: .customLong("as"), help: ArgumentHelp("The name of this participant, as other processes see it.", valueName: "name"))
+    @Option(
+        name: .customLong("as"),
+        help: ArgumentHelp("The name of this participant, as other processes see it.", valueName: "name")
+    )
     var author = "roundtable"
 
     static let defaultWait = 5.0

@@ -36,7 +36,10 @@ struct SQLCommand: ParsableCommand {
     @Flag(help: "Fail rather than write.")
     var readOnly = false
 
-    @Option(name: .customLong("as"), help: ArgumentHelp("The name of this participant, as other processes see it.", valueName: "name"))
+    @Option(
+        name: .customLong("as"),
+        help: ArgumentHelp("The name of this participant, as other processes see it.", valueName: "name")
+    )
     var author = "roundtable"
 
     @Option(

@@ -46,7 +46,10 @@ struct WatchCommand: ParsableCommand {
     @Flag(help: "Wait for the database to be created.")
     var wait = false
 
-    @Option(name: .customLong("as"), help: ArgumentHelp("The name of this participant, as other processes see it.", valueName: "name"))
+    @Option(
+        name: .customLong("as"),
+        help: ArgumentHelp("The name of this participant, as other processes see it.", valueName: "name")
+    )
     var author = "roundtable"
 
     func validate() throws {
