@@ -62,8 +62,8 @@ extension HistoryError: CustomStringConvertible, LocalizedError {
             "\(path): the history of '\(table)' cannot be recorded: \(reason)"
         case .readOnly(let path):
             """
-            \(path): opened read-only, and a consumer keeps its place in the database. Keep a token of your own, and read with \
-            history(since:).
+            \(path): opened read-only, and a consumer stores its position in the database. Store a token yourself, and read with \
+            db.history.changes(since:).
             """
         case .newerFormat(let path, let format):
             "\(path): the history has format \(format), made by a newer version of Roundtable. Update this program."

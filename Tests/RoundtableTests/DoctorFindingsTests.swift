@@ -127,7 +127,7 @@ import Testing
                 == true
         )
         #expect(found.first?.who.map(\.pid) == [app.pid])
-        #expect(found.first?.next.hasPrefix("Make room") == true)
+        #expect(found.first?.next.hasPrefix("Free space") == true)
         status.wal?.failure?.code = 2570
         #expect(findings(status).first?.next.hasPrefix("The disk may be failing") == true)
     }
@@ -216,7 +216,7 @@ import Testing
         let found = findings(status)
         #expect(found.map(\.topic) == [.deadLetters, .damagedCommands] && found.allSatisfy { $0.severity == .warning })
         #expect(found[0].what.hasPrefix("3 commands were set aside, and not applied. 1 of them waits"))
-        #expect(found[1].what == "1 file in the outbox was no whole command, and was moved out of the way.")
+        #expect(found[1].what == "1 file in the outbox was not a whole command, and was moved away.")
         // Where it does not lie beside the database, the command line says where.
         status.outbox?.path = "/group/out box"
         #expect(findings(status)[0].next.contains("--folder '/group/out box'`"))

@@ -281,8 +281,8 @@ import Testing
         #expect(
             health.description == """
                 the WAL has 9 frames (pages, in a file of 4,000 B), of which 1 are copied, and grows by 3 frames/s; 'x' (pid 7, stopped) holds \
-                the lock for checkpoints: nobody can make one; 'x' (pid 7, stopped) holds 8 frames back, for 1.5 s, since \
-                A.swift:1; it is no participant
+                the lock for checkpoints, so no other process can checkpoint; 'x' (pid 7, stopped) holds 8 frames back, for 1.5 s, \
+                since A.swift:1; it is no participant
                 """
         )
     }

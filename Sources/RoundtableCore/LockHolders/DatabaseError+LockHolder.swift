@@ -43,12 +43,12 @@ extension DatabaseError {
         guard hasPlainMessage else { return self }
         switch resultCode {
         case .SQLITE_BUSY: return namingLock(on: path, waited: nil).prefixed(by: path)
-        case _ where isNoRoom: return saying("\(path): \(plainMessage): make room there, and do it again")
+        case _ where isNoRoom: return saying("\(path): \(plainMessage): free space there, and try again")
         case .SQLITE_IOERR:
             return saying(
                 """
-                \(path): \(plainMessage) (\(extendedResultCode.rawValue)): the system could not read or write it: look at its log, and have a \
-                backup at hand
+                \(path): \(plainMessage) (\(extendedResultCode.rawValue)): the system could not read or write it: check its log, and keep a \
+                backup ready
                 """
             )
         default: return self

@@ -52,7 +52,7 @@ extension ExtensionError: CustomStringConvertible, LocalizedError {
             """
         case .setTooOld(let path, 0, let stored, _):
             """
-            \(path): has extensions, in revision \(stored) of their set, and this program declares none. Give their set to Schema(_:extensions:), as the others that write \
+            \(path): has extensions, in revision \(stored) of their set, and this program declares none. Give their set to Schema(_:extensions:), as the other programs that write \
             do, or open the database read-only.
             """
         case .setTooOld(let path, let declared, let stored, let difference):
@@ -75,7 +75,7 @@ extension ExtensionError: CustomStringConvertible, LocalizedError {
             """
         case .building(let path, let name, let done, let total):
             """
-            \(path): the extension '\(name)' is being built, \(done) of about \(total) rows so far. Try again later; if no process is at it, open the \
+            \(path): the extension '\(name)' is being built, \(done) of about \(total) rows so far. Try again later; if no process continues it, open the \
             database for writing.
             """
         case .notDerived(let path, let name, let table, let after, let upTo, let reason):

@@ -100,8 +100,8 @@ public final class Outbox: Sendable {
             sender.isEmpty
             ? "it is empty"
             : """
-            it takes up more than \(CommandFileName.maximumSenderLength) bytes in a file name, where all but letters, digits, '-' and '_' take \
-            up three a byte
+            it takes more than \(CommandFileName.maximumSenderLength) bytes in a file name, where all but letters, digits, '-' and '_' take \
+            three bytes for each byte
             """
         return .senderNameNotUsable(sender, reason: reason)
     }

@@ -74,7 +74,7 @@ package struct OutboxFolder: Sendable {
             // One call decides, so that nothing can change between two. A path that is still a symbolic link here was not resolved.
             let status = try System.statusOfLink(at: path)
             if let status, !status.isFolder {
-                let link = "it is a symbolic link that leads in a circle, or that has just been put there"
+                let link = "it is a symbolic link that leads in a circle, or that was created just now"
                 let reason = status.isSymbolicLink ? link : "it is no folder"
                 throw OutboxError.folderNotUsable(path: path, reason: reason)
             }

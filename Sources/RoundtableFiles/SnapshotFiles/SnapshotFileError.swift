@@ -85,7 +85,7 @@ extension SnapshotFileError: CustomStringConvertible, LocalizedError {
             was written, and its folder could not be synced: \(SystemError.text(errno)). A power cut may bring the old value back. Write it again.
             """
         case .contended:
-            "others write it all the time. Let one process publish to it, or at longer intervals."
+            "other processes write it continually. Let one process publish to it, or publish at longer intervals."
         case .publishingEnded:
             "nothing is published to it any more: the publisher was cancelled, or its database closed. Publish again, with publish(to:)."
         case .other(_, let reason):

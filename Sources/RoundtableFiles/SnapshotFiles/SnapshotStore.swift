@@ -270,7 +270,7 @@ package final class SnapshotStore: Sendable {
                 }
             }
             if let result { return try result.get() }
-            let reason = error?.localizedDescription ?? "it was called off"
+            let reason = error?.localizedDescription ?? "it was cancelled"
             throw SnapshotFileError.other(path: path, reason: "NSFileCoordinator: \(reason)")
         #else
             return try body(path)

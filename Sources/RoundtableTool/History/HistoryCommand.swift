@@ -108,7 +108,7 @@ struct HistoryCommand: ParsableCommand {
             try open().history.disable(for: disable)
         } else if let dropConsumer {
             guard try open().history.dropConsumer(dropConsumer) else {
-                throw ToolError("\(fullPath): there is no consumer '\(dropConsumer)'. See them: --consumers.")
+                throw ToolError("\(fullPath): there is no consumer '\(dropConsumer)'. --consumers lists them.")
             }
         } else if consumers {
             let list = try read { try History.consumers(in: $0) }
@@ -129,7 +129,7 @@ struct HistoryCommand: ParsableCommand {
     private func token(_ db: Database) throws -> HistoryToken? {
         guard let consumer else { return since.flatMap(HistoryToken.init) }
         guard let found = try History.consumers(in: db).first(where: { $0.name == consumer }) else {
-            throw ToolError("\(fullPath): there is no consumer '\(consumer)'. See them: --consumers.")
+            throw ToolError("\(fullPath): there is no consumer '\(consumer)'. --consumers lists them.")
         }
         return found.token
     }
@@ -146,7 +146,7 @@ struct HistoryCommand: ParsableCommand {
 
     private func open() throws -> SharedDatabase {
         guard FileManager.default.fileExists(atPath: path) else {
-            throw ToolError("\(fullPath): there is no such file. Look at the path.")
+            throw ToolError("\(fullPath): there is no such file. Check the path.")
         }
         return try SharedDatabase.open(at: url, schema: .unmanaged, as: author, options: options)
     }
@@ -159,7 +159,7 @@ struct HistoryCommand: ParsableCommand {
         case .unavailable where FileManager.default.fileExists(atPath: path):
             throw ToolError("\(fullPath): is empty: no database was created in it yet.")
         case .unavailable:
-            throw ToolError("\(fullPath): there is no such file. Look at the path.")
+            throw ToolError("\(fullPath): there is no such file. Check the path.")
         }
     }
 }

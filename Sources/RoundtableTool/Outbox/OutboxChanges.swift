@@ -43,7 +43,7 @@ struct OutboxChanges {
                 throw ToolError(
                     """
                     \(place.files.path): no outbox yet: nothing was submitted or applied there. Start the program that opens the database \
-                    with handlers, or look at the path.
+                    with handlers, or check the path.
                     """
                 )
             }

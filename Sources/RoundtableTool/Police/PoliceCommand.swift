@@ -11,9 +11,9 @@ struct PoliceCommand: ParsableCommand {
         commandName: "police",
         abstract: "Suspend a program at random moments as iOS does, and convict it of the locks that it holds then.",
         discussion: """
-            iOS kills what it suspends while it holds a lock on a shared file: 0xDEAD10CC. This shows it on Linux, from outside, \
-            for any program: the program and its descendants are stopped (SIGSTOP) at random moments, their locks are looked at, \
-            and what holds one that it must not is killed, with its name, the file, the bytes and the rule.
+            iOS kills a process that it suspends while the process holds a lock on a shared file: 0xDEAD10CC. This shows it on Linux, from outside, \
+            for any program: the program and its descendants are stopped (SIGSTOP) at random moments, their locks are examined, \
+            and a process that holds a forbidden lock is killed and reported: its name, the file, the bytes and the rule.
 
             Before each freeze, a program that handles SIGTSTP gets it, and one that is connected to the police gets a message; \
             section J of docs/PROTOCOL-PROCESS.md describes these messages, and those of assertions.
@@ -86,14 +86,14 @@ struct PoliceCommand: ParsableCommand {
 
     @Option(
         name: .customLong("private"),
-        help: ArgumentHelp("A folder that is not looked at: the app's own; repeat it.", valueName: "folder"),
+        help: ArgumentHelp("A folder that is not examined: the app's own; repeat it.", valueName: "folder"),
         completion: .directory
     )
     var privateContainers: [String] = []
 
     @Option(
         name: .customLong("temporary"),
-        help: ArgumentHelp("A folder for temporary files, which is not looked at; repeat it.", valueName: "folder"),
+        help: ArgumentHelp("A folder for temporary files, which is not examined; repeat it.", valueName: "folder"),
         completion: .directory
     )
     var temporaryFolders: [String] = []

@@ -112,7 +112,7 @@ struct DatabaseAccess {
     private var cutShort: ToolError {
         ToolError(
             """
-            \(url.path): a transaction was cut short, and must be undone before anyone can read. Any statement that writes \
+            \(url.path): a transaction was cut short, and must be undone before the database can be read. Any statement that writes \
             does that, such as 'BEGIN IMMEDIATE; COMMIT'.
             """
         )

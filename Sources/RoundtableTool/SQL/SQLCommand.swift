@@ -52,7 +52,7 @@ struct SQLCommand: ParsableCommand {
     @Flag(help: "Print one JSON object a row.")
     var json = false
 
-    @Option(help: ArgumentHelp("How long to wait while others write.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("How long to wait while other processes write.", valueName: "seconds"))
     var timeout = 5.0
 
     func validate() throws {

@@ -10,7 +10,7 @@ struct WatchCommand: ParsableCommand {
         abstract: "Print a line for each commit of any program.",
         discussion: """
             Follows any database in WAL mode, whether the programs that write it know Roundtable or not. Those that do are \
-            named, with the tables that a commit may have changed; of others it is known that anything may have changed. \
+            named, with the tables that a commit may have changed; after a commit of another program, anything may have changed. \
             Writes nothing, takes no turn, and sleeps while nothing is committed.
 
             'watching' on standard error says that from then on no commit is missed. Ends with Ctrl-C, or when its output is not \
