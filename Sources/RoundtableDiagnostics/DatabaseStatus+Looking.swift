@@ -62,9 +62,13 @@ extension DatabaseStatus {
         }
         status.explainMissingWAL(onlooker)
         status.oldestReads(of: snapshots, endOfWAL: state?.end)
-        let folder = try outbox.map { try OutboxFolder(at: $0, databasePath: onlooker.path) }
-        status.lookAtOutbox(folder ?? OutboxFolder(databasePath: onlooker.path), letters)
+        status.lookAtOutbox(try Self.outboxFolder(outbox, besideDatabaseAt: onlooker.path), letters)
         self = status
+    }
+
+    /// - parameter folder: the folder of ``SharedDatabase/Options/outboxFolder``; nil: beside the database.
+    static func outboxFolder(_ folder: URL?, besideDatabaseAt path: String) throws -> OutboxFolder {
+        try folder.map { try OutboxFolder(at: $0, databasePath: path) } ?? OutboxFolder(databasePath: path)
     }
 }
 
@@ -205,12 +209,8 @@ extension DatabaseStatus {
 extension DatabaseStatus.SchemaVersion {
     init(_ db: Database) throws {
         userVersion = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
-        tableCount =
-            try Int.fetchOne(
-                db,
-                sql:
-                    "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-            ) ?? 0
+        let names = try String.fetchAll(db, sql: "SELECT name FROM sqlite_master WHERE type = 'table'")
+        tableCount = names.count { !$0.lowercased().hasPrefix("sqlite_") && !InternalTables.isInternal($0) }
         appliedMigrations =
             try db.tableExists("grdb_migrations")
             ? String.fetchAll(db, sql: "SELECT identifier FROM grdb_migrations ORDER BY rowid") : nil

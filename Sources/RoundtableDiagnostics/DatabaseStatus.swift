@@ -83,7 +83,7 @@ extension DatabaseStatus {
         public var userVersion: Int
         /// The migrations that GRDB recorded, in the order they ran; nil when no `DatabaseMigrator` was ever used.
         public var appliedMigrations: [String]?
-        /// How many tables there are, virtual ones included, SQLite's own excluded.
+        /// How many tables the app has, virtual ones included. SQLite's own, Roundtable's, and that of GRDB's migrations are not counted.
         public var tableCount: Int
 
         enum CodingKeys: String, CodingKey {

@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import GRDBSQLite
 import RoundtableCore
+import RoundtableFiles
 import RoundtableKernel
 
 extension Diagnosis {
@@ -33,12 +34,13 @@ extension Diagnosis {
         var doctor = Doctor(path: url.path)
         do {
             var status = try DatabaseStatus(ofDatabaseAt: url, outboxAt: outbox)
-            var facts = Doctor.Facts(of: status)
+            let folder = try DatabaseStatus.outboxFolder(outbox, besideDatabaseAt: status.path)
+            var facts = Doctor.Facts(of: status, outbox: folder)
             let deadline = MonotonicClock.now + Doctor.secondLook
             while Doctor.isDue(status), facts.canCheckpoint, MonotonicClock.now < deadline {
                 MonotonicClock.sleep(50_000_000)
                 status = try DatabaseStatus(ofDatabaseAt: url, outboxAt: outbox)
-                facts = Doctor.Facts(of: status)
+                facts = Doctor.Facts(of: status, outbox: folder)
             }
             doctor.examine(status, facts)
             if check != .none { doctor.check(try Onlooker(url), check, progress) }
