@@ -13,10 +13,15 @@ extension DatabaseStatus {
     ///
     /// - throws: ``SharedDatabaseError`` when there is no such file, or it cannot be a database; `DatabaseError` with
     ///   `SQLITE_NOTADB` or `SQLITE_CANTOPEN`. What else cannot be found out is in ``unknowns``.
-    public init(ofDatabaseAt url: URL) throws { try self.init(ofDatabaseAt: url, outboxAt: nil) }
+    public init(ofDatabaseAt url: URL) throws { try self.init(ofDatabaseAt: url, outboxFolder: nil) }
 
-    /// - parameter outbox: the folder of ``SharedDatabase/Options/outboxFolder``; nil: beside the database.
-    package init(ofDatabaseAt url: URL, outboxAt outbox: URL?) throws {
+    /// Inspects a database like ``init(ofDatabaseAt:)``, with an outbox in another place than beside the database.
+    ///
+    /// - Parameters:
+    ///   - url: the URL of the database.
+    ///   - outbox: the folder of ``SharedDatabase/Options/outboxFolder``; nil: beside the database.
+    /// - throws: the errors of ``init(ofDatabaseAt:)``; ``OutboxError`` when no outbox can be at that place.
+    public init(ofDatabaseAt url: URL, outboxFolder outbox: URL?) throws {
         let onlooker = try Onlooker(url)
         var status = DatabaseStatus(
             path: onlooker.path,

@@ -40,6 +40,21 @@ import Testing
         try db.close()
     }
 
+    /// What `print` shows is for people.
+    @Test func descriptions() throws {
+        var status = status
+        status.outbox = waiting(2, for: 5)
+        status.unknowns = ["The moon."]
+        let text = "\(status)"
+        #expect(text.hasPrefix("\(status.path)\n  WAL, ") && text.contains("schema: 1 table, user_version 0\n"))
+        #expect(text.contains("\n  participant: 'app' (pid \(getpid())), read-write\n"))
+        #expect(text.contains("\n  outbox: 2 commands waiting") && text.hasSuffix("\n  not known: The moon."))
+        var doctor = Doctor(path: "/a.db")
+        #expect("\(doctor.diagnosis)" == "/a.db\n  nothing is wrong")
+        doctor.find(.corrupt, .error, "It is broken.", next: "Mend it.")
+        #expect("\(doctor.diagnosis)" == "/a.db\n  error: It is broken. (/a.db) Mend it.")
+    }
+
     @Test func nothing() { #expect(findings(status).isEmpty) }
 
     @Test func littleSpace() {

@@ -44,7 +44,7 @@
         }
 
         private func findings(outbox: URL? = nil) throws -> [Diagnosis.Finding] {
-            try Diagnosis(ofDatabaseAt: url, outboxAt: outbox, checking: .none, progress: {}).findings
+            try Diagnosis(ofDatabaseAt: url, outboxFolder: outbox).findings
         }
 
         private func finding(_ topic: Diagnosis.Topic, outbox: URL? = nil) throws -> Diagnosis.Finding? {
