@@ -26,12 +26,12 @@ struct ForbiddenFile {
         return nil
     }
 
-    /// The path of the database, what is denied, why, and what to do.
+    /// The path of the database, what is denied, why, and what to do, without the last full stop: a statement may follow.
     var message: String {
         let file = suffix.isEmpty ? "the file" : database + suffix
         let denied = "\(file) cannot be \(isReadable ? "written" : "read") by this process (user \(geteuid()))"
         let cause = isOnReadOnlyFileSystem ? "" : "It has \(status.accessText). "
-        return "\(database): permission denied: \(denied). \(cause)\(advice)."
+        return "\(database): permission denied: \(denied). \(cause)\(advice)"
     }
 
     private var advice: String {
