@@ -95,7 +95,7 @@ extension DatabaseStatus {
             case .damaged, .full: controlBlock.state = .damaged
             case .locked, .system: controlBlock.state = .unreadable
             }
-            unknowns.append("Who takes part: \(error).")
+            unknowns.append(Doctor.sentence("Who takes part: \(error)"))
             return (nil, [])
         }
     }
@@ -198,7 +198,7 @@ extension DatabaseStatus {
     }
 
     private static func reason(_ error: any Error, _ files: Files) -> String {
-        guard let error = error as? DatabaseError else { return "\(error)." }
+        guard let error = error as? DatabaseError else { return Doctor.sentence("\(error)") }
         switch error.resultCode {
         case .SQLITE_BUSY:
             return "the database is locked."
