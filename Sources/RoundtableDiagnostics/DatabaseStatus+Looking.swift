@@ -13,10 +13,15 @@ extension DatabaseStatus {
     ///
     /// - throws: ``SharedDatabaseError`` when there is no such file, or it cannot be a database; `DatabaseError` with
     ///   `SQLITE_NOTADB` or `SQLITE_CANTOPEN`. What else cannot be found out is in ``unknowns``.
-    public init(ofDatabaseAt url: URL) throws { try self.init(ofDatabaseAt: url, outboxAt: nil) }
+    public init(ofDatabaseAt url: URL) throws { try self.init(ofDatabaseAt: url, outboxFolder: nil) }
 
-    /// - parameter outbox: the folder of ``SharedDatabase/Options/outboxFolder``; nil: beside the database.
-    package init(ofDatabaseAt url: URL, outboxAt outbox: URL?) throws {
+    /// Inspects a database like ``init(ofDatabaseAt:)``, with an outbox in another place than beside the database.
+    ///
+    /// - Parameters:
+    ///   - url: the URL of the database.
+    ///   - outbox: the folder of ``SharedDatabase/Options/outboxFolder``; nil: beside the database.
+    /// - throws: the errors of ``init(ofDatabaseAt:)``; ``OutboxError`` when no outbox can be at that place.
+    public init(ofDatabaseAt url: URL, outboxFolder outbox: URL?) throws {
         let onlooker = try Onlooker(url)
         var status = DatabaseStatus(
             path: onlooker.path,
@@ -62,9 +67,13 @@ extension DatabaseStatus {
         }
         status.explainMissingWAL(onlooker)
         status.oldestReads(of: snapshots, endOfWAL: state?.end)
-        let folder = try outbox.map { try OutboxFolder(at: $0, databasePath: onlooker.path) }
-        status.lookAtOutbox(folder ?? OutboxFolder(databasePath: onlooker.path), letters)
+        status.lookAtOutbox(try Self.outboxFolder(outbox, besideDatabaseAt: onlooker.path), letters)
         self = status
+    }
+
+    /// - parameter folder: the folder of ``SharedDatabase/Options/outboxFolder``; nil: beside the database.
+    static func outboxFolder(_ folder: URL?, besideDatabaseAt path: String) throws -> OutboxFolder {
+        try folder.map { try OutboxFolder(at: $0, databasePath: path) } ?? OutboxFolder(databasePath: path)
     }
 }
 
@@ -86,7 +95,7 @@ extension DatabaseStatus {
             case .damaged, .full: controlBlock.state = .damaged
             case .locked, .system: controlBlock.state = .unreadable
             }
-            unknowns.append("The participants: \(error).")
+            unknowns.append(Doctor.sentence("The participants: \(error)"))
             return (nil, [])
         }
     }
@@ -189,7 +198,7 @@ extension DatabaseStatus {
     }
 
     private static func reason(_ error: any Error, _ files: Files) -> String {
-        guard let error = error as? DatabaseError else { return "\(error)." }
+        guard let error = error as? DatabaseError else { return Doctor.sentence("\(error)") }
         switch error.resultCode {
         case .SQLITE_BUSY:
             return "the database is locked."
@@ -205,12 +214,8 @@ extension DatabaseStatus {
 extension DatabaseStatus.SchemaVersion {
     init(_ db: Database) throws {
         userVersion = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
-        tableCount =
-            try Int.fetchOne(
-                db,
-                sql:
-                    "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-            ) ?? 0
+        let names = try String.fetchAll(db, sql: "SELECT name FROM sqlite_master WHERE type = 'table'")
+        tableCount = names.count { !$0.lowercased().hasPrefix("sqlite_") && !InternalTables.isInternal($0) }
         appliedMigrations =
             try db.tableExists("grdb_migrations")
             ? String.fetchAll(db, sql: "SELECT identifier FROM grdb_migrations ORDER BY rowid") : nil

@@ -3,7 +3,8 @@ import RoundtableCore
 
 /// What can be seen of a shared database from outside, at one moment.
 ///
-/// It encodes as JSON with the keys listed here; times are seconds, sizes bytes.
+/// It encodes as JSON with the keys listed here. Durations are seconds, and sizes bytes. Dates are encoded as the encoder is told: decode the
+/// output of `roundtable status --json` with `dateDecodingStrategy = .iso8601`.
 public struct DatabaseStatus: Codable, Sendable, Equatable {
     /// The path of the database file, with symbolic links resolved.
     public var path: String
@@ -83,7 +84,7 @@ extension DatabaseStatus {
         public var userVersion: Int
         /// The migrations that GRDB recorded, in the order they ran; nil when no `DatabaseMigrator` was ever used.
         public var appliedMigrations: [String]?
-        /// How many tables there are, virtual ones included, SQLite's own excluded.
+        /// How many tables the app has, virtual ones included. SQLite's own, Roundtable's, and that of GRDB's migrations are not counted.
         public var tableCount: Int
 
         enum CodingKeys: String, CodingKey {

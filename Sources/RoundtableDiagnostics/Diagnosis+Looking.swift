@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import GRDBSQLite
 import RoundtableCore
+import RoundtableFiles
 import RoundtableKernel
 
 extension Diagnosis {
@@ -20,25 +21,33 @@ extension Diagnosis {
         checking check: Check = .none,
         progress: @escaping () -> Void = {}
     ) throws {
-        try self.init(ofDatabaseAt: url, outboxAt: nil, checking: check, progress: progress)
+        try self.init(ofDatabaseAt: url, outboxFolder: nil, checking: check, progress: progress)
     }
 
-    /// - parameter outbox: the folder of ``SharedDatabase/Options/outboxFolder``; nil: beside the database.
-    package init(
+    /// Inspects a database like ``init(ofDatabaseAt:checking:progress:)``, with an outbox in another place than beside the database.
+    ///
+    /// - Parameters:
+    ///   - url: the URL of the database.
+    ///   - outbox: the folder of ``SharedDatabase/Options/outboxFolder``; nil: beside the database.
+    ///   - check: whether the content is checked, too.
+    ///   - progress: called repeatedly while the content is checked.
+    /// - throws: the errors of ``init(ofDatabaseAt:checking:progress:)``; ``OutboxError`` when no outbox can be at that place.
+    public init(
         ofDatabaseAt url: URL,
-        outboxAt outbox: URL?,
-        checking check: Check,
-        progress: @escaping () -> Void
+        outboxFolder outbox: URL?,
+        checking check: Check = .none,
+        progress: @escaping () -> Void = {}
     ) throws {
         var doctor = Doctor(path: url.path)
         do {
-            var status = try DatabaseStatus(ofDatabaseAt: url, outboxAt: outbox)
-            var facts = Doctor.Facts(of: status)
+            var status = try DatabaseStatus(ofDatabaseAt: url, outboxFolder: outbox)
+            let folder = try DatabaseStatus.outboxFolder(outbox, besideDatabaseAt: status.path)
+            var facts = Doctor.Facts(of: status, outbox: folder)
             let deadline = MonotonicClock.now + Doctor.secondLook
             while Doctor.isDue(status), facts.canCheckpoint, MonotonicClock.now < deadline {
                 MonotonicClock.sleep(50_000_000)
-                status = try DatabaseStatus(ofDatabaseAt: url, outboxAt: outbox)
-                facts = Doctor.Facts(of: status)
+                status = try DatabaseStatus(ofDatabaseAt: url, outboxFolder: outbox)
+                facts = Doctor.Facts(of: status, outbox: folder)
             }
             doctor.examine(status, facts)
             if check != .none { doctor.check(try Onlooker(url), check, progress) }

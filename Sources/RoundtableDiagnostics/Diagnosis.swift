@@ -58,7 +58,8 @@ public struct Diagnosis: Codable, Sendable, Equatable {
         case hardLinks = "hard_links"
         /// The database file is on a network file system.
         case networkFileSystem = "network_file_system"
-        /// The files of the database differ in owner or mode, or the database cannot be read.
+        /// The owner, group or mode of a companion file or of the outbox keeps users of the database out, or lets others in; or this process
+        /// cannot open a file.
         case permissions
         /// The disk has less free space than the WAL takes.
         case lowDiskSpace = "low_disk_space"

@@ -47,10 +47,11 @@ extension Doctor {
     /// The time in seconds after which commands that no running owner applies are worth a warning.
     private static let longAbsence: TimeInterval = 24 * 3600
 
-    mutating func examineOutbox(_ status: DatabaseStatus, now: Date = Date()) {
+    /// - parameter isWritable: whether the folders of the outbox can be written by those who apply commands.
+    mutating func examineOutbox(_ status: DatabaseStatus, isWritable: Bool, now: Date = Date()) {
         guard let outbox = status.outbox, let service = status.outboxService else { return }
         let look = "`roundtable \(status.outboxArguments.map(\.shellQuoted).joined(separator: " "))`"
-        if let wait = outbox.longestWait(at: now) { examineWaiting(outbox, service, wait, look) }
+        if let wait = outbox.longestWait(at: now) { examineWaiting(outbox, service, wait, look, isWritable) }
         if let letters = outbox.deadLetters, letters > 0 {
             let toBeRetried = outbox.deadLettersToRetry ?? 0
             let retried =
@@ -124,7 +125,8 @@ extension Doctor {
         _ outbox: OutboxStatus,
         _ service: OutboxService,
         _ wait: TimeInterval,
-        _ look: String
+        _ look: String,
+        _ isWritable: Bool
     ) {
         let verb = outbox.waiting == 1 ? "waits" : "wait"
         let oldest = "\(outbox.waiting == 1 ? "for" : "the oldest for") \(wait.rough)"
@@ -177,8 +179,13 @@ extension Doctor {
                 text,
                 at: outbox.path,
                 by: owners.map(\.party),
-                next: """
+                next: isWritable
+                    ? """
                     \(look) shows what each waits for. A program that is older than the database applies none: restart it in its new version.
+                    """
+                    : """
+                    Change the permissions that the other finding names. Commands may have been applied already: their files stay until an owner can \
+                    remove them.
                     """
             )
         }

@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import GRDBSQLite
 import RoundtableCore
+import RoundtableFiles
 import RoundtableKernel
 
 /// Derives findings from facts.
@@ -11,21 +12,23 @@ struct Doctor {
 
     /// What the system shows, in addition to the status.
     struct Facts {
-        struct File {
-            var path: String
-            var owner: UInt32
-            var mode: UInt32
-        }
-
         /// The processes that have the database open and are no participants.
         var strangers: [SharingProcess] = []
+        /// The pids of strangers that opened the database file for reading alone, or may not write it. They cannot checkpoint.
+        var readers: Set<Int32> = []
         /// The holder of SQLite's CKPT lock.
         var checkpointer: SharingProcess?
         var isCheckpointerStopped = false
         /// Whether a participant runs that may checkpoint.
         var canCheckpoint = false
-        var database: File?
-        var companions: [File] = []
+        var database: InspectedFile?
+        var companions: [InspectedFile] = []
+        /// The folder of the outbox, and the folders in it, as far as they exist.
+        var outbox: [InspectedFile] = []
+        /// Whether the outbox lies beside the database, and so has its permissions.
+        var isOutboxBeside = true
+        /// The owners of the outbox that run, with their user and groups.
+        var outboxOwners: [(process: SharingProcess, credentials: Credentials)] = []
         /// In bytes, for this process; nil when the system does not report it.
         var freeSpace: Int?
         var saltProblem: SaltProblem?
@@ -42,13 +45,14 @@ struct Doctor {
         diagnosis.path = status.path
         diagnosis.unknowns = status.unknowns
         examineFiles(status, facts)
+        examinePermissions(status, facts)
         examineSalt(status, facts)
         examineLibrary(status, facts)
         examineWAL(status, facts)
         examineReads(status, facts)
         examineParticipants(status, facts)
         examineControlBlock(status, facts)
-        examineOutbox(status)
+        examineOutbox(status, isWritable: examineOutboxPermissions(facts))
         examineExtensions(status)
     }
 
@@ -114,28 +118,22 @@ struct Doctor {
             find(
                 .permissions,
                 .error,
-                "It cannot be read: \(error.message ?? "permission denied").",
+                Self.sentence("It cannot be read: \(error.message ?? "permission denied")"),
                 next: "Run as a user who may read it, or change its mode."
             )
         default:
-            find(.corrupt, .error, "It cannot be read: \(error).", next: "Check the disk; restore a backup.")
+            find(
+                .corrupt,
+                .error,
+                Self.sentence("It cannot be read: \(error)"),
+                next: "Check the disk; restore a backup."
+            )
         }
     }
 
     // MARK: The files
 
     private mutating func examineFiles(_ status: DatabaseStatus, _ facts: Facts) {
-        if let database = facts.database {
-            for file in facts.companions where file.owner != database.owner || file.mode != database.mode {
-                find(
-                    .permissions,
-                    .warning,
-                    "The file has owner \(file.owner) and mode \(Self.octal(file.mode)), the database \(database.owner) and \(Self.octal(database.mode)): some users may have no access.",
-                    at: file.path,
-                    next: "Give it the owner and mode of the database, while no process has it open."
-                )
-            }
-        }
         if let wal = status.files.wal, let free = facts.freeSpace, free < wal {
             find(
                 .lowDiskSpace,
@@ -169,15 +167,14 @@ struct Doctor {
         }
     }
 
-    private static func octal(_ mode: UInt32) -> String { String(mode, radix: 8) }
-
     // MARK: The library
 
     private mutating func examineLibrary(_ status: DatabaseStatus, _ facts: Facts) {
         guard status.sqliteHasWALResetBug, status.journalMode == .wal else { return }
         let bug = "SQLite \(status.sqliteVersion), which this program runs with, has the WAL-reset bug"
         let link = "<https://www.sqlite.org/wal.html#the_wal_reset_bug>"
-        if facts.strangers.isEmpty {
+        let writers = facts.strangers.filter { !facts.readers.contains($0.pid) }
+        if writers.isEmpty {
             find(
                 .walResetBug,
                 .note,
@@ -189,7 +186,7 @@ struct Doctor {
                 .walResetBug,
                 .warning,
                 "\(bug), and programs that do not use Roundtable have the database open: if they write and checkpoint, committed rows may be lost.",
-                by: facts.strangers,
+                by: writers,
                 next: "Give them PRAGMA wal_autocheckpoint = 0, or all SQLite 3.51.3 or later (\(link))."
             )
         }
@@ -363,7 +360,8 @@ struct Doctor {
 // MARK: - The system
 
 extension Doctor.Facts {
-    init(of status: DatabaseStatus) {
+    /// - parameter folder: the folder of the outbox.
+    init(of status: DatabaseStatus, outbox folder: OutboxFolder) {
         let live = status.participants.filter { $0.liveness != .dead }
         func party(_ pid: Int32) -> SharingProcess {
             live.first { $0.isProcess(pid) }?.party
@@ -374,12 +372,22 @@ extension Doctor.Facts {
         checkpointer = checkpointing.map(party)
         isCheckpointerStopped = checkpointing.flatMap(ProcessTable.entry)?.isStopped == true
         canCheckpoint = live.contains { $0.role == .readWrite && $0.liveness != .stopped && $0.state != .suspended }
-        func file(_ path: String) -> File? {
-            guard let status = try? System.status(ofFileAt: path) else { return nil }
-            return File(path: path, owner: status.st_uid, mode: UInt32(status.st_mode & 0o666))
+        database = Doctor.InspectedFile(status.path)
+        let companionPaths = [status.path + "-wal", status.path + "-shm", status.controlBlock.path]
+        companions = companionPaths.compactMap { Doctor.InspectedFile($0) }
+        let folders = [folder.path] + OutboxFolder.Part.allCases.map { folder.path(of: $0) }
+        outbox = folders.compactMap { Doctor.InspectedFile($0) }
+        isOutboxBeside = folder.path == OutboxFolder(databasePath: status.path).path
+        outboxOwners = (status.outbox?.owners ?? []).compactMap { owner in
+            ProcessTable.credentials(owner.pid).map { (owner, $0) }
         }
-        database = file(status.path)
-        companions = [status.path + "-wal", status.path + "-shm", status.controlBlock.path].compactMap(file)
+        if let file = database?.status {
+            let pids = strangers.map(\.pid).filter { pid in
+                let writes = ProcessTable.writes(FileIdentity(file), pid)
+                return !(writes ?? ProcessTable.credentials(pid).map { $0.permissions(for: file) & 0o2 != 0 } ?? true)
+            }
+            readers = Set(pids)
+        }
         if status.isEncrypted { saltProblem = SaltProblem(besideDatabaseAt: status.path) }
         let attributes = try? FileManager.default.attributesOfFileSystem(forPath: status.path)
         freeSpace = (attributes?[.systemFreeSize] as? NSNumber)?.intValue

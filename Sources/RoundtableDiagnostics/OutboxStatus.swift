@@ -160,7 +160,7 @@ extension DatabaseStatus {
             }
             try outbox?.findOthers(folder, path, ownerships)
         } catch {
-            unknowns.append("The outbox: \(SystemErrorAdvice.line(error) ?? "\(error).")")
+            unknowns.append("The outbox: \(SystemErrorAdvice.line(error) ?? Doctor.sentence("\(error)"))")
         }
     }
 }

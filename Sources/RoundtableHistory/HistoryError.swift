@@ -63,7 +63,7 @@ extension HistoryError: CustomStringConvertible, LocalizedError {
         case .readOnly(let path):
             """
             \(path): opened read-only, and a consumer stores its position in the database. Store a token yourself, and read with \
-            db.history.changes(since:).
+            db.history.changes(since:in:).
             """
         case .newerFormat(let path, let format):
             "\(path): the history has format \(format), made by a newer version of Roundtable. Update this program."

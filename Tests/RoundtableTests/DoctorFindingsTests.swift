@@ -26,6 +26,35 @@ import Testing
         return doctor.diagnosis.findings.filter { $0.topic != .walResetBug }
     }
 
+    /// The tables of Roundtable and of GRDB's migrations are not the app's.
+    @Test func tablesOfTheApp() throws {
+        let folder = try TemporaryFolder()
+        let url = folder.file("a.db")
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("v1") {
+            try $0.execute(sql: "CREATE TABLE roundtables(x); CREATE TABLE t(id INTEGER PRIMARY KEY)")
+        }
+        let db = try SharedDatabase.open(at: url, schema: Schema(migrator), as: "app")
+        try db.history.enable(for: "t")
+        #expect(try DatabaseStatus(ofDatabaseAt: url).schema?.tableCount == 2)
+        try db.close()
+    }
+
+    /// What `print` shows is for people.
+    @Test func descriptions() throws {
+        var status = status
+        status.outbox = waiting(2, for: 5)
+        status.unknowns = ["The moon."]
+        let text = "\(status)"
+        #expect(text.hasPrefix("\(status.path)\n  WAL, ") && text.contains("schema: 1 table, user_version 0\n"))
+        #expect(text.contains("\n  participant: 'app' (pid \(getpid())), read-write\n"))
+        #expect(text.contains("\n  outbox: 2 commands waiting") && text.hasSuffix("\n  not known: The moon."))
+        var doctor = Doctor(path: "/a.db")
+        #expect("\(doctor.diagnosis)" == "/a.db\n  nothing is wrong")
+        doctor.find(.corrupt, .error, "It is broken.", next: "Mend it.")
+        #expect("\(doctor.diagnosis)" == "/a.db\n  error: It is broken. (/a.db) Mend it.")
+    }
+
     @Test func nothing() { #expect(findings(status).isEmpty) }
 
     @Test func littleSpace() {
@@ -71,6 +100,17 @@ import Testing
         doctor.refuse(DatabaseError(resultCode: .SQLITE_CANTOPEN, message: "permission denied"))
         #expect(doctor.diagnosis.findings.map(\.topic) == [.permissions])
         #expect(doctor.diagnosis.severity == .error)
+    }
+
+    /// A message may be a sentence already.
+    @Test(arguments: ["permission denied", "permission denied."])
+    func oneFullStop(message: String) {
+        for code in [ResultCode.SQLITE_CANTOPEN, .SQLITE_IOERR] {
+            var doctor = Doctor(path: "/a.db")
+            doctor.refuse(DatabaseError(resultCode: code, message: message))
+            let what = doctor.diagnosis.findings.first?.what ?? ""
+            #expect(what.hasSuffix("permission denied.") && !what.hasSuffix(".."), "\(what)")
+        }
     }
 
     @Test func unreadableControlBlock() {

@@ -332,6 +332,7 @@ import Testing
         let page = try await reader.history.changes(since: kept)
         #expect(page.changes.map(\.line) == ["insert 1"] && !page.hasMore)
         #expect(try await reader.history.changes(since: HistoryToken(page.token.description)).changes.isEmpty)
+        #expect("\(HistoryError.readOnly(path: "/a.db"))".contains("db.history.changes(since:in:)"))
         await #expect(throws: HistoryError.readOnly(path: fixture.db.path)) {
             try await reader.history.consume(as: "widget") { _ in }
         }

@@ -327,7 +327,7 @@ import Testing
             return
         }
         let error = await #expect(throws: DatabaseError.self) { try await write.value }
-        #expect(error?.message?.contains("stays") == true)
+        #expect(error?.message?.contains("is kept") == true)
         #expect(try count(db) > 0)
     }
 

@@ -44,7 +44,8 @@ package struct DatabaseFile {
         access = place.status.map { FileAccess($0) }
     }
 
-    /// Checks that the file and its folder are writable. SQLite would silently open an unwritable file read-only, and fail later.
+    /// Checks that the files of the database and their folder are writable. SQLite would silently open an unwritable file read-only, and
+    /// fail later.
     func checkWritable() throws {
         guard hasFolder else {
             throw SharedDatabaseError.notAFile(
@@ -52,22 +53,14 @@ package struct DatabaseFile {
                 reason: "the folder \(folder) does not exist: create it first"
             )
         }
-        if size != nil, !System.mayRead(path) {
-            throw DatabaseError(
-                resultCode: .SQLITE_CANTOPEN,
-                message: "\(path): permission denied: the file cannot be read by this process"
-            )
-        }
-        if size != nil, !System.mayWrite(path) {
-            throw DatabaseError(
-                resultCode: .SQLITE_READONLY,
-                message: "\(path): permission denied: the file cannot be written by this process"
-            )
-        }
+        if let forbidden = ForbiddenFile(databasePath: path, writing: true) { throw forbidden.error }
         if !System.mayWrite(folder) {
+            let status = try? System.status(ofFileAt: folder)
             throw DatabaseError(
                 resultCode: .SQLITE_CANTOPEN,
-                message: "\(path): permission denied: files cannot be created in its folder, \(folder)"
+                message: """
+                    \(path): permission denied: this process (user \(geteuid())) cannot create files in its folder, \(folder)                    \(status.map { ". It has \($0.accessText)" } ?? ""). Run as a user who may write there, or change its permissions
+                    """
             )
         }
     }

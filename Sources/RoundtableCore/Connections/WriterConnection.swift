@@ -287,7 +287,12 @@ package final class WriterConnection: @unchecked Sendable {
     }
 
     private func named(_ error: DatabaseError) -> any Error {
-        error.resultCode == .SQLITE_BUSY ? busyHandler.named(error) : error.namingFile(path)
+        switch error.resultCode {
+        case .SQLITE_BUSY: busyHandler.named(error)
+        // A read-only participant has no checkpointer. Its writes fail whatever the permissions.
+        case .SQLITE_READONLY where checkpointer != nil: error.namingForbiddenFile(path)
+        default: error.namingFile(path)
+        }
     }
 
     /// Leaves the gate at the end of an access, unless its transaction is still open. Call it on `queue`.

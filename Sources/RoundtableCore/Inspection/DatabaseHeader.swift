@@ -20,10 +20,11 @@ package struct DatabaseHeader: Equatable, Sendable {
     /// - throws: `DatabaseError`: `SQLITE_NOTADB`, `SQLITE_CANTOPEN`, `SQLITE_IOERR`.
     package init?(databasePath path: String) throws {
         guard FileManager.default.isReadableFile(atPath: path) else {
-            throw DatabaseError(
-                resultCode: .SQLITE_CANTOPEN,
-                message: "\(path): permission denied. Reading needs the permission to read the file."
-            )
+            throw ForbiddenFile(databasePath: path, writing: false)?.error
+                ?? DatabaseError(
+                    resultCode: .SQLITE_CANTOPEN,
+                    message: "\(path): permission denied. Reading needs the permission to read the file."
+                )
         }
         var connection: OpaquePointer?
         defer { sqlite3_close_v2(connection) }

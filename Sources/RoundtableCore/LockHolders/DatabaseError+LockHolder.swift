@@ -14,6 +14,8 @@ extension DatabaseError {
             return named.isNamed(path) ? named : prefixed(by: path)
         default: break
         }
+        let forbidden = namingForbiddenFile(path)
+        if forbidden.isNamed(path) { return forbidden }
         let folder = (path as NSString).deletingLastPathComponent
         let text =
             switch extendedResultCode {
@@ -37,12 +39,13 @@ extension DatabaseError {
         return DatabaseError(resultCode: extendedResultCode, message: "\(path): \(text)")
     }
 
-    /// This error of an access, with the path and advice, if it reports a full disk, a failing disk, or a lock that blocks a
-    /// read. Other errors are returned unchanged, because their statement explains enough.
+    /// This error of an access, with the path and advice, if it reports a full disk, a failing disk, a file that may not be read, or a
+    /// lock that blocks a read. Other errors are returned unchanged, because their statement explains enough.
     package func namingFile(_ path: String) -> DatabaseError {
         guard hasPlainMessage else { return self }
         switch resultCode {
         case .SQLITE_BUSY: return namingLock(on: path, waited: nil).prefixed(by: path)
+        case .SQLITE_CANTOPEN: return namingForbiddenFile(path)
         case _ where isNoRoom: return saying("\(path): \(plainMessage): free space there, and try again")
         case .SQLITE_IOERR:
             return saying(
@@ -51,6 +54,19 @@ extension DatabaseError {
                 backup ready
                 """
             )
+        default: return self
+        }
+    }
+
+    /// This error of opening or writing, with the file that this process may not use and advice, if that is the cause. The error of a
+    /// statement that writes on a read-only connection has another cause.
+    func namingForbiddenFile(_ path: String) -> DatabaseError {
+        guard hasPlainMessage else { return self }
+        switch extendedResultCode {
+        case .SQLITE_READONLY:
+            return ForbiddenFile(databasePath: path, writing: true).map { saying($0.message) } ?? self
+        case _ where resultCode == .SQLITE_CANTOPEN:
+            return ForbiddenFile(databasePath: path, writing: false).map { saying($0.message) } ?? self
         default: return self
         }
     }

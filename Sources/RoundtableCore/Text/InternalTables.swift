@@ -11,6 +11,11 @@ package enum InternalTables {
     /// Whether changes of a table are not reported.
     static func isUnreported(_ table: String) -> Bool { table.hasPrefix(history) || table.hasPrefix(outbox) }
 
+    /// Whether a table is one of Roundtable's, or that of GRDB's migrations, and not the app's.
+    package static func isInternal(_ table: String) -> Bool {
+        table == "grdb_migrations" || isUnreported(table) || table.hasPrefix(extensions)
+    }
+
     /// Returns the name of the extension that a table belongs to, or nil if the table belongs to all extensions or to none.
     package static func extensionName(ofTable table: String) -> String? {
         let start = "\(extensions)_"

@@ -173,7 +173,7 @@ public final class OutboxDrain: Sendable {
     func drainFirst(within time: Nanoseconds) {
         let end = MonotonicClock.now.addingSaturating(time)
         do {
-            try folder.make(folder.access())
+            try folder.make()
             _ = try round { MonotonicClock.now >= end || self.isCancelled }
         } catch {
             // The thread tries again, and reports the error.
@@ -232,7 +232,7 @@ public final class OutboxDrain: Sendable {
             let found = try folders.map { try System.identity(ofFileAt: $0) }
             let (old, watched) = state.withLock { ($0.watch, $0.watched) }
             if let old, found == watched, !found.contains(nil) { return old }
-            try folder.make(folder.access())
+            try folder.make()
             let identities = try folders.map { try System.identity(ofFileAt: $0) }
             database.database?.seat.show(commandsFolder: isCancelled ? nil : identities[1], of: self)
             let watch = try FolderWatch(folders, includingRemovals: false)

@@ -115,7 +115,7 @@ extension OutboxError: CustomStringConvertible, LocalizedError {
     }
 
     private static func consequence(_ problem: FileProblem) -> String {
-        let kept = "A command that was being submitted is not stored; those submitted before are kept."
+        let kept = "If this was a submission, the command is not stored. Commands that were submitted before are kept."
         return switch problem {
         case .diskFull, .protected, .system: kept
         case .readOnlyFileSystem:

@@ -176,8 +176,8 @@ package struct OutboxFolder: Sendable {
     /// The prefix of the names of files in `new`.
     private static let unfinished = "outbox"
 
-    /// The permissions of the outbox: those of the database if the outbox lies beside an existing one, and otherwise those of the folder.
-    /// nil when there is neither; the umask then decides.
+    /// The permissions of the outbox: those of the database if the outbox lies beside an existing one, and otherwise those of the folder
+    /// (rule X16). nil when there is neither: ``make()`` then creates the folder.
     package func access() throws -> FileAccess? {
         if let databasePath, path == databasePath + Self.ending, let file = try System.status(ofFileAt: databasePath) {
             return FileAccess(file)
@@ -187,29 +187,22 @@ package struct OutboxFolder: Sendable {
 
     /// Creates the folder and the folders in it where they are missing.
     ///
-    /// - parameter access: the permissions of new folders; nil for what the umask leaves.
     /// - returns: whether the folder itself was missing.
     /// - throws: `SystemError`, with `ELOOP` if a symbolic link is in place of the outbox; ``OutboxError/file(path:_:)`` if its parent does not
     ///   exist. A link in place of a folder inside the outbox is detected when that folder is opened.
     @discardableResult
-    package func make(_ access: FileAccess?) throws -> Bool {
+    package func make() throws -> Bool {
         do {
-            let isNew = try System.makeFolder(at: path, access: access)
+            let known = try access()
+            let isNew = try System.makeFolder(at: path, access: known)
             let outbox = try OpenFolder(at: path)
-            if isNew, access == nil { try giveToOwner(of: System.status(ofFileAt: parent), outbox) }
-            for part in Part.allCases where try outbox.makeFolder(part.rawValue, access: access) && access == nil {
-                try giveToOwner(of: System.statusOfLink(at: path), outbox.folder(part.rawValue))
-            }
+            if isNew, known == nil, let above = try System.status(ofFileAt: parent) { try outbox.share(like: above) }
+            let access = try known ?? access()
+            for part in Part.allCases { _ = try outbox.makeFolder(part.rawValue, access: access) }
             return isNew
         } catch let error as SystemError where error.errno == ENOENT {
             throw OutboxError.file(path: parent, .folderMissing)
         }
-    }
-
-    /// Gives a folder that the superuser makes before there is a database to the owner of the folder above it.
-    private func giveToOwner(of parent: FileStatus?, _ folder: @autoclosure () throws -> OpenFolder) throws {
-        guard geteuid() == 0, let parent, parent.st_uid != 0 else { return }
-        try folder().giveAway(owner: parent.st_uid, group: parent.st_gid)
     }
 
     /// Removes unfinished files of dead writers, answers older than an hour and questions older than a day (rules X10, V3).

@@ -65,15 +65,14 @@ package struct OutboxQuestion: Sendable {
 
     private func lookOrAsk(makingFolders: Bool = false) throws -> OutboxOutcome {
         do {
-            let access = try folder.access()
-            if makingFolders { try folder.make(access) }
+            if makingFolders { try folder.make() }
             if let outcome = try takeAnswer() { return outcome }
             do {
-                try ask(access)
+                try ask(folder.access())
             } catch let error as SystemError where error.isFolderGone && !makingFolders {
                 // The outbox, or a part of it, was removed.
-                try folder.make(access)
-                try ask(access)
+                try folder.make()
+                try ask(folder.access())
             }
             return try folder.missingDatabase.map { .noDatabase(path: $0) } ?? .waiting
         } catch let error as SystemError {

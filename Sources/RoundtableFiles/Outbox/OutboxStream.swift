@@ -84,7 +84,6 @@ final class OutboxStream: Sendable {
             if options.durability == .machine, !state.hasSyncedFolders { try makeFolders(&state, options) }
             return
         }
-        state.access = try folder.access()
         try makeFolders(&state, options)
         let commands = try folder.open(.commands)
         let names = try commands.names()
@@ -112,7 +111,8 @@ final class OutboxStream: Sendable {
     /// survive what the commands survive.
     private func makeFolders(_ state: inout State, _ options: Outbox.Options) throws {
         state.hasSyncedFolders = false
-        let isNew = try folder.make(state.access)
+        let isNew = try folder.make()
+        state.access = try folder.access()
         guard options.durability == .machine else { return }
         try OpenFolder(at: folder.path).sync()
         do {

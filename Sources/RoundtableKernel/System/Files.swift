@@ -26,6 +26,11 @@ package struct FileAccess: Sendable {
 package typealias FileStatus = stat
 
 extension stat {
+    /// Owner, group and mode, as `owner 1000, group 100 and mode 660`.
+    package var accessText: String {
+        "owner \(st_uid), group \(st_gid) and mode \(String(UInt32(st_mode & 0o7777), radix: 8))"
+    }
+
     package var isRegularFile: Bool { st_mode & S_IFMT == S_IFREG }
     package var isFolder: Bool { st_mode & S_IFMT == S_IFDIR }
     /// Whether the file is a symbolic link. Only `lstat` reports links.
@@ -91,6 +96,9 @@ extension System {
 
     /// Whether this process may write the file, or create files in the folder. The result is advice, because SQLite decides.
     package static func mayWrite(_ path: String) -> Bool { access(path, W_OK) == 0 }
+
+    /// The errno with which the system refuses to let this process write the file, such as `EACCES` or `EROFS`; nil when it may.
+    package static func refusal(ofWriting path: String) -> Int32? { access(path, W_OK) == 0 ? nil : errno }
 
     /// Whether this process may read the file.
     package static func mayRead(_ path: String) -> Bool { access(path, R_OK) == 0 }

@@ -114,11 +114,33 @@ package final class OpenFolder: Sendable {
         return true
     }
 
-    /// Changes the owner and group of this folder. Only the superuser may do this.
-    package func giveAway(owner: uid_t, group: gid_t) throws {
+    /// Gives this new folder the permissions of the folder above it: of each class that may write there, whatever the umask; of the other
+    /// classes, what the umask has left (rule X16a). The superuser also gives the folder to the owner of the folder above.
+    ///
+    /// - parameter parent: the status of the folder above.
+    package func share(like parent: FileStatus) throws {
         let descriptor = try reopened()
         defer { close(descriptor) }
-        try System.perform(.chown, path) { fchown(descriptor, owner, group) }
+        var status = stat()
+        try System.perform(.fstat, path) { fstat(descriptor, &status) }
+        // In a sticky folder, such as /tmp, users who may write there do not share what they create.
+        let isShared = parent.st_mode & S_ISVTX == 0
+        let isForOthers = isShared && parent.st_mode & 0o002 != 0
+        var isForGroup = isShared && parent.st_mode & 0o020 != 0
+        if geteuid() == 0, parent.st_uid != 0 {
+            try System.perform(.chown, path) { fchown(descriptor, parent.st_uid, parent.st_gid) }
+        } else if isForGroup, status.st_gid != parent.st_gid {
+            do {
+                try System.perform(.chown, path) { fchown(descriptor, uid_t.max, parent.st_gid) }
+            } catch let error as SystemError where error.errno == EPERM {
+                // This process is no member of that group. The folder's group is another one, which gets no more than usual.
+                isForGroup = false
+            }
+        }
+        let left = status.st_mode & 0o777 | (isForGroup ? 0o070 : 0) | (isForOthers ? 0o007 : 0)
+        let inherited = status.st_mode & S_ISGID | (isForGroup ? S_ISGID : 0)
+        let mode = parent.st_mode & left | 0o700 | inherited
+        try System.perform(.chmod, path) { fchmod(descriptor, mode) }
     }
 
     /// Writes a new file, as `System.makeFile(at:_:access:isDurable:)` does.

@@ -26,6 +26,10 @@
         /// The pid itself, because there is one pid namespace.
         package static func innermostPID(_ pid: Int32) -> Int32? { pid }
 
+        /// nil: other processes' descriptors and groups are not inspected.
+        package static func credentials(_ pid: Int32) -> Credentials? { nil }
+        package static func writes(_ file: FileIdentity, _ pid: Int32) -> Bool? { nil }
+
         private static func info(_ pid: Int32) -> kinfo_proc? {
             var request = [CTL_KERN, KERN_PROC, KERN_PROC_PID, pid]
             var info = kinfo_proc()

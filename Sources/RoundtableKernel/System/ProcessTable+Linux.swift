@@ -73,6 +73,39 @@
             return String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
         }
 
+        /// The user and the groups that decide which files a process may open; nil when there is no such process.
+        package static func credentials(_ pid: Int32) -> Credentials? {
+            guard let bytes = try? contents(of: "/proc/\(pid)/status") else { return nil }
+            func numbers(_ field: String) -> [UInt32] {
+                let line = String(decoding: bytes, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix(field) }
+                return (line ?? "").split(whereSeparator: \.isWhitespace).dropFirst().compactMap { UInt32($0) }
+            }
+            // Each line lists the real, the effective, the saved and the file system's number.
+            guard let user = numbers("Uid:").last, let group = numbers("Gid:").last else { return nil }
+            return Credentials(user: user, groups: Set(numbers("Groups:") + [group]))
+        }
+
+        /// Whether a process has a file open for writing, by the flags of its descriptors (proc_pid_fdinfo(5)); nil when it does not have the
+        /// file open, or may not be inspected.
+        package static func writes(_ file: FileIdentity, _ pid: Int32) -> Bool? {
+            guard let names = try? System.names(inFolder: "/proc/\(pid)/fd") else { return nil }
+            var isOpen = false
+            for name in names {
+                // This does not open the file (rule G5).
+                guard let status = try? System.status(ofFileAt: "/proc/\(pid)/fd/\(name)"),
+                    FileIdentity(status) == file,
+                    let bytes = try? contents(of: "/proc/\(pid)/fdinfo/\(name)"),
+                    let line = String(decoding: bytes, as: UTF8.self).split(separator: "\n").first(where: {
+                        $0.hasPrefix("flags:")
+                    }),
+                    let flags = line.split(whereSeparator: \.isWhitespace).last.flatMap({ Int32($0, radix: 8) })
+                else { continue }
+                if flags & O_ACCMODE != O_RDONLY { return true }
+                isOpen = true
+            }
+            return isOpen ? false : nil
+        }
+
         /// The contents of a file of `/proc`, which has no size and is read to its end.
         package static func contents(of path: String) throws -> [UInt8] {
             let descriptor = try System.perform(.readProcess, path) { open(path, O_RDONLY | O_CLOEXEC) }

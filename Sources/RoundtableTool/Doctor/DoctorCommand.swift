@@ -53,7 +53,7 @@ struct DoctorCommand: ParsableCommand {
             try OutboxPlace.check(folder: outboxFolder)
             diagnosis = try Diagnosis(
                 ofDatabaseAt: URL(fileURLWithPath: path),
-                outboxAt: outboxFolder.map { URL(fileURLWithPath: $0) },
+                outboxFolder: outboxFolder.map { URL(fileURLWithPath: $0) },
                 checking: check ? full ? .full : .quick : .none,
                 progress: progress.show
             )

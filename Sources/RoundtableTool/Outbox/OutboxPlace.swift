@@ -138,7 +138,7 @@ struct OutboxPlace {
     /// The service that applies the waiting commands; nil when the database is not known or cannot be inspected.
     func service() -> OutboxService? {
         guard let existingDatabase else { return nil }
-        return try? DatabaseStatus(ofDatabaseAt: existingDatabase, outboxAt: folder).outboxService
+        return try? DatabaseStatus(ofDatabaseAt: existingDatabase, outboxFolder: folder).outboxService
     }
 
     /// The error for a database that does not exist, but for which commands wait.

@@ -9,8 +9,8 @@ struct StatusCommand: AsyncParsableCommand {
         discussion: """
             Looks from outside: creates and changes no file, and takes no turn. Works on any SQLite database.
 
-            With --json, prints one JSON object (with --watch: one a line). Times are seconds, sizes bytes; what could not \
-            be found out is in "unknowns".
+            With --json, prints one JSON object (with --watch: one a line). Durations are seconds, dates ISO 8601, sizes \
+            bytes; what could not be found out is in "unknowns".
             """
     )
 
@@ -54,7 +54,7 @@ struct StatusCommand: AsyncParsableCommand {
     private func look(_ url: URL) throws -> DatabaseStatus {
         try OutboxPlace.check(folder: outboxFolder)
         do {
-            return try DatabaseStatus(ofDatabaseAt: url, outboxAt: outboxFolder.map { URL(fileURLWithPath: $0) })
+            return try DatabaseStatus(ofDatabaseAt: url, outboxFolder: outboxFolder.map { URL(fileURLWithPath: $0) })
         } catch {
             throw OutboxPlace.explaining(error, path: path, folder: outboxFolder) ?? error
         }

@@ -39,6 +39,7 @@ public var S_IFREG: mode_t { 0o100000 }
 public var S_IFDIR: mode_t { 0o040000 }
 public var S_IFLNK: mode_t { 0o120000 }
 public var S_ISGID: mode_t { 0o002000 }
+public var S_ISVTX: mode_t { 0o001000 }
 
 public let O_EVTONLY: Int32 = 0x8000
 
@@ -46,6 +47,14 @@ public let F_FULLFSYNC: Int32 = 51
 
 public func chmod(_ path: UnsafePointer<CChar>!, _ mode: mode_t) -> Int32 { notHere() }
 public func fchmod(_ descriptor: Int32, _ mode: mode_t) -> Int32 { notHere() }
+
+/// Of <unistd.h>, where groups are `int`.
+public func getgrouplist(
+    _ name: UnsafePointer<CChar>!,
+    _ group: Int32,
+    _ groups: UnsafeMutablePointer<Int32>!,
+    _ count: UnsafeMutablePointer<Int32>!
+) -> Int32 { notHere() }
 
 public let MNT_LOCAL: Int32 = 0x0000_1000
 

@@ -204,7 +204,7 @@ struct EncryptedDatabaseTests {
         let status = try DatabaseStatus(ofDatabaseAt: world.url)
         #expect(status.isEncrypted && status.journalMode == .wal && status.schema == nil)
         #expect(status.unknowns.contains { $0.contains("encrypted") }, "\(status.unknowns)")
-        let diagnosis = try Diagnosis(ofDatabaseAt: world.url, outboxAt: nil, checking: .quick) {}
+        let diagnosis = try Diagnosis(ofDatabaseAt: world.url, outboxFolder: nil, checking: .quick) {}
         #expect(diagnosis.findings.filter { $0.severity == .error }.isEmpty, "\(diagnosis.findings)")
         #expect(diagnosis.unknowns.contains { $0.contains("is encrypted") }, "\(diagnosis.unknowns)")
         // While it is open, in this process.

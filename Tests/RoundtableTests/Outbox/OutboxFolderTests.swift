@@ -133,6 +133,27 @@ import Testing
         #expect(file.st_mode & 0o777 == mode & 0o666)
     }
 
+    /// Rule X16a: without a database, the folder above says who may use a new outbox.
+    @Test(
+        arguments: [
+            (0o2770, 0o2770), (0o770, 0o2770), (0o777, 0o2777), (0o755, 0o750), (0o700, 0o700), (0o1777, 0o750),
+        ] as [(mode_t, mode_t)]
+    )
+    func anOutboxBeforeItsDatabase(above: mode_t, expected: mode_t) throws {
+        let world = try OutboxWorld()
+        #expect(chmod(world.folder.url.path, above) == 0)
+        let mask = umask(0o027)
+        defer { umask(mask) }
+        try world.outbox().submit(AddEntry(text: "a"))
+        func mode(_ url: URL) throws -> mode_t? { try System.status(ofFileAt: url.path).map { $0.st_mode & 0o7777 } }
+        #expect(try mode(world.folder.file("db.sqlite-outbox")) == expected)
+        for part in OutboxFolder.Part.allCases {
+            #expect(try mode(world.folder.file("db.sqlite-outbox/\(part)")) == expected)
+        }
+        let name = try #require(world.files().first)
+        #expect(try mode(world.commands.appendingPathComponent(name)) == expected & 0o666)
+    }
+
     @Test func whereNoOutboxCanBe() throws {
         let (world, folder) = try place()
         let parent = folder.deletingLastPathComponent().path

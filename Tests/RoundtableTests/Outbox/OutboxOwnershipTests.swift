@@ -30,7 +30,7 @@ import Testing
     private func findings(_ db: SharedDatabase) throws -> [Diagnosis.Finding] {
         let folder = URL(fileURLWithPath: db.outboxFolder.path)
         let url = URL(fileURLWithPath: db.path)
-        return try Diagnosis(ofDatabaseAt: url, outboxAt: folder, checking: .none) {}.findings.filter {
+        return try Diagnosis(ofDatabaseAt: url, outboxFolder: folder, checking: .none) {}.findings.filter {
             $0.topic == .sharedOutbox || $0.topic == .secondOutbox
         }
     }
@@ -59,7 +59,7 @@ import Testing
         #expect(found.what.contains("applied to \(second.path), too, by 'second'"), "\(found.what)")
         #expect(found.next.contains("outboxFolder") && found.next.contains("remove \(second.path)"))
         #expect(try findings(second).map(\.topic) == [.sharedOutbox])
-        let status = try DatabaseStatus(ofDatabaseAt: one.url, outboxAt: folder)
+        let status = try DatabaseStatus(ofDatabaseAt: one.url, outboxFolder: folder)
         #expect(status.outbox?.otherDatabases == [.init(path: second.path, owner: "second", waiting: nil)])
         // One that is given up.
         try second.close()

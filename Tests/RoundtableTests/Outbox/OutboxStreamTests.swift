@@ -77,14 +77,16 @@ import Testing
     @Test(arguments: [EACCES, EPERM, EIO])
     func theFolderAboveCannotBeRead(errno: Int32) throws {
         let world = try OutboxWorld()
-        // The outbox itself is opened before: to make what is in it; to be synced, once by its path and once to be read.
-        let faults = [Fault(.open, errno: errno, skipping: 3, times: 1)]
-        func submit(as sender: String) throws {
+        // The outbox itself is opened before: to make what is in it; to be synced, once by its path and once to be read. Who makes it opens
+        // it once more, and each of its folders twice, to set their permissions.
+        let (own, making) = (3, 1 + 2 * OutboxFolder.Part.allCases.count)
+        func submit(as sender: String, making: Int = 0) throws {
+            let faults = [Fault(.open, errno: errno, skipping: own + making, times: 1)]
             let outbox = try world.outbox(sender) { $0.durability = .machine }
             try System.withFaults(faults) { _ = try outbox.submit(AddEntry(text: sender)) }
         }
         // Who makes the outbox has to be able to.
-        #expect(throws: OutboxError.self) { try submit(as: "first") }
+        #expect(throws: OutboxError.self) { try submit(as: "first", making: making) }
         #expect(world.files().isEmpty)
         if errno == EIO {
             #expect(throws: OutboxError.self) { try submit(as: "second") }
