@@ -15,7 +15,8 @@ demo: dependencies
 examples: dependencies
 	bash scripts/examples.sh $(SWIFT)
 
-# In three parts: the tests with real processes measure time, and the walks through the writer queue and the change ring use all of it.
+# In three parts: the tests with real processes measure time, and the walks through state machines
+# (writer queue, change ring, suspension gate) use all of the processors.
 # One after the other: tests that wait for each other's threads, and for two processors, fail by their deadlines.
 define run_tests
 	$(1) bash scripts/test.sh $(SWIFT) test --skip-build --no-parallel --skip RoundtableProcessTests --skip ModelTests

@@ -86,7 +86,7 @@ extension DatabaseStatus {
             case .damaged, .full: controlBlock.state = .damaged
             case .locked, .system: controlBlock.state = .unreadable
             }
-            unknowns.append("Who takes part: \(error).")
+            unknowns.append("The participants: \(error).")
             return (nil, [])
         }
     }
@@ -94,11 +94,11 @@ extension DatabaseStatus {
     fileprivate mutating func lookAtWriteLock() {
         writeLock = Self.writer(ofDatabaseAt: path, among: participants)
         #if !os(Linux)
-            if writeLock == nil { unknowns.append("Who holds SQLite's write lock: this system lists no locks.") }
+            if writeLock == nil { unknowns.append("The holder of SQLite's write lock: this system lists no locks.") }
         #endif
     }
 
-    /// The owner of the write lock, from the system's list of locks, or else from what participants show in the control block. The list
+    /// The holder of the write lock, from the system's list of locks, or else from what participants show in the control block. The list
     /// leaves out the processes of other pid namespaces, except for those below.
     package static func writer(ofDatabaseAt path: String, among participants: [ParticipantStatus]) -> SharingProcess? {
         let participants = participants.filter { $0.liveness != .dead }
@@ -184,7 +184,7 @@ extension DatabaseStatus {
             )
         }
         if endOfWAL == nil, participants.contains(where: { $0.oldestRead != nil }) {
-            unknowns.append("How much reads hold back: the end of the WAL cannot be told.")
+            unknowns.append("How many frames reads hold back: the end of the WAL is not known.")
         }
     }
 

@@ -28,7 +28,7 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     public var otherControlBlocks: [OtherControlBlock] = []
     /// All participants, including those that died and whose place has not been cleared yet.
     public var participants: [ParticipantStatus]
-    /// The owner of SQLite's write lock; nil when there is none, or where ``unknowns`` says why.
+    /// The holder of SQLite's write lock; nil when there is none, or where ``unknowns`` says why.
     public var writeLock: SharingProcess?
     /// The commands that wait for the database, and those that were set aside; nil when there are none, or where ``unknowns`` says why.
     public var outbox: OutboxStatus?

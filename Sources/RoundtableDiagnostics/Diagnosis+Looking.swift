@@ -12,7 +12,7 @@ extension Diagnosis {
     ///
     /// - Parameters:
     ///   - check: whether the content is checked, too. This reads the whole file, in one read transaction. While it lasts, the WAL cannot
-    ///     start anew if other processes write.
+    ///     start again if other processes write.
     ///   - progress: called repeatedly while the content is checked.
     /// - throws: ``SharedDatabaseError/notAFile(path:reason:)`` when there is no such file. All other problems are findings.
     public init(

@@ -50,7 +50,7 @@ public struct Diagnosis: Codable, Sendable, Equatable {
         case frozenParticipant = "frozen_participant"
         /// A process that is no participant is stopped, and holds SQLite's lock for checkpoints.
         case frozenCheckpointer = "frozen_checkpointer"
-        /// The owner of the write lock takes no turns.
+        /// The holder of the write lock takes no turns.
         case strangerWrites = "stranger_writes"
         /// The control block is missing, damaged, of another version, or cannot be read.
         case controlBlock = "control_block"

@@ -15,7 +15,7 @@ extension Doctor {
                 find(
                     .unfinishedExtension,
                     writers.isEmpty ? .warning : .note,
-                    "\(what) is half built, \(one.done.grouped) of about \(one.total.grouped) rows\(writers.isEmpty ? ", and nobody is at it." : ".")",
+                    "\(what) is half built, \(one.done.grouped) of about \(one.total.grouped) rows\(writers.isEmpty ? ", and no process continues it." : ".")",
                     by: parties,
                     next: writers.isEmpty
                         ? "To have it finished, \(open). \(stuck)"
@@ -25,16 +25,16 @@ extension Doctor {
                 find(
                     .brokenExtension,
                     .warning,
-                    "\(what) does not follow what is written: its triggers were dropped, perhaps with the table.",
+                    "\(what) does not follow its table: its triggers were dropped, perhaps with the table.",
                     by: parties,
                     next:
-                        "To have it built anew, \(open). It is also done before the next write of such a program that runs."
+                        "To have it rebuilt, \(open). A running program of this kind also rebuilds it before its next write."
                 )
             case .baseTableMissing:
                 find(
                     .brokenExtension,
                     .warning,
-                    "\(what) cannot be derived: the table is gone, or has lost a column.",
+                    "\(what) cannot be derived: the table was dropped, or has lost a column.",
                     next:
                         "Change or drop the extension in the programs that declare it, and raise the revision of their set."
                 )

@@ -10,7 +10,7 @@ package enum OutboxService: Equatable, Sendable {
     /// All participants that apply commands are suspended or stopped.
     case heldUp([ParticipantStatus])
     /// No participant applies commands. `running` are the participants that run and may write.
-    case nobody(running: [ParticipantStatus])
+    case unowned(running: [ParticipantStatus])
     /// One of these participants may apply commands; it is not known.
     case unknown([ParticipantStatus])
 }
@@ -32,10 +32,10 @@ extension DatabaseStatus {
             participant.liveness != .stopped && participant.state != .suspended
         }
         guard let applying = outbox.owners else {
-            return writers.isEmpty ? .nobody(running: []) : .unknown(writers)
+            return writers.isEmpty ? .unowned(running: []) : .unknown(writers)
         }
         let owners = writers.filter { writer in applying.contains { $0.isSame(as: writer) } }
-        if owners.isEmpty { return .nobody(running: writers.filter(isAwake)) }
+        if owners.isEmpty { return .unowned(running: writers.filter(isAwake)) }
         let awake = owners.filter(isAwake)
         return awake.isEmpty ? .heldUp(owners) : .applied(by: awake)
     }
@@ -62,7 +62,7 @@ extension Doctor {
                 .warning,
                 "\(letters.of("command")) \(letters == 1 ? "was" : "were") set aside, and not applied.\(retried)",
                 next:
-                    "\(look) says why. Have one tried again (retry ID) once the cause is gone, or forget it (drop ID)."
+                    "\(look) shows why. Retry one when the cause is corrected (retry ID), or drop it (drop ID)."
             )
         }
         examineOthers(outbox, path: status.path)
@@ -71,11 +71,12 @@ extension Doctor {
                 .damagedCommands,
                 .warning,
                 """
-                \(outbox.damaged.of("file")) in the outbox \(outbox.damaged == 1 ? "was no whole command, and was" : "were no whole commands, and were") \
-                moved out of the way.
+                \(outbox.damaged.of("file")) in the outbox \(outbox.damaged == 1 ? "was not a whole command, and was" : "were not whole commands, and were") \
+                moved away.
                 """,
                 at: outbox.path + "/damaged",
-                next: "\(look) says what is wrong with each. `retry` takes one that is whole back, `drop` removes it."
+                next:
+                    "\(look) shows what is wrong with each. `retry` puts a whole one back into the queue, `drop` removes it."
             )
         }
     }
@@ -86,12 +87,12 @@ extension Doctor {
                 .sharedOutbox,
                 .warning,
                 """
-                Commands in this outbox were applied to \(other.path), too, by '\(other.owner)'. They do not say which database they are for: each gets \
-                what its owner comes to first.
+                Commands in this outbox were applied to \(other.path), too, by '\(other.owner)'. They do not name their database: each command is \
+                applied by the owner that reads it first.
                 """,
                 at: outbox.path,
                 next: """
-                    Give each database a folder of its own (Options.outboxFolder), and say so to the senders; or, if it is a copy that nobody opens any more, \
+                    Give each database a folder of its own (Options.outboxFolder), and change the senders, too; or, if it is a copy that no process opens any more, \
                     remove \(other.path).
                     """
             )
@@ -105,14 +106,14 @@ extension Doctor {
                 .secondOutbox,
                 isEmpty ? .note : .warning,
                 """
-                Commands in \(other.path) were applied to this database, too, by '\(other.owner)', and an owner looks into one folder alone. \
-                \(waiting.map { "There, \($0)." } ?? "What waits there cannot be seen.")
+                Commands in \(other.path) were applied to this database, too, by '\(other.owner)', and an owner reads only one folder. \
+                \(waiting.map { "There, \($0)." } ?? "What waits there is not known.")
                 """,
                 at: other.path,
                 next: isEmpty
-                    ? "If nobody submits there any more, remove it; else have all who open the database say the same Options.outboxFolder."
+                    ? "If no process submits there any more, remove it; otherwise, set the same Options.outboxFolder in all programs that open the database."
                     : """
-                    Have all who open the database, and all senders, say the same Options.outboxFolder. See what waits: \
+                    Set the same Options.outboxFolder in all programs that open the database, and in all senders. To see what waits: \
                     `roundtable outbox \(path.shellQuoted) --folder \(other.path.shellQuoted)`.
                     """
             )
@@ -135,20 +136,20 @@ extension Doctor {
                 .warning,
                 """
                 \(what): senders are refused beyond \(defaults.maximumCount.grouped) commands or \(defaults.maximumBytes.byteSize), unless their \
-                options say otherwise.
+                options differ.
                 """,
                 at: outbox.path,
-                next: "See that the process runs that applies them, and \(look) for what they wait for."
+                next: "Check that the process runs that applies them, and what they wait for: \(look)."
             )
         }
         switch service {
-        case .nobody(let running):
+        case .unowned(let running):
             find(
                 .commandsWait,
                 wait > (running.isEmpty ? Self.longAbsence : Self.patience) ? .warning : .note,
                 running.isEmpty
-                    ? "\(what), and nobody runs who could apply them."
-                    : "\(what), and nobody who runs applies commands.",
+                    ? "\(what), and no process runs that could apply them."
+                    : "\(what), and no running process applies commands.",
                 at: outbox.path,
                 by: running.map(\.party),
                 next:
@@ -159,17 +160,17 @@ extension Doctor {
             find(
                 .commandsWait,
                 stopped.isEmpty && wait <= Self.longAbsence ? .note : .warning,
-                "\(what), and who applies them is \(stopped.isEmpty ? "suspended" : "stopped").",
+                "\(what), and the process that applies them is \(stopped.isEmpty ? "suspended" : "stopped").",
                 at: outbox.path,
                 by: owners.map(\.party),
                 next: stopped.isEmpty
                     ? "Nothing: they are applied when it is resumed."
-                    : "Continue it (kill -CONT \(stopped[0].pid)), or end it and start it anew."
+                    : "Continue it (kill -CONT \(stopped[0].pid)), or end it and start it again."
             )
         case .applied(let owners), .unknown(let owners):
             guard wait > Self.patience else { return }
-            var text = "\(what), though a participant that may write runs."
-            if case .applied = service { text = "\(what), though somebody runs who applies commands." }
+            var text = "\(what), although a participant runs that may write."
+            if case .applied = service { text = "\(what), although a process runs that applies commands." }
             find(
                 .commandsWait,
                 .warning,
@@ -177,7 +178,7 @@ extension Doctor {
                 at: outbox.path,
                 by: owners.map(\.party),
                 next: """
-                    \(look) says what each waits for. A program that is older than the database applies none: restart it in its new version.
+                    \(look) shows what each waits for. A program that is older than the database applies none: restart it in its new version.
                     """
             )
         }

@@ -35,7 +35,7 @@ extension Doctor {
                 at: status.path + "-wal",
                 by: [pin.holder],
                 next: pin.holder.liveness == .stopped
-                    ? "Continue it (kill -CONT \(pin.holder.pid)) or end it: its transaction goes with it."
+                    ? "Continue it (kill -CONT \(pin.holder.pid)) or end it, which ends its transaction."
                     : "End its transaction."
             )
         }
@@ -55,7 +55,7 @@ extension Doctor {
             "\(participant.name) is stopped in the middle of a read\(site)\(held).",
             at: status.path + "-wal",
             by: [participant.party],
-            next: "Continue it (kill -CONT \(participant.pid)) or end it: its read goes with it."
+            next: "Continue it (kill -CONT \(participant.pid)) or end it, which ends its read."
         )
     }
 
@@ -76,7 +76,7 @@ extension Doctor {
                     "'\(participant.author)' died without closing the database.",
                     at: status.controlBlock.path,
                     by: [participant.party],
-                    next: "Nothing: the next one that waits or joins clears its place."
+                    next: "Nothing: the next participant that waits or joins clears its slot."
                 )
             case .stopped: examineStopped(participant, status, facts)
             case .alive, .unknown: break
@@ -87,8 +87,8 @@ extension Doctor {
                 .frozenCheckpointer,
                 .error,
                 """
-                \(Self.name(stranger)) (pid \(stranger.pid)) is stopped, and holds SQLite's lock for checkpoints: nobody can \
-                make one, and the WAL grows.
+                \(Self.name(stranger)) (pid \(stranger.pid)) is stopped, and holds SQLite's lock for checkpoints: no other process can \
+                checkpoint, and the WAL grows.
                 """,
                 at: status.path + "-shm",
                 by: [stranger],
@@ -102,7 +102,7 @@ extension Doctor {
                 "\(Self.name(writer)) holds SQLite's write lock, and takes no turns.",
                 by: [writer],
                 next:
-                    "If it stays, end its transaction; let it write through Roundtable (`roundtable sql`) or keep transactions short."
+                    "If it keeps the lock, end its transaction; let it write through Roundtable (`roundtable sql`) or keep transactions short."
             )
         }
     }
@@ -150,8 +150,12 @@ extension Doctor {
         _ facts: Facts
     ) -> [String] {
         var held: [String] = []
-        if status.writeLock?.isSame(as: participant) == true { held.append("the write lock: nobody can write") }
-        if facts.checkpointer?.isSame(as: participant) == true { held.append("the CKPT lock: nobody can checkpoint") }
+        if status.writeLock?.isSame(as: participant) == true {
+            held.append("the write lock: no other process can write")
+        }
+        if facts.checkpointer?.isSame(as: participant) == true {
+            held.append("the CKPT lock: no other process can checkpoint")
+        }
         return held
     }
 

@@ -19,14 +19,14 @@ struct Doctor {
 
         /// The processes that have the database open and are no participants.
         var strangers: [SharingProcess] = []
-        /// The owner of SQLite's CKPT lock.
+        /// The holder of SQLite's CKPT lock.
         var checkpointer: SharingProcess?
         var isCheckpointerStopped = false
         /// Whether a participant runs that may checkpoint.
         var canCheckpoint = false
         var database: File?
         var companions: [File] = []
-        /// In bytes, for this process; nil when the system does not tell.
+        /// In bytes, for this process; nil when the system does not report it.
         var freeSpace: Int?
         var saltProblem: SaltProblem?
         /// Why this user gets no file watch; nil when it does.
@@ -87,7 +87,7 @@ struct Doctor {
                 .error,
                 "The file has more than one name.",
                 next:
-                    "Remove the other names, or copy the database: who opens it by another name has another -wal file."
+                    "Remove the other names, or copy the database: a process that opens it by another name has another -wal file."
             )
         case .networkFileSystem(_, let name):
             find(
@@ -97,7 +97,7 @@ struct Doctor {
                 next: "Put the database on a local disk."
             )
         default:
-            find(.notADatabase, .error, "\(error)", next: "Name the database file.")
+            find(.notADatabase, .error, "\(error)", next: "Give the path of the database file.")
         }
     }
 
@@ -107,8 +107,8 @@ struct Doctor {
             find(
                 .notADatabase,
                 .error,
-                "The file does not begin like a database.",
-                next: "Name the database file; an encrypted one looks like this, too."
+                "The file does not begin with the header of a database.",
+                next: "Give the path of the database file; an encrypted one looks like this, too."
             )
         case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH:
             find(
@@ -118,7 +118,7 @@ struct Doctor {
                 next: "Run as a user who may read it, or change its mode."
             )
         default:
-            find(.corrupt, .error, "It cannot be read: \(error).", next: "Look at the disk; restore a backup.")
+            find(.corrupt, .error, "It cannot be read: \(error).", next: "Check the disk; restore a backup.")
         }
     }
 
@@ -130,9 +130,9 @@ struct Doctor {
                 find(
                     .permissions,
                     .warning,
-                    "The file has owner \(file.owner) and mode \(Self.octal(file.mode)), the database \(database.owner) and \(Self.octal(database.mode)): some may be kept out.",
+                    "The file has owner \(file.owner) and mode \(Self.octal(file.mode)), the database \(database.owner) and \(Self.octal(database.mode)): some users may have no access.",
                     at: file.path,
-                    next: "Give it the owner and mode of the database, while nobody has it open."
+                    next: "Give it the owner and mode of the database, while no process has it open."
                 )
             }
         }
@@ -142,7 +142,7 @@ struct Doctor {
                 .warning,
                 "\(free.byteSize) are free on the disk, and the WAL takes \(wal.byteSize).",
                 at: status.path + "-wal",
-                next: "Make room: a checkpoint may make the database file longer by as much."
+                next: "Free space: a checkpoint may make the database file longer by as much."
             )
         }
         if let shortage = facts.watchShortage {
@@ -150,8 +150,8 @@ struct Doctor {
                 .noFileWatch,
                 .warning,
                 """
-                The system has no file watch left for this user (\(shortage.reason)): processes without one look four times a second for what others \
-                write to the WAL, to snapshot files and to the outbox. Commits of participants are noticed at once all the same.
+                The system has no file watch left for this user (\(shortage.reason)): processes without one check four times a second what other \
+                processes write to the WAL, to snapshot files and to the outbox. Commits of participants are still reported immediately.
                 """,
                 next: "\(SystemErrorAdvice.next(shortage))."
             )
@@ -163,7 +163,7 @@ struct Doctor {
                 isEmpty ? .note : .warning,
                 isEmpty
                     ? "The file is empty."
-                    : "The database is not in WAL mode: readers and writers keep each other out.",
+                    : "The database is not in WAL mode: readers and writers block each other.",
                 next: "Open it with SharedDatabase.open, which \(isEmpty ? "sets it up" : "switches it to WAL mode")."
             )
         }
@@ -182,13 +182,13 @@ struct Doctor {
                 .walResetBug,
                 .note,
                 "\(bug). Roundtable's own checkpoints are safe.",
-                next: "Let nobody else checkpoint, or run SQLite 3.51.3 or later (\(link))."
+                next: "Let no other program checkpoint, or run SQLite 3.51.3 or later (\(link))."
             )
         } else {
             find(
                 .walResetBug,
                 .warning,
-                "\(bug), and others than Roundtable have the database open: if they write and checkpoint, committed rows may be lost.",
+                "\(bug), and programs that do not use Roundtable have the database open: if they write and checkpoint, committed rows may be lost.",
                 by: facts.strangers,
                 next: "Give them PRAGMA wal_autocheckpoint = 0, or all SQLite 3.51.3 or later (\(link))."
             )
@@ -199,12 +199,12 @@ struct Doctor {
 
     private static func next(afterCheckpointError code: Int32) -> String {
         switch ResultCode(rawValue: code & 0xFF) {
-        case .SQLITE_FULL: "Make room on the disk that the database file is on: then it goes on by itself."
+        case .SQLITE_FULL: "Free space on the disk of the database file: checkpoints then continue automatically."
         case .SQLITE_IOERR:
             "\(SystemErrorAdvice.next(EIO)). Or a limit on the size of files is reached (ulimit -f, a quota)."
         case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_CANTOPEN: SystemErrorAdvice.next(EACCES) + "."
         case .SQLITE_CORRUPT, .SQLITE_NOTADB:
-            "Check the content (roundtable doctor --check), and have a backup at hand."
+            "Check the content (roundtable doctor --check), and keep a backup ready."
         default:
             "See what the program logs at this time; https://www.sqlite.org/rescode.html says what the number means."
         }
@@ -230,15 +230,16 @@ struct Doctor {
                 find(
                     .missingWALIndex,
                     .warning,
-                    "The WAL has \(fileSize.byteSize), and there is no -shm file: who opens the database next reads all of it first.",
+                    "The WAL has \(fileSize.byteSize), and there is no -shm file: the next process that opens the database reads all of it first.",
                     at: location,
-                    next: "Open it once with SharedDatabase, and close it: the last one out empties the WAL."
+                    next:
+                        "Open it once with SharedDatabase, and close it: the last participant to close empties the WAL."
                 )
             } else if fileSize > longest {
                 find(
                     .longWAL,
                     .note,
-                    "The -wal file has \(fileSize.byteSize), and nobody has the database open: what it holds may not be in the database file.",
+                    "The -wal file has \(fileSize.byteSize), and no process has the database open: what it holds may not be in the database file.",
                     at: location,
                     next:
                         "Open it once with SharedDatabase, and close it. Until then, do not copy the database file alone."
@@ -253,7 +254,7 @@ struct Doctor {
                 .warning,
                 "The WAL has \(frames(wal.committedFrames, status)), \(uncopied.grouped) of which are not in the database file; normally it stays below \(limits.longest.grouped).",
                 at: location,
-                next: "Mend what the other findings name. If there is none, wait: the next checkpoint shortens it."
+                next: "Correct what the other findings name. If there is none, wait: the next checkpoint shortens it."
             )
         } else if fileSize > longest {
             find(
@@ -261,14 +262,14 @@ struct Doctor {
                 .note,
                 "The -wal file has \(fileSize.byteSize), for \(wal.committedFrames.of("frame")).",
                 at: location,
-                next: "Nothing: the next checkpoint that may, makes it shorter."
+                next: "Nothing: the next checkpoint that can shorten it does."
             )
         }
         if let failure = wal.failure {
             return find(
                 .checkpointFails,
                 .warning,
-                "Checkpoints fail: \(failure.reason) (SQLite error \(failure.code)), \(failure.age.seconds) ago. Until one gets through, the WAL grows.",
+                "Checkpoints fail: \(failure.reason) (SQLite error \(failure.code)), \(failure.age.seconds) ago. Until one succeeds, the WAL grows.",
                 at: status.path,
                 by: failure.by.map { [.init(pid: $0.pid, name: $0.name, isParticipant: $0.isParticipant)] } ?? [],
                 next: Self.next(afterCheckpointError: failure.code)
@@ -279,12 +280,12 @@ struct Doctor {
             .notCheckpointed,
             .warning,
             facts.canCheckpoint
-                ? "\(uncopied.of("frame")) (\(size(ofFrames: uncopied, status))) of the WAL are not in the database file, though nobody seems to be in the way."
-                : "\(uncopied.of("frame")) (\(size(ofFrames: uncopied, status))) of the WAL are not in the database file, and no participant is there to checkpoint.",
+                ? "\(uncopied.of("frame")) (\(size(ofFrames: uncopied, status))) of the WAL are not in the database file, although no read or lock seems to prevent it."
+                : "\(uncopied.of("frame")) (\(size(ofFrames: uncopied, status))) of the WAL are not in the database file, and no participant runs that checkpoints.",
             at: location,
             next: facts.canCheckpoint
-                ? "If the policy is manual, call checkpoint(); with external, see whether the other program runs. Else report it."
-                : "Open it with SharedDatabase, policy automatic; if somebody else is to checkpoint, see why it does not."
+                ? "If the policy is manual, call checkpoint(); if it is external, check whether the other program runs. Otherwise, report it."
+                : "Open it with SharedDatabase, policy automatic; if another program is meant to checkpoint, find out why it does not."
         )
     }
 
@@ -309,10 +310,10 @@ struct Doctor {
             find(
                 .controlBlock,
                 .note,
-                "There is no control block: nobody shares the database through Roundtable.",
+                "There is no control block: no process shares the database through Roundtable.",
                 at: location,
                 by: facts.strangers,
-                next: "Nothing, if that is as it should be: the first participant makes one."
+                next: "Nothing, if this is expected: the first participant creates one."
             )
         case .damaged:
             find(
@@ -320,7 +321,7 @@ struct Doctor {
                 .warning,
                 "\(problem.prefix(1).uppercased() + problem.dropFirst()).",
                 at: location,
-                next: "Nothing: the next participant that joins makes it anew. Look for who writes to the file."
+                next: "Nothing: the next participant that joins replaces it. Find out which program writes to the file."
             )
         case .unreadable:
             find(
@@ -329,7 +330,7 @@ struct Doctor {
                 "It cannot be read: \(problem).",
                 at: location,
                 next: """
-                    Give it the owner and mode of the database; remove it if it is a folder or a link. Who cannot use it takes no fair turns.
+                    Give it the owner and mode of the database; remove it if it is a folder or a link. A process that cannot use it takes no fair turns.
                     """
             )
         }

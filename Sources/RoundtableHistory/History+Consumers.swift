@@ -22,12 +22,12 @@ extension History {
     ///   - name: the name of the consumer. Two processes that use the same name may both get a change.
     ///   - tables: the tables whose changes are handed out; nil for all recorded tables. A consumer may ask for fewer tables than
     ///     before. If it asks for more, it must start over, because the changes of the other tables were acknowledged already.
-    ///   - limit: the most changes that are handed out at once.
+    ///   - limit: the most changes that are handed out in one call.
     ///   - body: called with the changes, outside of any transaction; not called when there is nothing new.
-    /// - returns: the changes that were handed out. Call again at once while it `hasMore`.
+    /// - returns: the changes that were handed out. Call again immediately while it `hasMore`.
     /// - throws: ``HistoryError/startOver(reason:token:)`` when changes are missing, until ``History/restartConsumer(_:at:)`` is
-    ///   called; ``HistoryError/readOnly(path:)``; ``HistoryError/notEnabled(path:)``, ``HistoryError/notTracked(path:table:)``; what
-    ///   `body`, `read` and `write` throw.
+    ///   called; ``HistoryError/readOnly(path:)``; ``HistoryError/notEnabled(path:)``, ``HistoryError/notTracked(path:table:)``,
+    ///   ``HistoryError/newerFormat(path:format:)``; what `body`, `read` and `write` throw.
     @discardableResult
     public func consume(
         as name: String,
@@ -118,8 +118,8 @@ extension History {
     /// begins again.
     ///
     /// - parameter token: nil for the end of the history.
-    /// - throws: ``HistoryError/notEnabled(path:)``, ``HistoryError/readOnly(path:)``; ``HistoryError/startOver(reason:token:)``
-    ///   for a token of another history.
+    /// - throws: ``HistoryError/notEnabled(path:)``, ``HistoryError/newerFormat(path:format:)``, ``HistoryError/readOnly(path:)``;
+    ///   ``HistoryError/startOver(reason:token:)`` for a token of another history; what `write` throws.
     public func restartConsumer(_ name: String, at token: HistoryToken? = nil) async throws {
         try checkMayConsume()
         try await database.write { db in try Consumption.restart(db, name, at: token) }
@@ -136,14 +136,14 @@ extension History {
 
     /// Returns all consumers, including dropped ones.
     ///
-    /// - throws: ``HistoryError/notEnabled(path:)``; what `read` throws.
+    /// - throws: ``HistoryError/notEnabled(path:)``, ``HistoryError/newerFormat(path:format:)``; what `read` throws.
     public func consumers() async throws -> [HistoryConsumer] {
         try await database.read { db in try HistoryConsumers.fetchAll(db) }
     }
 
     /// Returns all consumers, including dropped ones, blocking the calling thread.
     ///
-    /// - throws: ``HistoryError/notEnabled(path:)``; what `read` throws.
+    /// - throws: ``HistoryError/notEnabled(path:)``, ``HistoryError/newerFormat(path:format:)``; what `read` throws.
     @_disfavoredOverload
     public func consumers() throws -> [HistoryConsumer] {
         try database.read { db in try HistoryConsumers.fetchAll(db) }
@@ -151,7 +151,7 @@ extension History {
 
     /// Returns all consumers, including dropped ones, as `db` sees them.
     ///
-    /// - throws: ``HistoryError/notEnabled(path:)``.
+    /// - throws: ``HistoryError/notEnabled(path:)``, ``HistoryError/newerFormat(path:format:)``.
     public static func consumers(in db: Database) throws -> [HistoryConsumer] {
         try HistoryConsumers.fetchAll(db)
     }
@@ -159,7 +159,8 @@ extension History {
     /// Drops a consumer: no changes are kept for it any more. If it returns, it must start over.
     ///
     /// - returns: whether there was such a consumer, which was not dropped before.
-    /// - throws: ``HistoryError/notEnabled(path:)``, ``HistoryError/readOnly(path:)``; what `write` throws.
+    /// - throws: ``HistoryError/notEnabled(path:)``, ``HistoryError/newerFormat(path:format:)``, ``HistoryError/readOnly(path:)``;
+    ///   what `write` throws.
     @discardableResult
     public func dropConsumer(_ name: String) async throws -> Bool {
         try checkMayConsume()

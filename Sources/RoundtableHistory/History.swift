@@ -22,7 +22,8 @@ extension History {
     /// When several processes ask for different recordings, the one that records more wins.
     ///
     /// - throws: ``HistoryError/cannotTrack(path:table:reason:)`` for a view, a virtual table, a table without a primary key, and for
-    ///   ``HistoryRecording/changedColumns`` one with too many columns; what `write` throws.
+    ///   ``HistoryRecording/changedColumns`` one with too many columns; ``HistoryError/newerFormat(path:format:)``; what `write`
+    ///   throws.
     @_disfavoredOverload
     public func enable(for table: String, recording: HistoryRecording = .rows) throws {
         try database.write { db in try Self.enable(for: table, recording: recording, in: db) }
@@ -33,7 +34,8 @@ extension History {
     /// When several processes ask for different recordings, the one that records more wins.
     ///
     /// - throws: ``HistoryError/cannotTrack(path:table:reason:)`` for a view, a virtual table, a table without a primary key, and for
-    ///   ``HistoryRecording/changedColumns`` one with too many columns; what `write` throws.
+    ///   ``HistoryRecording/changedColumns`` one with too many columns; ``HistoryError/newerFormat(path:format:)``; what `write`
+    ///   throws.
     public func enable(for table: String, recording: HistoryRecording = .rows) async throws {
         try await database.write { db in try Self.enable(for: table, recording: recording, in: db) }
     }
@@ -41,7 +43,7 @@ extension History {
     /// Records all changes of a table from now on, in the transaction of `db`, for migrations. A migration that recreates the table
     /// calls it to create the triggers again in the same transaction.
     ///
-    /// - throws: ``HistoryError/cannotTrack(path:table:reason:)``.
+    /// - throws: ``HistoryError/cannotTrack(path:table:reason:)``, ``HistoryError/newerFormat(path:format:)``.
     public static func enable(for table: String, recording: HistoryRecording = .rows, in db: Database) throws {
         try HistoryEnabling.enable(db, table: table, recording: recording)
     }
@@ -49,32 +51,40 @@ extension History {
     /// Continues recording without the changed columns, and deletes the changed columns that were recorded. Call it before
     /// `ALTER TABLE … DROP COLUMN`, in the same migration.
     ///
-    /// - throws: ``HistoryError/notTracked(path:table:)``, ``HistoryError/notEnabled(path:)``.
+    /// - throws: ``HistoryError/notTracked(path:table:)``, ``HistoryError/notEnabled(path:)``, ``HistoryError/newerFormat(path:format:)``.
     public static func narrow(for table: String, in db: Database) throws {
         try HistoryEnabling.narrow(db, table: table)
     }
 
     /// Stops recording the changes of a table. Recorded changes stay until they are pruned. Readers that ask for all tables must
-    /// start over.
+    /// start over. Does nothing if the changes are not recorded.
+    ///
+    /// - throws: what `write` throws.
     @_disfavoredOverload
     public func disable(for table: String) throws {
         try database.write { db in try Self.disable(for: table, in: db) }
     }
 
     /// Stops recording the changes of a table. Recorded changes stay until they are pruned. Readers that ask for all tables must
-    /// start over.
+    /// start over. Does nothing if the changes are not recorded.
+    ///
+    /// - throws: what `write` throws.
     public func disable(for table: String) async throws {
         try await database.write { db in try Self.disable(for: table, in: db) }
     }
 
-    /// Stops recording the changes of a table, in the transaction of `db`, for migrations.
+    /// Stops recording the changes of a table, in the transaction of `db`, for migrations. Does nothing if they are not recorded.
+    ///
+    /// - throws: `DatabaseError`.
     public static func disable(for table: String, in db: Database) throws {
         try HistoryEnabling.disable(db, table: table)
     }
 
     // MARK: Reading
 
-    /// The tables whose changes are recorded, and what is recorded of them.
+    /// The tables whose changes are recorded, and what is recorded of them. Empty if there is no history.
+    ///
+    /// - throws: ``HistoryError/newerFormat(path:format:)``.
     public static func tables(in db: Database) throws -> [String: HistoryRecording] {
         guard try HistoryTables.exist(db) else { return [:] }
         let tables = try HistoryState(db).tables.filter { $0.state == .recording }
@@ -83,7 +93,7 @@ extension History {
 
     /// The position after all changes that are committed now.
     ///
-    /// - throws: ``HistoryError/notEnabled(path:)``; what `read` throws.
+    /// - throws: ``HistoryError/notEnabled(path:)``, ``HistoryError/newerFormat(path:format:)``; what `read` throws.
     @_disfavoredOverload
     public func currentToken() throws -> HistoryToken {
         try database.read { db in try Self.currentToken(in: db) }
@@ -91,14 +101,14 @@ extension History {
 
     /// The position after all changes that are committed now.
     ///
-    /// - throws: ``HistoryError/notEnabled(path:)``; what `read` throws.
+    /// - throws: ``HistoryError/notEnabled(path:)``, ``HistoryError/newerFormat(path:format:)``; what `read` throws.
     public func currentToken() async throws -> HistoryToken {
         try await database.read { db in try Self.currentToken(in: db) }
     }
 
     /// The position after all changes that `db` sees. In one `read` with other queries, it is exactly the position of their results.
     ///
-    /// - throws: ``HistoryError/notEnabled(path:)``.
+    /// - throws: ``HistoryError/notEnabled(path:)``, ``HistoryError/newerFormat(path:format:)``.
     public static func currentToken(in db: Database) throws -> HistoryToken {
         try HistoryState(db).lastToken
     }
@@ -110,7 +120,8 @@ extension History {
     ///   - tables: the tables whose changes are returned; nil for all recorded tables.
     ///   - limit: the most changes that are returned. ``HistoryPage/hasMore`` shows whether there are more.
     /// - throws: ``HistoryError/startOver(reason:token:)`` when changes are missing after the token;
-    ///   ``HistoryError/notEnabled(path:)``, ``HistoryError/notTracked(path:table:)``; what `read` throws.
+    ///   ``HistoryError/notEnabled(path:)``, ``HistoryError/notTracked(path:table:)``,
+    ///   ``HistoryError/newerFormat(path:format:)``; what `read` throws.
     @_disfavoredOverload
     public func changes(
         since token: HistoryToken?,
@@ -127,7 +138,8 @@ extension History {
     ///   - tables: the tables whose changes are returned; nil for all recorded tables.
     ///   - limit: the most changes that are returned. ``HistoryPage/hasMore`` shows whether there are more.
     /// - throws: ``HistoryError/startOver(reason:token:)`` when changes are missing after the token;
-    ///   ``HistoryError/notEnabled(path:)``, ``HistoryError/notTracked(path:table:)``; what `read` throws.
+    ///   ``HistoryError/notEnabled(path:)``, ``HistoryError/notTracked(path:table:)``,
+    ///   ``HistoryError/newerFormat(path:format:)``; what `read` throws.
     public func changes(
         since token: HistoryToken?,
         in tables: [String]? = nil,
@@ -139,7 +151,8 @@ extension History {
     /// Returns the changes after a token that `db` sees, in the order of their commits.
     ///
     /// - throws: ``HistoryError/startOver(reason:token:)`` when changes are missing after the token;
-    ///   ``HistoryError/notEnabled(path:)``, ``HistoryError/notTracked(path:table:)``.
+    ///   ``HistoryError/notEnabled(path:)``, ``HistoryError/notTracked(path:table:)``,
+    ///   ``HistoryError/newerFormat(path:format:)``.
     public static func changes(
         since token: HistoryToken?,
         in tables: [String]? = nil,
@@ -155,7 +168,7 @@ extension History {
 
     /// How much of the history is kept.
     ///
-    /// - throws: ``HistoryError/notEnabled(path:)``.
+    /// - throws: ``HistoryError/notEnabled(path:)``, ``HistoryError/newerFormat(path:format:)``.
     public static func settings(in db: Database) throws -> History.Settings {
         _ = try HistoryState(db)
         let row = try Row.fetchOne(db, sql: "SELECT * FROM main.roundtable_history_settings")
@@ -164,7 +177,7 @@ extension History {
 
     /// Changes how much of the history is kept, for all processes.
     ///
-    /// - throws: ``HistoryError/notEnabled(path:)``.
+    /// - throws: ``HistoryError/notEnabled(path:)``, ``HistoryError/newerFormat(path:format:)``.
     public static func setSettings(_ settings: History.Settings, in db: Database) throws {
         _ = try HistoryState(db)
         try settings.store(db)

@@ -14,7 +14,7 @@ enum HistoryEnabling {
                     path: db.filePath,
                     table: table,
                     reason: """
-                        it has \(shape.columns.count) columns, and changed columns can be told of \(HistoryTriggers.maximumColumnCount) \
+                        it has \(shape.columns.count) columns, and changed columns can be recorded for \(HistoryTriggers.maximumColumnCount) \
                         at most. Record .rows.
                         """
                 )

@@ -51,7 +51,7 @@ extension HistoryError: CustomStringConvertible, LocalizedError {
         switch self {
         case .startOver(let reason, let token):
             """
-            The history cannot be continued: \(reason). Build anew what was made of earlier changes, from the tables, and go on \
+            The history cannot be continued: \(reason). Rebuild what was derived from earlier changes, from the tables, and continue \
             from \(token).
             """
         case .notEnabled(let path):
@@ -62,8 +62,8 @@ extension HistoryError: CustomStringConvertible, LocalizedError {
             "\(path): the history of '\(table)' cannot be recorded: \(reason)"
         case .readOnly(let path):
             """
-            \(path): opened read-only, and a consumer keeps its place in the database. Keep a token of your own, and read with \
-            history(since:).
+            \(path): opened read-only, and a consumer stores its position in the database. Store a token yourself, and read with \
+            db.history.changes(since:).
             """
         case .newerFormat(let path, let format):
             "\(path): the history has format \(format), made by a newer version of Roundtable. Update this program."
@@ -76,7 +76,7 @@ extension HistoryError: CustomStringConvertible, LocalizedError {
 extension HistoryError.StartOverReason: CustomStringConvertible {
     public var description: String {
         switch self {
-        case .otherHistory: "the token is of another history; the database was created anew"
+        case .otherHistory: "the token is of another history; the database was deleted and created again"
         case .wentBack: "the token is ahead of the history; the database was replaced by an older copy"
         case .pruned: "changes after the token are no longer kept"
         case .changesMissing(let table): "changes of the table '\(table)' may not have been recorded"

@@ -64,7 +64,7 @@ extension HistoryState {
                     resultCode: .SQLITE_CORRUPT,
                     message: """
                         \(db.filePath): roundtable_history has a row (sequence \(sequence)) that Roundtable did not write: \
-                        delete the tables of the history, and enable it anew
+                        delete the tables of the history, and enable it again
                         """
                 )
             }

@@ -191,7 +191,7 @@ package struct WriteLoad: Codable, Sendable {
 /// the transaction that acknowledges them.
 package struct ConsumeLoad: Codable, Sendable {
     package var journal: String
-    /// The largest number of changes that are read at once.
+    /// The largest number of changes that are read in one call.
     package var limit: Int
     /// The pause between reading and acknowledging.
     package var milliseconds: Double

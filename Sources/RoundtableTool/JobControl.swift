@@ -10,7 +10,7 @@ extension SharedDatabase.Options {
         do {
             try SharedDatabase.suspendAllOnTerminalStop(grace: Self.grace)
         } catch {
-            Terminal.complain("Ctrl-Z may leave others locked out: \(ToolError.line(for: error))")
+            Terminal.complain("Ctrl-Z may lock other processes out: \(ToolError.line(for: error))")
         }
     }
 }

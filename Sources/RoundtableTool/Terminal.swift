@@ -29,7 +29,7 @@ enum Terminal {
         _ = text.withUnsafeBytes { Self.systemWrite(STDERR_FILENO, $0.baseAddress, $0.count) }
     }
 
-    /// Writes to standard output, at once and whole. If that fails, it ends the program: without a message if the reader has closed the
+    /// Writes to standard output, immediately and completely. If that fails, it ends the program: without a message if the reader has closed the
     /// pipe, as SIGPIPE would.
     static func write(_ text: String) {
         do {
@@ -40,14 +40,14 @@ enum Terminal {
         }
     }
 
-    /// Writes to standard output, at once and whole, for a verb that has something to clean up.
+    /// Writes to standard output, immediately and completely, for a verb that has something to clean up.
     ///
     /// - throws: `ExitCode.success` when the reader of standard output has closed the pipe, `OutputError` when it cannot be written.
     static func print(_ text: String) throws {
         guard try writeIfRead(text) else { throw ExitCode.success }
     }
 
-    /// Writes to standard output, at once and whole, for a verb that decides what follows. It does not use Foundation, which traps on a
+    /// Writes to standard output, immediately and completely, for a verb that decides what follows. It does not use Foundation, which traps on a
     /// closed pipe.
     ///
     /// - returns: false when the reader of standard output has closed the pipe. `SIGPIPE` must be ignored.

@@ -14,7 +14,7 @@ struct ToolError: Error, Equatable, CustomStringConvertible {
         switch error {
         case let error as DatabaseError: text = describe(error)
         case SharedDatabaseError.notAFile(let path, Onlooker.noSuchFile):
-            text = "\(path): \(Onlooker.noSuchFile). Look at the path."
+            text = "\(path): \(Onlooker.noSuchFile). Check the path."
         case let error as SharedDatabaseError: text = error.description
         case let error as SnapshotFileError: text = error.description
         case let error as OutboxError: text = error.description

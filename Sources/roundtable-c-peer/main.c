@@ -179,7 +179,7 @@ static void misuse(void) {
     printf("as expected\n");
 }
 
-/// Commits, and ends without another word: nobody announces it.
+/// Commits, and exits without ending the turn, so that the commit is not announced.
 static void commitAndDie(void) {
     char *error = NULL;
     check(roundtable_begin_turn(handle, -1, ROUNDTABLE_DEFAULT, &error), "begin turn", error);

@@ -169,7 +169,7 @@ import Testing
             }
             truncate(path, 0)
         }
-        #expect(acquire(waiter, within: .seconds(20)) == .unseated)
+        #expect(acquire(waiter, within: .seconds(20)) == .uncoordinated)
     }
 
     /// **Rule L4**.

@@ -3,7 +3,7 @@ import Testing
 
 @testable import RoundtableKernel
 
-/// The change ring, walked through every interleaving of small worlds (`docs/PROTOCOL.md`, section R).
+/// The change ring, walked through every interleaving of small worlds (`docs/PROTOCOL-SHARED-MEMORY.md`, section R).
 ///
 /// With `ROUNDTABLE_LONG=1` the reader of the larger worlds looks twice.
 @Suite struct RingModelTests {

@@ -2,7 +2,7 @@ import Foundation
 import RoundtableKernel
 import Testing
 
-/// The writer queue, walked through every interleaving of small worlds (`docs/PROTOCOL.md`, section T).
+/// The writer queue, walked through every interleaving of small worlds (`docs/PROTOCOL-SHARED-MEMORY.md`, section T).
 ///
 /// With `ROUNDTABLE_LONG=1` the worlds are larger, and the walk takes minutes.
 @Suite struct TurnModelTests {

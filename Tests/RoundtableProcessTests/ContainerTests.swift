@@ -139,7 +139,7 @@
                             #expect(owners.map(\.author) == ["owner"])
                             #expect(owners.map(\.isInOtherPIDNamespace) == [true])
                             return true
-                        case .nobody: return false
+                        case .unowned: return false
                         default: return nil
                         }
                     }

@@ -82,7 +82,7 @@
                             try outbox.submit(Entry(2))
                         } throws: { error in
                             if case OutboxError.file(_, .diskFull) = error {
-                                "\(error)".contains("Make room")
+                                "\(error)".contains("Free space")
                             } else {
                                 false
                             }
@@ -173,7 +173,7 @@
                     #expect(error.resultCode == .SQLITE_FULL || error.resultCode == .SQLITE_IOERR, "\(error)")
                     if error.resultCode == .SQLITE_FULL {
                         #expect(
-                            "\(error)".contains("\(db.path): no room") && "\(error)".contains("Make room"),
+                            "\(error)".contains("\(db.path): no room") && "\(error)".contains("Free space"),
                             "\(error)"
                         )
                     }

@@ -4,7 +4,7 @@ import RoundtableTestKit
 import Testing
 
 extension ProcessTests {
-    /// A program in C that writes by a raw handle, among programs that use `SharedDatabase` (rules U of `docs/PROTOCOL.md`).
+    /// A program in C that writes by a raw handle, among programs that use `SharedDatabase` (rules U of `docs/PROTOCOL-PROCESS.md`).
     @Suite struct Handles {
         typealias Fate = FrozenHolders.Fate
 

@@ -76,7 +76,7 @@ extension ProcessTests {
                     "\(what)"
                 )
                 #expect(
-                    findings.first?.next == "Continue it (kill -CONT \(reader.pid)) or end it: its read goes with it."
+                    findings.first?.next == "Continue it (kill -CONT \(reader.pid)) or end it, which ends its read."
                 )
 
                 try reader.process.killAndReap()

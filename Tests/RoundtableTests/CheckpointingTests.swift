@@ -8,7 +8,7 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableFiles
 
-/// Rules K of `docs/PROTOCOL.md`, within one process.
+/// Rules K of `docs/PROTOCOL-SHARED-MEMORY.md`, within one process.
 @Suite struct CheckpointingTests {
     let folder: TemporaryFolder
     let url: URL

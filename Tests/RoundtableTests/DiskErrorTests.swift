@@ -38,7 +38,7 @@ import Testing
 
     @Test func aWriteThatFindsTheDiskFull() async throws {
         let db = try open()
-        let full = "database or disk is full: make room there"
+        let full = "database or disk is full: free space there"
         let first = #expect(throws: DatabaseError.self) { try db.write { try $0.execute(sql: Self.fill) } }
         expect(.SQLITE_FULL, full, first)
         let error = #expect(throws: DatabaseError.self) {
@@ -54,7 +54,7 @@ import Testing
         var migrator = migrator()
         migrator.registerMigration("large") { try $0.execute(sql: Self.fill) }
         let error = #expect(throws: DatabaseError.self) { _ = try open(Schema(migrator)) }
-        expect(.SQLITE_FULL, "make room there", error)
+        expect(.SQLITE_FULL, "free space there", error)
     }
 
     /// What the system says of a disk that fails cannot be had here: the closures throw it, as a statement of theirs would.

@@ -91,7 +91,7 @@ import Testing
         let checkpointing = Doctor.Facts(checkpointer: party)
         let found = findings(status, checkpointing).first
         #expect(found?.topic == .frozenParticipant && found?.severity == .error && found?.who == [party])
-        #expect(found?.what.contains("the CKPT lock: nobody can checkpoint") == true)
+        #expect(found?.what.contains("the CKPT lock: no other process can checkpoint") == true)
         status.participants[0].state = .suspended
         #expect(findings(status).isEmpty)
         #expect(findings(status, checkpointing).first?.severity == .error)
@@ -127,7 +127,7 @@ import Testing
                 == true
         )
         #expect(found.first?.who.map(\.pid) == [app.pid])
-        #expect(found.first?.next.hasPrefix("Make room") == true)
+        #expect(found.first?.next.hasPrefix("Free space") == true)
         status.wal?.failure?.code = 2570
         #expect(findings(status).first?.next.hasPrefix("The disk may be failing") == true)
     }
@@ -171,7 +171,7 @@ import Testing
         #expect(found.topic == .commandsWait && found.severity == .note && found.who == [app])
         #expect(
             found.what
-                == "3 commands (600 B) wait in the outbox, the oldest for 5 s, and nobody who runs applies commands."
+                == "3 commands (600 B) wait in the outbox, the oldest for 5 s, and no running process applies commands."
         )
         #expect(
             found.next.contains("`roundtable outbox \(status.path.shellQuoted)`") && found.location.hasSuffix("-outbox")
@@ -181,7 +181,7 @@ import Testing
         // Nobody runs: as it should be, for a day.
         status.participants = []
         found = try #require(findings(status).first)
-        #expect(found.severity == .note && found.what.contains("nobody runs who could apply them"))
+        #expect(found.severity == .note && found.what.contains("no process runs that could apply them"))
         status.outbox = waiting(1, for: 25 * 3600)
         found = try #require(findings(status).first)
         #expect(found.severity == .warning && found.what.hasPrefix("1 command (200 B) waits in the outbox, for 25 h"))
@@ -193,7 +193,7 @@ import Testing
         status.outbox = waiting(3, for: 90, owners: [app])
         #expect(findings(status).map(\.topic) == [.commandsWait] && findings(status).first?.severity == .warning)
         status.outbox?.owners = nil
-        #expect(findings(status).first?.what.hasSuffix("though a participant that may write runs.") == true)
+        #expect(findings(status).first?.what.hasSuffix("although a participant runs that may write.") == true)
         status.outbox?.owners = [app]
         status.participants[0].state = .suspended
         let suspended = try #require(findings(status).first)
@@ -216,7 +216,7 @@ import Testing
         let found = findings(status)
         #expect(found.map(\.topic) == [.deadLetters, .damagedCommands] && found.allSatisfy { $0.severity == .warning })
         #expect(found[0].what.hasPrefix("3 commands were set aside, and not applied. 1 of them waits"))
-        #expect(found[1].what == "1 file in the outbox was no whole command, and was moved out of the way.")
+        #expect(found[1].what == "1 file in the outbox was not a whole command, and was moved away.")
         // Where it does not lie beside the database, the command line says where.
         status.outbox?.path = "/group/out box"
         #expect(findings(status)[0].next.contains("--folder '/group/out box'`"))

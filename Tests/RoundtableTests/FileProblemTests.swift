@@ -51,7 +51,7 @@ import Testing
     /// The consequence stands between what is wrong and what to do next.
     @Test func aConsequence() {
         let text = FileProblem.diskFull.description(consequence: "The old value is kept.")
-        #expect(text.hasPrefix("the disk is full") && text.hasSuffix("Make room on that disk, and try again."))
+        #expect(text.hasPrefix("the disk is full") && text.hasSuffix("Free space on that disk, and try again."))
         #expect(text.contains(". The old value is kept. "))
         #expect(!"\(FileProblem.diskFull)".contains("kept") && !"\(FileProblem.diskFull)".contains("  "))
     }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import RoundtableCore
 
-/// The suspension gate, walked through every interleaving of small worlds (`docs/PROTOCOL.md`, rules F1 to F6).
+/// The suspension gate, walked through every interleaving of small worlds (`docs/PROTOCOL-PROCESS.md`, rules F1 to F6).
 @Suite struct GateModelTests {
     struct Scenario: Sendable, CustomTestStringConvertible {
         let visitors: [Suspension.Access.Kind]

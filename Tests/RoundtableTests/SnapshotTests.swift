@@ -255,7 +255,7 @@ import Testing
         try add("B", to: db)
         #expect { try snapshot.close() } throws: {
             let error = $0 as? DatabaseError
-            return error?.resultCode == .SQLITE_BUSY && error?.message?.contains("let go of it") == true
+            return error?.resultCode == .SQLITE_BUSY && error?.message?.contains("release it") == true
         }
         #expect(try count(snapshot) == 1, "it is at its moment")
         #expect(try participant("keeper").oldestRead != nil, "and is shown")

@@ -4,7 +4,7 @@ import Roundtable
 import RoundtableKernel
 import Testing
 
-/// What a suspended database does, and what running writes come to. The rules are those of section F of docs/PROTOCOL.md.
+/// What a suspended database does, and what running writes come to. The rules are those of section F of docs/PROTOCOL-PROCESS.md.
 @Suite struct SuspensionTests {
     let folder: TemporaryFolder
     let url: URL

@@ -212,7 +212,7 @@ import Testing
         for use in [{ _ = try db.walHealth() }, { try db.checkpoint() }, { try db.checkpoint(.truncate) }] {
             let error = #expect(throws: DatabaseError.self) { try use() }
             #expect(error?.resultCode == .SQLITE_MISUSE)
-            #expect(error?.message == "\(db.path): closed by close(): open it anew")
+            #expect(error?.message == "\(db.path): closed by close(): open it again")
         }
 
         let rollback = folder.file("rollback.sqlite")
@@ -281,8 +281,8 @@ import Testing
         #expect(
             health.description == """
                 the WAL has 9 frames (pages, in a file of 4,000 B), of which 1 are copied, and grows by 3 frames/s; 'x' (pid 7, stopped) holds \
-                the lock for checkpoints: nobody can make one; 'x' (pid 7, stopped) holds 8 frames back, for 1.5 s, since \
-                A.swift:1; it is no participant
+                the lock for checkpoints, so no other process can checkpoint; 'x' (pid 7, stopped) holds 8 frames back, for 1.5 s, \
+                since A.swift:1; it is no participant
                 """
         )
     }

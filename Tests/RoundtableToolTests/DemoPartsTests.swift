@@ -77,7 +77,9 @@ import Testing
         let later = line(report(commits: 1234, before: 1000, found: 2234))
         #expect(later?.hasSuffix("  all 1,234, and the 1,000 of earlier demos") == true)
         let more = report(commits: 1234, before: 0, found: 1236)
-        #expect(line(more)?.hasSuffix("  all 1,234; 2 more, of who died before it could count them") == true)
+        #expect(
+            line(more)?.hasSuffix("  all 1,234; 2 more, of processes that died before they could count them") == true
+        )
         #expect(line(more)?.contains("✓") == true)
         let less = line(report(commits: 1234, before: 0, found: 1230))
         #expect(less?.contains("✗") == true && less?.hasSuffix("  4 of 1,234 are missing") == true)

@@ -129,7 +129,7 @@ import Testing
 
         // What is waited for is said, and what to run can be copied as it is.
         let list = try Tool.run("outbox", "demo.sqlite", in: folder).output
-        #expect(list.contains("nobody runs who applies commands"), "\(list)")
+        #expect(list.contains("no process runs that applies commands"), "\(list)")
 
         let next = try Tool.run("demo", "--json", "--seconds", "0.3", "--at", "demo.sqlite", in: folder)
         #expect(next.code == 0, "\(next.errors)")

@@ -176,7 +176,7 @@ import Testing
         try until { try DatabaseStatus(ofDatabaseAt: url).participants.contains { $0.liveness == .stopped } }
         let frozen = try diagnose(in: folder).finding(.frozenParticipant)
         #expect(frozen?.severity == .error && frozen?.who.map(\.pid) == [pid])
-        #expect(frozen?.what.contains("the write lock: nobody can write") == true)
+        #expect(frozen?.what.contains("the write lock: no other process can write") == true)
         kill(pid, SIGKILL)
         process.waitUntilExit()
         let outcome = try diagnose(in: folder)
@@ -221,7 +221,9 @@ import Testing
         #expect(finding.severity == .error && finding.who.map(\.pid) == [pid])
         #expect(finding.who.map(\.liveness) == [.stopped])
         #expect(
-            finding.what.contains("(pid \(pid)) is stopped, and holds SQLite's lock for checkpoints: nobody can make")
+            finding.what.contains(
+                "(pid \(pid)) is stopped, and holds SQLite's lock for checkpoints: no other process can"
+            )
         )
         #expect(finding.next == "Continue it (kill -CONT \(pid)) or end it.")
         let status = try Tool.run("status", "a.db", in: folder).output

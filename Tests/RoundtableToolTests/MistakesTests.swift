@@ -42,7 +42,7 @@ import Testing
         try expectOneLine(
             ["status", "a.db"],
             in: folder,
-            contains: "\(path): there is no such file. Look at the path."
+            contains: "\(path): there is no such file. Check the path."
         )
         for sql in ["SELECT 1", "SELECT * FROM t"] {
             try expectOneLine(["sql", "a.db", sql], in: folder, contains: "\(path): there is no such file")
@@ -60,7 +60,7 @@ import Testing
             let result = try Tool.run(arguments, in: folder)
             #expect(result.code > 0 && result.output.isEmpty, "\(arguments)")
             #expect(
-                result.errors.contains("File name too long") && result.errors.contains("Look at the path"),
+                result.errors.contains("File name too long") && result.errors.contains("Check the path"),
                 "\(result.errors)"
             )
             #expect(result.errors.components(separatedBy: long).count == 2, "told twice: \(result.errors)")
@@ -78,7 +78,7 @@ import Testing
             program: shell
         )
         #expect(
-            full.code == 1 && full.errors.contains("No space left on device (errno 28). Make room"),
+            full.code == 1 && full.errors.contains("No space left on device (errno 28). Free space"),
             "\(full.errors)"
         )
     }
@@ -97,7 +97,7 @@ import Testing
             #expect(full.code == 1 && full.errors.split(separator: "\n").count == 1)
             #expect(
                 full.errors.contains("No space left on device (errno 28). The statements have run to the end")
-                    && full.errors.contains("do not run them again") && !full.errors.contains("do it again"),
+                    && full.errors.contains("do not run them again") && !full.errors.contains("try again"),
                 "\(full.errors)"
             )
         }

@@ -87,7 +87,7 @@ import Testing
         }
         try moveAway()
         let list = try Tool.run("outbox", "a.db", in: folder).output
-        #expect(list.contains("! moved away: ") && list.contains("'retry' takes it back"), "\(list)")
+        #expect(list.contains("! moved away: ") && list.contains("'retry' puts it back"), "\(list)")
         let shown = try Tool.run("outbox", "a.db", "show", "widget", in: folder)
         #expect(shown.code == 0 && shown.output.contains(id.uuidString) && shown.output.contains(#"{"text":"one"}"#))
         var taken = try Tool.run("outbox", "a.db", "retry", name, "--yes", in: folder)

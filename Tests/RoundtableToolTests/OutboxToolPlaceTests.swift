@@ -72,7 +72,7 @@ import Testing
             let result = try Tool.run(verb, "a.db", "--folder", box, in: folder)
             #expect(result.code > 0 && result.output.isEmpty, "\(result)")
             #expect(
-                result.errors == "roundtable: \(folder.path(box)): there is no such folder. Look at the path.\n",
+                result.errors == "roundtable: \(folder.path(box)): there is no such folder. Check the path.\n",
                 "\(result.errors)"
             )
         }

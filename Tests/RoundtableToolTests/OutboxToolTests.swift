@@ -35,7 +35,7 @@ import Testing
         #expect(list[0]["state"] as? String == "waiting" && list[0]["payload"] as? String == #"{"text":"one"}"#)
         let text = try Tool.run("outbox", "a.db", in: folder).output
         #expect(text.contains(two.id.uuidString) && text.contains("widget"))
-        #expect(text.contains("nobody has applied it yet: there is no database"))
+        #expect(text.contains("not applied yet: there is no database"))
         let shown = try Tool.run("outbox", "a.db", "show", "\(one.id.uuidString.prefix(9))", in: folder)
         #expect(shown.output.contains(#"{"text":"one"}"#) && shown.output.contains(".command"))
         #expect(!FileManager.default.fileExists(atPath: folder.path("a.db")))
@@ -117,10 +117,10 @@ import Testing
         let other = try Outbox(forDatabaseAt: URL(fileURLWithPath: folder.path("a.db")), as: "other")
         let (one, two) = (try outbox.submit(Note(text: "one")), try outbox.submit(Note(text: "two")))
         var text = try Tool.run("outbox", "a.db", in: folder).output
-        #expect(text.contains("nobody has applied it yet"), "\(text)")
+        #expect(text.contains("not applied yet"), "\(text)")
         try open(folder).close()
         text = try Tool.run("outbox", "a.db", in: folder).output
-        #expect(text.contains("nobody runs who applies commands"), "\(text)")
+        #expect(text.contains("no process runs that applies commands"), "\(text)")
 
         let owner = try open(folder, failing(8, after: .seconds(3600)))
         try other.submit(Note(text: "three"))
@@ -167,7 +167,7 @@ import Testing
         let shown = try Tool.run("outbox", "a.db", "show", id, in: folder).output
         #expect(shown.contains("new tries  1\n") && shown.contains("next try   ") && shown.contains("new error  NoTea"))
         result = try Tool.run("outbox", "a.db", "retry", id, "--yes", "--wait", "0.1", in: folder)
-        #expect(result.code == 0 && result.errors.contains("nobody runs who applies commands"), "\(result.errors)")
+        #expect(result.code == 0 && result.errors.contains("no process runs that applies commands"), "\(result.errors)")
         #expect(result.errors.contains("a program runs that has a handler for 'note' version 1."), "\(result.errors)")
         list = try objects(Tool.run("outbox", "a.db", "--json", in: folder).output)
         #expect(list.map { $0["state"] as? String } == ["to be retried"] && list[0]["new_attempts"] == nil)

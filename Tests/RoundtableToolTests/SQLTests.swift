@@ -185,7 +185,7 @@ import Testing
         let result = try Tool.run("sql", "a.db", sql, in: folder)
         #expect(result.code == 1)
         let text =
-            "roundtable: \(folder.path("a.db")): database or disk is full: make room there, and do it again, in: INSERT"
+            "roundtable: \(folder.path("a.db")): database or disk is full: free space there, and try again, in: INSERT"
         #expect(result.errors.hasPrefix(text), "\(result.errors)")
     }
 }

@@ -54,7 +54,7 @@ import Testing
         for arguments in [[], ["--value"]] {
             let none = try Tool.run(["snapshot", "a.snapshot"] + arguments, in: folder)
             #expect(none.code == 1 && none.output == "")
-            let next = "Start the program that publishes it, or look at the path.\n"
+            let next = "Start the program that publishes it, or check the path.\n"
             #expect(none.errors.hasSuffix("a.snapshot: there is no such file. \(next)"))
             #expect(none.errors.components(separatedBy: "a.snapshot").count == 2, "\(none.errors)")
         }
@@ -68,7 +68,7 @@ import Testing
         let damaged = try Tool.run("snapshot", "a.snapshot", in: folder)
         #expect(damaged.code == 2)
         #expect(damaged.output.contains("damaged: its value has changed") && damaged.output.contains("writer    app"))
-        #expect(damaged.output.contains("next      The next write puts it right"))
+        #expect(damaged.output.contains("next      The next write replaces it"))
         let value = try Tool.run("snapshot", "a.snapshot", "--value", in: folder)
         #expect(
             value.code == 2 && value.output == "" && value.errors.contains("has changed since it was written. The next")

@@ -204,7 +204,7 @@ import Testing
         let status = try Tool.run("status", "--json", "a.db", in: folder)
         #expect(status.code == 0)
         #expect((status.json?["control_block"] as? [String: Any])?["state"] as? String == "damaged")
-        #expect((status.json?["unknowns"] as? [String])?.contains { $0.hasPrefix("Who takes part") } == true)
+        #expect((status.json?["unknowns"] as? [String])?.contains { $0.hasPrefix("The participants") } == true)
     }
 
     /// Programs of two layout versions do not queue with each other (rule L1).

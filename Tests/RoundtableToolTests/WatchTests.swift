@@ -148,13 +148,13 @@ import Testing
             format.text(Self.change(1_234, .several, .some(["t"]))),
             format.text(Self.change(1_235, .unrecorded, .fullDatabase)),
         ].map { $0.dropFirst("00:00:00.250  ".count) }
-        #expect(lines[0] == "several programs      a, b (several commits told as one)")
+        #expect(lines[0] == "several programs      a, b (several commits reported as one)")
         #expect(lines[1] == "app?[2J (pid 7)       t")
-        #expect(lines[2] == "several programs      t (1,230 commits told as one)")
+        #expect(lines[2] == "several programs      t (1,230 commits reported as one)")
         #expect(lines[3] == "unknown program       anything may have changed")
         var filtered = WatchFormat(isFiltered: true)
         _ = filtered.text(Self.change(1, .commit, .some(["t"])))
-        #expect(filtered.text(Self.change(9, .several, .some(["t"]))).hasSuffix("(several commits told as one)"))
+        #expect(filtered.text(Self.change(9, .several, .some(["t"]))).hasSuffix("(several commits reported as one)"))
     }
 
     @Test func `Tables of extensions are not listed, and a commit to nothing else is told`() throws {

@@ -59,7 +59,7 @@ int rt_stop_signals_are_pending(void);
 uint64_t rt_stop_signals_take_time(void);
 
 /// Lets a pending stop signal take the action that it had before it was handled, which is to stop the process. Returns when the process
-/// continues; at once when no signal is pending, or the system does not stop the process.
+/// continues; immediately when no signal is pending, or the system does not stop the process.
 void rt_stop(void);
 
 // MARK: Fork
@@ -75,7 +75,7 @@ uint32_t rt_open_file_add(uint64_t device, uint64_t inode);
 /// Unregisters a connection that was registered in this generation.
 void rt_open_file_remove(uint64_t device, uint64_t inode, uint32_t generation);
 /// Whether a connection to the file was open when an ancestor of this process forked, and was not closed in this process since. SQLite's
-/// table of open files then tells this process of locks that only its ancestor holds.
+/// table of open files then shows this process locks that only its ancestor holds.
 int rt_open_file_is_inherited(uint64_t device, uint64_t inode);
 
 /// `fork` itself, which Swift marks unavailable. It is for tests of what happens after a fork.

@@ -76,7 +76,7 @@ extension SharedDatabase {
     ///   - author: the name of this participant for other processes.
     ///   - options: how to read.
     ///   - timeout: how long to wait. When it passes, the function returns the last reason why the database is unavailable. It
-    ///     returns at once if the schema is too new, because waiting would not change that.
+    ///     returns immediately if the schema is too new, because waiting would not change that.
     public static func openReadOnly(
         at url: URL,
         schema: Schema,

@@ -155,7 +155,7 @@ extension SharedDatabase {
             throw DatabaseError(
                 resultCode: .SQLITE_READONLY,
                 message:
-                    "\(path): a read-only participant cannot checkpoint: those that may write do so by themselves, or when asked to"
+                    "\(path): a read-only participant cannot checkpoint: participants that may write do so automatically, or on request"
             )
         }
         return checkpointer

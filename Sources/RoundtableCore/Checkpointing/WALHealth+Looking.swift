@@ -184,7 +184,7 @@ extension DatabaseError {
     fileprivate static func notInWALMode(_ path: String) -> DatabaseError {
         DatabaseError(
             message: """
-                \(path): not in WAL mode, so there is no WAL to tell of. Let a process that may write open the database with \
+                \(path): not in WAL mode, so there is no WAL. Let a process that may write open the database with \
                 SharedDatabase.open: it switches to WAL
                 """
         )

@@ -157,7 +157,7 @@ extension WALHealth: CustomStringConvertible {
             """
         if let growth, growth >= 0.5 { text += ", and grows by \(Int(growth.rounded()).of("frame"))/s" }
         if let checkpointLock, checkpointLock.liveness != .alive {
-            text += "; \(checkpointLock) holds the lock for checkpoints: nobody can make one"
+            text += "; \(checkpointLock) holds the lock for checkpoints, so no other process can checkpoint"
         } else if let checkpointLock, !checkpointLock.isParticipant {
             text += "; \(checkpointLock) checkpoints now"
         }

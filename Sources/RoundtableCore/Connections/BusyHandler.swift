@@ -3,7 +3,7 @@ import RoundtableKernel
 import Synchronization
 
 /// SQLite's busy handler for one connection. It sleeps for short times until a deadline, or as long as a callback says. Then it
-/// determines the owner of the lock.
+/// determines the holder of the lock.
 ///
 /// The sleeps are short, because at most one writer of a participant waits here: the one that holds the turn. SQLite's own
 /// handler would be up to 100 ms late.
@@ -140,7 +140,7 @@ final class BusyHandler: @unchecked Sendable {
         return question.mayContinue(at: now)
     }
 
-    /// Adds the owner of the lock to `SQLITE_BUSY`. The error of a write that was cancelled while it waited is a
+    /// Adds the holder of the lock to `SQLITE_BUSY`. The error of a write that was cancelled while it waited is a
     /// `CancellationError`.
     func named(_ error: DatabaseError) -> any Error {
         if hasBeenCancelled { return CancellationError() }

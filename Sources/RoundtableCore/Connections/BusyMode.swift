@@ -5,7 +5,7 @@ extension SharedDatabase {
     /// What an access does when it has to wait: a write for its turn and then for SQLite's write lock, a read for the rare locks
     /// that block readers.
     public enum BusyMode: Sendable {
-        /// The access does not wait, and fails at once with `SQLITE_BUSY`. A write acquires the turn if it is free. If another
+        /// The access does not wait, and fails immediately with `SQLITE_BUSY`. A write acquires the turn if it is free. If another
         /// participant holds the turn, the write tries SQLite's lock once, out of turn.
         case immediateError
 
@@ -16,7 +16,7 @@ extension SharedDatabase {
         /// `SQLITE_BUSY` if the lock is still held.
         ///
         /// The callback is first called after 10 ms, then less and less often, down to once in 100 ms. Shorter waits do not call
-        /// it. Roundtable does the waiting, so the callback should return at once: meanwhile a turn that becomes free is kept for
+        /// it. Roundtable does the waiting, so the callback should return immediately: meanwhile a turn that becomes free is kept for
         /// this participant, until the patience of the others ends.
         ///
         /// The callback runs on the waiting thread: the caller's thread if the caller blocks, otherwise a system thread.
@@ -36,7 +36,7 @@ extension SharedDatabase {
         /// The time since the write was requested and reached the writer connection, or since the read met the lock.
         public let elapsed: Duration
 
-        /// The owner of SQLite's write lock, or of the turn. nil when the owner cannot be determined, or is changing at this
+        /// The holder of SQLite's write lock, or of the turn. nil when the holder cannot be determined, or is changing at this
         /// moment.
         public let holder: LockHolder?
 

@@ -51,7 +51,7 @@ extension DatabaseError {
         DatabaseError(
             resultCode: .SQLITE_MISUSE,
             message: """
-                \(path) was opened before fork(): a child process must not use its parent's connections, and cannot open the database anew, because \
+                \(path) was opened before fork(): a child process must not use its parent's connections, and cannot open the database again, because \
                 SQLite would take its parent's locks for its own. Call exec in the child, and open the database in the program that it starts
                 """
         )

@@ -38,8 +38,8 @@ enum SharedCache {
             resultCode: .SQLITE_MISUSE,
             message: """
                 \(path): SQLite's shared-cache mode is on in this process, where connections share their locks, and commits would be lost. Do not call \
-                sqlite3_enable_shared_cache(1) before the database is opened: let those connections have it that want it, with cache=shared in \
-                the URI of another database.
+                sqlite3_enable_shared_cache(1) before the database is opened: use cache=shared in the URI of \
+                another database for the connections that need it.
                 """
         )
     }

@@ -16,7 +16,7 @@ final class WriteTransaction: TransactionObserver {
     private let isAborted: () -> Bool
     /// Whether a commit has been made since `beginAccess()`.
     private(set) var hasCommitted = false
-    /// The number of rollbacks on the connection. Code inside a transaction can thereby tell whether it is still the same
+    /// The number of rollbacks on the connection. Code inside a transaction can thereby detect whether it is still the same
     /// transaction.
     private(set) var rollbacks = 0
     /// Called when a statement writes after a commit, such as a statement of an observer.

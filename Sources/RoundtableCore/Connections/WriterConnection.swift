@@ -241,7 +241,7 @@ package final class WriterConnection: @unchecked Sendable {
     /// - parameter requested: the time of the request, which is now.
     /// - parameter deadline: when the wait ends at the latest; nil: as the busy mode says.
     /// - returns: false when `body` was not run, because the gate closed during the wait.
-    /// - throws: what `body` throws. Its `SQLITE_BUSY` names the owner of the lock.
+    /// - throws: what `body` throws. Its `SQLITE_BUSY` names the holder of the lock.
     func withTurn(
         _ db: Database,
         at site: CallSite?,
@@ -276,7 +276,7 @@ package final class WriterConnection: @unchecked Sendable {
         return true
     }
 
-    /// Adds the owner of the lock to `SQLITE_BUSY`, and the path to the error of a full or failing disk. Call it within a turn on
+    /// Adds the holder of the lock to `SQLITE_BUSY`, and the path to the error of a full or failing disk. Call it within a turn on
     /// `queue`, or while the connection is being opened.
     package func namingObstacles<T>(_ body: () throws -> T) rethrows -> T {
         do {
@@ -338,7 +338,7 @@ package final class WriterConnection: @unchecked Sendable {
         // An open transaction keeps the turn (rule W3).
         if db.isWriting { return }
         // A failed statement that has accessed an FTS5 table can leave the connection reading until its next statement ends (seen
-        // in SQLite 3.40.1, not in 3.53.4). Its next write would then fail at once if other connections have committed.
+        // in SQLite 3.40.1, not in 3.53.4). Its next write would then fail immediately if other connections have committed.
         if !db.isWithoutTransaction { _ = try? db.schemaVersion() }
         recorder?.endTurn()
         // The gate may have been closed while the observers of the commit ran. The write then counts as outside, and must not

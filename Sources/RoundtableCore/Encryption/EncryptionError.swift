@@ -45,24 +45,24 @@ extension EncryptionError: CustomStringConvertible, LocalizedError {
             """
         case .wrongKey(let path):
             """
-            \(path): the key is not this database's. (Or its salt is not, if somebody has replaced that, or the file is damaged: that cannot be \
-            told apart.) Nothing was changed. Look where the key comes from.
+            \(path): the key is not this database's. (The same error occurs if its salt was replaced, or if the file is damaged.) Nothing was \
+            changed. Check where the key comes from.
             """
         case .missingSalt(let path, let store):
             """
-            \(path): the database is there, but its salt is not (\(store)): without it, nobody can read the database, with the right key \
-            either. Nothing was changed. Restore the salt from where the database came from: backups and copies need both.
+            \(path): the database exists, but its salt does not (\(store)): without the salt, the database cannot be read, even with the right \
+            key. Nothing was changed. Restore the salt from where the database came from: backups and copies need both.
             """
         case .damagedSalt(let path, let store, let reason):
             """
-            \(path): its salt is damaged (\(store)): \(reason). Without it, nobody can read the database. Nothing was changed. Restore the salt from a \
+            \(path): its salt is damaged (\(store)): \(reason). Without it, the database cannot be read. Nothing was changed. Restore the salt from a \
             backup, or, if there is no database yet, remove it.
             """
         case .saltUnavailable(let path, let store, let underlying):
-            "\(path): its salt cannot be had (\(store)): \(underlying). Nothing was changed. Open the database again when it can."
+            "\(path): its salt is not available (\(store)): \(underlying). Nothing was changed. Open the database again when it can."
         case .databaseIsPlain(let path):
             """
-            \(path): is not encrypted, and a key was given. Nothing was changed: a database is not encrypted behind its owner's back. Open it \
+            \(path): is not encrypted, and a key was given. Nothing was changed: Roundtable does not encrypt an existing database. Open it \
             without a key, or make an encrypted copy with sqlcipher_export().
             """
         case .databaseIsEncrypted(let path):
@@ -74,9 +74,9 @@ extension EncryptionError: CustomStringConvertible, LocalizedError {
             no database.
             """
         case .keyUnavailable(let path, let underlying):
-            "\(path): its key cannot be had: \(underlying). The database was not touched. Open the database again when it can."
+            "\(path): its key is not available: \(underlying). The database was not touched. Open the database again when it can."
         case .invalidKey(let path, let reason):
-            "\(path): what was given as its key is none: \(reason). The database was not touched."
+            "\(path): the given key is not valid: \(reason). The database was not touched."
         case .keyRefused(let path, let code):
             "\(path): SQLCipher does not take the key (SQLite's code \(code)). Nothing was changed."
         }

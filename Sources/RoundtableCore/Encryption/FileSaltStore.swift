@@ -26,7 +26,9 @@ public struct FileSaltStore: SaltStore {
             guard error.isAlreadyThere else { throw error }
         }
         try Self.settle(url)
-        guard let stored = try load(forDatabaseAt: url) else { throw SaltFileError("it was removed at once") }
+        guard let stored = try load(forDatabaseAt: url) else {
+            throw SaltFileError("it was removed immediately after it was created")
+        }
         return stored
     }
 

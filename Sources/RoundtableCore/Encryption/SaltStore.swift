@@ -4,12 +4,12 @@ import Foundation
 /// cannot be read. All processes that open the database must use the same store.
 ///
 /// ``FileSaltStore`` is the default. A store of your own, such as a keychain item that the app and its extensions share, must keep two
-/// promises: ``create(_:forDatabaseAt:)`` never replaces a salt, even when several processes call it at once; and once it has returned,
+/// promises: ``create(_:forDatabaseAt:)`` never replaces a salt, even when several processes call it at the same time; and once it has returned,
 /// the salt survives a crash of the machine.
 public protocol SaltStore: Sendable {
     /// Loads the salt of a database.
     ///
-    /// - returns: nil when there certainly is no salt. A store that cannot tell, for example because the device is locked, throws an error.
+    /// - returns: nil when there certainly is no salt. A store that does not know, for example because the device is locked, throws an error.
     func load(forDatabaseAt url: URL) throws -> Data?
 
     /// Stores a salt, unless one is stored already.

@@ -24,7 +24,7 @@ package protocol DatabaseCompanion: AnyObject, Sendable {
     /// The database is closed.
     func databaseDidClose()
 
-    /// The database could not be closed, and goes on. Not called while it is suspended.
+    /// The database could not be closed, and remains open. Not called while it is suspended.
     func databaseStaysOpen()
 }
 

@@ -57,13 +57,13 @@ extension ShareHindrance: CustomStringConvertible {
             """
         case .unlocked:
             """
-            nolock takes no locks, so two processes can write at the same time, which corrupts the file. Leave it out; for a file that nobody \
-            else has open, \(unshared)
+            nolock takes no locks, so two processes can write at the same time, which corrupts the file. Leave it out; for a file that no other \
+            process has open, \(unshared)
             """
         case .immutable:
             """
             immutable says that the file cannot change: SQLite takes no locks, does not look at the -wal file, and sees no commit of any \
-            process. Leave it out; for a file that nobody writes, such as one that comes with the app, \(unshared)
+            process. Leave it out; for a file that no process writes, such as one that comes with the app, \(unshared)
             """
         case .otherVFS(let name, let standard):
             """
@@ -78,8 +78,8 @@ extension ShareHindrance: CustomStringConvertible {
             """
         case .powersafeOverwrite:
             """
-            psow would have to be the same for all connections, and most are Roundtable's own. Leave it out; what survives a power cut is \
-            said by Options.durability
+            psow would have to be the same for all connections, and most are Roundtable's own. Leave it out; Options.durability \
+            determines what survives a power cut
             """
         case .permissionsOf:
             """
@@ -88,11 +88,11 @@ extension ShareHindrance: CustomStringConvertible {
             """
         case .unknownParameter(let name):
             """
-            '\(name)' has no meaning that every process could be held to. Leave it out; for this process alone, \(unshared)
+            Roundtable cannot make every process use '\(name)' in the same way. Leave it out; for this process alone, \(unshared)
             """
         case .noWalIndex:
             """
-            it is in WAL mode and has no -shm file, which cannot be created here, so nobody can be writing it and there is nothing to share. \
+            it is in WAL mode and has no -shm file, which cannot be created here, so no process can be writing it and there is nothing to share. \
             Open it with \(unshared) and a configuration that is readonly
             """
         }
@@ -114,7 +114,7 @@ extension DatabaseLocationError: CustomStringConvertible, LocalizedError {
             """
             \(location): not opened with \(parameter), since \(users.joined(separator: ", ")) \(users.count == 1 ? "has" : "have") the file \
             open: without locks, what is read can be half written, and what is written can corrupt the file. Open it without \
-            \(parameter), or when nobody else has it open.
+            \(parameter), or when no other process has it open.
             """
         case .noSuchFile(let path):
             "\(path): there is no such file, and it was not to be created. Check the path, or open it with mode=rwc."

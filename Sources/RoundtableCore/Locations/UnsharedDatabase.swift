@@ -118,7 +118,7 @@ private struct UnsharedOpening {
                 throw DatabaseLocationError.invalidURI(
                     uri.description,
                     reason: """
-                        the database is in WAL mode, which SQLite cannot use with nolock. Leave nolock out; for a file that nobody writes, say \
+                        the database is in WAL mode, which SQLite cannot use with nolock. Leave nolock out; for a file that no process writes, use \
                         immutable instead
                         """
                 )

@@ -4,7 +4,7 @@ import GRDBSQLite
 import RoundtableKernel
 
 extension DatabaseError {
-    /// This error of an opening, with the path, and with advice or the owner of the lock. SQLite's messages contain none of this.
+    /// This error of an opening, with the path, and with advice or the holder of the lock. SQLite's messages contain none of this.
     func naming(_ path: String) -> DatabaseError {
         if isNamed(path) { return self }
         switch resultCode {
@@ -43,19 +43,19 @@ extension DatabaseError {
         guard hasPlainMessage else { return self }
         switch resultCode {
         case .SQLITE_BUSY: return namingLock(on: path, waited: nil).prefixed(by: path)
-        case _ where isNoRoom: return saying("\(path): \(plainMessage): make room there, and do it again")
+        case _ where isNoRoom: return saying("\(path): \(plainMessage): free space there, and try again")
         case .SQLITE_IOERR:
             return saying(
                 """
-                \(path): \(plainMessage) (\(extendedResultCode.rawValue)): the system could not read or write it: look at its log, and have a \
-                backup at hand
+                \(path): \(plainMessage) (\(extendedResultCode.rawValue)): the system could not read or write it: check its log, and keep a \
+                backup ready
                 """
             )
         default: return self
         }
     }
 
-    /// Adds the owner of the lock to SQLite's message. A more specific message stays.
+    /// Adds the holder of the lock to SQLite's message. A more specific message stays.
     ///
     /// - parameter waited: how long the lock was waited for; nil when it is not known.
     func namingLock(on path: String, waited: Nanoseconds?) -> DatabaseError {

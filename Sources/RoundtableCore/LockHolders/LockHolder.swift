@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import RoundtableKernel
 
-/// The owner of SQLite's write lock, as far as it can be determined.
+/// The holder of SQLite's write lock, as far as it can be determined.
 struct LockHolder {
     enum Party {
         case participant(ParticipantRecord)

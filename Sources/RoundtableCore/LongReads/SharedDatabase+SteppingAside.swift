@@ -8,9 +8,9 @@ extension SharedDatabase {
     private static let patience: (asked: Nanoseconds, hoped: Nanoseconds) = (100_000_000, 20_000_000)
     private static let pause: Nanoseconds = 500_000
 
-    /// Lets the WAL begin anew if it is long (rule O4). Call it on the queue of a snapshot that is between two moments.
+    /// Lets SQLite restart the WAL if it is long (rule O4). Call it on the queue of a snapshot that is between two moments.
     ///
-    /// SQLite starts the WAL anew when all of it is in the database file and no connection reads from it. A snapshot that goes from one
+    /// SQLite restarts the WAL when all of it is in the database file and no connection reads from it. A snapshot that goes from one
     /// moment to the next without a pause always reads from it, a little behind the writers.
     func stepAside(_ db: Database) {
         guard let index = WalIndex(db), let mark = index.header?.mark, isLong(index) else { return }
@@ -35,7 +35,7 @@ extension SharedDatabase {
         }
     }
 
-    /// Whether the WAL should begin anew (rule K5).
+    /// Whether SQLite should restart the WAL (rule K5).
     private func isLong(_ index: WalIndex) -> Bool {
         guard let frames = index.frames else { return false }
         return (writer.checkpointer?.limits ?? .default).wantsRestart(frames)

@@ -38,7 +38,7 @@ extension SharedDatabaseSnapshot: DatabaseReader {
         }
     }
 
-    /// Schedules a read, and returns at once.
+    /// Schedules a read, and returns immediately.
     public func asyncRead(_ value: @escaping @Sendable (Result<Database, any Error>) -> Void) {
         guard database.isInOwnProcess else { return value(.failure(database.forkedError)) }
         let connection: ReaderConnection

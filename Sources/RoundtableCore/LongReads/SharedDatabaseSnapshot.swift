@@ -345,7 +345,7 @@ extension DatabaseError {
     fileprivate static func snapshotNeedsWAL(_ path: String) -> DatabaseError {
         DatabaseError(
             message: """
-                \(path): not in WAL mode, where a snapshot would keep all writers out as long as it lives. Let a process that \
+                \(path): not in WAL mode, where a snapshot would block all writers as long as it is open. Let a process that \
                 may write open the database with SharedDatabase.open: it switches to WAL
                 """
         )
@@ -372,7 +372,7 @@ extension DatabaseError {
             message: """
                 \(path): the snapshot made at \(callSite) was ended: its moment was \((Double(age) / 1e9).seconds) old, and \
                 maximumSnapshotAge is \(String(format: "%.15g", Double(limit) / 1e9)) s. \
-                Call advance(): it goes to the latest commit, and tells what was committed since
+                Call advance(): it goes to the latest commit, and returns the changes since
                 """
         )
     }
@@ -389,7 +389,7 @@ extension DatabaseError {
             resultCode: .SQLITE_ABORT,
             message: """
                 \(path): the snapshot has lost its moment, because the database was suspended. Call advance() after resume(): \
-                it tells what was committed since
+                it returns the changes since
                 """
         )
     }
@@ -401,7 +401,7 @@ extension DatabaseError {
             resultCode: .SQLITE_BUSY,
             message: """
                 \(path): the snapshot cannot \(what) while a cursor or a statement of an earlier read is still \(use): \
-                let go of it, and try again
+                release it, and try again
                 """
         )
     }

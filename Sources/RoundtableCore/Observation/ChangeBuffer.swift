@@ -67,7 +67,7 @@ final class ChangeBuffer: Sendable {
     /// - parameter end: called once, when the buffer accepts no more changes.
     func onEnd(_ end: @escaping @Sendable () -> Void) { state.withLock { $0.end = end } }
 
-    /// Ends the consumer: after the pending changes, or at once if they are dropped.
+    /// Ends the consumer: after the pending changes, or immediately if they are dropped.
     func finish(dropping: Bool = false) {
         let (consumer, end) = state.withLock { state in
             state.isFinished = true

@@ -37,7 +37,7 @@ final class ChangeFeed: Sendable {
     private let author: String
     private let connection: ObservationConnection
     private let owns: @Sendable (OwnerWord, ControlBlock) -> Bool
-    private let unseated: UnseatedCommits
+    private let uncoordinated: UncoordinatedCommits
     private let watch: FileWatch
 
     private let reading: Mutex<Reading>
@@ -54,7 +54,7 @@ final class ChangeFeed: Sendable {
         databasePath: String,
         author: String,
         connection: ObservationConnection,
-        unseated: UnseatedCommits,
+        uncoordinated: UncoordinatedCommits,
         subscribers: ChangeSubscribers,
         from position: Position? = nil,
         isPaused: Bool = false,
@@ -63,7 +63,7 @@ final class ChangeFeed: Sendable {
         self.databasePath = databasePath
         self.author = author
         self.connection = connection
-        self.unseated = unseated
+        self.uncoordinated = uncoordinated
         self.subscribers = subscribers
         self.owns = owns
         let folder = (databasePath as NSString).deletingLastPathComponent
@@ -87,7 +87,7 @@ final class ChangeFeed: Sendable {
     /// Starts the threads. Commits made since the position are delivered before this returns, unless the feed is paused.
     func start() {
         if reading.withLock({ $0.isCatchingUp }) { deliverNews() }
-        unseated.onAdd { [weak self] in self?.deliverNews() }
+        uncoordinated.onAdd { [weak self] in self?.deliverNews() }
         reading.withLock { $0.listener = listen(to: $0.block) }
         let thread = Thread { [self] in watchFile() }
         thread.name = "roundtable.watch"
@@ -100,7 +100,7 @@ final class ChangeFeed: Sendable {
     /// - returns: the position at which another feed can continue. The connection stays open.
     @discardableResult
     func stop(waiting: Bool = true) -> Position {
-        unseated.onAdd {}
+        uncoordinated.onAdd {}
         let (listener, position) = reading.withLock { reading in
             reading.isStopped = true
             defer { reading.listener = nil }
@@ -191,12 +191,12 @@ final class ChangeFeed: Sendable {
             report: { news.append($0) }
         )
         if news.isEmpty { return ([], lookAgain) }
-        defer { if news.contains(.anything(.reset)) { unseated.forget() } }
+        defer { if news.contains(.anything(.reset)) { uncoordinated.forget() } }
         let after = reading.reader.counter
         var changes = reading.translator.changes(news, upTo: after) { owner in
             block.map { owns(owner, $0) } ?? false
         }
-        if news == [.anything(.unrecorded)], let own = unseated.take(after: before, through: after) {
+        if news == [.anything(.unrecorded)], let own = uncoordinated.take(after: before, through: after) {
             for index in changes.indices {
                 changes[index].tables = own
                 changes[index].isOwn = true
@@ -284,7 +284,7 @@ final class ChangeFeed: Sendable {
 
     private func waitForWrite(_ look: Int) throws -> FileWatch.Outcome {
         if look < Self.looks.count { return try watch.wait(upTo: Self.looks[look]) }
-        // The owner of the write lock may be at the last sync of a commit.
+        // The holder of the write lock may be at the last sync of a commit.
         if SystemLocks.writer(databasePath: databasePath) != nil { return try watch.wait(upTo: Self.longPause) }
         return try watch.wait()
     }

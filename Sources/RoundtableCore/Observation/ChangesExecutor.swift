@@ -4,7 +4,7 @@ import Synchronization
 /// An executor that resumes a task, when the task waits for changes, on the thread that a commit wakes.
 ///
 /// A task that waits for the next change usually resumes on another thread than the one that detects the commit. Waking that other thread
-/// takes several times as long as the notification itself. With this executor the task resumes at once:
+/// takes several times as long as the notification itself. With this executor the task resumes immediately:
 ///
 /// ```swift
 /// Task(executorPreference: ChangesExecutor.shared) {

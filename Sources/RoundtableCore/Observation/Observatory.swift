@@ -25,7 +25,7 @@ final class Observatory: Sendable {
     private let options: SharedDatabase.Options
     let writer: WriterConnection
     private let seat: Seat
-    private let unseated = UnseatedCommits()
+    private let uncoordinated = UncoordinatedCommits()
     private let subscribers = ChangeSubscribers()
 
     let transitions = NSLock()
@@ -70,7 +70,7 @@ final class Observatory: Sendable {
     func didCommit(_ commit: () -> CommitRecorder.Commit) {
         guard isRunning.load(ordering: .acquiring) else { return }
         let commit = commit()
-        if !commit.isPublished { unseated.add(counter: commit.counter, tables: commit.tables) }
+        if !commit.isPublished { uncoordinated.add(counter: commit.counter, tables: commit.tables) }
         if commit.tables.isEmpty { return }
         state.withLock { $0.valueBridge }?.add(commit.tables)
     }
@@ -122,7 +122,7 @@ final class Observatory: Sendable {
                 databasePath: path,
                 author: author,
                 connection: connection,
-                unseated: unseated,
+                uncoordinated: uncoordinated,
                 subscribers: subscribers,
                 from: position,
                 isPaused: isPaused,

@@ -8,7 +8,7 @@ extension SharedDatabase {
     ///
     /// ```swift
     /// for try await change in db.changes(in: Player.all()) {
-    ///     print(change.author ?? "somebody", change.tables)
+    ///     print(change.author ?? "unknown", change.tables)
     /// }
     /// ```
     ///

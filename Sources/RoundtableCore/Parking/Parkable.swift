@@ -9,7 +9,7 @@
 ///                 └────────┴─────────────────────┘
 /// ```
 ///
-/// `unpark()` may follow each of the calls, because a suspension can be called off. Parking may also be repeated without it.
+/// `unpark()` may follow each of the calls, because a suspension can be cancelled. Parking may also be repeated without it.
 protocol Parkable: AnyObject, Sendable {
     /// What the connections are used for, in the report of those that stay open.
     var use: HeldConnection.Use { get }

@@ -50,7 +50,7 @@ final class PersistentObservation: Sendable {
             return true
         }
         guard mayStart else { return }
-        // The lock is not held, because the observation may deliver its first value at once, and the user may end the observation
+        // The lock is not held, because the observation may deliver its first value immediately, and the user may end the observation
         // there.
         let cancellable = begin(queue, !isLate && !hasStarted.exchange(true, ordering: .relaxed))
         let isStale = state.withLock { state in

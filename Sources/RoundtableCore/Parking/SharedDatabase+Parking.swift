@@ -33,7 +33,7 @@ extension SharedDatabase {
         return parking.park(parkables, until: deadline, isCalledOff: isCalledOff)
     }
 
-    /// Takes `park(until:)` back. Connections are opened on demand, and at once if there are observations.
+    /// Takes `park(until:)` back. Connections are opened on demand, and immediately if there are observations.
     func unpark() {
         guard isInOwnProcess else { return }
         parking.unpark(parkables)

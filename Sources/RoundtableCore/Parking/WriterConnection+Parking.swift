@@ -87,7 +87,7 @@ extension WriterConnection {
 
     func interrupt() { interruptible.withLock { $0?.interrupt() } }
 
-    /// Runs `body` while no access runs: on the queue, or at once if there is no connection. `body` uses state that is confined
+    /// Runs `body` while no access runs: on the queue, or immediately if there is no connection. `body` uses state that is confined
     /// to the queue, and needs no connection. It must not run on the queue of a closed connection, because the next access opens
     /// another connection and would run beside it.
     func betweenAccesses(_ body: @escaping @Sendable () -> Void) {
@@ -196,14 +196,14 @@ extension WriterConnection: Parkable {
 extension DatabaseError {
     fileprivate static func gone(_ path: String) -> DatabaseError {
         DatabaseError(
-            message: "the file was removed while the database was suspended: close it, and open it anew"
+            message: "the file was removed while the database was suspended: close it, and open it again"
         )
     }
 
     static func leftWAL(_ path: String) -> DatabaseError {
         DatabaseError(
             message: """
-                another program has taken it out of WAL mode while it was suspended: close it, and open it anew
+                another program has taken it out of WAL mode while it was suspended: close it, and open it again
                 """
         )
     }

@@ -45,7 +45,7 @@ final class HandleAccess: @unchecked Sendable {
         /// The thread that may end the turn; nil: any thread.
         var thread: UInt?
         var isInterrupted = false
-        /// Whether the turn goes on because a transaction was open when it was to end.
+        /// Whether the turn continues because a transaction was open when it was to end.
         var isKept = false
     }
 
@@ -270,7 +270,7 @@ final class HandleAccess: @unchecked Sendable {
     }
 
     private func takeTurnToEnd() throws -> Turn {
-        // If two threads end the turn at once, only one of them succeeds.
+        // If two threads end the turn at the same time, only one of them succeeds.
         try ending.withLock {
             let turn = try state.withLock { state in
                 guard let turn = state.turn else { throw HandleError.noTurn(path: path) }
@@ -303,7 +303,7 @@ final class HandleAccess: @unchecked Sendable {
         turnstile.leave()
     }
 
-    /// Gives up the turn of a handle that is deallocated. The connection must not be used, so the commits of the turn are not announced:
+    /// Releases the turn of a handle that is deallocated. The connection must not be used, so the commits of the turn are not announced:
     /// other participants detect them by themselves.
     func abandon() {
         let turn = state.withLock { state in

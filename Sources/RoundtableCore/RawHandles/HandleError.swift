@@ -52,7 +52,7 @@ extension HandleError: CustomStringConvertible, LocalizedError {
             """
         case .notAFile(let shared):
             """
-            The connection is to a database in memory, or to a temporary one, and not to \(shared): nobody else can see it, and it needs no \
+            The connection is to a database in memory, or to a temporary one, and not to \(shared): no other process can see it, and it needs no \
             turns. Open \(shared) instead.
             """
         case .readOnly(let path):
@@ -77,11 +77,11 @@ extension HandleError: CustomStringConvertible, LocalizedError {
         case .transactionLeftOpen(let path, let error):
             """
             \(path): the turn was to end, and the connection is inside of a transaction\(error.map { ", after: \($0)" } ?? ""). Nothing was rolled \
-            back, and the handle has the turn still, which all other processes wait for. COMMIT or ROLLBACK, then call endTurn().
+            back, and the handle still holds the turn, for which all other writers wait. COMMIT or ROLLBACK, then call endTurn().
             """
         case .nestedTurn(let path):
             """
-            \(path): this thread has a turn already, of a handle or of a write to the SharedDatabase, and would wait for itself. End that first, or \
+            \(path): this thread already holds a turn, of a handle or of a write to the SharedDatabase, and would wait for itself. End that first, or \
             do both in one turn.
             """
         case .wrongThread(let path):
@@ -91,12 +91,12 @@ extension HandleError: CustomStringConvertible, LocalizedError {
         case .noTurn(let path):
             "\(path): there is no turn to end: it has ended already, or was never begun."
         case .detachedInTurn(let path):
-            "\(path): the handle has the turn. End it with endTurn(), and detach then."
+            "\(path): the handle holds the turn. End it with endTurn(), and then detach."
         case .detached(let path):
-            "\(path): the handle was detached, or its SharedDatabase closed. Attach the connection anew to an open SharedDatabase."
+            "\(path): the handle was detached, or its SharedDatabase closed. Attach the connection to an open SharedDatabase again."
         case .sharedCache(let path):
             """
-            \(path): the connection is in SQLite's shared-cache mode, where connections of this process share their locks, and looking at one would \
+            \(path): the connection is in SQLite's shared-cache mode, where connections of this process share their locks, and checking a lock would \
             drop it. Open it without cache=shared, and without sqlite3_enable_shared_cache(1).
             """
         case .withoutMutex(let path):
@@ -112,7 +112,7 @@ extension HandleError: CustomStringConvertible, LocalizedError {
         case .turnKept(let path, let site):
             """
             \(path): the turn\(site.map { " of \($0)" } ?? "") was kept, since a transaction was left open: COMMIT or ROLLBACK, then endTurn(). All \
-            wait for that.
+            other writers wait for this.
             """
         }
     }

@@ -23,7 +23,7 @@ struct RawConnection: @unchecked Sendable {
         sqlite3_get_autocommit(pointer) == 0 || sqlite3_txn_state(pointer, "main") == SQLITE_TXN_WRITE
     }
 
-    /// Whether several threads may use the connection at once (`SQLITE_OPEN_FULLMUTEX`).
+    /// Whether several threads may use the connection at the same time (`SQLITE_OPEN_FULLMUTEX`).
     var hasMutex: Bool { sqlite3_db_mutex(pointer) != nil }
 
     /// Whether no statement of the connection reads or writes.

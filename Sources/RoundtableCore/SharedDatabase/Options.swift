@@ -22,12 +22,12 @@ extension SharedDatabase {
         /// Which participant goes first when several wait to write.
         public var priority: TurnPriority = .default
 
-        /// How long this participant may go on writing, transaction after transaction, while other participants wait. The maximum
+        /// How long this participant may continue to write, transaction after transaction, while other participants wait. The maximum
         /// is 1 s. The slice is only checked between transactions, so it never cuts a transaction short. Waiters honour it, even
         /// if their ``patience`` is shorter.
         public var slice: Duration = .milliseconds(2)
 
-        /// How long a wait goes on without any progress before this participant checks whether the owner of the turn is dead or
+        /// How long a wait lasts without any progress before this participant checks whether the holder of the turn is dead or
         /// frozen. At least 1 ms.
         public var patience: Duration = .milliseconds(100)
 
@@ -79,10 +79,10 @@ extension SharedDatabase {
         public var suspensionPolicy: SuspensionPolicy = .writeLocks
 
         /// What a write or an opening does while the database is suspended. nil, the default: async functions and functions that
-        /// return at once wait, and blocking functions fail. Reads always do so (``SuspensionPolicy/everything``).
+        /// return immediately wait, and blocking functions fail. Reads always do so (``SuspensionPolicy/everything``).
         public var whileSuspended: WhileSuspended?
 
-        /// How long the running write may go on when a suspension has no deadline: after GRDB's notification, and at the end of a
+        /// How long the running write may continue when a suspension has no deadline: after GRDB's notification, and at the end of a
         /// protected access for which the system gave no assertion.
         public var suspensionGrace: Duration = .milliseconds(40)
 
@@ -92,7 +92,7 @@ extension SharedDatabase {
         public var newerSchemaPolicy: NewerSchemaPolicy = .refuseWrites
 
         /// Called when the database becomes newer than this program, and when that ends: on a system thread, one event after the
-        /// other. The next access detects the change. A participant that observes the database detects it at once.
+        /// other. The next access detects the change. A participant that observes the database detects it immediately.
         public var onSchemaEvent: (@Sendable (SchemaEvent) -> Void)?
 
         /// How the database is encrypted (<doc:Encryption>). nil, the default: it is not encrypted.

@@ -28,7 +28,7 @@ extension SharedDatabase {
         try await reading(at: CallSite(file, line), value)
     }
 
-    /// Schedules a read, and returns at once.
+    /// Schedules a read, and returns immediately.
     public func asyncRead(
         file: StaticString = #fileID,
         line: UInt = #line,
@@ -55,7 +55,7 @@ extension SharedDatabase {
         try await readingUnsafely(at: CallSite(file, line), value)
     }
 
-    /// Schedules a read without a transaction, and returns at once.
+    /// Schedules a read without a transaction, and returns immediately.
     public func asyncUnsafeRead(
         file: StaticString = #fileID,
         line: UInt = #line,

@@ -68,7 +68,7 @@ extension SharedDatabase {
         }
     }
 
-    /// Schedules `body` on the writer connection, and returns at once.
+    /// Schedules `body` on the writer connection, and returns immediately.
     ///
     /// - Parameters:
     ///   - failed: called when `body` cannot run: after `fork`, when the connection cannot be reopened, or when the database is
@@ -89,7 +89,7 @@ extension SharedDatabase {
         }
     }
 
-    /// Calls `body` when the gate is open, at once or on a thread of the system.
+    /// Calls `body` when the gate is open, immediately or on a thread of the system.
     func whenOpen(_ body: @escaping @Sendable () -> Void) {
         let waiter = gate.onChange { DispatchQueue.global().async(execute: body) }
         if !gate.isClosed, gate.cancel(waiter) { body() }
@@ -146,7 +146,7 @@ extension SharedDatabase {
         Write(site: site, waits: (whileSuspended ?? self.whileSuspended ?? .fail) == .wait)
     }
 
-    /// The write of a function that is async or returns at once.
+    /// The write of a function that is async or returns immediately.
     func waitingWrite(_ site: CallSite? = nil, _ whileSuspended: WhileSuspended? = nil) -> Write {
         Write(site: site, waits: (whileSuspended ?? self.whileSuspended ?? .wait) == .wait)
     }

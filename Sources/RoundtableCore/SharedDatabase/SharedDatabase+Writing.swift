@@ -4,7 +4,7 @@ import RoundtableKernel
 /// Each write acquires the turn first (rule W2). It releases the turn when its closure has returned, or earlier, when its
 /// transaction has been committed.
 ///
-/// While the database is suspended, async functions and functions that return at once wait, and blocking functions throw an error
+/// While the database is suspended, async functions and functions that return immediately wait, and blocking functions throw an error
 /// of code `SQLITE_INTERRUPT`. ``Options/whileSuspended`` and the parameter of the same name change this.
 ///
 /// These are the functions of GRDB's `DatabaseWriter` with one difference: they record the line of code that called them, and
@@ -50,7 +50,7 @@ extension SharedDatabase {
         return try await onWriter(write) { db in try self.transaction(db, updates) }
     }
 
-    /// Schedules a transaction, and returns at once.
+    /// Schedules a transaction, and returns immediately.
     ///
     /// - parameter completion: called with the result on the writer connection. Later writes of this participant wait for it.
     ///   After a commit, the turn may already have been released.
@@ -128,7 +128,7 @@ extension SharedDatabase {
         }
     }
 
-    /// Schedules `updates` without a transaction, and returns at once.
+    /// Schedules `updates` without a transaction, and returns immediately.
     public func asyncWriteWithoutTransaction(
         file: StaticString = #fileID,
         line: UInt = #line,

@@ -38,7 +38,7 @@ private final class Opening: Sendable {
     let isDone = Atomic(false)
 }
 
-/// A scheduler that never delivers the first value at once.
+/// A scheduler that never delivers the first value immediately.
 struct Later<Base: ValueObservationScheduler>: ValueObservationScheduler {
     let base: Base
     func immediateInitialValue() -> Bool { false }

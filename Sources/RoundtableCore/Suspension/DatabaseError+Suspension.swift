@@ -43,7 +43,7 @@ extension DatabaseError {
             switch interruption {
             case .rolledBack: ("rolled back", "Try again after resume()")
             case .partly:
-                ("interrupted", "What it had committed by then stays: look before you try again, after resume()")
+                ("interrupted", "What it had committed before is kept: check this before you try again, after resume()")
             }
         return DatabaseError(
             resultCode: .databaseSuspended,

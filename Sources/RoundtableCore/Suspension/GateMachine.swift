@@ -101,7 +101,7 @@ extension GateMachine {
 // MARK: - Visits
 
 extension GateMachine {
-    /// - parameter isRunning: whether a checkpoint runs at once. Other visits need an assertion of the system first (rule F5), and
+    /// - parameter isRunning: whether a checkpoint runs immediately. Other visits need an assertion of the system first (rule F5), and
     ///   `start` later.
     /// - returns: nil when the gate is closed, also while it is opening.
     mutating func enter(

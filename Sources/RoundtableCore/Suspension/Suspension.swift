@@ -69,7 +69,7 @@ extension Suspension.Outcome: CustomStringConvertible {
         case .rolledBack(let access): "rolled back: \(access)"
         case .interrupted(let access): "interrupted: \(access)"
         case .held(let access): "still held by \(access)"
-        case .protected(let names): "goes on for \(names.joined(separator: ", "))"
+        case .protected(let names): "continues for \(names.joined(separator: ", "))"
         case .resumed: "resumed meanwhile"
         }
     }

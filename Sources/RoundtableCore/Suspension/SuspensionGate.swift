@@ -84,7 +84,7 @@ package final class SuspensionGate: Sendable {
 
     /// Enters the gate.
     ///
-    /// - parameter isRunning: whether the operation runs at once. Otherwise the caller calls `start` later.
+    /// - parameter isRunning: whether the operation runs immediately. Otherwise the caller calls `start` later.
     /// - returns: the visit, which `leave` ends; nil when the gate is closed.
     func enter(_ kind: Suspension.Access.Kind, at site: CallSite?, isRunning: Bool) -> UInt64? {
         if isClosed { return nil }
@@ -191,7 +191,7 @@ package final class SuspensionGate: Sendable {
         if request(body) { open() }
     }
 
-    /// The first step of `change`: closes the gate at once, if the requests say so now.
+    /// The first step of `change`: closes the gate immediately, if the requests say so now.
     ///
     /// - returns: whether `open` must be called.
     func request(_ body: (inout SuspensionRequests) -> Void) -> Bool {

@@ -144,7 +144,7 @@ struct WalIndex {
     /// Which commits were made since an earlier position. All processes may have closed the database in between.
     enum Commits: Equatable {
         case none
-        /// The counter tells how many commits were made.
+        /// The counter shows how many commits were made.
         case counted
         /// Any number of commits may have been made.
         case unknown
@@ -189,7 +189,7 @@ extension WalIndex.Header {
     /// Returns which commits were made since an earlier position (rule N7).
     ///
     /// When the last connection to a database closes, the next one rebuilds the wal-index, and the commit counter begins at 0. So
-    /// the counter may reach an earlier value again, and the end of the WAL tells whether anything was committed.
+    /// the counter may reach an earlier value again, and the end of the WAL shows whether anything was committed.
     ///
     /// - Parameters:
     ///   - counter: the commit counter at that position.

@@ -10,7 +10,7 @@ extension Error {
         return DatabaseError(
             resultCode: error.extendedResultCode,
             message: """
-                \(path): no room to write (\(error.plainMessage)): the disk is full, or the user's quota is used up. \(consequence) Make room there, and where \
+                \(path): no room to write (\(error.plainMessage)): the disk is full, or the user's quota is used up. \(consequence) Free space there, and where \
                 temporary files are; or the database has reached its limit (PRAGMA max_page_count).
                 """
         )
@@ -23,7 +23,7 @@ extension SharedDatabase {
         do {
             return try body()
         } catch {
-            throw error.explainingNoRoom(in: path, "Nothing was changed: try again when there is room.")
+            throw error.explainingNoRoom(in: path, "Nothing was changed: try again when there is space.")
         }
     }
 
@@ -31,7 +31,7 @@ extension SharedDatabase {
         do {
             return try await body()
         } catch {
-            throw error.explainingNoRoom(in: path, "Nothing was changed: try again when there is room.")
+            throw error.explainingNoRoom(in: path, "Nothing was changed: try again when there is space.")
         }
     }
 }

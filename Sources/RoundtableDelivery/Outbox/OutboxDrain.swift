@@ -226,7 +226,7 @@ public final class OutboxDrain: Sendable {
     ///
     /// - returns: nil when they cannot be watched.
     private func watch() -> FolderWatch? {
-        // The watch of the outer folder detects that all of them are moved away at once.
+        // The watch of the outer folder detects that all of them are moved away at the same time.
         let folders = [folder.path, folder.path(of: .commands), folder.path(of: .questions)]
         do {
             let found = try folders.map { try System.identity(ofFileAt: $0) }

@@ -14,7 +14,7 @@ import RoundtableFiles
 /// once. Its other effects may happen more than once. Other writers wait for the turn meanwhile, so a handler should be short.
 ///
 /// If a handler throws, the command is retried after a pause (``retries``). Later commands of the same sender wait for that; those of other
-/// senders do not. After the last try, the command is set aside as a ``DeadLetter``; this happens at once if the handler throws an
+/// senders do not. After the last try, the command is set aside as a ``DeadLetter``; this happens immediately if the handler throws an
 /// ``OutboxRefusal``. Errors that are the database's and not the command's (`SQLITE_BUSY`, `SQLITE_FULL`, `SQLITE_IOERR` and the like) do
 /// not count as tries.
 public struct OutboxHandlers: Sendable {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The error that a handler throws to refuse a command for good. The command is set aside at once, without another try.
+/// The error that a handler throws to refuse a command for good. The command is set aside immediately, without another try.
 ///
 /// ```swift
 /// handlers.handle(BookSeat.self) { db, command in

@@ -172,7 +172,7 @@ package enum OutboxTables {
         try DeadLetter.fetchAll(db, sql: "\(deadLettersWithRetries) ORDER BY dead.sequence")
     }
 
-    /// The next dead letters, as many as may be in memory at once.
+    /// The next dead letters, as many as may be in memory at the same time.
     static func deadLetters(after sequence: Int64, _ db: Database) throws -> [(sequence: Int64, DeadLetter)] {
         let sql = "\(deadLettersWithRetries) WHERE dead.sequence > ? ORDER BY dead.sequence LIMIT ?"
         var page: [(sequence: Int64, DeadLetter)] = []
@@ -200,7 +200,7 @@ package enum OutboxTables {
     /// The dead letters of these kinds that are marked for a retry, or were set aside as unknown.
     ///
     /// - parameter isDue: whether a dead letter that has failed again may be tried.
-    /// - returns: the first of them, as many as may be in memory at once, and whether they are all.
+    /// - returns: the first of them, as many as may be in memory at the same time, and whether they are all.
     static func deadLettersToRetry(
         _ kinds: Set<OutboxCommandKind>,
         _ db: Database,

@@ -52,7 +52,7 @@ extension OutboxRounds {
     /// Returns the error, and explains that of a full disk, because the owner is the one who can make room.
     func explained(_ error: any Error, _ command: CommandFile? = nil) -> any Error {
         let what = command.map { "\($0.kind) from '\($0.sender)' (\($0.id)) is not applied. " } ?? ""
-        let consequence = "\(what)What waits in \(folder.path) is kept, and applied as soon as there is room."
+        let consequence = "\(what)What waits in \(folder.path) is kept, and applied as soon as there is space."
         return error.explainingNoRoom(in: databasePath, consequence)
     }
 }

@@ -90,7 +90,7 @@ package struct OutboxWalk: Sendable {
                 case .command(let command) where command.sender != CommandFileName(name)?.sender:
                     "submitted by '\(command.sender)', and named as if by another"
                 case .command, .newer:
-                    "whole by now: it is applied when it is moved back into \(folder.path(of: .commands))"
+                    "now whole: it is applied when it is moved back into \(folder.path(of: .commands))"
                 }
             try body(.damaged(path: damaged.file(name), reason: reason))
         }

@@ -54,7 +54,7 @@ extension SharedDatabase {
                 if try perform(pending, handlers, write) { return .applied }
             } catch {
                 let consequence =
-                    "\(pending.kind) (\(id)) was neither applied nor submitted: perform it again when there is room."
+                    "\(pending.kind) (\(id)) was neither applied nor submitted: perform it again when there is space."
                 throw error.explainingNoRoom(in: path, consequence)
             }
         }

@@ -50,7 +50,7 @@ struct PublishingSchedule {
 
     static let longestBackOff: Nanoseconds = 60_000_000_000
     private static let shortestBackOff: Nanoseconds = 250_000_000
-    /// How often a publisher whose fetch was overtaken retries at once.
+    /// How often a publisher whose fetch was overtaken retries immediately.
     static let patience = 100
 
     mutating func changed(_ tables: Change.Tables, at now: Nanoseconds) -> Action {

@@ -50,7 +50,7 @@ extension SharedDatabase {
     /// }
     /// ```
     ///
-    /// It fetches at once, and after each commit that changes a table that the closure reads. Two writes of the file are at least the
+    /// It fetches immediately, and after each commit that changes a table that the closure reads. Two writes of the file are at least the
     /// interval apart, and the last state is always published. A value whose bytes the file already holds is not written, also after
     /// a restart. Several processes may publish to one file, and a process to several files. A read-only participant may publish,
     /// too, because the file is not the database.

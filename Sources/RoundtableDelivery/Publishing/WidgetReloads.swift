@@ -18,7 +18,7 @@ import Synchronization
 /// [The system's budget](https://developer.apple.com/documentation/widgetkit/keeping-a-widget-up-to-date) is typically 40 to 70
 /// reloads a day for a widget that is seen often. The system does not count reloads while the app is in the foreground. Therefore
 /// there are two intervals. The last state is always shown in the end, as long as the process lives. When the app leaves the
-/// foreground, a pending reload is requested at once.
+/// foreground, a pending reload is requested immediately.
 ///
 /// A reload is a request, and the system decides when to reload. Give the timeline a policy that reloads it from time to time, such
 /// as `.after` an hour, for the case that the process is killed before it can request a reload.

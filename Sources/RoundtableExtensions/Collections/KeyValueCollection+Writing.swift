@@ -107,7 +107,7 @@ extension KeyValueCollection {
         try explaining { try db.cachedStatement(sql: sql) }
     }
 
-    /// Runs `prepare`. If the collection's table is missing, the error tells how to create it.
+    /// Runs `prepare`. If the collection's table is missing, the error says how to create it.
     func explaining<T>(_ prepare: () throws -> T) throws -> T {
         do {
             return try prepare()

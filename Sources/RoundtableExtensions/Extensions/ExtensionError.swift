@@ -52,7 +52,7 @@ extension ExtensionError: CustomStringConvertible, LocalizedError {
             """
         case .setTooOld(let path, 0, let stored, _):
             """
-            \(path): has extensions, in revision \(stored) of their set, and this program declares none. Give their set to Schema(_:extensions:), as the others that write \
+            \(path): has extensions, in revision \(stored) of their set, and this program declares none. Give their set to Schema(_:extensions:), as the other programs that write \
             do, or open the database read-only.
             """
         case .setTooOld(let path, let declared, let stored, let difference):
@@ -75,7 +75,7 @@ extension ExtensionError: CustomStringConvertible, LocalizedError {
             """
         case .building(let path, let name, let done, let total):
             """
-            \(path): the extension '\(name)' is being built, \(done) of about \(total) rows so far. Try again later; if no process is at it, open the \
+            \(path): the extension '\(name)' is being built, \(done) of about \(total) rows so far. Try again later; if no process continues it, open the \
             database for writing.
             """
         case .notDerived(let path, let name, let table, let after, let upTo, let reason):
@@ -86,16 +86,16 @@ extension ExtensionError: CustomStringConvertible, LocalizedError {
         case .notFollowing(let path, let name, let table):
             """
             \(path): the extension '\(name)' does not follow the table '\(table)' any more, which was recreated or renamed, or whose triggers were \
-            dropped. The next write of a program that declares the extension builds it anew; if none runs, open the database for writing.
+            dropped. The next write of a program that declares the extension rebuilds it; if none runs, open the database for writing.
             """
         case .baseTableMissing(let path, let name, let table):
             """
-            \(path): the table '\(table)', from which the extension '\(name)' is derived, is gone, or has lost a column that is needed. Change the \
+            \(path): the table '\(table)', from which the extension '\(name)' is derived, was dropped, or has lost a column that is needed. Change the \
             extension with the schema, and raise its version and the revision of the set.
             """
         case .temporaryNotAllowed(let path, let name, let reason):
             """
-            \(path): the temporary extension '\(name)' cannot be used: \(reason). Declare it in the Schema, so that all who write keep it true, or \
+            \(path): the temporary extension '\(name)' cannot be used: \(reason). Declare it in the Schema, so that every writer keeps it up to date, or \
             use it in a process that opens the database read-only.
             """
         case .newerFormat(let path, let format):

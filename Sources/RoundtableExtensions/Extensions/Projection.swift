@@ -262,7 +262,7 @@ package struct Projection {
 
     // MARK: Building
 
-    /// Derives all rows at once. The tables must be empty.
+    /// Derives all rows with one statement. The tables must be empty.
     func fill(_ db: Database) throws { try db.execute(sql: derivation(from: "main.\(base)")) }
 
     /// Derives from the next rows of the base table (rule E6). Must be called inside a write transaction.

@@ -43,8 +43,8 @@ struct RunningSum {
             // value. Then it is computed from the rows.
             let isSound = "abs(\(reals)) < 9e999 AND abs(\(reals)) * 1e6 >= abs\(value)"
             let own = "(\(name.sqlName) + 0)"
-            let anew = "(SELECT total\(own) FROM \(rest) AND typeof\(own) = 'real')"
-            reals = "CASE WHEN \(realCount) = 1 THEN 0 WHEN \(isSound) THEN \(reals) ELSE \(anew) END"
+            let recomputed = "(SELECT total\(own) FROM \(rest) AND typeof\(own) = 'real')"
+            reals = "CASE WHEN \(realCount) = 1 THEN 0 WHEN \(isSound) THEN \(reals) ELSE \(recomputed) END"
         }
         return [
             changed(high, "CASE WHEN \(isInteger) THEN \(value) >> 32 ELSE 0 END"),

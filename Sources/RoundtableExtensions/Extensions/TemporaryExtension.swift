@@ -133,14 +133,15 @@ enum TemporaryExtension {
         var refusal: String? {
             guard let database = known.withLock({ $0.database }), database.role == .readWrite else { return nil }
             guard let participant = database.seat.participant else {
-                return "this process writes, and cannot know who else does: \(database.uncoordinatedReason ?? "")"
+                return
+                    "this process writes, and cannot know which other processes do: \(database.uncoordinatedReason ?? "")"
             }
             let others = participant.block.participants()
                 .filter { $0.role == .readWrite && !($0.pid == getpid() && !$0.isElsewhere) && $0.liveness != .dead }
             return others.first.map {
                 """
-                \($0.name) has the database open for writing, as this process has, and all that is derived would have to be \
-                derived anew whenever one of them commits
+                \($0.name) has the database open for writing, as this process has, and the extension would have to be \
+                rebuilt whenever one of them commits
                 """
             }
         }

@@ -65,7 +65,7 @@ extension FileProblem: CustomStringConvertible {
     private var advice: String {
         switch self {
         case .diskFull:
-            "Make room on that disk, and try again."
+            "Free space on that disk, and try again."
         case .readOnlyFileSystem:
             "Choose a path on another file system, or mount this one for writing."
         case .noPermission(.read, _):

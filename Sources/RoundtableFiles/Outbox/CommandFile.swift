@@ -33,7 +33,7 @@ package struct CommandFile: Equatable, Sendable {
     /// What a file holds.
     package enum Content: Equatable {
         case command(CommandFile)
-        /// The file is whole, as far as can be told, and was made by a newer version of Roundtable.
+        /// The file is whole, as far as this version can check, and was made by a newer version of Roundtable.
         case newer(format: UInt32)
         /// The file is not a whole command. If `isCutOff`, it may be the beginning of one, for example of a file that is being copied.
         case damaged(reason: String, isCutOff: Bool = false)
@@ -130,7 +130,7 @@ package struct CommandFile: Equatable, Sendable {
         let (length, overflow) = payloadLength.addingReportingOverflow(UInt64(nameLength + senderLength))
         let rest = UInt64(size - headerSize)
         guard !overflow, length == rest else {
-            return .damaged("\(size) bytes, and the header tells of other lengths", isCutOff: overflow || length > rest)
+            return .damaged("\(size) bytes, and the header states other lengths", isCutOff: overflow || length > rest)
         }
         return .isHeader(
             Header(

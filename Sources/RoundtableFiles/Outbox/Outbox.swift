@@ -13,7 +13,7 @@ import RoundtableKernel
 /// ```
 ///
 /// The commands that one process submits under one name are applied in the order of their submission, each exactly once, by a process
-/// that opens the database with `OutboxHandlers`. They are applied at once if such a process runs, and otherwise when one starts. See the
+/// that opens the database with `OutboxHandlers`. They are applied immediately if such a process runs, and otherwise when one starts. See the
 /// guide *Outbox* of Roundtable.
 ///
 /// An outbox is safe to use from any thread. It holds no file lock, so that the system may freeze or kill the process at any moment.
@@ -100,8 +100,8 @@ public final class Outbox: Sendable {
             sender.isEmpty
             ? "it is empty"
             : """
-            it takes up more than \(CommandFileName.maximumSenderLength) bytes in a file name, where all but letters, digits, '-' and '_' take \
-            up three a byte
+            it takes more than \(CommandFileName.maximumSenderLength) bytes in a file name, where all but letters, digits, '-' and '_' take \
+            three bytes for each byte
             """
         return .senderNameNotUsable(sender, reason: reason)
     }

@@ -77,7 +77,7 @@ extension OutboxError: CustomStringConvertible, LocalizedError {
         case .full(let path, let count, let bytes, let limit):
             """
             \(path): \(count) commands with \(bytes) bytes wait to be applied, and \(limit) is the limit. Nothing was submitted. They wait for a \
-            process that opens the database with handlers (Options.outbox): see that it runs. 'roundtable outbox' shows what waits.
+            process that opens the database with handlers (Options.outbox): check that it runs. 'roundtable outbox' shows what waits.
             """
         case .file(let path, let problem):
             "\(path): \(problem.description(consequence: Self.consequence(problem)))"
@@ -90,8 +90,8 @@ extension OutboxError: CustomStringConvertible, LocalizedError {
             "\(path): \(reason). No process can share a database there, and apply what is submitted beside it. Nothing was submitted."
         case .folderInUse(let path, let database):
             """
-            \(path): the commands in this folder are applied to \(database), which this process has open, too. They do not say which database they \
-            are for: give each a folder of its own (Options.outboxFolder).
+            \(path): the commands in this folder are applied to \(database), which this process has open, too. They do not name their database: \
+            give each a folder of its own (Options.outboxFolder).
             """
         case .perhapsSubmitted(let id, let path, let reason):
             """

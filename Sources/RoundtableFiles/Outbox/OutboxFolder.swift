@@ -74,7 +74,7 @@ package struct OutboxFolder: Sendable {
             // One call decides, so that nothing can change between two. A path that is still a symbolic link here was not resolved.
             let status = try System.statusOfLink(at: path)
             if let status, !status.isFolder {
-                let link = "it is a symbolic link that leads in a circle, or that has just been put there"
+                let link = "it is a symbolic link that leads in a circle, or that was created just now"
                 let reason = status.isSymbolicLink ? link : "it is no folder"
                 throw OutboxError.folderNotUsable(path: path, reason: reason)
             }
@@ -82,7 +82,8 @@ package struct OutboxFolder: Sendable {
                 throw OutboxError.file(path: parent, .folderMissing)
             }
             if let name = try System.networkFileSystem(holding: status == nil ? parent : path) {
-                let reason = "it is on a network file system (\(name)), where nobody is told of what others submit"
+                let reason =
+                    "it is on a network file system (\(name)), where the system does not report what other machines submit"
                 throw OutboxError.folderNotUsable(path: path, reason: reason)
             }
         } catch let error as SystemError {

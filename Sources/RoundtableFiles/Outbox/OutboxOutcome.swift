@@ -34,7 +34,7 @@ extension OutboxOutcome: CustomStringConvertible {
         case .waiting: "waiting"
         case .noDatabase(let path):
             """
-            waiting: there is no database at \(path). Start the program that makes it and opens it with handlers (Options.outbox); or look at the \
+            waiting: there is no database at \(path). Start the program that makes it and opens it with handlers (Options.outbox); or check the \
             path that the outbox was opened with
             """
         }

@@ -17,7 +17,7 @@ import RoundtableKernel
 /// frozen or killed in the middle of writing. No lock is taken, so the system has no reason to kill a suspended process for one.
 ///
 /// See the guide *Snapshot files* of Roundtable, and `SharedDatabase.publish(to:atMostEvery:reloading:onPublish:onError:_:)`, which keeps a
-/// file equal to what the database holds. The format is in `docs/PROTOCOL.md`, section V.
+/// file equal to what the database holds. The format is in `docs/PROTOCOL-FILES.md`, section V.
 public struct SnapshotFile<Value: Codable & Sendable>: Sendable {
     /// Where the file is.
     public var url: URL { store.url }
@@ -106,7 +106,7 @@ public struct SnapshotFile<Value: Codable & Sendable>: Sendable {
     /// Replaces what the file holds, even if that is damaged. A file of a database that is open in this process is not replaced, nor is a
     /// file that was never a snapshot file and is not empty: the call throws an error instead.
     ///
-    /// When the call returns, all processes find the value, and with ``SnapshotFileOptions/Durability/full``, it survives a power cut.
+    /// When the call returns, all processes find the value, and with ``Durability/machine``, it survives a power cut.
     /// Processes that write at the same time do not wait for each other: the last one wins. The call blocks the thread while the disk
     /// works.
     ///

@@ -70,7 +70,7 @@ extension SnapshotFileError: CustomStringConvertible, LocalizedError {
         case .notAFile(_, let reason):
             "\(reason). Choose another path, or remove what is there."
         case .foreignFile:
-            "holds something that is no snapshot, and was left as it is. Choose another path, or remove the file if nobody needs it."
+            "holds something that is no snapshot, and was left as it is. Choose another path, or remove the file if it is not needed."
         case .databaseFile(let path, let database):
             """
             is \(path == database ? "a database" : "a file of the database \(database)"), which is open in this process. It was left as it is. \
@@ -79,15 +79,15 @@ extension SnapshotFileError: CustomStringConvertible, LocalizedError {
         case .notAFileURL:
             "not a file URL. A snapshot is a file: give its URL."
         case .encodingFailed(_, let reason):
-            "the value cannot be encoded: \(reason). The file was left as it is. Mend the value, or give the file an encoding that can."
+            "the value cannot be encoded: \(reason). The file was left as it is. Correct the value, or give the file an encoding that can express it."
         case .notDurable(_, let errno):
             """
             was written, and its folder could not be synced: \(SystemError.text(errno)). A power cut may bring the old value back. Write it again.
             """
         case .contended:
-            "others write it all the time. Let one process publish to it, or at longer intervals."
+            "other processes write it continually. Let one process publish to it, or publish at longer intervals."
         case .publishingEnded:
-            "nothing is published to it any more: the publisher was cancelled, or its database closed. Publish anew, with publish(to:)."
+            "nothing is published to it any more: the publisher was cancelled, or its database closed. Publish again, with publish(to:)."
         case .other(_, let reason):
             "\(reason). The file was left as it is. Try again; if it stays so, choose another path."
         }

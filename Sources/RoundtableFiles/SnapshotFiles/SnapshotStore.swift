@@ -100,7 +100,7 @@ package final class SnapshotStore: Sendable {
     /// The size of the file in bytes; nil if there is no file, or if it cannot be inspected.
     var size: Int64? { (try? System.status(ofFileAt: path)).map { Int64($0.st_size) } }
 
-    /// Whether the path is a symbolic link; false if that cannot be told.
+    /// Whether the path is a symbolic link; false if that is not known.
     var isLink: Bool { (try? System.statusOfLink(at: path))?.isSymbolicLink ?? false }
 
     /// Whether a file with this header may hold these bytes, as this process would write them.
@@ -166,7 +166,7 @@ package final class SnapshotStore: Sendable {
         )
         do {
             try protect(unfinished, as: path)
-            // The check is repeated, because syncing takes a while. The rename follows at once.
+            // The check is repeated, because syncing takes a while. The rename follows immediately.
             if let expected, !isCurrent(expected, mark()) {
                 System.removeIfPossible(unfinished)
                 return nil
@@ -270,7 +270,7 @@ package final class SnapshotStore: Sendable {
                 }
             }
             if let result { return try result.get() }
-            let reason = error?.localizedDescription ?? "it was called off"
+            let reason = error?.localizedDescription ?? "it was cancelled"
             throw SnapshotFileError.other(path: path, reason: "NSFileCoordinator: \(reason)")
         #else
             return try body(path)

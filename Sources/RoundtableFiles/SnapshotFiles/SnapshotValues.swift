@@ -19,7 +19,7 @@ public struct SnapshotValues<Value: Codable & Sendable>: AsyncSequence, Sendable
             changes = SnapshotChanges(of: file.store)
         }
 
-        /// Returns what the file holds: at once on the first call, and after the file has changed on each later call. Returns nil when the
+        /// Returns what the file holds: immediately on the first call, and after the file has changed on each later call. Returns nil when the
         /// task is cancelled.
         public mutating func next() async -> SnapshotReading<Value>? {
             guard await changes.next() else { return nil }
@@ -52,7 +52,7 @@ package final class SnapshotChanges: Sendable {
 
     package init(of store: SnapshotStore) { self.store = store }
 
-    /// - returns: false when the task is cancelled. The first call returns true at once.
+    /// - returns: false when the task is cancelled. The first call returns true immediately.
     package func next() async -> Bool {
         startListening()
         while !Task.isCancelled {
@@ -113,7 +113,7 @@ package final class SnapshotChanges: Sendable {
     }
 }
 
-/// Wakes one task. A task that waits after the signal was raised continues at once.
+/// Wakes one task. A task that waits after the signal was raised continues immediately.
 private final class NewsSignal: Sendable {
     private enum State {
         case idle, raised

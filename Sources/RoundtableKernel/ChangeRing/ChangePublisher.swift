@@ -123,7 +123,7 @@ private struct RecordWriter {
         base = block.recordBase(sequence)
         self.sequence = sequence
         checksum = RecordChecksum(sequence)
-        // Sequence 0 tells concurrent readers that the record is being written.
+        // Sequence 0 shows concurrent readers that the record is being written.
         store(Layout.Record.sequence, 0)
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         store(Layout.Record.state, ChangeRecord.State.reserved.word(sequence))

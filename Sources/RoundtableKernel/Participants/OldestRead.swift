@@ -1,4 +1,4 @@
-/// The oldest read of a participant, as its slot shows it to other participants (rules O of `docs/PROTOCOL.md`).
+/// The oldest read of a participant, as its slot shows it to other participants (rules O of `docs/PROTOCOL-SHARED-MEMORY.md`).
 package struct OldestRead: Equatable, Sendable {
     /// When the read began, in ns of the monotonic clock; never 0.
     package var since: Nanoseconds
@@ -11,7 +11,7 @@ package struct OldestRead: Equatable, Sendable {
     }
 }
 
-/// A position in the WAL: a number of frames in one run of the WAL. A run ends when SQLite starts the WAL anew.
+/// A position in the WAL: a number of frames in one run of the WAL. A run ends when SQLite restarts the WAL.
 package struct WalMark: Equatable, Sendable {
     package var frames: UInt32
     /// The first salt of the WAL's header (<https://www.sqlite.org/walformat.html#wal_file_format>). Each new run changes it.
@@ -47,7 +47,7 @@ extension UInt32 {
 extension Participant {
     /// Shows this participant's oldest read to other participants; nil: it has none (rule O2).
     ///
-    /// It must not be called from two threads at once.
+    /// It must not be called from two threads at the same time.
     package func show(_ read: OldestRead?, at site: CallSite? = nil) {
         guard isSeated else { return }
         slot.hideRead()

@@ -117,7 +117,7 @@ extension ControlBlock {
     /// Whether the owner of a slot, or of a record of the change ring, may still act, because it is neither dead nor stopped.
     package func isRunning(_ owner: OwnerWord) -> Bool {
         let slot = slots.first { $0.owner.pointee.load(ordering: .acquiring) == owner.rawValue }
-        // Without a slot, only the pid tells whether the owner runs.
+        // Without a slot, only the pid shows whether the owner runs.
         guard let slot else { return ProcessTable.isRunning(owner.pid) }
         let liveness = liveness(of: slot, owner: owner.rawValue, seenFrom: .current)
         return liveness == .alive || liveness == .unknown

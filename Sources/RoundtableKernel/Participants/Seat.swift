@@ -14,7 +14,7 @@ package final class Seat: @unchecked Sendable {
     // only, which a mutex guards.
     package enum Outcome: Equatable, Sendable {
         case acquired, timedOut, cancelled
-        /// There is no usable control block. The caller goes to SQLite at once.
+        /// There is no usable control block. The caller goes to SQLite immediately.
         case uncoordinated
     }
 
@@ -101,7 +101,7 @@ package final class Seat: @unchecked Sendable {
 
     // MARK: On the writer's queue
 
-    /// Waits for the turn (rule W2). If the participant still holds the turn (rule W3), it returns `acquired` at once.
+    /// Waits for the turn (rule W2). If the participant still holds the turn (rule W3), it returns `acquired` immediately.
     ///
     /// - parameter now: the time of the request.
     package func takeTurn(
@@ -130,13 +130,13 @@ package final class Seat: @unchecked Sendable {
         case .acquired: return .acquired
         case .timedOut: return .timedOut
         case .cancelled: return .cancelled
-        case .unseated: return .uncoordinated
+        case .uncoordinated: return .uncoordinated
         }
     }
 
     /// Releases the turn.
     ///
-    /// - parameter continuing: whether another write may follow at once. A pause that is known to come ends the slice (rule T5).
+    /// - parameter continuing: whether another write may follow immediately. A pause that is known to come ends the slice (rule T5).
     package func releaseTurn(settingUp: Bool = false, continuing: Bool = true) {
         guard let place, let taker = place.taker, taker.hasTurn else { return }
         if settingUp { place.participant.setState(.present) }

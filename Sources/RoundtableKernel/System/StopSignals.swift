@@ -63,7 +63,7 @@ package final class StopSignals: Sendable {
 
     /// Stops the process as the unhandled signal would, unless SIGCONT has arrived since.
     ///
-    /// It returns when the process resumes. It returns at once where the system does not stop the process: in an orphaned process group
+    /// It returns when the process resumes. It returns immediately where the system does not stop the process: in an orphaned process group
     /// (POSIX), and in the first process of a container.
     package func stopProcess() { rt_stop() }
 }

@@ -29,14 +29,14 @@ package enum SystemErrorAdvice {
     /// The advice: a sentence without its full stop.
     package static func next(_ errno: Int32) -> String {
         switch errno {
-        case ENOSPC, EDQUOT: "Make room there, and do it again"
+        case ENOSPC, EDQUOT: "Free space there, and try again"
         case EACCES, EPERM: "Run it as a user who may do that, or change the permissions of the file and its folders"
         case EROFS: "The file system is mounted read-only: mount it for writing, or use another place"
-        case ENOENT, ENOTDIR: "Look at the path: a part of it is not there, or no folder"
-        case ENAMETOOLONG, ELOOP: "Look at the path: it is too long, or its links go round in circles"
+        case ENOENT, ENOTDIR: "Check the path: a part of it does not exist, or is not a folder"
+        case ENAMETOOLONG, ELOOP: "Check the path: it is too long, or its links form a circle"
         case EMFILE, ENFILE: "Too many files are open: end what is not needed, or raise the limit (ulimit -n)"
-        case EIO: "The disk may be failing: look at the system's log, and have a backup at hand"
-        default: "Look at the file and what it lies on, and do it again; errno(3) says what the number means"
+        case EIO: "The disk may be failing: check the system's log, and keep a backup ready"
+        default: "Check the file and its file system, and try again; errno(3) says what the number means"
         }
     }
 }

@@ -2,7 +2,7 @@
 ///
 /// It has no access to shared memory or to a clock. Each `Action` is one access to shared memory, one question to the
 /// system, or one wait. `TurnTaker` carries the action out and answers with an `Event`. The model test carries the same
-/// actions out in every interleaving. The machine implements rules T1–T11 of `docs/PROTOCOL.md`.
+/// actions out in every interleaving. The machine implements rules T1–T11 of `docs/PROTOCOL-SHARED-MEMORY.md`.
 ///
 /// ```
 ///          acquire                                   swap won
@@ -203,7 +203,7 @@ extension TurnMachine {
         }
     }
 
-    /// Whether the turn can be taken at once (rule T1). A turn that names this participant's slot, but is not held, belongs
+    /// Whether the turn can be taken immediately (rule T1). A turn that names this participant's slot, but is not held, belongs
     /// to a former owner of the slot or was left lingering.
     private func isClaimable(_ turn: Turn, isOver: Bool) -> Bool {
         turn.phase == .free || turn.slot == slot || (turn.phase == .lingering && isOver)

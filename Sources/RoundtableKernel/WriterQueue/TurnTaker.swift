@@ -7,7 +7,7 @@ package final class TurnTaker {
     package enum Outcome: Equatable, Sendable {
         case acquired, timedOut, cancelled
         /// The control block became unusable during the wait (rule L3).
-        case unseated
+        case uncoordinated
     }
 
     private let participant: Participant
@@ -24,10 +24,10 @@ package final class TurnTaker {
     /// The time from which patience counts: when the turn word was last seen to change, or the write lock to be taken.
     private var progressAt: Nanoseconds = 0
     private var lastSeen = Turn(rawValue: 0)
-    /// The wake word before the last look at the turn word. A wake-up since then ends the wait at once.
+    /// The wake word before the last look at the turn word. A wake-up since then ends the wait immediately.
     private var wakeWordSeen: UInt32 = 0
     private var excusesSetup = false
-    private var isUnseated = false
+    private var isUncoordinated = false
     private var hasQueued = false
 
     private var cancellation: WaitCancellation?
@@ -68,7 +68,7 @@ package final class TurnTaker {
         excusesSetup = settingUp
         progressAt = now
         lastSeen = Turn(rawValue: 0)
-        isUnseated = false
+        isUncoordinated = false
         // The scheduler may cause one long pause. Two long pauses in a row end a burst.
         let pauseWasShort = pauseIsShort
         pauseIsShort = now.subtractingSaturating(lastReleased) < settings.burstGap
@@ -86,7 +86,7 @@ package final class TurnTaker {
         }
         let outcome = run(.acquire(mayResume: mayResume), isWriteLockFree: isWriteLockFree)
         guard outcome == .acquired else {
-            if isUnseated { return .unseated }
+            if isUncoordinated { return .uncoordinated }
             return isCancelled ? .cancelled : .timedOut
         }
         var acquiredAt = now
@@ -197,7 +197,7 @@ package final class TurnTaker {
         wakeWordSeen = slot.wakeWord.pointee.load(ordering: .sequentiallyConsistent)
         let turn = Turn(rawValue: block.turn.pointee.load(ordering: .sequentiallyConsistent))
         guard turn != lastSeen || turn.phase == .lingering else { return .turn(turn, isOver: false) }
-        // The first look follows the request at once, so it needs no time of its own.
+        // The first look follows the request immediately, so it needs no time of its own.
         let now = hasQueued ? MonotonicClock.now : requestedAt
         if turn != lastSeen {
             lastSeen = turn
@@ -291,7 +291,7 @@ package final class TurnTaker {
     }
 
     private func unseat() -> TurnMachine.Event {
-        isUnseated = true
+        isUncoordinated = true
         return .deadlineOver
     }
 

@@ -51,9 +51,9 @@
         /// Suspends a process with its descendants, inspects their locks, and resumes the processes that held no forbidden lock.
         ///
         /// 1. The police gives notice: by message to connected processes, by signal to others that handle it.
-        /// 2. The time of the notice passes. A process that connects meanwhile has notice at once, with the time that is left.
+        /// 2. The time of the notice passes. A process that connects meanwhile has notice immediately, with the time that is left.
         /// 3. While one of the processes holds an assertion, the police waits, until the assertions' time is up.
-        /// 4. The police sends SIGSTOP until no thread runs. If a process began an assertion before it stopped, all go on with step 3.
+        /// 4. The police sends SIGSTOP until no thread runs. If a process began an assertion before it stopped, all continue with step 3.
         /// 5. The police applies the law. It kills a convicted process, unless the terms say otherwise.
         /// 6. After `duration`, the police sends SIGCONT and the message `resumed`.
         ///
@@ -128,7 +128,7 @@
                 throw SuspensionPoliceError(
                     """
                     '\(ProcessTable.name(member.pid) ?? "?")' (pid \(member.pid)) cannot be judged with a stop signal as the notice: its process \
-                    group is orphaned, so the system does not stop it, and after its handler it goes on and takes its locks again. Start it from \
+                    group is orphaned, so the system does not stop it, and after its handler it continues and takes its locks again. Start it from \
                     a shell or by the police, or give another notice: a signal such as SIGUSR1 that it handles, a message, or none
                     """
                 )
@@ -242,7 +242,7 @@
             var tree = ProcessTree(root: pid)
             guard !tree.pids.contains(getpid()) else {
                 throw SuspensionPoliceError(
-                    "pid \(pid) is the police itself, or has started it: it would not go on. Judge another process"
+                    "pid \(pid) is the police itself, or has started it: it would not continue. Judge another process"
                 )
             }
             var stopped: Set<ProcessTree.Member> = []

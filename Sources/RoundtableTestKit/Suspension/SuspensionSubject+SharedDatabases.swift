@@ -45,7 +45,7 @@
                 case .suspending(let time):
                     let deadline = ContinuousClock.now + time
                     onEvent(event)
-                    // The gate is closed at once, because on a busy machine it takes a while until the other thread runs.
+                    // The gate is closed immediately, because on a busy machine it takes a while until the other thread runs.
                     ProcessSuspension.shared.close()
                     follower.suspending(until: deadline)
                 case .expiring(let left):

@@ -8,10 +8,10 @@ struct DemoCommand: AsyncParsableCommand {
         abstract: "See several processes share one database.",
         discussion: """
             Starts an app, a sync daemon, a share extension, a read-only widget and an interactive one, as real processes, \
-            all at once, on a database that does not exist yet. They write one-row transactions as fast as they can. The \
+            all at the same time, on a database that does not exist yet. They write one-row transactions as fast as they can. The \
             interactive widget never opens the database: it leaves commands in the outbox, which the app applies, and reads \
             a snapshot file that the app publishes. Then counts: did everyone get an equal share, how long did the \
-            unluckiest wait, is every committed row there, did the widget, which observes the database, come to show the \
+            unluckiest wait, is every committed row there, does the widget, which observes the database, show the \
             last one, and was each command applied once, in order.
 
             Exits with 1 when anything is wrong.
@@ -96,7 +96,9 @@ struct DemoCommand: AsyncParsableCommand {
         // that their shares can be compared.
         let steps: [(command: String, doing: String, isDone: KeyPath<DemoFleet.Member, Bool>)] = [
             (
-                "open", rowsBefore == 0 ? "All open it at once; the first one creates it …" : "All open it at once …",
+                "open",
+                rowsBefore == 0
+                    ? "All open it at the same time; the first one creates it …" : "All open it at the same time …",
                 \.isReady
             ),
             ("go \(seconds)", "\(Self.work(fleet.members)), for \(time) …\n", \.hasOpened),

@@ -3,7 +3,7 @@ import Foundation
 import Roundtable
 import Synchronization
 
-/// A widget with a button, which never opens the database. The entries that the user logs go into the outbox, and come back in the
+/// A widget with a button, which never opens the database. The entries that the user logs go into the outbox, and reappear in the
 /// snapshot file that the app publishes.
 final class DemoInteractiveWidget: Sendable {
     /// The report of the widget.

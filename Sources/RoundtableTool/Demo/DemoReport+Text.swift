@@ -67,7 +67,7 @@ extension DemoReport {
             return "\((rowsExpected - rowsFound).grouped) of \(committed.grouped)\(before) are missing"
         }
         let more = rowsFound - rowsExpected
-        let extra = more == 0 ? "" : "; \(more.grouped) more, of who died before it could count them"
+        let extra = more == 0 ? "" : "; \(more.grouped) more, of processes that died before they could count them"
         return "all \(committed.grouped)\(before)\(extra)"
     }
 
@@ -102,7 +102,7 @@ extension DemoReport {
                 value: isCurrent ? shown : "\(shown), and the last one is \(Int(lastEntry).grouped)"
             ),
             Fact(
-                name: "commit → the widget is told",
+                name: "commit → the widget is notified",
                 value: String(format: "%.2f ms (p50), %.2f ms (p99)", seen.p50 / 1e3, seen.p99 / 1e3)
             ),
         ]

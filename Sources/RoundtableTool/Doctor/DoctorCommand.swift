@@ -18,7 +18,7 @@ struct DoctorCommand: ParsableCommand {
             With --json, prints one JSON object: "findings", each with "id", "severity" (note, warning, error), "what", "where", \
             "who" (processes), "next"; what could not be found out is in "unknowns".
 
-            Exit code: 0 when there is nothing, or notes only; 1 with warnings; 2 with errors, or when it cannot be looked at.
+            Exit code: 0 when there is nothing, or notes only; 1 with warnings; 2 with errors, or when it cannot be inspected.
             """
     )
 

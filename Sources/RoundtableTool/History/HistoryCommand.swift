@@ -6,14 +6,14 @@ import Roundtable
 struct HistoryCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "history",
-        abstract: "Show the recorded changes of a database, and who follows them.",
+        abstract: "Show the recorded changes of a database, and their consumers.",
         discussion: """
             Shows the changes of tables whose history was enabled (db.history.enable(for:) in Swift, --enable here), in the order of \
             their commits. Looking reads only. --enable, --disable and --drop-consumer write.
 
             With --json, prints one JSON object a change: token, sequence, transaction, author, time, table, operation, key, \
             columns; the last line is {"token": …, "has_more": …}. When changes are missing after the token, the exit code is 2, \
-            and the line on standard error says where to go on.
+            and the line on standard error says where to continue.
 
             Examples:
               roundtable history app.db --enable player
@@ -59,7 +59,10 @@ struct HistoryCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Record this table's changes no longer.", valueName: "table"))
     var disable: String?
 
-    @Option(name: .customLong("as"), help: ArgumentHelp("Who other processes see at the table.", valueName: "name"))
+    @Option(
+        name: .customLong("as"),
+        help: ArgumentHelp("The name of this participant, as other processes see it.", valueName: "name")
+    )
     var author = "roundtable"
 
     func validate() throws {
@@ -105,7 +108,7 @@ struct HistoryCommand: ParsableCommand {
             try open().history.disable(for: disable)
         } else if let dropConsumer {
             guard try open().history.dropConsumer(dropConsumer) else {
-                throw ToolError("\(fullPath): there is no consumer '\(dropConsumer)'. See them: --consumers.")
+                throw ToolError("\(fullPath): there is no consumer '\(dropConsumer)'. --consumers lists them.")
             }
         } else if consumers {
             let list = try read { try History.consumers(in: $0) }
@@ -126,7 +129,7 @@ struct HistoryCommand: ParsableCommand {
     private func token(_ db: Database) throws -> HistoryToken? {
         guard let consumer else { return since.flatMap(HistoryToken.init) }
         guard let found = try History.consumers(in: db).first(where: { $0.name == consumer }) else {
-            throw ToolError("\(fullPath): there is no consumer '\(consumer)'. See them: --consumers.")
+            throw ToolError("\(fullPath): there is no consumer '\(consumer)'. --consumers lists them.")
         }
         return found.token
     }
@@ -143,7 +146,7 @@ struct HistoryCommand: ParsableCommand {
 
     private func open() throws -> SharedDatabase {
         guard FileManager.default.fileExists(atPath: path) else {
-            throw ToolError("\(fullPath): there is no such file. Look at the path.")
+            throw ToolError("\(fullPath): there is no such file. Check the path.")
         }
         return try SharedDatabase.open(at: url, schema: .unmanaged, as: author, options: options)
     }
@@ -156,7 +159,7 @@ struct HistoryCommand: ParsableCommand {
         case .unavailable where FileManager.default.fileExists(atPath: path):
             throw ToolError("\(fullPath): is empty: no database was created in it yet.")
         case .unavailable:
-            throw ToolError("\(fullPath): there is no such file. Look at the path.")
+            throw ToolError("\(fullPath): there is no such file. Check the path.")
         }
     }
 }

@@ -11,7 +11,7 @@ struct OutboxChanges {
     private func confirm(_ question: String) throws {
         guard isAsking else { return }
         guard Terminal.canAsk else {
-            throw ToolError("nobody can be asked here: say --yes, and it is done.")
+            throw ToolError("cannot ask, because this is not a terminal: use --yes to do it without asking.")
         }
         guard Terminal.ask(question) else { throw ToolError("nothing was changed.") }
     }
@@ -19,7 +19,7 @@ struct OutboxChanges {
     private func open() throws -> SharedDatabase {
         guard let database = place.existingDatabase else {
             throw ToolError(
-                "\(place.name): there is no database, in which it could be recorded. Name the database, with --folder."
+                "\(place.name): there is no database to record it in. Give the path of the database, and --folder."
             )
         }
         return try SharedDatabase.open(at: database, schema: .unmanaged, as: author, options: place.options())
@@ -32,18 +32,18 @@ struct OutboxChanges {
         case .waiting(let command):
             throw ToolError(
                 """
-                \(place.name): \(command.id) waits to be applied: only what was set aside is tried again. Why it waits: \(place.look)
+                \(place.name): \(command.id) waits to be applied: only what was set aside can be retried. Why it waits: \(place.look)
                 """
             )
         case .deadLetter(let letter):
             if let missing = place.missing {
-                throw ToolError("\(place.name): nobody can be told to try \(letter.id) again. \(missing)")
+                throw ToolError("\(place.name): \(letter.id) cannot be retried. \(missing)")
             }
             guard place.files.exists else {
                 throw ToolError(
                     """
-                    \(place.files.path): no outbox yet: nobody has submitted or applied anything there. Start the program that opens the database \
-                    with handlers, or look at the path.
+                    \(place.files.path): no outbox yet: nothing was submitted or applied there. Start the program that opens the database \
+                    with handlers, or check the path.
                     """
                 )
             }
@@ -76,7 +76,7 @@ struct OutboxChanges {
             let rest = max(.zero, end - .now)
             switch try outbox.outcome(of: id, within: min(rest, .milliseconds(200))) {
             case .applied: return Terminal.complain("applied")
-            case .dropped: return Terminal.complain("dropped by somebody else")
+            case .dropped: return Terminal.complain("dropped by another process")
             case .setAside(let reason, let error):
                 Terminal.complain("set aside again (\(reason.rawValue)): \(error.visibleLine). See: \(look(id))")
                 throw ExitCode(2)
@@ -96,12 +96,12 @@ struct OutboxChanges {
         case .applied(let owners):
             let names = owners.map(\.name).joined(separator: ", ")
             Terminal.complain(
-                "not tried within \(time) s, though \(names) applies commands: perhaps it does not know \(name), or is busy"
+                "not tried within \(time) s, although \(names) applies commands: perhaps it does not know \(name), or is busy"
             )
-        case .heldUp: Terminal.complain("not tried yet: who applies commands is suspended or stopped")
-        case .nobody:
+        case .heldUp: Terminal.complain("not tried yet: the process that applies commands is suspended or stopped")
+        case .unowned:
             Terminal.complain(
-                "not tried yet: nobody runs who applies commands. \(Self.promise(name))"
+                "not tried yet: no process runs that applies commands. \(Self.promise(name))"
             )
         case .unknown, nil: Terminal.complain("not tried within \(time) s. \(Self.promise(name))")
         }
@@ -133,7 +133,7 @@ struct OutboxChanges {
             let contents = file.isFolder ? " and all that is in it" : ""
             try confirm("Remove \(file.path)\(contents) (\(file.state): \(file.reason)), which is lost then?")
             guard try place.files.remove(file) else {
-                throw ToolError("\(file.path): it has gone. Nothing was removed.")
+                throw ToolError("\(file.path): the file does not exist any more. Nothing was removed.")
             }
             Terminal.complain("removed \(file.path)")
         }
@@ -148,8 +148,8 @@ struct OutboxChanges {
         guard let url = place.database else {
             throw ToolError(
                 """
-                \(place.name): \(command.id): which database it is for is not known here, and that alone tells whether it was applied. Nothing was \
-                dropped. Name the database: roundtable outbox DATABASE --folder \(place.files.path.shellQuoted) drop \(command.id)
+                \(place.name): \(command.id): it is not known here which database it is for, and only that database says whether it was applied. Nothing was \
+                dropped. Give the path of the database: roundtable outbox DATABASE --folder \(place.files.path.shellQuoted) drop \(command.id)
                 """
             )
         }
@@ -168,16 +168,19 @@ struct OutboxChanges {
     private func drop(_ command: WaitingCommand, forAbsentDatabaseAt url: URL) throws {
         try confirm(
             """
-            Drop \(OutboxText.name(command)) from '\(command.sender)', which waits, and is lost then? (There is no database yet to record it: who \
-            makes it in this moment may apply it all the same.)
+            Drop \(OutboxText.name(command)) from '\(command.sender)', which waits, and is lost then? (There is no database yet to record it: a \
+            process that creates it at this moment may still apply the command.)
             """
         )
         switch try place.outbox(as: author).drop(command, forAbsentDatabaseAt: url) {
         case .dropped: Terminal.complain("dropped \(command.id)")
-        case .gone: throw ToolError("\(command.path): it has gone: it was applied, or dropped by somebody else.")
+        case .gone:
+            throw ToolError(
+                "\(command.path): it does not exist any more: it was applied, or dropped by another process."
+            )
         case .databaseExists:
             throw ToolError(
-                "\(place.name): \(command.id): the database was made just now. Nothing was dropped: try again."
+                "\(place.name): \(command.id): the database was created just now. Nothing was dropped: try again."
             )
         }
     }

@@ -48,7 +48,7 @@ final class OutboxItems {
             }
         } else if !place.files.hasFolder {
             throw ToolError(
-                "\(place.name): there is no such database, and no outbox for one (\(place.files.path)). Look at the path."
+                "\(place.name): there is no such database, and no outbox for one (\(place.files.path)). Check the path."
             )
         }
     }
@@ -94,7 +94,7 @@ final class OutboxItems {
         }
         guard let first else { throw try notFound(text, path) }
         guard names.count == 1 else {
-            throw ToolError("\(place.name): \(names.count) commands or files begin with '\(text)'. Say more of it.")
+            throw ToolError("\(place.name): \(names.count) commands or files begin with '\(text)'. Give more of it.")
         }
         return first
     }
@@ -108,19 +108,19 @@ final class OutboxItems {
             return ToolError(
                 """
                 \(place.files.commandsPath)/\(name): not a command file: commands have names such as \
-                widget.0000000001.5f0c2a91.000000000012.command. Owners leave it alone; remove it, if nobody needs it.
+                widget.0000000001.5f0c2a91.000000000012.command. Owners leave it alone; remove it if it is not needed.
                 """
             )
         }
         if isThere {
             return ToolError(
-                "\(path): not a file of this outbox, which is \(place.files.path). See what is there: \(place.look)"
+                "\(path): not a file of this outbox, which is \(place.files.path). To see what is there: \(place.look)"
             )
         }
-        let unasked = problem == nil ? "" : " What was set aside could not be looked at: \(problem ?? "")"
+        let unasked = problem == nil ? "" : " What was set aside could not be read: \(problem ?? "")"
         return ToolError(
             """
-            \(place.name): no such command: no id, and no file of the outbox, begins with '\(text)'. Perhaps it is applied by now. See what is \
+            \(place.name): no such command: no id, and no file of the outbox, begins with '\(text)'. Perhaps it was applied meanwhile. To see what is \
             there: \(place.look)\(unasked)
             """
         )
@@ -142,20 +142,20 @@ extension OutboxFile {
         case .damaged(let reason): reason
         case .newer(let format): "of format \(format), which is newer than this program"
         case .unreadable(let reason): reason
-        case .whole: "a whole command by now"
+        case .whole: "a whole command now"
         }
     }
 
     var next: String {
         switch kind {
         case .damaged where isSetAside: "nothing of it is applied: 'drop' removes it"
-        case .damaged: "an owner that runs moves it out of the way; 'drop' removes it"
+        case .damaged: "a running owner moves it away; 'drop' removes it"
         case .newer:
             isSetAside
                 ? "update this program, to see what it is; 'drop' removes it"
                 : "it waits, with its sender's later ones, for an owner with a newer Roundtable: update the program; or 'drop' it"
         case .unreadable: "its sender's later ones wait: give the owner and this user the permission; or 'drop' it"
-        case .whole: "'retry' takes it back into the queue"
+        case .whole: "'retry' puts it back into the queue"
         }
     }
 }

@@ -61,7 +61,7 @@ struct OutboxPlace {
             let files = try OutboxFiles(at: folder)
             if files.hasFolder { return files }
         } catch OutboxError.file(_, .folderMissing) {}
-        throw ToolError("\(folder.path): there is no such folder. Look at the path.")
+        throw ToolError("\(folder.path): there is no such folder. Check the path.")
     }
 
     /// Checks that the folder of `--folder` exists, if the option is given.
@@ -151,8 +151,8 @@ struct OutboxPlace {
         else { return nil }
         return ToolError(
             """
-            \(place.name): there is no such file yet, and \(count.of("command")) \(count == 1 ? "waits" : "wait") for who makes it: start the \
-            program that opens it with handlers. See what waits: \(place.look)
+            \(place.name): there is no such file yet, and \(count.of("command")) \(count == 1 ? "waits" : "wait") for the process that creates it: start the \
+            program that opens it with handlers. To see what waits: \(place.look)
             """
         )
     }
@@ -164,7 +164,7 @@ struct OutboxPlace {
             guard statvfs(path, &status) == 0, UInt(status.f_flag) & UInt(ST_RDONLY) != 0 else { continue }
             throw ToolError(
                 """
-                \(path): the file system is mounted read-only, and nothing can be changed there. Look only (list, show); or mount it for writing, \
+                \(path): the file system is mounted read-only, and nothing can be changed there. Use list and show only; or mount it for writing, \
                 or copy the files to another place.
                 """
             )

@@ -71,13 +71,13 @@ struct OutboxText {
         switch items.service {
         case .applied(let owners) where command.submitted.timeIntervalSinceNow < -1:
             owners.count == 1
-                ? "\(Self.names(owners)) applies commands, and has not come to it, does not know it, or is older than the database"
-                : "\(Self.names(owners)) apply commands, and have not come to it, do not know it, or are older than the database"
+                ? "\(Self.names(owners)) applies commands, and has not reached it, does not know it, or is older than the database"
+                : "\(Self.names(owners)) apply commands, and have not reached it, do not know it, or are older than the database"
         case .applied(let owners): "waits for \(Self.names(owners, " or "))"
         case .heldUp(let owners): "waits for \(Self.names(owners, " or ")), suspended or stopped"
-        case .nobody: "nobody runs who applies commands"
-        case nil where items.place.isWithoutDatabase: "nobody has applied it yet: there is no database"
-        case .unknown, nil: "nobody has applied it yet"
+        case .unowned: "no process runs that applies commands"
+        case nil where items.place.isWithoutDatabase: "not applied yet: there is no database"
+        case .unknown, nil: "not applied yet"
         }
     }
 

@@ -9,15 +9,15 @@ struct OutboxVerb: ParsableCommand {
         discussion: """
             Commands are submitted by processes that do not open the database (Outbox in Swift), and applied by those that do. 'list', which \
             is also what happens without an action, and 'show' only read, and need no database for what waits. 'retry' has a command that was \
-            set aside (a dead letter) tried again, by a running owner at once, and waits for what comes of it; a file that an owner has moved \
-            away as damaged, and that is whole, it takes back. 'drop' decides that a command is not applied, or removes a file that is none. \
+            set aside (a dead letter) retried, by a running owner immediately, and waits for the outcome; it puts a file that an owner has moved away as damaged, but \
+            that is whole, back into the queue. 'drop' decides that a command is not applied, or removes a file that is not a command. \
             Both ask first, unless there is --yes.
 
             With --json, prints one JSON object a command or file.
 
             Exit code: 0 when all is well; 1 when something is wrong: no such command, no such outbox, too late to drop it, a database that cannot be \
             opened; 2 when 'show' finds a file that is damaged, unreadable or newer than this program, and when a command fails again after \
-            'retry'. A 'retry' that nobody has answered in time is 0: the command is tried as soon as a program runs that has a handler for it.
+            'retry'. A 'retry' without an outcome in time is 0: the command is tried as soon as a program runs that has a handler for it.
 
             Examples:
               roundtable outbox app.db
@@ -37,7 +37,7 @@ struct OutboxVerb: ParsableCommand {
     @Argument(help: "list, show, retry or drop.")
     var action: Action = .list
 
-    @Argument(help: "The id of a command, the name of a file, or as much of its beginning as tells it from others.")
+    @Argument(help: "The id of a command, the name of a file, or as much of its beginning as identifies it.")
     var id: String?
 
     @Option(
@@ -54,13 +54,16 @@ struct OutboxVerb: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "With retry: how long to wait for what comes of it (default: \(defaultWait.formatted())).",
+            "With retry: how long to wait for the outcome (default: \(defaultWait.formatted())).",
             valueName: "seconds"
         )
     )
     var wait: Double?
 
-    @Option(name: .customLong("as"), help: ArgumentHelp("Who other processes see at the table.", valueName: "name"))
+    @Option(
+        name: .customLong("as"),
+        help: ArgumentHelp("The name of this participant, as other processes see it.", valueName: "name")
+    )
     var author = "roundtable"
 
     static let defaultWait = 5.0

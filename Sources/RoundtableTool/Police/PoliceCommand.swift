@@ -11,12 +11,12 @@ struct PoliceCommand: ParsableCommand {
         commandName: "police",
         abstract: "Suspend a program at random moments as iOS does, and convict it of the locks that it holds then.",
         discussion: """
-            iOS kills what it suspends while it holds a lock on a shared file: 0xDEAD10CC. This shows it on Linux, from outside, \
-            for any program: the program and its descendants are stopped (SIGSTOP) at random moments, their locks are looked at, \
-            and what holds one that it must not is killed, with its name, the file, the bytes and the rule.
+            iOS kills a process that it suspends while the process holds a lock on a shared file: 0xDEAD10CC. This shows it on Linux, from outside, \
+            for any program: the program and its descendants are stopped (SIGSTOP) at random moments, their locks are examined, \
+            and a process that holds a forbidden lock is killed and reported: its name, the file, the bytes and the rule.
 
             Before each freeze, a program that handles SIGTSTP gets it, and one that is connected to the police gets a message; \
-            section J of docs/PROTOCOL.md has the messages, and those of assertions.
+            section J of docs/PROTOCOL-PROCESS.md describes these messages, and those of assertions.
 
             The exit code is 0 when nothing was convicted, 2 when something was, 1 when the program failed by itself \
             or was never frozen.
@@ -57,13 +57,13 @@ struct PoliceCommand: ParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("How long before the freeze the program is told; 'none': not at all.", valueName: "ms")
+        help: ArgumentHelp("How long before the freeze the program gets notice; 'none': no notice.", valueName: "ms")
     )
     var notice = "50"
 
     @Option(
         name: .customLong("notice-signal"),
-        help: ArgumentHelp("The signal that tells it: TSTP, USR1, USR2 or none.", valueName: "name")
+        help: ArgumentHelp("The signal of the notice: TSTP, USR1, USR2 or none.", valueName: "name")
     )
     var noticeSignal = NoticeSignal.terminalStop
 
@@ -77,7 +77,7 @@ struct PoliceCommand: ParsableCommand {
     @Option(
         name: .customLong("expiry-notice"),
         parsing: .unconditional,
-        help: ArgumentHelp("How long before that is over the program is told.", valueName: "seconds")
+        help: ArgumentHelp("How long before the end of that time the program gets notice.", valueName: "seconds")
     )
     var expiryNotice = 2.0
 
@@ -86,14 +86,14 @@ struct PoliceCommand: ParsableCommand {
 
     @Option(
         name: .customLong("private"),
-        help: ArgumentHelp("A folder that is not looked at: the app's own; repeat it.", valueName: "folder"),
+        help: ArgumentHelp("A folder that is not examined: the app's own; repeat it.", valueName: "folder"),
         completion: .directory
     )
     var privateContainers: [String] = []
 
     @Option(
         name: .customLong("temporary"),
-        help: ArgumentHelp("A folder for temporary files, which is not looked at; repeat it.", valueName: "folder"),
+        help: ArgumentHelp("A folder for temporary files, which is not examined; repeat it.", valueName: "folder"),
         completion: .directory
     )
     var temporaryFolders: [String] = []
@@ -101,7 +101,7 @@ struct PoliceCommand: ParsableCommand {
     @Flag(name: .customLong("keep-going"), help: "Convict without killing.")
     var keepGoing = false
 
-    @Option(help: ArgumentHelp("Of the random moments, as an earlier run told it.", valueName: "number"))
+    @Option(help: ArgumentHelp("The seed of the random moments, as an earlier run printed it.", valueName: "number"))
     var seed: String?
 
     @Flag(help: "Print one JSON object; the program's output goes to standard error.")

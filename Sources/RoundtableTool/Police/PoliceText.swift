@@ -11,7 +11,7 @@ struct PoliceText {
         var lines = [verdict]
         lines += report.convictedByRule.sorted { $0.key < $1.key }.map { "  · \($0.key): \($0.value)" }
         if let first = report.convictions.first { lines.append("  · first: \(first)") }
-        lines.append("  · told before: \(report.notified), answered: \(report.answered)" + time(report.longestAnswer))
+        lines.append("  · with notice: \(report.notified), answered: \(report.answered)" + time(report.longestAnswer))
         if report.postponed > 0 {
             lines.append(
                 "  · put off by assertions: \(report.postponed)\(time(report.longestAssertion)), "

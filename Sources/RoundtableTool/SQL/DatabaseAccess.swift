@@ -103,7 +103,7 @@ struct DatabaseAccess {
     private func partly(_ error: DatabaseError) -> ToolError {
         ToolError(
             """
-            \(url.path): \(ToolError.stopped(error)). What the script had committed before is kept: look what is there, and run \
+            \(url.path): \(ToolError.stopped(error)). What the script had committed before is kept: check the database, and run \
             the rest again.
             """
         )
@@ -112,7 +112,7 @@ struct DatabaseAccess {
     private var cutShort: ToolError {
         ToolError(
             """
-            \(url.path): a transaction was cut short, and must be undone before anyone can read. Any statement that writes \
+            \(url.path): a transaction was cut short, and must be undone before the database can be read. Any statement that writes \
             does that, such as 'BEGIN IMMEDIATE; COMMIT'.
             """
         )

@@ -36,7 +36,10 @@ struct SQLCommand: ParsableCommand {
     @Flag(help: "Fail rather than write.")
     var readOnly = false
 
-    @Option(name: .customLong("as"), help: ArgumentHelp("Who other processes see at the table.", valueName: "name"))
+    @Option(
+        name: .customLong("as"),
+        help: ArgumentHelp("The name of this participant, as other processes see it.", valueName: "name")
+    )
     var author = "roundtable"
 
     @Option(
@@ -49,7 +52,7 @@ struct SQLCommand: ParsableCommand {
     @Flag(help: "Print one JSON object a row.")
     var json = false
 
-    @Option(help: ArgumentHelp("How long to wait while others write.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("How long to wait while other processes write.", valueName: "seconds"))
     var timeout = 5.0
 
     func validate() throws {

@@ -9,7 +9,7 @@ struct SnapshotCommand: ParsableCommand {
         abstract: "Show what a snapshot file holds.",
         discussion: """
             Reads any file that SnapshotFile or a publisher has written, of whatever version: who wrote it, when, and the value, if it is JSON \
-            or a property list. Opens no database, writes nothing, and makes nobody wait.
+            or a property list. Opens no database, writes nothing, and makes no other process wait.
 
             With --watch, shows it again whenever it is replaced or removed, by any process, until Ctrl-C.
 

@@ -33,7 +33,7 @@ struct SnapshotReport {
         switch try Self.read(contents) {
         case .absent:
             (outcome, problem, header, bytes) = (.none, "there is no such file", nil, nil)
-            next = "Start the program that publishes it, or look at the path"
+            next = "Start the program that publishes it, or check the path"
         case .damaged(let damage, let found):
             (outcome, problem, header, bytes) = (.damaged, "\(damage)", found, nil)
             next = Self.next(after: damage)
@@ -58,10 +58,10 @@ struct SnapshotReport {
 
     private static func next(after damage: SnapshotDamage) -> String {
         switch damage {
-        case .foreign: "Look at the path: what was never a snapshot file is not replaced either"
+        case .foreign: "Check the path: a file that was never a snapshot file is not replaced"
         case .tooLarge: "Publish less: a value of this size is hardly what a snapshot is for"
         case .empty, .truncated, .trailingBytes, .header, .value, .undecodable, .unreadable:
-            "The next write puts it right: start the program that publishes it"
+            "The next write replaces it: start the program that publishes it"
         }
     }
 

@@ -22,8 +22,8 @@ extension StatusText {
         switch status.outboxService {
         case .applied(let owners): parts.append("applied by \(Self.names(owners))")
         case .heldUp(let owners): parts.append("applied by \(Self.names(owners)), suspended or stopped")
-        case .nobody where outbox.waiting > 0: parts.append("nobody runs who applies commands")
-        case .nobody, .unknown, nil: break
+        case .unowned where outbox.waiting > 0: parts.append("no process runs that applies commands")
+        case .unowned, .unknown, nil: break
         }
         return parts.joined(separator: " · ")
     }
@@ -34,7 +34,7 @@ extension StatusText {
         let isServed =
             switch status.outboxService {
             case .applied, .unknown: true
-            case .heldUp, .nobody, nil: false
+            case .heldUp, .unowned, nil: false
             }
         // Commands that have waited for a short time need no attention.
         let isUnderWay = isServed && (outbox.longestWait() ?? 0) < 60

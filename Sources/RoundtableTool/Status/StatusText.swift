@@ -75,13 +75,13 @@ struct StatusText {
         var parts: [String] = []
         if let counters = wal.counters {
             parts = [
-                "\(counters.checkpoints.grouped) made", "WAL begun anew \(counters.walRestarts.of("time"))",
+                "\(counters.checkpoints.grouped) made", "WAL restarted \(counters.walRestarts.of("time"))",
                 "held up \(counters.heldUp.of("time"))",
             ]
-            if counters.byWriters > 0 { parts.append("\(counters.byWriters.grouped) made by writers in need") }
+            if counters.byWriters > 0 { parts.append("\(counters.byWriters.grouped) made by writers in their turns") }
         }
         if let checkpointer = wal.checkpointer { parts.append("by \(checkpointer)") }
-        if let holder = wal.checkpointLock { parts.append("\(holder) is at it") }
+        if let holder = wal.checkpointLock { parts.append("\(holder) makes one now") }
         if let failure = wal.failure { parts.append("\(failure)") }
         return parts.isEmpty ? nil : parts.joined(separator: " · ")
     }
@@ -89,7 +89,7 @@ struct StatusText {
     private var controlBlock: String {
         switch status.controlBlock.state {
         case .usable: "layout version \(status.controlBlock.layoutVersion ?? 0)"
-        case .absent: "none: nobody shares the database through Roundtable"
+        case .absent: "none: no process shares the database through Roundtable"
         case .damaged, .unreadable: status.controlBlock.problem ?? "cannot be used"
         }
     }
@@ -145,7 +145,7 @@ struct StatusText {
     private var frozenCheckpointer: [String] {
         guard let holder = status.wal?.checkpointLock, holder.liveness == .stopped else { return [] }
         let stranger = holder.isParticipant ? "" : ", which is no participant,"
-        let what = "holds SQLite's lock for checkpoints: nobody can make one, and the WAL grows"
+        let what = "holds SQLite's lock for checkpoints: no other process can checkpoint, and the WAL grows"
         return ["  ! \(holder)\(stranger) \(what): \(Self.advice(toStopped: holder.pid))"]
     }
 

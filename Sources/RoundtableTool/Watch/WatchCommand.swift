@@ -7,14 +7,14 @@ import Roundtable
 struct WatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "watch",
-        abstract: "Print a line for each commit, whoever makes it.",
+        abstract: "Print a line for each commit of any program.",
         discussion: """
             Follows any database in WAL mode, whether the programs that write it know Roundtable or not. Those that do are \
-            named, with the tables that a commit may have changed; of others it is known that anything may have changed. \
+            named, with the tables that a commit may have changed; after a commit of another program, anything may have changed. \
             Writes nothing, takes no turn, and sleeps while nothing is committed.
 
-            'watching' on standard error says that from then on no commit is missed. Ends with Ctrl-C, or when nobody reads \
-            its output any more.
+            'watching' on standard error says that from then on no commit is missed. Ends with Ctrl-C, or when its output is not \
+            read any more.
 
             With --json, each change is one JSON object on a line of its own.
 
@@ -46,7 +46,10 @@ struct WatchCommand: ParsableCommand {
     @Flag(help: "Wait for the database to be created.")
     var wait = false
 
-    @Option(name: .customLong("as"), help: ArgumentHelp("Who other processes see at the table.", valueName: "name"))
+    @Option(
+        name: .customLong("as"),
+        help: ArgumentHelp("The name of this participant, as other processes see it.", valueName: "name")
+    )
     var author = "roundtable"
 
     func validate() throws {

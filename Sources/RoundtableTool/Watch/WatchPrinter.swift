@@ -14,7 +14,7 @@ struct WatchPrinter {
         format = WatchFormat(isFiltered: isFiltered)
     }
 
-    /// - returns: the reason why nothing more is printed; nil to go on.
+    /// - returns: the reason why nothing more is printed; nil to continue.
     mutating func print(_ change: Change) -> WatchEnd.Reason? {
         if let limit, printed >= limit { return .enough }
         do {
@@ -55,8 +55,8 @@ struct WatchFormat {
             }
         var what = change.tables.listed ?? "anything may have changed"
         switch (change.detail, commits) {
-        case (.several, nil): what += " (several commits told as one)"
-        case (_, let commits?) where commits > 1: what += " (\(Int(clamping: commits).grouped) commits told as one)"
+        case (.several, nil): what += " (several commits reported as one)"
+        case (_, let commits?) where commits > 1: what += " (\(Int(clamping: commits).grouped) commits reported as one)"
         default: break
         }
         // Names come from other programs, and must not move the cursor.

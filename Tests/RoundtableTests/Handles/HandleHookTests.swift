@@ -4,7 +4,7 @@ import GRDBSQLite
 import Roundtable
 import Testing
 
-/// What belongs to the owner of a raw connection stays the owner's (section U of docs/PROTOCOL.md).
+/// What belongs to the owner of a raw connection stays the owner's (section U of docs/PROTOCOL-PROCESS.md).
 @Suite struct HandleHookTests {
     let folder: TemporaryFolder
     let url: URL

@@ -5,7 +5,7 @@ import Roundtable
 import RoundtableKernel
 import Testing
 
-/// What observers are told of a raw handle's commits (rules U1, U4–U6 of docs/PROTOCOL.md).
+/// What observers are told of a raw handle's commits (rules U1, U4–U6 of docs/PROTOCOL-PROCESS.md).
 @Suite struct HandleObservationTests {
     let folder: TemporaryFolder
     let url: URL

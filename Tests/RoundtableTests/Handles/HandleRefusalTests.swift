@@ -4,7 +4,7 @@ import GRDBSQLite
 import Roundtable
 import Testing
 
-/// Connections that raw handles are not made for, or not all of a handle's turns (rule U2 of docs/PROTOCOL.md).
+/// Connections that raw handles are not made for, or not all of a handle's turns (rule U2 of docs/PROTOCOL-PROCESS.md).
 @Suite struct HandleRefusalTests {
     let folder: TemporaryFolder
     let db: SharedDatabase

@@ -5,7 +5,7 @@ import Roundtable
 import RoundtableKernel
 import Testing
 
-/// Turns of raw handles, and how they can go wrong (section U of docs/PROTOCOL.md).
+/// Turns of raw handles, and how they can go wrong (section U of docs/PROTOCOL-PROCESS.md).
 @Suite struct HandleTurnTests {
     let folder: TemporaryFolder
     let url: URL

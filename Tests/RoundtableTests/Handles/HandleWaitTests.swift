@@ -6,7 +6,7 @@ import Roundtable
 import RoundtableKernel
 import Testing
 
-/// Threads that wait for the turn of one handle, and what ends their waits (rule U3 of docs/PROTOCOL.md).
+/// Threads that wait for the turn of one handle, and what ends their waits (rule U3 of docs/PROTOCOL-PROCESS.md).
 @Suite struct HandleWaitTests {
     let folder: TemporaryFolder
 

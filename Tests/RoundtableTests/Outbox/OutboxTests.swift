@@ -372,7 +372,7 @@ import Testing
                 let text = "\(error)"
                 return (error as? DatabaseError)?.resultCode == .SQLITE_FULL && text.contains(consequence)
                     && text.contains("\(db.path): no room to write (database or disk is full)")
-                    && text.contains("Make room")
+                    && text.contains("Free space")
             }
         }
         let large = AddEntry(text: String(repeating: "x", count: 100_000))

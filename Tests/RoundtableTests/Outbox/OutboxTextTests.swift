@@ -21,7 +21,8 @@ import Testing
 
     @Test(
         arguments: [
-            (SystemCall.write, ENOSPC, "disk is full"), (.mkdir, ENOSPC, "disk is full"), (.mkdir, EDQUOT, "Make room"),
+            (SystemCall.write, ENOSPC, "disk is full"), (.mkdir, ENOSPC, "disk is full"),
+            (.mkdir, EDQUOT, "Free space"),
             (.open, EROFS, "read-only"), (.mkdir, EROFS, "outboxFolder"),
             (.mkdir, EACCES, "permission to write"), (.link, EPERM, "permission to write"),
             (.opendir, EACCES, "permission to read"), (.read, EACCES, "permission to read"),

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Assertions by background tasks of an app: `UIApplication.beginBackgroundTask(withName:expirationHandler:)`.
 ///
-/// The system answers at once, and no thread is blocked. But the expiration handler can be called before the number of the task
+/// The system answers immediately, and no thread is blocked. But the expiration handler can be called before the number of the task
 /// is known, and the system ends an app (`0x8badf00d`) whose task has not ended by then.
 struct BackgroundTasks: SuspensionAssertions {
     /// Begins a task; nil when the system grants no time. The handler is called on the main thread.

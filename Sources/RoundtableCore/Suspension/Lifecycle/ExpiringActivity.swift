@@ -75,7 +75,7 @@ struct ExpiringActivities: SuspensionAssertions {
     let perform: @Sendable (_ reason: String, _ block: @escaping @Sendable (Bool) -> Void) -> Void
     /// The assumed remaining time when the system says that the time is over. The system does not say how much remains.
     var remainder = Duration.seconds(1)
-    /// How long to wait for the answer. It comes from another thread, at once or later if the system is busy.
+    /// How long to wait for the answer. It comes from another thread, immediately or later if the system is busy.
     var patience = Duration.seconds(1)
 
     func begin(_ name: String, onExpiry: @escaping @Sendable (Duration) -> Void) -> (any SuspensionAssertion)? {

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Closes and opens the gates of all databases when an app, or the host of an extension, enters the background and comes back.
+/// Closes and opens the gates of all databases when an app, or the host of an extension, enters the background and returns to the foreground.
 ///
 /// It receives notifications on the main thread. The system does not suspend the process while one is handled.
 final class LifecycleFollower: Sendable {
@@ -83,7 +83,7 @@ final class LifecycleFollower: Sendable {
 
     private func close(within time: Duration) {
         surroundings.close(time)
-        // An assertion ends on any thread. The app may have come back, and opened the gate, just before the gate was closed here.
+        // An assertion ends on any thread. The app may have returned to the foreground, and opened the gate, just before the gate was closed here.
         if machine.withLock({ $0.phase }) == .foreground { surroundings.open() }
     }
 }

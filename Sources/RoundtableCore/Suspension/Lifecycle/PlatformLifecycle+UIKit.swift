@@ -70,7 +70,7 @@
         static var current: UIApplication? { found.withLock { $0 } }
     }
 
-    /// Uses background tasks in an app, because they answer at once and block no thread. Uses expiring activities in extensions,
+    /// Uses background tasks in an app, because they answer immediately and block no thread. Uses expiring activities in extensions,
     /// which have nothing else, and while the application object is not known yet.
     private struct SystemAssertions: SuspensionAssertions {
         func begin(_ name: String, onExpiry: @escaping @Sendable (Duration) -> Void) -> (any SuspensionAssertion)? {
