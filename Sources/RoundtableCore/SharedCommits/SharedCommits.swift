@@ -4,7 +4,7 @@ import Synchronization
 /// The asynchronous writes of a participant that wait for the writer connection, in groups that share transactions (rules M).
 ///
 /// A write that finds no other asynchronous write is alone: it is neither delayed nor put into a group. Writes that come before it has
-/// ended form a group. A group is scheduled on the writer's queue, and takes what has come until then, and what comes while it runs.
+/// ended form a group, and so do those that come after a shared transaction, because others are likely to follow. A group is scheduled on the writer's queue, and takes what has come until then, and what comes while it runs.
 ///
 /// This keeps the lists, and knows neither connections nor transactions. Safe from any thread.
 final class SharedCommits: Sendable {
@@ -33,6 +33,8 @@ final class SharedCommits: Sendable {
 
     private struct State {
         var isAlone = false
+        /// Whether the last transaction of a group had more than one write. Its callers are likely to write again at the same time.
+        var wasShared = false
         /// The group that new writes join; nil when they form another one.
         var open: Group?
         var lastTicket: UInt64 = 0
@@ -48,7 +50,7 @@ final class SharedCommits: Sendable {
     /// - returns: whether the write is alone. Call `endAlone` when it has ended.
     func beginAlone() -> Bool {
         state.withLock { state in
-            if state.isAlone || state.open != nil { return false }
+            if state.isAlone || state.wasShared || state.open != nil { return false }
             state.isAlone = true
             state.lastTicket += 1
             return true
@@ -156,9 +158,11 @@ final class SharedCommits: Sendable {
         }
     }
 
+    /// - parameter writeCount: the number of writes that the transaction had.
     /// - returns: whether writes of the group wait, so that it must be scheduled again.
-    func end(_ group: Group) -> Bool {
+    func end(_ group: Group, writeCount: Int) -> Bool {
         state.withLock { state in
+            state.wasShared = writeCount > 1
             if group.isEmpty, state.open === group { state.open = nil }
             return !group.isEmpty
         }

@@ -93,7 +93,7 @@ extension SharedDatabase {
         }
         let ended = end(members, result, group, access)
         // The next transaction is scheduled before this one's callers continue.
-        if sharedCommits.end(group) { schedule(group, at: access.site) }
+        if sharedCommits.end(group, writeCount: members.writes.count) { schedule(group, at: access.site) }
         for (write, outcome) in ended { write.end(outcome) }
     }
 
