@@ -240,6 +240,35 @@ private final class Gauge: Sendable {
         #expect(block.participants().isEmpty)
     }
 
+    /// The database stays open, and usable, when a statement has outlived its read or its write.
+    @Test(arguments: [true, false]) func statementsThatOutliveTheirAccess(isRead: Bool) async throws {
+        let db = try open()
+        let count = Mutex(-1)
+        let observation = ValueObservation.tracking(Player.fetchCount)
+            .start(in: db, scheduling: .async(onQueue: .global())) {
+                Issue.record($0)
+            } onChange: { new in
+                count.withLock { $0 = new }
+            }
+        defer { observation.cancel() }
+        let sql = "SELECT * FROM player"
+        nonisolated(unsafe) var statement: Statement?
+        if isRead {
+            try await db.read { statement = try $0.makeStatement(sql: sql) }
+        } else {
+            try await db.write { statement = try $0.makeStatement(sql: sql) }
+        }
+        #expect(statement != nil)
+        let close: () throws -> Void = db.close
+        #expect { try close() } throws: { ($0 as? DatabaseError)?.resultCode == .SQLITE_BUSY }
+        try await db.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('A')") }
+        #expect(try await db.read { try Player.fetchCount($0) } == 1)
+        try await eventually("the observation goes on") { count.withLock { $0 } == 1 }
+        statement = nil
+        try db.close()
+        #expect(try ControlBlock.open(forDatabaseAt: db.path, writable: true).participants().isEmpty)
+    }
+
     /// **Rule W3**: an open transaction keeps the turn, whatever closure left it.
     @Test func anOpenTransactionKeepsTheTurn() throws {
         let db = try open { $0.configuration.allowsUnsafeTransactions = true }

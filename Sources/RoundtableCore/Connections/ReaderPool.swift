@@ -220,8 +220,32 @@ final class ReaderPool: Parkable {
         }
     }
 
-    /// Closes all connections. Call it inside a closing barrier. Waiting and later reads fail.
-    func close() throws {
+    /// Closes the connections that are not in use. Call it inside a closing barrier, while the pool cannot be parked. Later reads open
+    /// others.
+    ///
+    /// - throws: the error of a connection that stays open, because a statement or a cursor has outlived its read. It can be used again.
+    func closeIdle() throws {
+        let idle = state.withLock { state in
+            defer { state.idle = [] }
+            return state.idle
+        }
+        var firstError: (any Error)?
+        for reader in idle {
+            connections.withLock { connections in connections.removeAll { $0 === reader } }
+            do {
+                try reader.close()
+            } catch {
+                firstError = firstError ?? error
+                connections.withLock { $0.append(reader) }
+                state.withLock { $0.idle.append(reader) }
+            }
+        }
+        if let firstError { throw firstError }
+    }
+
+    /// Closes all connections. Call it inside a closing barrier, after `closeIdle()`. Waiting and later reads fail. A statement or a cursor
+    /// that has outlived a read within the last write keeps its connection open until it is released.
+    func close() {
         let (requests, leaving) = state.withLock { state in
             state.isClosed = true
             state.idle = []
@@ -234,11 +258,7 @@ final class ReaderPool: Parkable {
             defer { connections = [] }
             return connections
         }
-        var firstError: (any Error)?
-        for connection in connections {
-            do { try connection.close() } catch { firstError = firstError ?? error }
-        }
-        if let firstError { throw firstError }
+        for connection in connections { try? connection.close() }
     }
 
     // MARK: Parking

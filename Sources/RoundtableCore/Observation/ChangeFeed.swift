@@ -294,7 +294,7 @@ final class ChangeFeed: Sendable {
 private final class NewsListener: Sendable {
     private let block: ControlBlock
     private let isStopped = Atomic(false)
-    private let ended = DispatchSemaphore(value: 0)
+    private let ended = MonotonicSemaphore()
     private let thread = Atomic<UInt>(0)
 
     /// Commits that follow each other within `distance` are a burst. In a burst, the thread sleeps for `pause` between two reads instead
@@ -350,7 +350,7 @@ private final class NewsListener: Sendable {
     /// Interrupts the thread, and waits for its end. One interrupt may not be enough, because the thread may be about to fall asleep.
     private func hasEnded(within milliseconds: Int) -> Bool {
         block.interruptNews()
-        return ended.wait(timeout: .now() + .milliseconds(milliseconds)) == .success
+        return ended.wait(upTo: Nanoseconds(milliseconds) * 1_000_000)
     }
 
     private static var currentThread: UInt {

@@ -5,7 +5,7 @@ import Synchronization
 /// A lock that is granted in the order of arrival. It does not belong to a thread: any thread may leave it.
 final class Turnstile: Sendable {
     private final class Waiter: Sendable {
-        let bell = DispatchSemaphore(value: 0)
+        let bell = MonotonicSemaphore()
     }
 
     private struct State {
@@ -41,8 +41,7 @@ final class Turnstile: Sendable {
                     giveUp(waiter)
                     return false
                 }
-                let time = min(deadline, limit?.nextQuestion ?? deadline).subtractingSaturating(MonotonicClock.now)
-                _ = waiter.bell.wait(timeout: .now() + .nanoseconds(Int(min(time, 1 << 60))))
+                _ = waiter.bell.wait(until: min(deadline, limit?.nextQuestion ?? deadline))
                 try check()
             }
             return true

@@ -12,7 +12,7 @@ final class PatientAccess<Outcome: Sendable>: Sendable {
     }
 
     private let state = Mutex(State.waiting)
-    private let hasEnded = DispatchSemaphore(value: 0)
+    private let hasEnded = MonotonicSemaphore()
 
     /// Runs the access, on the connection's queue. It does nothing if the access was abandoned.
     func run(_ body: () throws -> Outcome) {
@@ -29,8 +29,7 @@ final class PatientAccess<Outcome: Sendable>: Sendable {
 
     /// - returns: nil when the access had not begun by the deadline, and never will.
     func wait(until deadline: Nanoseconds) throws -> Outcome? {
-        let rest = deadline.subtractingSaturating(MonotonicClock.now)
-        if hasEnded.wait(timeout: .now() + .nanoseconds(Int(clamping: min(rest, 1 << 60)))) == .timedOut {
+        if !hasEnded.wait(until: deadline) {
             let isAbandoned = state.withLock { state in
                 guard case .waiting = state else { return false }
                 state = .abandoned

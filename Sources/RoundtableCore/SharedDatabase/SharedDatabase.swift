@@ -145,15 +145,17 @@ public final class SharedDatabase: Sendable {
                 let visit = gate.enter(.closing, at: nil, isRunning: true)
                 defer { visit.map { gate.leave($0) } }
                 try parking.exclusively {
-                    // The writer closes before the readers. If it cannot close, only snapshots have been closed.
+                    // If one of these cannot close, the database stays open: only snapshots have been closed, and readers, which open
+                    // again on demand.
                     try longReads.close {
+                        try readers.closeIdle()
                         try writer.close(emptyingWAL: visit != nil)
                     }
                     isClosed.withLock { $0 = true }
                     for companion in companions { companion.databaseIsClosing() }
                     observatory.close(waiting: true)
                     if role == .readOnly { seat.leave() }
-                    try readers.close()
+                    readers.close()
                 }
                 gate.abandon()
             }

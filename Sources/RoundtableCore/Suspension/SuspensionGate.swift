@@ -247,13 +247,12 @@ package final class SuspensionGate: Sendable {
     /// - returns: whether they have; also true when the gate is open.
     func drain(until deadline: Nanoseconds) -> Bool {
         while true {
-            let semaphore = DispatchSemaphore(value: 0)
+            let semaphore = MonotonicSemaphore()
             let id = onChange { semaphore.signal() }
             defer { cancel(id) }
             if state.withLock({ $0.machine.isDrained }) { return true }
-            let now = MonotonicClock.now
-            guard now < deadline else { return false }
-            _ = semaphore.wait(timeout: .now() + .nanoseconds(Int(min(deadline - now, 1 << 60))))
+            guard MonotonicClock.now < deadline else { return false }
+            _ = semaphore.wait(until: deadline)
         }
     }
 

@@ -80,7 +80,7 @@ public final class OutboxDrain: Sendable {
     private let rounds: Guarded
     private let state: Mutex<State>
     /// Ends the waits that are not for changes of the folders.
-    private let wake = DispatchSemaphore(value: 0)
+    private let wake = MonotonicSemaphore()
     private let forkGeneration = rt_fork_generation()
 
     /// The first and the longest pause after failures, in ns. Each pause is twice as long as the one before.
@@ -279,7 +279,7 @@ public final class OutboxDrain: Sendable {
         }
     }
 
-    private func sleep(_ time: Nanoseconds) { _ = wake.wait(timeout: .now() + .nanoseconds(Int(clamping: time))) }
+    private func sleep(_ time: Nanoseconds) { _ = wake.wait(upTo: time) }
 
     private func waitForGate() {
         let id = gate.onChange { [wake] in wake.signal() }

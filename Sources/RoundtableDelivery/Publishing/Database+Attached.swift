@@ -5,19 +5,22 @@ import RoundtableCore
 extension Database {
     /// Whether other databases are attached to this connection, besides its own and the temporary one.
     ///
-    /// The query does not go through GRDB, because GRDB's observations would count it among the reads of a fetch.
+    /// The query does not go through GRDB, because GRDB's observations would count it among the reads of a fetch. It is the pragma itself:
+    /// where SQLite is interrupted while it makes the table `pragma_database_list`, it reports SQLITE_ERROR, and not SQLITE_INTERRUPT.
     var hasAttachedDatabases: Bool {
         get throws {
-            let sql = "SELECT 1 FROM pragma_database_list WHERE seq > 1"
             var statement: OpaquePointer?
             defer { sqlite3_finalize(statement) }
-            guard sqlite3_prepare_v3(sqliteConnection, sql, -1, 0, &statement, nil) == SQLITE_OK else {
+            guard sqlite3_prepare_v3(sqliteConnection, "PRAGMA database_list", -1, 0, &statement, nil) == SQLITE_OK
+            else {
                 throw DatabaseError(lastErrorOf: self)
             }
-            switch sqlite3_step(statement) {
-            case SQLITE_ROW: return true
-            case SQLITE_DONE: return false
-            default: throw DatabaseError(lastErrorOf: self)
+            while true {
+                switch sqlite3_step(statement) {
+                case SQLITE_ROW: if sqlite3_column_int(statement, 0) > 1 { return true }
+                case SQLITE_DONE: return false
+                default: throw DatabaseError(lastErrorOf: self)
+                }
             }
         }
     }

@@ -55,7 +55,7 @@ final class SnapshotPublishers: DatabaseCompanion {
     func databaseWillSuspend(until deadline: Nanoseconds, isCalledOff: @escaping () -> Bool) {
         let publishers = present
         if publishers.isEmpty { return }
-        let done = DispatchSemaphore(value: 0)
+        let done = MonotonicSemaphore()
         let isOver = Flag()
         for publishing in publishers {
             publishing.suspend(isAllowed: { !isOver.isRaised && MonotonicClock.now < deadline }) { done.signal() }
@@ -64,8 +64,7 @@ final class SnapshotPublishers: DatabaseCompanion {
         while remaining > 0, !isCalledOff() {
             let time = deadline.subtractingSaturating(MonotonicClock.now)
             if time == 0 { break }
-            let pause = DispatchTimeInterval.nanoseconds(Int(min(time, Self.interval)))
-            if done.wait(timeout: .now() + pause) == .success { remaining -= 1 }
+            if done.wait(upTo: min(time, Self.interval)) { remaining -= 1 }
         }
         isOver.raise()
     }

@@ -16,7 +16,7 @@ final class FolderNews: Sendable {
     private let folder: String
     private let state = Mutex(State())
     /// Signaled when the last listener leaves, to end the pause of a folder that cannot be watched.
-    private let ending = DispatchSemaphore(value: 0)
+    private let ending = MonotonicSemaphore()
 
     private init(_ folder: String) { self.folder = folder }
 
@@ -89,7 +89,7 @@ final class FolderNews: Sendable {
             }
             if hasEnded { return nil }
             if let made { return made }
-            if ending.wait(timeout: .now() + .nanoseconds(Int(Self.pause))) == .success { return nil }
+            if ending.wait(upTo: Self.pause) { return nil }
             tell()
         }
     }

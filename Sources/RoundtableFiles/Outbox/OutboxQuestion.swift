@@ -49,14 +49,13 @@ package struct OutboxQuestion: Sendable {
     func answer(until deadline: Nanoseconds) throws -> OutboxOutcome {
         let first = try lookOrAsk(makingFolders: true)
         if first.isDecided || MonotonicClock.now >= deadline { return first }
-        let news = DispatchSemaphore(value: 0)
+        let news = MonotonicSemaphore()
         let listening = listen { news.signal() }
         defer { withExtendedLifetime(listening) {} }
         while true {
             let outcome = try lookOrAsk()
-            let now = MonotonicClock.now
-            if outcome.isDecided || now >= deadline { return outcome }
-            _ = news.wait(timeout: .now() + .nanoseconds(Int(min(deadline - now, 1 << 60))))
+            if outcome.isDecided || MonotonicClock.now >= deadline { return outcome }
+            _ = news.wait(until: deadline)
         }
     }
 

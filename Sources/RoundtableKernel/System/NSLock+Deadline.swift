@@ -6,12 +6,18 @@ extension NSLock {
     /// - parameter deadline: in ns of the monotonic clock.
     /// - returns: whether the lock was acquired.
     package func lock(until deadline: Nanoseconds) -> Bool {
-        let time = deadline.subtractingSaturating(MonotonicClock.now)
-        // Foundation on Linux traps at dates that it cannot represent in nanoseconds.
-        guard time < 1 << 60 else {
+        if deadline == .max {
             lock()
             return true
         }
-        return lock(before: Date(timeIntervalSinceNow: Double(time) / 1e9))
+        // pthread_mutex_timedlock(3), which Foundation uses, waits for a time of the system's clock, which may be set back meanwhile.
+        while !self.try() {
+            let rest = deadline.subtractingSaturating(MonotonicClock.now)
+            if rest == 0 { return false }
+            MonotonicClock.sleep(min(rest, Self.interval))
+        }
+        return true
     }
+
+    private static let interval: Nanoseconds = 200_000
 }

@@ -1,0 +1,86 @@
+import Foundation
+import RoundtableKernel
+import Synchronization
+import Testing
+
+@Suite struct MonotonicSemaphoreTests {
+    @Test func signalsAreCounted() {
+        let semaphore = MonotonicSemaphore()
+        #expect(!semaphore.wait(upTo: 0))
+        semaphore.signal()
+        semaphore.signal()
+        semaphore.wait()
+        #expect(semaphore.wait(upTo: 0))
+        #expect(!semaphore.wait(until: MonotonicClock.now))
+    }
+
+    @Test func theDeadline() {
+        let semaphore = MonotonicSemaphore()
+        let began = MonotonicClock.now
+        #expect(!semaphore.wait(upTo: 20_000_000))
+        #expect(MonotonicClock.now - began >= 20_000_000)
+    }
+
+    /// Each signal ends one wait, and none is lost.
+    @Test(.timeLimit(.minutes(1))) func manyThreads() {
+        let semaphore = MonotonicSemaphore()
+        let taken = Atomic(0)
+        let group = DispatchGroup()
+        for number in 0..<4 {
+            group.enter()
+            Thread.detachNewThread {
+                for _ in 0..<1000 {
+                    if number % 2 == 0 {
+                        semaphore.signal()
+                    } else {
+                        while !semaphore.wait(upTo: 1_000_000) {}
+                        taken.wrappingAdd(1, ordering: .relaxed)
+                    }
+                }
+                group.leave()
+            }
+        }
+        group.wait()
+        #expect(taken.load(ordering: .relaxed) == 2000)
+        #expect(!semaphore.wait(upTo: 0))
+    }
+
+    #if os(Linux)
+        /// No wait with a deadline waits for a time of the system's clock: if that were set back, the wait would be longer.
+        @Test(arguments: [true, false]) func theSystemsClockDoesNotMatter(isSemaphore: Bool) throws {
+            let semaphore = MonotonicSemaphore()
+            let lock = NSLock()
+            lock.lock()
+            let thread = Mutex<String?>(nil)
+            let end = DispatchSemaphore(value: 0)
+            Thread.detachNewThread {
+                let folder = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")
+                thread.withLock { $0 = folder }
+                _ = isSemaphore ? semaphore.wait(upTo: 300_000_000) : lock.lock(until: MonotonicClock.now + 300_000_000)
+                end.signal()
+            }
+            #if arch(x86_64)
+                let futex = 202
+            #else
+                let futex = 98
+            #endif
+            var waits = 0
+            for _ in 0..<200 {
+                usleep(1000)
+                guard let folder = thread.withLock({ $0 }),
+                    let call = try? String(contentsOfFile: "/proc/\(folder)/syscall", encoding: .utf8)
+                else { continue }
+                let words = call.split(separator: " ")
+                // A futex(2) of this thread: its operation is the second argument.
+                guard words.count > 2, Int(words[0]) == futex, let operation = Int(words[2].dropFirst(2), radix: 16)
+                else {
+                    continue
+                }
+                waits += 1
+                #expect(operation & 256 == 0, "FUTEX_CLOCK_REALTIME")
+            }
+            #expect(!isSemaphore || waits > 0)
+            end.wait()
+        }
+    #endif
+}
