@@ -13,6 +13,8 @@ package enum PeerCommand: Codable, Sendable {
     case write(rows: Int)
     /// Commits transactions until the time is over or `stop` arrives. The reply has a `WriteReport`.
     case writeLoop(WriteLoad)
+    /// Writes in many tasks until a command arrives. The reply's number is the number of writes.
+    case writeShared(SharedWriteLoad)
     /// Commits transactions of `LedgerSchema`, with random tables and pauses, until the time is over or a command arrives.
     case ledgerLoop(seconds: Double, pause: Double, seed: UInt64)
     /// Ends a `writeLoop` or a `consumeLoop`.

@@ -61,6 +61,8 @@ final class PeerSession {
             acknowledge()
         case .writeLoop(let load):
             return PeerReply(report: try run(load))
+        case .writeShared(let load):
+            return PeerReply(number: try writeShared(load, in: try opened.shared))
         case .ledgerLoop(let seconds, let pause, let seed):
             return try commitToLedger(seconds: seconds, pause: pause, seed: seed)
         case .consumeLoop(let load):

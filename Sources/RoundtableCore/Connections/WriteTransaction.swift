@@ -75,7 +75,8 @@ final class WriteTransaction: TransactionObserver {
         }
     }
 
-    private static var aborted: DatabaseError {
+    /// The error of a closure that has ended its transaction, or that ran behind a closed gate.
+    static var aborted: DatabaseError {
         DatabaseError(resultCode: .SQLITE_ABORT, message: "Transaction was aborted")
     }
 

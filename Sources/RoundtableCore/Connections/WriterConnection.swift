@@ -26,6 +26,8 @@ package final class WriterConnection: @unchecked Sendable {
     private var recorder: CommitRecorder?
     let gate: SuspensionGate
     private let writeTransaction: WriteTransaction
+    /// Runs parts of a transaction that can be undone alone. Confined to `queue`.
+    package let savepoint: Savepoint
     private let emptyTransaction = EmptyTransaction()
     /// Empty on a connection that does not write.
     package let companions: [any WriteCompanion]
@@ -72,6 +74,7 @@ package final class WriterConnection: @unchecked Sendable {
         lockedFiles = LockedFiles(ofDatabaseAt: path)
         self.gate = gate
         self.writeTransaction = writeTransaction
+        savepoint = Savepoint(in: writeTransaction)
         self.busyHandler = busyHandler
         self.companions = companions
         self.checkpointer = checkpointer
@@ -114,7 +117,8 @@ package final class WriterConnection: @unchecked Sendable {
         self.watch = watch
         lockedFiles = LockedFiles(ofDatabaseAt: path)
         self.gate = gate
-        self.writeTransaction = WriteTransaction()
+        writeTransaction = WriteTransaction()
+        savepoint = Savepoint(in: writeTransaction)
         self.busyHandler = BusyHandler(path: path, options: options, gate: gate)
         companions = []
         self.checkpointer = nil
@@ -196,6 +200,7 @@ package final class WriterConnection: @unchecked Sendable {
         // A connection that closes must not be interrupted.
         interruptible.withLock { $0 = nil }
         writeTransaction.forgetStatements()
+        savepoint.forgetStatements()
         emptyTransaction.forgetStatements()
         for companion in companions { companion.forgetStatements() }
         schemaVersionStatement.forget()
@@ -286,7 +291,7 @@ package final class WriterConnection: @unchecked Sendable {
         }
     }
 
-    private func named(_ error: DatabaseError) -> any Error {
+    func named(_ error: DatabaseError) -> any Error {
         switch error.resultCode {
         case .SQLITE_BUSY: busyHandler.named(error)
         // A read-only participant has no checkpointer. Its writes fail whatever the permissions.
@@ -314,9 +319,6 @@ package final class WriterConnection: @unchecked Sendable {
 
     /// Whether a commit has been made since `beginAccess()`.
     var hasCommitted: Bool { writeTransaction.hasCommitted }
-
-    /// The number of transactions that were rolled back. Confined to `queue`.
-    package var rollbacks: Int { writeTransaction.rollbacks }
 
     /// Rolls back a transaction that an access has left open. Safe from any thread.
     func rollBackOpenTransaction() {

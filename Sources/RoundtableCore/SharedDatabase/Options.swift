@@ -44,6 +44,10 @@ extension SharedDatabase {
         /// `process`, is `NORMAL`, as for GRDB's `DatabasePool`. With `machine`, it is `FULL`, which costs one sync for each commit.
         public var durability = Durability.process
 
+        /// Whether asynchronous writes of this participant that wait at the same time share a transaction. Each still has a result or an
+        /// error of its own, and returns once it is committed. See <doc:SharedCommits>.
+        public var sharesCommits = true
+
         /// The limits for a snapshot that stays at one moment. `onLongRead` is called when a snapshot of this participant exceeds
         /// them.
         public var longReadLimit = LongRead.Limit()

@@ -24,14 +24,14 @@ extension SharedDatabase {
     }
 
     /// Whether a write may begin.
-    private enum Admission {
+    enum Admission {
         /// The write is inside the gate, and runs on the writer connection next. `writing` or the caller leaves the gate.
         case admitted(visit: UInt64, DatabaseQueue)
         case refused(Attempt)
     }
 
     /// Admits a write: it enters the gate, and the writer connection is open. Each write begins here.
-    private func admit(_ write: Write) -> Admission {
+    func admit(_ write: Write) -> Admission {
         guard let visit = gate.enter(.write, at: write.site, isRunning: false) else { return .refused(.turnedBack) }
         do {
             return .admitted(visit: visit, try writer.openedQueue())
@@ -85,6 +85,8 @@ extension SharedDatabase {
         _ body: @escaping @Sendable (Database) throws -> Void,
         turnedBack: @escaping @Sendable ((any Error)?) -> Void
     ) {
+        // Its caller continues at once, and may request another write, which must run after this one (rule M7).
+        sharedCommits.closeGroup()
         switch admit(write) {
         case .refused(.failed(let error)): turnedBack(error)
         case .refused: turnedBack(nil)
@@ -117,7 +119,7 @@ extension SharedDatabase {
         }
     }
 
-    private func writing(
+    func writing(
         _ db: Database,
         _ write: Write,
         _ visit: UInt64,

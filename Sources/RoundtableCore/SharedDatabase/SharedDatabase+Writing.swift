@@ -29,17 +29,25 @@ extension SharedDatabase {
 
     /// Runs `updates` in a transaction, which is committed unless `updates` throws.
     ///
+    /// Asynchronous writes that wait at the same time share a transaction (<doc:SharedCommits>). `updates` may then run a second time, if
+    /// that transaction could not be committed.
+    ///
+    /// - Parameters:
+    ///   - sharesCommit: whether `updates` may run in a transaction with other asynchronous writes; nil, the default: as
+    ///     ``Options/sharesCommits`` says.
+    ///   - whileSuspended: what the write does while the database is suspended; nil, the default: as ``Options/whileSuspended`` says.
     /// - throws: what `updates` throws; `CancellationError`; `SQLITE_BUSY`, with the name of the lock's owner, when the busy
     ///   timeout passes.
     public func write<T: Sendable>(
+        sharesCommit: Bool? = nil,
         whileSuspended: WhileSuspended? = nil,
         file: StaticString = #fileID,
         line: UInt = #line,
         _ updates: @Sendable (Database) throws -> T
     ) async throws -> T {
-        try await onWriter(waitingWrite(CallSite(file, line), whileSuspended)) { db in
-            try self.transaction(db, updates)
-        }
+        let write = waitingWrite(CallSite(file, line), whileSuspended)
+        if sharesCommit ?? options.sharesCommits { return try await onWriterSharing(write, updates) }
+        return try await onWriter(write) { db in try self.transaction(db, updates) }
     }
 
     /// Schedules a transaction, and returns immediately.

@@ -51,6 +51,7 @@ public final class SharedDatabase: Sendable {
     let givenConfiguration: Configuration
     private let forkGeneration: UInt32
     let parking = Parking()
+    let sharedCommits = SharedCommits()
     let handles = Handles()
     /// The companions of this database, in the order in which they are notified: the raw handles, then those of the features.
     let companions: [any DatabaseCompanion]

@@ -21,7 +21,7 @@ struct GateMachine: Hashable, Sendable {
     struct Visit: Sendable {
         let id: UInt64
         let kind: Suspension.Access.Kind
-        let site: CallSite?
+        fileprivate(set) var site: CallSite?
         fileprivate(set) var since: Nanoseconds
         /// Whether the operation runs. Otherwise it waits for the connection, and holds no lock.
         fileprivate(set) var isRunning: Bool
@@ -125,6 +125,11 @@ extension GateMachine {
         visits[index].isRunning = true
         visits[index].since = now
         return true
+    }
+
+    /// Sets the line of code that the visit runs, which can be several, one after the other (rule M6).
+    mutating func show(_ site: CallSite?, of id: UInt64) {
+        if let index = visits.lastIndex(where: { $0.id == id }) { visits[index].site = site }
     }
 
     /// What remains to be done when a visit has left.
@@ -309,7 +314,7 @@ extension GateMachine.Visit {
     }
 }
 
-/// The call site is left out, because `id` determines it.
+/// The call site is left out, because nothing is decided by it.
 extension GateMachine.Visit: Hashable {
     static func == (one: Self, other: Self) -> Bool {
         one.id == other.id && one.kind == other.kind && one.since == other.since && one.isRunning == other.isRunning

@@ -329,6 +329,9 @@ package final class SuspensionGate: Sendable {
 
     // MARK: The running write
 
+    /// Sets the line of code that a visit runs now.
+    func show(_ site: CallSite?, of id: UInt64) { state.withLock { $0.machine.show(site, of: id) } }
+
     /// Notes that the running write has committed. Its observers are not interrupted.
     func runningDidCommit() {
         let waiters = state.withLock { state in state.machine.runningDidCommit() ? state.takeWaiters() : [] }

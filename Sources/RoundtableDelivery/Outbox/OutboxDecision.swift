@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import RoundtableCore
 import RoundtableFiles
 
 /// A command that was read and is to be decided.
@@ -49,8 +50,8 @@ enum OutboxDecision {
 struct DecisionContext {
     /// Whether the transaction is being interrupted.
     let isAborted: () -> Bool
-    /// A number that changes when the transaction ends, even if another one has begun.
-    let rollbacks: () -> Int
+    /// Undoes what a command has done if it fails.
+    let savepoint: Savepoint
     /// When this owner first met a command that it does not know.
     let firstMet: (_ id: UUID, _ now: Date) -> Date
 }
@@ -133,28 +134,16 @@ extension OutboxHandlers {
         _ context: DecisionContext,
         _ db: Database
     ) throws -> (any Error)? {
-        let rollbacks = context.rollbacks()
-        // A transaction that the handler has begun itself does not count, because the work of earlier commands was in the first one.
-        var isStillInTransaction: Bool { db.isInsideTransaction && context.rollbacks() == rollbacks }
         let info = OutboxCommandInfo(command, attempt: attempt)
-        try db.cachedStatement(sql: "SAVEPOINT roundtable_outbox").execute()
-        do {
-            try handler(db, command, info)
-            guard isStillInTransaction else { throw HandlerEndedTransaction() }
-            try db.cachedStatement(sql: "RELEASE SAVEPOINT roundtable_outbox").execute()
-            return nil
-        } catch {
+        switch try context.savepoint.run(db, { try handler(db, command, info) }) {
+        case .done: return nil
+        case .undone(let error):
             if error.isOfDatabase || context.isAborted() { throw error }
-            guard isStillInTransaction else { throw TransactionLost(id: command.id, error: error) }
-            do {
-                try db.cachedStatement(sql: "ROLLBACK TRANSACTION TO SAVEPOINT roundtable_outbox").execute()
-                try db.cachedStatement(sql: "RELEASE SAVEPOINT roundtable_outbox").execute()
-            } catch let failure {
-                if failure.isOfDatabase { throw failure }
-                // The handler has ended the savepoint.
-                throw TransactionLost(id: command.id, error: error)
-            }
             return error
+        case .lost(let reason):
+            let error = reason ?? HandlerEndedTransaction()
+            if error.isOfDatabase || context.isAborted() { throw error }
+            throw TransactionLost(id: command.id, error: error)
         }
     }
 }

@@ -16,7 +16,7 @@ extension OutboxRounds {
         var wasAborted = false
         let context = DecisionContext(
             isAborted: { database.gate.isAborted },
-            rollbacks: { database.writer.rollbacks },
+            savepoint: database.writer.savepoint,
             firstMet: { self.schedule.firstMet($0, at: $1) }
         )
         do {

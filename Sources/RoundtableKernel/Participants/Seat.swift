@@ -144,6 +144,14 @@ package final class Seat: @unchecked Sendable {
         if place.participant.isSeated { taker.release(continuing: continuing) } else { unseat() }
     }
 
+    /// Whether the turn should be released, because the slice is over and other participants wait. Called within the turn.
+    package func isTurnDue(at now: Nanoseconds) -> Bool { place?.taker?.isDue(at: now) ?? false }
+
+    /// Shows other participants the line of code that runs within the turn. Called within the turn.
+    package func show(_ callSite: CallSite?) {
+        if let place { record(callSite, place.participant) }
+    }
+
     /// Sets the priority for the next waits for the turn. Called on the writer's queue.
     package func setPriority(_ priority: UInt8) { place?.participant.setPriority(priority) }
 

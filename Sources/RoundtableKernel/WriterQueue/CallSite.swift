@@ -16,4 +16,10 @@ package struct CallSite: Sendable {
         guard file.hasPointerRepresentation, other.file.hasPointerRepresentation else { return false }
         return file.utf8Start == other.file.utf8Start && line == other.line
     }
+
+    /// Whether both are unknown, or the same literal.
+    package static func areSame(_ one: CallSite?, _ other: CallSite?) -> Bool {
+        guard let one, let other else { return one == nil && other == nil }
+        return one.isSame(as: other)
+    }
 }

@@ -111,6 +111,11 @@ package final class TurnTaker {
         _ = run(.release(mayLinger: mayLinger), isWriteLockFree: { false })
     }
 
+    /// Whether the slice is over, and other participants wait for the turn.
+    package func isDue(at now: Nanoseconds) -> Bool {
+        now >= sliceBegan.addingSaturating(settings.slice) && block.hasWaiters
+    }
+
     package func leave() {
         release()
         _ = run(.leave, isWriteLockFree: { false })

@@ -296,8 +296,8 @@ import Testing
     /// A handler that takes the transaction with it, or a deferred constraint that fails at the commit: only that command suffers.
     @Test(arguments: [
         "INSERT OR ROLLBACK INTO entry (id, text) VALUES (1, 'x'), (1, 'y')", "ROLLBACK",
-        "INSERT INTO child VALUES (77)", "ROLLBACK TO roundtable_outbox; RELEASE roundtable_outbox",
-        "ROLLBACK; BEGIN IMMEDIATE; SAVEPOINT roundtable_outbox",
+        "INSERT INTO child VALUES (77)", "ROLLBACK TO roundtable_part; RELEASE roundtable_part",
+        "ROLLBACK; BEGIN IMMEDIATE; SAVEPOINT roundtable_part",
     ])
     func aCommandThatTakesTheTransactionWithIt(sql: String) throws {
         let world = try OutboxWorld()

@@ -11,6 +11,9 @@ struct WriteCommand: AsyncParsableCommand {
     @Flag(help: "No side checkpoints. The WAL grows by the size of what is written.")
     var noCheckpoints = false
 
+    @Flag(help: "Sync each commit (PRAGMA synchronous = FULL).")
+    var durable = false
+
     func run() async throws {
         let load = OtherLoad()
         let benchmark = LoopBenchmark(seconds: options.seconds ?? 5)
@@ -18,7 +21,7 @@ struct WriteCommand: AsyncParsableCommand {
             let paths = try options.sides.reduce(into: [:]) { paths, side in
                 paths[side] = try Fixture.create(in: folder, name: side.rawValue)
             }
-            let settings = ContestantSettings(hasAutomaticCheckpoints: !noCheckpoints)
+            let settings = ContestantSettings(hasAutomaticCheckpoints: !noCheckpoints, isDurable: durable)
             let contestants = try paths.reduce(into: [:]) { $0[$1.key] = try $1.key.open($1.value, settings) }
             defer { for contestant in contestants.values { try? contestant.close() } }
             var written: [Side: Int] = [:]
@@ -45,7 +48,7 @@ struct WriteCommand: AsyncParsableCommand {
             }
             return benchmark.report(
                 "write",
-                title: "cached one-row INSERT, sync",
+                title: durable ? "cached one-row INSERT, synchronous = FULL" : "cached one-row INSERT, sync",
                 main: sync,
                 variants: variants,
                 machine: Report.Machine(load)

@@ -24,6 +24,7 @@ final class CInterfaceContestant: Contestant {
         var flag: CInt = 1
         try check(sqlite3_file_control(connection, nil, SQLITE_FCNTL_PERSIST_WAL, &flag))
         try check(sqlite3_exec(connection, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL", nil, nil, nil))
+        if settings.isDurable { try check(sqlite3_exec(connection, Statements.synchronous, nil, nil, nil)) }
         if !settings.hasAutomaticCheckpoints {
             try check(sqlite3_exec(connection, Statements.noAutomaticCheckpoints, nil, nil, nil))
         }

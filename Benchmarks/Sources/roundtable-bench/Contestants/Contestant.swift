@@ -41,6 +41,8 @@ protocol AsyncContestant: Contestant, Sendable {
 struct ContestantSettings: Codable {
     /// Whether commits checkpoint, as SQLite has it.
     var hasAutomaticCheckpoints = true
+    /// Whether each commit is synced, as `PRAGMA synchronous = FULL` has it.
+    var isDurable = false
     /// For our side.
     var priority = SharedDatabase.TurnPriority.default
     /// For our side; nil for the default.
@@ -66,6 +68,7 @@ enum Statements {
     static let update = "UPDATE record SET updates = updates + 1 WHERE id = ?"
     static let select = "SELECT id FROM entry WHERE id = ?"
     static let newest = "SELECT MAX(id) FROM entry"
+    static let synchronous = "PRAGMA synchronous = FULL"
     static let noAutomaticCheckpoints = "PRAGMA wal_autocheckpoint = 0"
     static let text = "a row of some length"
 }

@@ -14,6 +14,8 @@ struct PoolContestant: AsyncContestant {
             configuration.prepareDatabase { try $0.execute(sql: Statements.noAutomaticCheckpoints) }
         }
         pool = try DatabasePool(path: path, configuration: configuration)
+        // The pool sets NORMAL when it opens its writer.
+        if settings.isDurable { try pool.writeWithoutTransaction { try $0.execute(sql: Statements.synchronous) } }
         let migrator = Fixture.migrator
         try migrator.migrate(pool)
         if try pool.read(migrator.hasBeenSuperseded) { throw IsSuperseded() }

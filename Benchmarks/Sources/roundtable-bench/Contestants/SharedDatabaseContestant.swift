@@ -18,6 +18,7 @@ struct SharedDatabaseContestant: AsyncContestant {
         if !settings.hasAutomaticCheckpoints {
             options.checkpointing = .manual
         }
+        if settings.isDurable { options.durability = .machine }
         configure(&options)
         database = try SharedDatabase.open(
             at: URL(fileURLWithPath: path),

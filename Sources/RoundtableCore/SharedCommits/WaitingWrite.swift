@@ -1,0 +1,125 @@
+import GRDB
+import RoundtableKernel
+import Synchronization
+
+/// An asynchronous write that waits for a transaction that it can share (rules M).
+///
+/// Its closure runs on the writer's queue, but in the task of its caller, so that task-local values, the priority and `Task.isCancelled` are
+/// the caller's. For that, it is the executor of an actor of its own: it keeps the task's job until the transaction is open, and then runs
+/// it. When the closure has run, the task waits for the outcome of the transaction.
+final class WaitingWrite: SerialExecutor, @unchecked Sendable {
+    // @unchecked: the lock of `SharedCommits` guards `ticket`, `group` and `isCancelled`. For the rest, one thread at a time uses it: the
+    // caller's until it has joined, then the one that has taken it out of its group, and the caller's again when the outcome is known.
+    enum Outcome {
+        /// What the closure returned or threw is final.
+        case final
+        /// The transaction was not committed, perhaps because of another write. The closure has no effect, and must run again, alone.
+        case again
+        /// The gate turned the write back. The closure has no effect.
+        case turnedBack
+        case failed(any Error)
+    }
+
+    private enum State {
+        case open
+        case awaited(UnsafeContinuation<Outcome, Never>)
+        case known(Outcome)
+    }
+
+    let site: CallSite?
+    /// Whether the write must not share a transaction, because it was in one that could not be committed.
+    let isAlone: Bool
+    /// Called on the caller's thread, when the task begins to wait.
+    private let join: @Sendable (WaitingWrite) -> Void
+    /// The order of arrival.
+    var ticket: UInt64 = 0
+    /// The group in which the write waits; nil when it does not wait.
+    var group: SharedCommits.Group?
+    var isCancelled = false
+    /// What the closure threw.
+    fileprivate(set) var error: (any Error)?
+    /// The connection, while the closure may run.
+    fileprivate private(set) var database: Database?
+    private var job: UnownedJob?
+    private let state = Mutex(State.open)
+
+    init(at site: CallSite?, isAlone: Bool, join: @escaping @Sendable (WaitingWrite) -> Void) {
+        self.site = site
+        self.isAlone = isAlone
+        self.join = join
+    }
+
+    // MARK: In the caller's task
+
+    /// Called by Swift's runtime, once.
+    func enqueue(_ job: UnownedJob) {
+        self.job = job
+        join(self)
+    }
+
+    /// Waits for the outcome.
+    func outcome() async -> Outcome {
+        await withUnsafeContinuation { continuation in
+            let known: Outcome? = state.withLock { state in
+                if case .known(let outcome) = state { return outcome }
+                state = .awaited(continuation)
+                return nil
+            }
+            if let known { continuation.resume(returning: known) }
+        }
+    }
+
+    // MARK: On the writer's queue
+
+    /// Runs the closure.
+    ///
+    /// - throws: what the closure throws.
+    func run(_ db: Database) throws {
+        database = db
+        runJob()
+        database = nil
+        if let error { throw error }
+    }
+
+    /// Sets the error that the caller receives in place of what the closure threw.
+    func replaceError(_ error: any Error) { self.error = error }
+
+    /// Lets the caller's task continue.
+    func end(_ outcome: Outcome) {
+        let continuation: UnsafeContinuation<Outcome, Never>? = state.withLock { state in
+            defer { state = .known(outcome) }
+            if case .awaited(let continuation) = state { return continuation }
+            return nil
+        }
+        // The task of a write that has not run is still here.
+        runJob()
+        continuation?.resume(returning: outcome)
+    }
+
+    private func runJob() {
+        guard let job else { return }
+        self.job = nil
+        job.runSynchronously(on: asUnownedSerialExecutor())
+    }
+}
+
+/// The actor in which the closure of a ``WaitingWrite`` runs.
+actor WaitingWriteActor {
+    private nonisolated let waiting: WaitingWrite
+
+    init(_ waiting: WaitingWrite) { self.waiting = waiting }
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { waiting.asUnownedSerialExecutor() }
+
+    /// - returns: the result of the closure; nil when it threw an error, or did not run.
+    func run<T: Sendable>(_ updates: @Sendable (Database) throws -> T) -> T? {
+        guard let database = waiting.database else { return nil }
+        do {
+            try Task.checkCancellation()
+            return try updates(database)
+        } catch {
+            waiting.error = error
+            return nil
+        }
+    }
+}

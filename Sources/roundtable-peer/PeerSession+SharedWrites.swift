@@ -1,0 +1,104 @@
+import Foundation
+import GRDB
+import Roundtable
+import RoundtableTestKit
+import Synchronization
+
+extension PeerSession {
+    /// Writes in many tasks until a command arrives.
+    ///
+    /// - returns: the number of writes.
+    func writeShared(_ load: SharedWriteLoad, in database: SharedDatabase) throws -> Int {
+        let journal = try SharedWriteJournal(appendingTo: load.journal)
+        let writing = SharedWriting(database, author: author, journal)
+        let ended = DispatchGroup()
+        for task in 0..<load.tasks {
+            ended.enter()
+            Task.detached {
+                var random = SeededGenerator(seed: load.seed &+ UInt64(task))
+                while !writing.isOver { await writing.write(&random) }
+                ended.leave()
+            }
+        }
+        while !channel.hasInput, writing.problem == nil { usleep(1000) }
+        writing.end()
+        ended.wait()
+        if let problem = writing.problem { throw TestKitError(problem) }
+        return writing.count
+    }
+}
+
+/// The tasks of one load.
+private final class SharedWriting: Sendable {
+    private enum Fate: CaseIterable {
+        case committed, thrown, rolledBack, danglingReference, endedTransaction, caughtError, cancelled
+    }
+
+    private struct Thrown: Error {}
+
+    private let database: SharedDatabase
+    private let author: String
+    private let journal: SharedWriteJournal
+    private let lastNumber = Atomic(0)
+    private let hasEnded = Atomic(false)
+    private let firstProblem = Mutex<String?>(nil)
+
+    init(_ database: SharedDatabase, author: String, _ journal: SharedWriteJournal) {
+        self.database = database
+        self.author = author
+        self.journal = journal
+    }
+
+    var isOver: Bool { hasEnded.load(ordering: .relaxed) }
+    var count: Int { lastNumber.load(ordering: .relaxed) }
+    var problem: String? { firstProblem.withLock { $0 } }
+
+    func end() { hasEnded.store(true, ordering: .relaxed) }
+
+    func write(_ random: inout SeededGenerator) async {
+        let number = lastNumber.add(1, ordering: .relaxed).newValue
+        let fate: Fate =
+            Int.random(in: 0..<3, using: &random) > 0 ? .committed : .allCases.randomElement(using: &random)!
+        let delay = UInt64.random(in: 0...300_000, using: &random)
+        let task = Task { try await database.write { db in try run(fate, number, db) } }
+        if fate == .cancelled {
+            try? await Task.sleep(nanoseconds: delay)
+            task.cancel()
+        }
+        do {
+            switch await task.result {
+            case .success:
+                if [.thrown, .rolledBack, .danglingReference, .endedTransaction].contains(fate) {
+                    throw TestKitError("\(author): write \(number), which was \(fate), succeeded")
+                }
+                try journal.record(.acknowledged, of: number)
+            case .failure(let error):
+                if [.committed, .caughtError].contains(fate) {
+                    throw TestKitError("\(author): write \(number), which was \(fate), failed: \(error)")
+                }
+                try journal.record(.failed, of: number)
+            }
+        } catch {
+            firstProblem.withLock { $0 = $0 ?? "\(error)" }
+        }
+    }
+
+    private func run(_ fate: Fate, _ number: Int, _ db: Database) throws {
+        try db.cachedStatement(sql: "INSERT INTO sharedWrite (author, n) VALUES (?, ?)")
+            .execute(arguments: [author, number])
+        switch fate {
+        case .committed, .cancelled: break
+        case .thrown: throw Thrown()
+        case .rolledBack:
+            try db.execute(
+                sql: "INSERT OR ROLLBACK INTO sharedWrite (id, author, n) VALUES (last_insert_rowid(), 'x', 0)"
+            )
+        case .danglingReference:
+            try db.execute(sql: "INSERT INTO sharedWriteChild VALUES (-1)")
+        case .endedTransaction:
+            try db.execute(sql: "ROLLBACK")
+        case .caughtError:
+            try? db.execute(sql: "INSERT INTO sharedWrite (author, n) VALUES (NULL, 0)")
+        }
+    }
+}

@@ -1,0 +1,443 @@
+import Foundation
+import GRDB
+import RoundtableKernel
+import Testing
+
+@testable import Roundtable
+@testable import RoundtableCore
+
+/// Asynchronous writes that wait at the same time are committed together, each with a result of its own (rules M).
+@Suite struct SharedCommitTests {
+    private struct Failure: Error, Equatable { var name: String }
+
+    /// A database whose writer is kept busy, so that asynchronous writes form a group.
+    private final class World: @unchecked Sendable {
+        // @unchecked: `tasks` is used by one test, in one task.
+        let folder: TemporaryFolder
+        let db: SharedDatabase
+        let process = ProcessSuspension()
+        let commits = Shared(0)
+        private let hold = DispatchSemaphore(value: 0)
+        private(set) var tasks: [Task<Int, any Error>] = []
+
+        init(_ change: (inout SharedDatabase.Options) -> Void = { _ in }) throws {
+            folder = try TemporaryFolder()
+            var options = SharedDatabase.Options()
+            options.process = process
+            change(&options)
+            db = try SharedDatabase.open(
+                at: folder.file("a.db"),
+                schema: Schema(migrator()),
+                as: "test",
+                options: options
+            )
+            try db.write { db in
+                try db.execute(sql: "CREATE TABLE child (parent REFERENCES player DEFERRABLE INITIALLY DEFERRED)")
+                db.add(transactionObserver: CommitCounter(commits), extent: .databaseLifetime)
+            }
+            commits.change { $0 = 0 }
+        }
+
+        /// Keeps the writer busy until `release()`, outside of a transaction.
+        func keepWriterBusy() {
+            db.asyncWriteWithoutTransaction { [hold] _ in hold.wait() }
+            // This one is alone, so it waits on the writer's queue, and all that come later form a group.
+            add { _ in 0 }
+        }
+
+        func release() { hold.signal() }
+
+        /// Requests a write, and waits until it has its place.
+        func add(
+            sharing: Bool? = nil,
+            whileSuspended: WhileSuspended? = nil,
+            _ updates: @escaping @Sendable (Database) throws -> Int
+        ) {
+            let before = db.sharedCommits.requestCount
+            tasks.append(
+                Task { [db] in
+                    try await db.write(sharesCommit: sharing, whileSuspended: whileSuspended, updates)
+                }
+            )
+            guard sharing ?? db.options.sharesCommits else { return }
+            let deadline = ContinuousClock.now + .seconds(30)
+            while db.sharedCommits.requestCount == before, ContinuousClock.now < deadline { usleep(50) }
+        }
+
+        func insert(_ name: String) {
+            add { db in
+                try db.execute(sql: "INSERT INTO player (name) VALUES (?)", arguments: [name])
+                return Int(db.lastInsertedRowID)
+            }
+        }
+
+        /// The results of all writes but the first, which keeps its place.
+        func results() async -> [Result<Int, any Error>] {
+            var results: [Result<Int, any Error>] = []
+            for task in tasks.dropFirst() { results.append(await task.result) }
+            return results
+        }
+
+        var names: [String] {
+            get throws { try db.read { try String.fetchAll($0, sql: "SELECT name FROM player ORDER BY id") } }
+        }
+    }
+
+    private final class CommitCounter: TransactionObserver {
+        let count: Shared<Int>
+        init(_ count: Shared<Int>) { self.count = count }
+        func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
+        func databaseDidChange(with event: DatabaseEvent) {}
+        func databaseDidCommit(_ db: Database) { count.change { $0 += 1 } }
+        func databaseDidRollback(_ db: Database) {}
+    }
+
+    private func code(_ result: Result<Int, any Error>) -> ResultCode? {
+        if case .failure(let error as DatabaseError) = result { error.extendedResultCode } else { nil }
+    }
+
+    @Test func writesThatWaitShareACommit() async throws {
+        let world = try World()
+        world.keepWriterBusy()
+        for number in 1...20 { world.insert("\(number)") }
+        world.release()
+        let results = await world.results()
+        #expect(try results.map { try $0.get() } == Array(1...20))
+        // They ran in order.
+        #expect(try world.names == (1...20).map(String.init))
+        // The one that was alone, and the group. The group's slice may be over before all have run, on a busy machine.
+        #expect(world.commits.value < 10)
+    }
+
+    @Test func sharingCanBeTurnedOff() async throws {
+        for isByOption in [true, false] {
+            let world = try World { $0.sharesCommits = !isByOption }
+            for number in 1...5 {
+                world.add(sharing: isByOption ? nil : false) { db in
+                    try db.execute(sql: "INSERT INTO player (name) VALUES (?)", arguments: ["\(number)"])
+                    return 0
+                }
+            }
+            for task in world.tasks { _ = try await task.value }
+            #expect(world.commits.value == 5)
+        }
+    }
+
+    /// Rules M2, M4: what one closure throws, or leaves undone, is its own.
+    @Test(arguments: [true, false]) func anErrorIsItsOwn(isFirst: Bool) async throws {
+        let world = try World()
+        world.keepWriterBusy()
+        if !isFirst { world.insert("a") }
+        world.add { db in
+            try db.execute(sql: "INSERT INTO player (name) VALUES ('lost')")
+            throw Failure(name: "mine")
+        }
+        world.insert("b")
+        world.add { db in
+            try db.execute(sql: "INSERT INTO child VALUES (77)")
+            return 0
+        }
+        world.add { db in
+            try db.execute(sql: "INSERT INTO player (name) VALUES (NULL)")
+            return 0
+        }
+        world.insert("c")
+        world.release()
+        var results = await world.results()
+        if !isFirst { _ = try results.removeFirst().get() }
+        #expect(throws: Failure(name: "mine")) { try results[0].get() }
+        _ = try results[1].get()
+        #expect(code(results[2]) == .SQLITE_CONSTRAINT_FOREIGNKEY)
+        #expect(code(results[3]) == .SQLITE_CONSTRAINT_NOTNULL)
+        _ = try results[4].get()
+        #expect(try world.names == (isFirst ? ["b", "c"] : ["a", "b", "c"]))
+        let children = try await world.db.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM child") }
+        #expect(children == 0)
+    }
+
+    /// The error of SQLite's own commit is the same.
+    @Test func theErrorOfAForeignKeyIsThatOfACommit() async throws {
+        let world = try World()
+        let insert: @Sendable (Database) throws -> Int = { db in
+            try db.execute(sql: "INSERT INTO child VALUES (77)")
+            return 0
+        }
+        let alone = await #expect(throws: DatabaseError.self) { _ = try await world.db.write(insert) }
+        world.keepWriterBusy()
+        world.insert("a")
+        world.add(insert)
+        world.release()
+        let results = await world.results()
+        let shared = #expect(throws: DatabaseError.self) { try results[1].get() }
+        #expect(shared?.extendedResultCode == alone?.extendedResultCode)
+        #expect(shared?.message == alone?.message)
+        #expect(shared?.sql == alone?.sql)
+    }
+
+    /// Rule M5: what takes the transaction with it costs the others nothing but a second run.
+    @Test(arguments: [
+        "INSERT OR ROLLBACK INTO player (id, name) VALUES (900, 'x'), (900, 'y')", "ROLLBACK", "COMMIT",
+        "RELEASE roundtable_part", "ROLLBACK TO roundtable_part; RELEASE roundtable_part",
+        "ROLLBACK; BEGIN IMMEDIATE; SAVEPOINT roundtable_part",
+    ])
+    func aClosureThatEndsTheTransaction(sql: String) async throws {
+        let write: @Sendable (String, Database) throws -> Int = { name, db in
+            if name == "bad" { try db.execute(sql: sql) }
+            try db.execute(sql: "INSERT INTO player (name) VALUES (?)", arguments: [name])
+            return 0
+        }
+        let alone = try World()
+        let isLost: Bool
+        do {
+            _ = try await alone.db.write { try write("bad", $0) }
+            isLost = false
+        } catch {
+            isLost = true
+        }
+        let world = try World()
+        world.keepWriterBusy()
+        for name in ["a", "bad", "b"] { world.add { try write(name, $0) } }
+        world.release()
+        let results = await world.results()
+        _ = try results[0].get()
+        _ = try results[2].get()
+        if isLost {
+            #expect(throws: (any Error).self) { try results[1].get() }
+            #expect(try world.names.sorted() == ["a", "b"])
+        } else {
+            // It ends as when it is alone: a transaction that the closure has begun is committed.
+            #expect(sql.contains("BEGIN"))
+            #expect(try world.names.sorted() == ["a", "b", "bad"])
+        }
+    }
+
+    /// Rule M5: the veto of an observer.
+    @Test func aVetoIsMetByItsCauseAlone() async throws {
+        let world = try World()
+        final class Veto: TransactionObserver {
+            var isBad = false
+            func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool {
+                if case .insert(let table) = eventKind { table == "child" } else { false }
+            }
+            func databaseDidChange(with event: DatabaseEvent) { isBad = true }
+            func databaseWillCommit() throws { if isBad { throw Failure(name: "veto") } }
+            func databaseDidCommit(_ db: Database) { isBad = false }
+            func databaseDidRollback(_ db: Database) { isBad = false }
+        }
+        try await world.db.write { $0.add(transactionObserver: Veto(), extent: .databaseLifetime) }
+        world.keepWriterBusy()
+        world.insert("a")
+        world.add { db in
+            try db.execute(sql: "INSERT INTO player (id, name) VALUES (500, 'x')")
+            try db.execute(sql: "INSERT INTO child VALUES (500)")
+            return 0
+        }
+        world.insert("b")
+        world.release()
+        let results = await world.results()
+        _ = try results[0].get()
+        #expect(throws: Failure(name: "veto")) { try results[1].get() }
+        _ = try results[2].get()
+        #expect(try world.names.sorted() == ["a", "b"])
+    }
+
+    /// Rule M9.
+    @Test func cancellingTakesOutWhatHasNotBegun() async throws {
+        let world = try World()
+        world.keepWriterBusy()
+        for name in ["a", "b", "c"] { world.insert(name) }
+        world.tasks[2].cancel()
+        // It ends although the writer is busy.
+        await #expect(throws: CancellationError.self) { try await world.tasks[2].value }
+        world.release()
+        let results = await world.results()
+        _ = try results[0].get()
+        _ = try results[2].get()
+        #expect(try world.names == ["a", "c"])
+    }
+
+    @Test func aCancelledTaskDoesNotJoin() async throws {
+        let world = try World()
+        world.keepWriterBusy()
+        world.insert("a")
+        let task = Task { [db = world.db] in
+            withUnsafeCurrentTask { $0?.cancel() }
+            try await db.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('never')") }
+        }
+        await #expect(throws: CancellationError.self) { try await task.value }
+        world.release()
+        _ = await world.results()
+        #expect(try world.names == ["a"])
+    }
+
+    @TaskLocal private static var value = 0
+
+    /// The closure runs in the task of its caller.
+    @Test func taskLocalValues() async throws {
+        let world = try World()
+        world.keepWriterBusy()
+        for number in 1...5 {
+            Self.$value.withValue(number) { world.add { _ in Self.value } }
+        }
+        world.release()
+        let results = await world.results()
+        #expect(try results.map { try $0.get() } == Array(1...5))
+    }
+
+    /// Rule M7: the order of requests of one thread.
+    @Test func anAsyncWriteIsNotOvertaken() async throws {
+        let world = try World()
+        world.keepWriterBusy()
+        world.insert("a")
+        world.db.asyncWrite({ try $0.execute(sql: "INSERT INTO player (name) VALUES ('b')") }, completion: { _, _ in })
+        world.insert("c")
+        world.db.asyncWriteWithoutTransaction { try! $0.execute(sql: "INSERT INTO player (name) VALUES ('d')") }
+        world.insert("e")
+        world.release()
+        for result in await world.results() { _ = try result.get() }
+        #expect(try world.names == ["a", "b", "c", "d", "e"])
+    }
+
+    /// Rule M6.
+    @Test func suspendedWritesWaitOrFail() async throws {
+        let world = try World()
+        world.keepWriterBusy()
+        world.insert("a")
+        world.add(whileSuspended: .fail) { _ in 0 }
+        // The access that keeps the writer busy is inside of the gate until it is released.
+        let suspending = Task.detached { world.process.suspend(until: MonotonicClock.now + 20_000_000_000) }
+        try await eventually("the gate is closed") { world.db.gate.isClosed }
+        world.release()
+        _ = await suspending.value
+        #expect(try world.names == [])
+        #expect(throws: DatabaseError.self) { try world.tasks[2].wait().get() }
+        world.process.resume()
+        _ = try await world.tasks[1].value
+        #expect(try world.names == ["a"])
+    }
+
+    /// Rule M5: the gate aborts a transaction that takes too long. All of its writes but the one that was interrupted run when it opens.
+    @Test func anAbortedGroupRunsWhenTheGateOpens() async throws {
+        let world = try World()
+        world.keepWriterBusy()
+        let isRunning = Shared(false)
+        world.insert("a")
+        world.add { db in
+            isRunning.change { $0 = true }
+            try db.execute(sql: "INSERT INTO player (name) VALUES ('long')")
+            return try Int.fetchOne(
+                db,
+                sql:
+                    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000000000) SELECT max(i) FROM n"
+            )!
+        }
+        world.insert("b")
+        world.release()
+        isRunning.wait { $0 }
+        let suspensions = world.process.suspend(until: MonotonicClock.now + 300_000_000)
+        #expect(suspensions.allSatisfy { $0.isReleased })
+        guard case .rolledBack(let access)? = suspensions.first?.outcome else {
+            Issue.record("\(suspensions)")
+            return
+        }
+        #expect(access.kind == .write)
+        #expect(try world.names == [])
+        world.process.resume()
+        let results = await world.results()
+        _ = try results[0].get()
+        #expect(code(results[1])?.primaryResultCode == .SQLITE_INTERRUPT)
+        _ = try results[2].get()
+        #expect(try world.names.sorted() == ["a", "b"])
+    }
+
+    /// A lock that a stranger holds for longer than the timeout fails all that wait, by name.
+    @Test func theTimeoutFailsAll() async throws {
+        let world = try World { $0.busyMode = .timeout(.milliseconds(50)) }
+        var configuration = Configuration()
+        configuration.allowsUnsafeTransactions = true
+        let stranger = try DatabaseQueue(path: world.db.path, configuration: configuration)
+        try stranger.inDatabase { try $0.execute(sql: "BEGIN IMMEDIATE") }
+        world.keepWriterBusy()
+        for name in ["a", "b"] { world.insert(name) }
+        world.release()
+        for result in await world.results() {
+            #expect(code(result)?.primaryResultCode == .SQLITE_BUSY)
+        }
+        try stranger.inDatabase { try $0.execute(sql: "COMMIT") }
+        try await world.db.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('c')") }
+        #expect(try world.names == ["c"])
+    }
+
+    /// A table that an undone closure made is unknown to the next one.
+    @Test func anUndoneChangeOfTheSchema() async throws {
+        let world = try World()
+        world.keepWriterBusy()
+        world.insert("a")
+        world.add { db in
+            try db.execute(sql: "CREATE TABLE made (id INTEGER PRIMARY KEY)")
+            _ = try db.columns(in: "made")
+            throw Failure(name: "after DDL")
+        }
+        world.add { db in try db.tableExists("made") ? 1 : 0 }
+        world.add { db in
+            try db.execute(sql: "CREATE TABLE made (id INTEGER PRIMARY KEY, other)")
+            return try db.columns(in: "made").count
+        }
+        world.release()
+        let results = await world.results()
+        #expect(throws: Failure.self) { try results[1].get() }
+        #expect(try results[2].get() == 0)
+        #expect(try results[3].get() == 2)
+    }
+
+    /// Writes that wait when the database is closed are committed, or fail because it is closed.
+    @Test func closing() async throws {
+        let world = try World()
+        world.keepWriterBusy()
+        for number in 1...10 { world.insert("\(number)") }
+        let closing = Task.detached { try world.db.close() }
+        world.release()
+        try await closing.value
+        var count = 0
+        for result in await world.results() {
+            switch result {
+            case .success: count += 1
+            case .failure(let error as DatabaseError): #expect(error.resultCode == .SQLITE_MISUSE)
+            case .failure(let error): throw error
+            }
+        }
+        let queue = try DatabaseQueue(path: world.db.path)
+        #expect(try queue.inDatabase { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM player") } == count)
+    }
+
+    /// Nothing but failures: there is nothing to commit.
+    @Test func allFail() async throws {
+        let world = try World()
+        world.keepWriterBusy()
+        for number in 1...5 {
+            world.add { db in
+                try db.execute(sql: "INSERT INTO player (name) VALUES ('lost')")
+                throw Failure(name: "\(number)")
+            }
+        }
+        world.release()
+        for (number, result) in await world.results().enumerated() {
+            #expect(throws: Failure(name: "\(number + 1)")) { try result.get() }
+        }
+        #expect(world.commits.value == 1)
+        #expect(try world.names == [])
+    }
+}
+
+extension Task where Failure == any Error {
+    /// The result, for which the calling thread waits.
+    fileprivate func wait() -> Result<Success, any Error> {
+        let result = Shared<Result<Success, any Error>?>(nil)
+        Task<Void, Never> { [self] in
+            let value = await self.result
+            result.change { $0 = value }
+        }
+        result.wait { $0 != nil }
+        return result.value!
+    }
+}
