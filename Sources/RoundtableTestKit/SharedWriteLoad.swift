@@ -31,6 +31,8 @@ package final class SharedWriteJournal: Sendable {
     package enum Outcome: String, Sendable {
         case acknowledged = "a"
         case failed = "f"
+        /// The write had another outcome than it must have.
+        case wrong = "w"
     }
 
     private let descriptor: Int32

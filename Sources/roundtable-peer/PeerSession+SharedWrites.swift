@@ -20,7 +20,7 @@ extension PeerSession {
                 ended.leave()
             }
         }
-        while !channel.hasInput, writing.problem == nil { usleep(1000) }
+        while !channel.hasInput { usleep(1000) }
         writing.end()
         ended.wait()
         if let problem = writing.problem { throw TestKitError(problem) }
@@ -80,6 +80,7 @@ private final class SharedWriting: Sendable {
             }
         } catch {
             firstProblem.withLock { $0 = $0 ?? "\(error)" }
+            try? journal.record(.wrong, of: number)
         }
     }
 

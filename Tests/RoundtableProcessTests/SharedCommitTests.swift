@@ -67,6 +67,7 @@ extension ProcessTests {
                             if counts[number] != 1 {
                                 Issue.record("\(name): write \(number) was acknowledged, and is lost")
                             }
+                        case .wrong: Issue.record("\(name): write \(number) had another outcome than it must have")
                         case .failed:
                             totals.failed += 1
                             if counts[number] != nil { Issue.record("\(name): write \(number) failed, and is there") }
