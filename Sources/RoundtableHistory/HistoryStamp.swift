@@ -75,8 +75,11 @@ final class HistoryStamp: WriteCompanion, @unchecked Sendable {
         Unmanaged<HistoryStamp>.fromOpaque(sqlite3_user_data(context)).takeUnretainedValue()
     }
 
-    /// A transaction is identified by its first row. Between two rows of one transaction, the connection sees no commit. If it sees
-    /// none between two transactions either, the first was rolled back, and the second begins with the same number.
+    /// Returns the id of the transaction that writes the row: the sequence number of its first row.
+    ///
+    /// The data version changes with every commit. If it has not changed since the previous row, either this row belongs to the same
+    /// transaction, or that transaction was rolled back. After a rollback, the next transaction reuses the sequence number of the
+    /// first row, so the stored id is right in both cases.
     private func transaction(ofRow sequence: Int64) -> Int64 {
         rowsSincePruning += 1
         // The history was created in this transaction.

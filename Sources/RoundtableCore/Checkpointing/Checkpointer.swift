@@ -81,7 +81,7 @@ final class Checkpointer: @unchecked Sendable {
     /// Whether the WAL has become so long that the writer must checkpoint it within its turn (rule K6).
     func isWriterInNeed(_ db: Database) -> Bool {
         guard let limits, framesInWAL >= limits.need, let frames = look(db) else { return false }
-        return frames.committed >= limits.need && frames.uncopied > 0 && !isPausing { $0.isShared(at: $1, $2) }
+        return limits.needsWriter(frames) && !isPausing { $0.isShared(at: $1, $2) }
     }
 
     /// Checkpoints for the writer (rule K6). Must be called with the turn.
@@ -120,7 +120,7 @@ final class Checkpointer: @unchecked Sendable {
     /// Checkpoints for a raw handle, on its thread and with its turn (rule U8). Does nothing if more frames are left than should be
     /// copied while all writers wait.
     func helpHandle(_ frames: WalIndex.Frames) {
-        guard let limits, frames.committed >= limits.need, frames.uncopied > 0, frames.uncopied <= limits.longest,
+        guard let limits, limits.needsWriter(frames), frames.uncopied <= limits.longest,
             !isPausing({ $0.isShared(at: $1, $2) })
         else { return }
         _ = stepWithinTurn()

@@ -114,7 +114,9 @@ final class BusyHandler: @unchecked Sendable {
         }
         let now = MonotonicClock.now
         if tries == 0 {
-            // The first lock gets the time that the wait for the turn has left. Each later lock gets the full time.
+            // Within a turn, the first lock may use the time that is left after the wait for the turn. A later lock keeps this deadline
+            // while it has not passed, but the callback of the busy mode starts again. Once the deadline has passed, or outside of a turn,
+            // a lock gets the full timeout.
             if !isSpent, !isInTurn || hasWaited || now >= deadline ?? 0 {
                 if !isInTurn || now >= deadline ?? 0 {
                     deadline = now.addingSaturating(isSettingUp ? setupTimeout : timeout)

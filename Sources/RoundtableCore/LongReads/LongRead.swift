@@ -23,7 +23,11 @@ public struct LongRead: Sendable {
             self.frames = frames
         }
 
-        /// - parameter age: in seconds.
+        /// Whether a snapshot exceeds a limit: it holds back more than `frames` frames, or it holds any frame back and is older than `age`.
+        ///
+        /// - Parameters:
+        ///   - age: how long the snapshot has been at its moment, in seconds.
+        ///   - heldFrames: the number of WAL frames that it holds back.
         package func isPassed(age: TimeInterval, heldFrames: Int) -> Bool {
             heldFrames > frames || (heldFrames > 0 && age > self.age / .seconds(1))
         }

@@ -41,7 +41,8 @@ public final class ChangesExecutor: TaskExecutor {
         Self.runSoon { job.runSynchronously(on: executor) }
     }
 
-    /// Runs `body` on the present thread after it has delivered its changes; if it is delivering none, on a thread of the system.
+    /// Runs `body` soon. If the current thread is delivering changes, `body` runs on it after the delivery; otherwise on a global dispatch
+    /// queue.
     static func runSoon(_ body: @escaping @Sendable () -> Void) {
         if let agenda { agenda.add(body) } else { DispatchQueue.global(qos: .userInitiated).async(execute: body) }
     }

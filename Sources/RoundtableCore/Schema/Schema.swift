@@ -1,6 +1,6 @@
 import GRDB
 
-/// What a program expects of the database's schema, and how to get there.
+/// The database schema that a program expects, and the migrations that create it.
 public struct Schema: Sendable {
     let migrator: DatabaseMigrator?
     let mergedMigrations: Set<String>
@@ -34,43 +34,7 @@ public struct Schema: Sendable {
     public static let unmanaged = Schema()
 }
 
-/// How a database's schema compares to what a program expects.
-enum SchemaState: Equatable {
-    case current
-    /// The database has none of the migrations.
-    case absent
-    case tooOld(missing: [String])
-    case tooNew(unknown: [String])
-}
-
-extension DatabaseMigrator {
-    /// The identifiers of the migrations that are applied.
-    ///
-    /// GRDB's `appliedIdentifiers` queries its table, and looks for the table only when that fails. If another process creates the
-    /// table between the two, the failure is thrown. This method looks for the table first, because an existing table is not dropped.
-    func appliedWhileOthersMigrate(_ db: Database) throws -> Set<String> {
-        let sql = "SELECT EXISTS (SELECT * FROM sqlite_master WHERE type = 'table' AND name = 'grdb_migrations')"
-        return try Bool.fetchOne(db, sql: sql) == true ? appliedIdentifiers(db) : []
-    }
-}
-
 extension Schema {
-    /// Compares the applied migrations to those that this program knows (rules S6, S7).
-    func state(_ db: Database) throws -> SchemaState {
-        guard let migrator else { return .current }
-        let applied = try migrator.appliedWhileOthersMigrate(db)
-        let unknown = unknown(among: applied)
-        if !unknown.isEmpty { return .tooNew(unknown: unknown) }
-        let missing = migrator.migrations.filter { !applied.contains($0) }
-        if missing.isEmpty { return .current }
-        return applied.isEmpty ? .absent : .tooOld(missing: missing)
-    }
-
-    /// The applied migrations that this program does not know, in alphabetical order.
-    func unknown(among applied: Set<String>) -> [String] {
-        applied.subtracting(migrator?.migrations ?? []).subtracting(mergedMigrations).sorted()
-    }
-
     func check(path: String) throws {
         if migrator?.eraseDatabaseOnSchemaChange == true {
             throw SharedDatabaseError.erasesDatabaseOnSchemaChange(path: path)

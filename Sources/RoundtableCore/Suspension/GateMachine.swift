@@ -163,7 +163,7 @@ extension GateMachine {
         )
     }
 
-    /// How often the visits inside use the assertion.
+    /// The number of visits inside the gate that currently use the system's assertion.
     var uses: Int { visits.count(where: \.isInUse) }
 }
 

@@ -56,7 +56,7 @@ extension OutboxSchedule {
     /// What became of a damaged file.
     enum Move {
         case moved(to: String)
-        /// Another owner has moved it.
+        /// The file no longer exists, usually because another owner of the outbox has already moved it.
         case gone
         case failed(path: String, any Error)
     }

@@ -112,7 +112,7 @@ public struct ExtensionDefinition: Sendable, Equatable {
         }
     }
 
-    /// An index of derived rows.
+    /// An SQL index on the table of the derived rows.
     public struct Index: Sendable, Encodable, Equatable {
         /// The names of derived columns, each optionally followed by `DESC`, and ``key``.
         public let terms: [String]

@@ -75,7 +75,7 @@ struct ExtensionRegistry: Sendable {
 
     /// Creates an extension and derives rows until the deadline. The builder derives the remaining rows, and reports rows that cannot be
     /// derived.
-    private static func make(_ described: DescribedExtension, until deadline: Nanoseconds, _ db: Database) throws {
+    static func make(_ described: DescribedExtension, until deadline: Nanoseconds, _ db: Database) throws {
         let projection = Projection(described, try shape(described, db))
         try projection.check(db)
         try Projection.drop(described.name, in: "main", db, keeping: projection.notingTriggers)
@@ -98,65 +98,6 @@ struct ExtensionRegistry: Sendable {
                 name: described.name,
                 reason: "it cannot be derived from '\(error.table)': \(error.reason)"
             )
-        }
-    }
-
-    // MARK: Restoring
-
-    /// Returns the extensions whose triggers are missing or wrong (rule E7). Only extensions that are stored as declared here are
-    /// inspected.
-    func defects(_ db: Database) throws -> [DescribedExtension] {
-        let stored = try StoredExtension.fetchAll(db)
-        let triggers = try Self.triggers(db)
-        return extensions.filter { one in
-            guard let known = stored.first(where: { $0.name == one.name }), known.isOf(one),
-                known.generation <= Projection.generation
-            else { return false }
-            guard let shape = try? TableShape(db, table: one.definition.baseTable) else {
-                return known.state != .missing
-            }
-            let needed = Projection(one, shape).triggers
-            let base = shape.name.lowercased()
-            let own = triggers.filter {
-                needed[$0.name] != nil || $0.belongs(to: one.name) && $0.table.lowercased() == base
-            }
-            if Dictionary(own.map { ($0.name, $0.sql) }, uniquingKeysWith: { $1 }) != needed { return true }
-            let following = own.filter { $0.table.lowercased() == base && OtherTrigger($0.sql).isAfter }
-            let oldest = following.map(\.rowID).min() ?? 0
-            return triggers.contains { trigger in
-                trigger.rowID > oldest && trigger.table.lowercased() == base
-                    && !trigger.name.lowercased().hasPrefix(TableShape.reservedPrefix)
-                    && OtherTrigger(trigger.sql).isAfter
-            }
-        }
-    }
-
-    /// Creates again the extensions that schema changes have damaged. Must be called inside a write transaction.
-    ///
-    /// - returns: the names of the extensions that could be created.
-    @discardableResult
-    func synchronize(_ db: Database, until deadline: Nanoseconds? = nil) throws -> [String] {
-        let deadline = deadline ?? MonotonicClock.now.addingSaturating(timeAtOnce)
-        return try defects(db).filter { try remake($0, until: deadline, db) }.map(\.name)
-    }
-
-    /// Creates an extension again. If that fails, its state becomes `missing`.
-    ///
-    /// - returns: whether it could be created.
-    @discardableResult
-    func remake(_ one: DescribedExtension, until deadline: Nanoseconds, _ db: Database) throws -> Bool {
-        do {
-            try db.inSavepoint {
-                try Self.make(one, until: deadline, db)
-                return .commit
-            }
-            return true
-        } catch is ExtensionError {
-            guard var stored = try StoredExtension.fetch(db, one.name), stored.state != .missing else { return false }
-            try Self.dropTriggers(one.name, db)
-            stored.state = .missing
-            try stored.store(db)
-            return false
         }
     }
 
@@ -194,13 +135,13 @@ struct ExtensionRegistry: Sendable {
         }
     }
 
-    private static func dropTriggers(_ name: String, _ db: Database) throws {
+    static func dropTriggers(_ name: String, _ db: Database) throws {
         for trigger in try triggers(db) where trigger.belongs(to: name) {
             try db.execute(sql: "DROP TRIGGER main.\(trigger.name.sqlName)")
         }
     }
 
-    private struct Trigger {
+    struct Trigger {
         var rowID: Int64
         var name: String
         var table: String
@@ -211,7 +152,7 @@ struct ExtensionRegistry: Sendable {
         }
     }
 
-    private static func triggers(_ db: Database) throws -> [Trigger] {
+    static func triggers(_ db: Database) throws -> [Trigger] {
         let sql = "SELECT rowid, name, tbl_name, sql FROM main.sqlite_master WHERE type = 'trigger'"
         return try Row.fetchAll(db, sql: sql).map { row in
             Trigger(rowID: row["rowid"], name: row["name"], table: row["tbl_name"], sql: row["sql"])

@@ -94,8 +94,8 @@ final class OutboxStream: Sendable {
         state.epoch = lastEpoch(of: Array(own), in: commands) + 1
     }
 
-    /// The largest epoch of the sender's waiting commands, or 0. A damaged file does not count, because it may have any name, and no epoch
-    /// follows the largest one.
+    /// The largest epoch of the sender's waiting commands, or 0. Files that cannot be read count too. Damaged files do not: their names
+    /// may be arbitrary, and if one contained the largest possible epoch, no new stream could begin.
     private func lastEpoch(of names: [CommandFileName], in commands: OpenFolder) -> UInt64 {
         let last = names.sorted().last { name in
             switch Result(catching: { try CommandFile.read(name, in: commands, notOf: folder.databasePath) }) {

@@ -14,7 +14,7 @@ package final class SnapshotStore: Sendable {
 
     /// The state of this store's writes. They run one after the other, so that each sees the result of the one before.
     private struct Writing {
-        /// The last sequence that was given with the token.
+        /// The sequence of the last file that this store wrote, or 0. The store never uses a sequence twice with its token (rule V4).
         var sequence: UInt64 = 0
         /// When the unfinished files of dead writers were last looked for.
         var sweptAt: Nanoseconds?

@@ -58,7 +58,8 @@ package struct RingReader: Equatable, Sendable {
         let start = counter
         let reached = readCounter()
         let last = readLast()
-        // The reader was overtaken. A sequence that went backwards shows that the ring is damaged or another one.
+        // Above the limit, records were overwritten before the reader read them. A last sequence below the reader's position shows that
+        // the ring is damaged, or is a different ring. Both are handled as an overrun.
         if last < sequence || last - sequence > UInt64(Layout.recordCount) {
             skip(to: last, reached, .overrun, report)
             return nil

@@ -41,12 +41,14 @@ extension ProcessTable {
         entry(pid).map { !$0.isStopped && !$0.isZombie } ?? false
     }
 
-    /// Whether a process that this one sees with the pid `seen` is the participant whose own pid is `pid`.
+    /// Whether the process with the pid `seen` is the participant with the pid `pid`. The two pids may belong to different pid namespaces.
     ///
     /// - Parameters:
-    ///   - seen: the pid in this process's pid namespace, as `/proc/locks` lists it.
-    ///   - pid: the pid in the participant's pid namespace.
-    ///   - isElsewhere: whether that is another namespace. Only processes of this namespace and those below it are visible.
+    ///   - seen: a pid in this process's pid namespace, as `/proc/locks` lists it.
+    ///   - pid: the participant's pid in its own pid namespace.
+    ///   - startTime: the participant's start time, or 0 if it is unknown.
+    ///   - isElsewhere: whether the participant's pid namespace differs from this process's. This process sees only the processes of its
+    ///     own namespace and of the namespaces nested in it.
     package static func isProcess(_ seen: Int32, _ pid: Int32, startTime: UInt64, isElsewhere: Bool) -> Bool {
         if !isElsewhere, showsOwnNamespace { return seen == pid }
         guard innermostPID(seen) == pid, let found = entry(seen)?.startTime else { return false }

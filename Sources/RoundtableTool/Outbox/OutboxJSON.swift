@@ -27,7 +27,7 @@ enum OutboxJSON {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.keyEncodingStrategy = .convertToSnakeCase
-        // Another program may have written infinite times into the tables.
+        // Another program may have stored an infinite number as a date in the tables. JSON has no such number.
         encoder.nonConformingFloatEncodingStrategy = .convertToString(
             positiveInfinity: "Infinity",
             negativeInfinity: "-Infinity",

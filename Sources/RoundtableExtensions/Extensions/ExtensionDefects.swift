@@ -1,0 +1,64 @@
+import GRDB
+import RoundtableCore
+import RoundtableKernel
+import RoundtableTables
+
+/// Which extensions must be created again, and how.
+extension ExtensionRegistry {
+    /// Returns the extensions whose triggers are missing or wrong (rule E7). Only extensions that are stored as declared here are
+    /// inspected.
+    func defects(_ db: Database) throws -> [DescribedExtension] {
+        let stored = try StoredExtension.fetchAll(db)
+        let triggers = try Self.triggers(db)
+        return extensions.filter { one in
+            guard let known = stored.first(where: { $0.name == one.name }), known.isOf(one),
+                known.generation <= Projection.generation
+            else { return false }
+            guard let shape = try? TableShape(db, table: one.definition.baseTable) else {
+                return known.state != .missing
+            }
+            let needed = Projection(one, shape).triggers
+            let base = shape.name.lowercased()
+            let own = triggers.filter {
+                needed[$0.name] != nil || $0.belongs(to: one.name) && $0.table.lowercased() == base
+            }
+            if Dictionary(own.map { ($0.name, $0.sql) }, uniquingKeysWith: { $1 }) != needed { return true }
+            let following = own.filter { $0.table.lowercased() == base && OtherTrigger($0.sql).isAfter }
+            let oldest = following.map(\.rowID).min() ?? 0
+            return triggers.contains { trigger in
+                trigger.rowID > oldest && trigger.table.lowercased() == base
+                    && !trigger.name.lowercased().hasPrefix(TableShape.reservedPrefix)
+                    && OtherTrigger(trigger.sql).isAfter
+            }
+        }
+    }
+
+    /// Creates again the extensions that schema changes have damaged. Must be called inside a write transaction.
+    ///
+    /// - returns: the names of the extensions that could be created.
+    @discardableResult
+    func synchronize(_ db: Database, until deadline: Nanoseconds? = nil) throws -> [String] {
+        let deadline = deadline ?? MonotonicClock.now.addingSaturating(timeAtOnce)
+        return try defects(db).filter { try remake($0, until: deadline, db) }.map(\.name)
+    }
+
+    /// Creates an extension again. If that fails, its state becomes `missing`.
+    ///
+    /// - returns: whether it could be created.
+    @discardableResult
+    func remake(_ one: DescribedExtension, until deadline: Nanoseconds, _ db: Database) throws -> Bool {
+        do {
+            try db.inSavepoint {
+                try Self.make(one, until: deadline, db)
+                return .commit
+            }
+            return true
+        } catch is ExtensionError {
+            guard var stored = try StoredExtension.fetch(db, one.name), stored.state != .missing else { return false }
+            try Self.dropTriggers(one.name, db)
+            stored.state = .missing
+            try stored.store(db)
+            return false
+        }
+    }
+}
