@@ -46,7 +46,10 @@ final class ReaderConnection: @unchecked Sendable {
         schemaVersionStatement = try db.prepareRaw("PRAGMA schema_version")
     }
 
-    deinit { finalize() }
+    /// Finalizes the statements on the queue, because GRDB may close the connection on another thread at this moment.
+    deinit {
+        if !isFinalized { queue.unsafeReentrantWrite { _ in finalize() } }
+    }
 
     /// Runs `body` in a read transaction whose snapshot is established before it starts. Call it on `queue`.
     func isolated<T>(_ db: Database, _ body: (Database) throws -> T) throws -> T {

@@ -138,6 +138,12 @@ package final class WriterConnection: @unchecked Sendable {
         queue.inDatabase(writeTransaction.install)
     }
 
+    /// Finalizes the statements on the queue. GRDB closes the connection when the last reference to the queue ends, which can be on another
+    /// thread at this moment, and SQLite closes it with the last statement: a connection without a mutex would be used by two threads.
+    deinit {
+        queue.unsafeReentrantWrite { _ in forgetConnection() }
+    }
+
     func take(_ seat: Seat) {
         self.seat = seat
         for companion in companions { companion.participantDidJoin(as: seat.author) }
