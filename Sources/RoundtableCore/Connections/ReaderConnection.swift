@@ -13,7 +13,9 @@ final class ReaderConnection: @unchecked Sendable {
     private var schemaVersionStatement: OpaquePointer?
     /// GRDB's own, so that GRDB notices the end of the transaction (`Database.transactionDate` depends on it).
     private let commit = ReusedStatement("COMMIT TRANSACTION")
-    private var lastSchemaVersion: Int32?
+    private let outside = ReusedStatement("SELECT 1")
+    private(set) var lastSchemaVersion: Int32?
+    private var commitStatement: OpaquePointer?
     /// nil for a schema without migrations.
     private let watch: NewerSchemaWatch?
     /// The wal-index, which is mapped as long as the connection is open; nil when the database was not in WAL mode.
@@ -44,6 +46,7 @@ final class ReaderConnection: @unchecked Sendable {
     private func prepare(_ db: Database) throws {
         beginStatement = try db.prepareRaw("BEGIN DEFERRED TRANSACTION")
         schemaVersionStatement = try db.prepareRaw("PRAGMA schema_version")
+        commitStatement = try db.prepareRaw("COMMIT TRANSACTION")
     }
 
     /// Finalizes the statements on the queue, because GRDB may close the connection on another thread at this moment.
@@ -68,7 +71,7 @@ final class ReaderConnection: @unchecked Sendable {
 
     /// Begins a read transaction, and establishes its snapshot.
     func begin(_ db: Database) throws {
-        try step(beginStatement, db)
+        try beginUnread(db)
         do {
             try forgetSchemaIfChanged(db)
         } catch {
@@ -76,6 +79,9 @@ final class ReaderConnection: @unchecked Sendable {
             throw error
         }
     }
+
+    /// Begins a transaction without a snapshot, which takes no lock.
+    func beginUnread(_ db: Database) throws { try step(beginStatement, db) }
 
     func end(_ db: Database) throws {
         // A closed connection has no transaction.
@@ -87,6 +93,18 @@ final class ReaderConnection: @unchecked Sendable {
             try db.rollback()
             if !(error is CancellationError) { throw error }
         }
+    }
+
+    /// Ends a read transaction of `begin` of which GRDB does not know, and notifies no observers.
+    func endUnobserved(_ db: Database) throws {
+        if db.isInTransaction { try step(commitStatement, db) }
+    }
+
+    /// Makes GRDB forget the date of a transaction that `endUnobserved` has ended (`Database.transactionDate`). GRDB does so when a statement
+    /// runs outside of transactions.
+    func forgetTransactionDate(_ db: Database) {
+        // If this fails, GRDB forgets the date with the next statement.
+        try? outside.execute(db)
     }
 
     /// Clears GRDB's schema cache if another connection has changed the schema since the last access.
@@ -123,9 +141,12 @@ final class ReaderConnection: @unchecked Sendable {
     func finalize() {
         sqlite3_finalize(beginStatement)
         sqlite3_finalize(schemaVersionStatement)
+        sqlite3_finalize(commitStatement)
         beginStatement = nil
         schemaVersionStatement = nil
+        commitStatement = nil
         commit.forget()
+        outside.forget()
     }
 
     private func step(_ statement: OpaquePointer?, _ db: Database) throws {

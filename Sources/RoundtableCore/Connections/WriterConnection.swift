@@ -152,7 +152,7 @@ package final class WriterConnection: @unchecked Sendable {
     }
 
     /// Begins to announce commits to other processes. Call it when the database is in WAL mode.
-    func recordCommits(_ didCommit: @escaping (() -> CommitRecorder.Commit) -> Void) {
+    func recordCommits(for follower: any CommitFollower) {
         queue.inDatabase { db in
             busyHandler.isSettingUp = false
             let recorder = CommitRecorder(
@@ -164,7 +164,7 @@ package final class WriterConnection: @unchecked Sendable {
                 willMigrate: { [watch] in watch?.isMigrating = true },
                 didMigrate: { [unowned self] db in noteOwnMigrations(db) },
                 didNotMigrate: { [watch] in watch?.isMigrating = false },
-                report: didCommit
+                follower: follower
             )
             if recorder.install(in: db, hook: walHook) { writeTransaction.recorder = recorder }
             self.recorder = recorder

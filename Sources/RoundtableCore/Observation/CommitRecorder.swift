@@ -17,11 +17,13 @@ final class CommitRecorder {
         /// Whether the change ring has a record of it.
         let isPublished: Bool
 
-        var tables: Change.Tables { touched.areUnknown ? .fullDatabase : Change.Tables(touching: touched.names) }
+        var tables: Change.Tables { touched.changed }
     }
 
     private let participant: () -> Participant?
-    private let report: (() -> Commit) -> Void
+    private weak let follower: (any CommitFollower)?
+    /// The commit in progress, if the follower prepares for it.
+    private var upcoming: UpcomingCommit?
     private var connection: OpaquePointer?
     private var index: WalIndex?
     private var publisher: ChangePublisher?
@@ -57,8 +59,7 @@ final class CommitRecorder {
     ///   - willMigrate: called before a transaction is committed that has written the table of GRDB's migrations.
     ///   - didMigrate: called when a transaction was committed that has written the table of GRDB's migrations.
     ///   - didNotMigrate: called when such a transaction was rolled back instead.
-    ///   - report: called when a commit can be read. The writer still holds the turn, so it must be quick. It calls its argument if it
-    ///     needs the commit.
+    ///   - follower: is notified of the commits.
     init(
         participant: @escaping () -> Participant?,
         isSchemaKnown: @escaping (Database) -> Bool,
@@ -66,7 +67,7 @@ final class CommitRecorder {
         willMigrate: @escaping () -> Void = {},
         didMigrate: @escaping (Database) -> Void = { _ in },
         didNotMigrate: @escaping () -> Void = {},
-        report: @escaping (() -> Commit) -> Void
+        follower: any CommitFollower
     ) {
         self.participant = participant
         self.isSchemaKnown = isSchemaKnown
@@ -74,7 +75,7 @@ final class CommitRecorder {
         self.willMigrate = willMigrate
         self.didMigrate = didMigrate
         self.didNotMigrate = didNotMigrate
-        self.report = report
+        self.follower = follower
     }
 
     /// Starts to record the commits of a connection, which replaces an earlier one. Call it on the connection's queue, once the database
@@ -163,6 +164,7 @@ final class CommitRecorder {
         }
         hasChangedSchema = hasChangedSchema || tables.isSchemaChanged
         if knownUpTo != counter { tables.mayBeMore = true }
+        upcoming = follower?.willCommit { tables.changed }
         guard let participant = participant(), participant.isSeated else {
             publisher = nil
             return
@@ -215,16 +217,19 @@ final class CommitRecorder {
     private func settle(_ state: ChangeRecord.State) {
         guard let expected else { return }
         self.expected = nil
-        let isPublished = publisher?.hasReserved == true
-        publisher?.settle(state)
         if state == .committed {
             hasMetOthers = knownUpTo != expected &- 1
             lastCommit = expected
             if !hasMetOthers { knownUpTo = expected }
         }
+        // Own observers are notified first, because the news wake other threads, which use the processors.
         if state != .void {
-            report { Commit(counter: expected, touched: tables, isPublished: isPublished) }
+            let isPublished = publisher?.hasReserved == true
+            follower?.didCommit { Commit(counter: expected, touched: tables, isPublished: isPublished) }
         }
+        upcoming?.didEnd()
+        upcoming = nil
+        publisher?.settle(state)
         tables.removeAll()
     }
 
@@ -253,6 +258,9 @@ struct TouchedTables {
 
     /// Whether there may be tables that are not among `names`.
     var areUnknown: Bool { names.isEmpty || isSchemaChanged || mayBeMore }
+
+    /// The tables as observers see them.
+    var changed: Change.Tables { areUnknown ? .fullDatabase : Change.Tables(touching: names) }
 
     mutating func insert(_ name: String) {
         // The statements of a transaction often write the same table.

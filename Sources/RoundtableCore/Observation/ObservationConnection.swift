@@ -11,6 +11,7 @@ import Synchronization
 final class ObservationConnection: Sendable {
     private let reader: ReaderConnection
     private let patience: Patience
+    private let fetching: FetchTransaction
     /// SQLite's commit counter. It is valid until this connection is closed, because the database cannot leave WAL mode before that.
     let commitCounter: CommitCounter
 
@@ -43,13 +44,28 @@ final class ObservationConnection: Sendable {
         }
         self.reader = reader
         self.patience = patience
+        fetching = FetchTransaction(reader)
         commitCounter = counter
         patience.isEndless.store(true, ordering: .relaxed)
     }
 
-    /// Notifies the observers of this connection. Call it on its queue.
-    func notify(_ db: Database, _ tables: Change.Tables) throws {
-        try reader.isolated(db) { try $0.notifyChanges(in: tables) }
+    /// Notifies the observers of this connection, which fetch before this returns. Call it on its queue.
+    ///
+    /// - Parameters:
+    ///   - expected: tables that a commit will probably change. Observers of these tables are prepared before `changed` is called.
+    ///   - changed: returns the changed tables; nil when there are none.
+    /// - returns: the changed tables.
+    func notify(
+        _ db: Database,
+        expecting expected: Change.Tables? = nil,
+        _ changed: () -> Change.Tables?
+    ) throws -> Change.Tables? {
+        try fetching.notify(db, expecting: expected, changed)
+    }
+
+    /// Call it after an observation was started on this connection. It returns immediately.
+    func didStartObservation() {
+        queue.asyncWriteWithoutTransaction { [fetching] db in fetching.observerWasAdded(to: db) }
     }
 
     /// Ends waits for locks, now and later.
@@ -86,29 +102,5 @@ private final class Patience: Sendable {
         let pause = min(Nanoseconds(20_000_000), 100_000 << Nanoseconds(min(tries, 8)))
         MonotonicClock.sleep(pause)
         return true
-    }
-}
-
-extension Database {
-    /// Notifies this connection's observers that these tables have changed. Call it in a transaction.
-    func notifyChanges(in tables: Change.Tables) throws {
-        switch tables {
-        case .fullDatabase:
-            do {
-                try notifyChanges(in: DatabaseRegion.fullDatabase)
-            } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
-                // One of the tables cannot be read, for example a virtual table without its module.
-                let names = try String.fetchAll(self, sql: "SELECT name FROM sqlite_master WHERE type = 'table'")
-                try notifyChanges(in: .some(Set(names)))
-            }
-        case .some(let names):
-            for name in names {
-                do {
-                    try notifyChanges(in: Table(name))
-                } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
-                    // The table does not exist any more, or it cannot be read. It cannot be observed either.
-                }
-            }
-        }
     }
 }

@@ -14,8 +14,12 @@ extension Observatory {
         do {
             try withConnection { connection in
                 if observation.isOnWriter { observeOnWriterEventually() }
-                let queue = observation.isOnWriter ? try writer.openedQueue() : connection.queue
-                observation.start(on: queue, isLate: isLate)
+                if observation.isOnWriter {
+                    observation.start(on: try writer.openedQueue(), isLate: isLate)
+                } else {
+                    observation.start(on: connection.queue, isLate: isLate)
+                    connection.didStartObservation()
+                }
             }
         } catch let error as DatabaseError where error.isSuspension {
             // The observation starts after `unpark`.
@@ -70,8 +74,8 @@ extension Observatory {
             guard let connection = self?.state.withLock({ $0.connection }) else { return false }
             connection.queue.asyncWriteWithoutTransaction { [weak self, weak connection] db in
                 guard let connection else { return }
-                body(db) { db, tables in
-                    try connection.notify(db, tables)
+                body(db) { db, expected, changed in
+                    guard let tables = try connection.notify(db, expecting: expected, changed) else { return }
                     self?.didNotify(db, tables, onWriter: false)
                 }
             }
@@ -88,7 +92,8 @@ extension Observatory {
         bridge(\.writerBridge, try running().feed) { [weak self, weak writer] body in
             writer?.soon { [weak self, weak writer] db in
                 guard let writer else { return }
-                body(db) { db, tables in
+                body(db) { db, _, changed in
+                    guard let tables = changed() else { return }
                     try writer.notify(db, tables)
                     self?.didNotify(db, tables, onWriter: true)
                 }

@@ -66,15 +66,6 @@ final class Observatory: Sendable {
         return buffer
     }
 
-    /// Called after a commit of this participant, on the writer's queue.
-    func didCommit(_ commit: () -> CommitRecorder.Commit) {
-        guard isRunning.load(ordering: .acquiring) else { return }
-        let commit = commit()
-        if !commit.isPublished { uncoordinated.add(counter: commit.counter, tables: commit.tables) }
-        if commit.tables.isEmpty { return }
-        state.withLock { $0.valueBridge }?.add(commit.tables)
-    }
-
     // MARK: Opening and closing
 
     /// Calls a closure once, when this is closed, unless the returned value is cancelled or released before.
@@ -143,6 +134,27 @@ final class Observatory: Sendable {
         case .parked: throw DatabaseError.suspended(path)
         case .closed: throw DatabaseError.closed(path)
         }
+    }
+}
+
+// MARK: - Own commits
+
+extension Observatory: CommitFollower {
+    func willCommit(_ tables: () -> Change.Tables) -> UpcomingCommit? {
+        guard isRunning.load(ordering: .acquiring), let bridge = state.withLock({ $0.valueBridge }) else { return nil }
+        let tables = tables()
+        // A change of the schema is reported when it can be read.
+        if tables.isEmpty || tables == .fullDatabase { return nil }
+        let commit = UpcomingCommit(tables: tables)
+        return bridge.prepare(for: commit) ? commit : nil
+    }
+
+    func didCommit(_ commit: () -> CommitRecorder.Commit) {
+        guard isRunning.load(ordering: .acquiring) else { return }
+        let commit = commit()
+        if !commit.isPublished { uncoordinated.add(counter: commit.counter, tables: commit.tables) }
+        if commit.tables.isEmpty { return }
+        state.withLock { $0.valueBridge }?.add(commit.tables)
     }
 }
 

@@ -5,8 +5,9 @@ import Synchronization
 /// Delivers changes to the GRDB observers of one connection. Changes that arrive while the connection is busy are delivered together, so
 /// a burst of commits costs few fetches.
 final class ObserverBridge: Sendable {
-    /// Notifies the connection's observers. If it throws, the notification is retried later.
-    typealias Notify = (Database, Change.Tables) throws -> Void
+    /// Notifies the connection's observers. Its second argument is the tables that a commit will probably change; nil when nothing is
+    /// known. Its third argument returns the changed tables; nil when there are none. If it throws, the notification is retried later.
+    typealias Notify = (Database, Change.Tables?, () -> Change.Tables?) throws -> Void
 
     private struct State {
         var tables: Change.Tables?
@@ -35,6 +36,20 @@ final class ObserverBridge: Sendable {
         if let generation { scheduleDelivery(generation) }
     }
 
+    /// Schedules the delivery of the changes of a commit that is being written. Its changes must be added before it ends.
+    ///
+    /// - returns: false when deliveries are paused, or one is scheduled already.
+    func prepare(for commit: UpcomingCommit) -> Bool {
+        let generation: Int? = state.withLock { state in
+            if state.isPaused || state.isScheduled { return nil }
+            state.isScheduled = true
+            return state.generation
+        }
+        guard let generation else { return false }
+        scheduleDelivery(generation, of: commit)
+        return true
+    }
+
     /// Pauses delivery. Changes accumulate until `resume()`.
     func pause() { state.withLock { $0.isPaused = true } }
 
@@ -58,32 +73,43 @@ final class ObserverBridge: Sendable {
         }
     }
 
-    private func scheduleDelivery(_ generation: Int) {
-        if !schedule({ [self] db, notify in deliver(db, notify, generation) }) { forget() }
+    private func scheduleDelivery(_ generation: Int, of commit: UpcomingCommit? = nil) {
+        if !schedule({ [self] db, notify in deliver(db, notify, generation, commit) }) { forget() }
     }
 
-    private func deliver(_ db: Database, _ notify: Notify, _ generation: Int) {
+    private func deliver(_ db: Database, _ notify: Notify, _ generation: Int, _ commit: UpcomingCommit?) {
         // The connection is closed and has no observers. Pending changes may belong to another connection by now.
         if db.sqliteConnection == nil { return }
-        let tables: Change.Tables? = state.withLock { state in
-            guard state.generation == generation else { return nil }
-            state.isScheduled = false
-            if state.isPaused { return nil }
-            defer { state.tables = nil }
-            return state.tables
-        }
-        guard let tables else { return }
+        var tables: Change.Tables?
         do {
-            try notify(db, tables)
-            state.withLock { $0.failures = 0 }
+            try notify(db, commit?.tables) {
+                commit?.waitForEnd()
+                tables = take(generation)
+                return tables
+            }
+            if tables != nil { state.withLock { $0.failures = 0 } }
         } catch {
             // SQLite was busy, or one observer has vetoed the transaction. The other observers have not been notified.
+            guard let tables = tables ?? take(generation) else { return }
             let failures = state.withLock { state in
                 state.failures += 1
                 return state.failures
             }
             let pause = DispatchTimeInterval.milliseconds(min(1000, 1 << min(failures, 10)))
             DispatchQueue.global().asyncAfter(deadline: .now() + pause) { [weak self] in self?.add(tables) }
+        }
+    }
+
+    /// Ends the scheduled delivery.
+    ///
+    /// - returns: the tables to report; nil when there are none, deliveries are paused, or the connection was given up.
+    private func take(_ generation: Int) -> Change.Tables? {
+        state.withLock { state in
+            guard state.generation == generation else { return nil }
+            state.isScheduled = false
+            if state.isPaused { return nil }
+            defer { state.tables = nil }
+            return state.tables
         }
     }
 }

@@ -66,15 +66,17 @@ extension SharedDatabase {
         // An observation that has failed is not restarted.
         let failure = Signal()
         let region = ObservedRegion()
-        let traced = observation.handleEvents(
+        var traced = observation.handleEvents(
             willTrackRegion: { region.change(to: $0) },
             didFail: { _ in failure.raise() }
         )
+        // On the observation connection, which SQLite has opened read-only, GRDB need not forbid writes with two more statements a fetch.
+        traced.requiresWriteAccess = true
         let persistent = PersistentObservation(
             onWriter: observation.requiresWriteAccess,
             notifiesAgain: true,
             region: region
-        ) { queue, isFirst in
+        ) { [traced] queue, isFirst in
             // When the observation is restarted, no caller waits for a value, and the thread is not the scheduler's.
             isFirst
                 ? queue._add(observation: traced, scheduling: scheduler, onChange: onChange)

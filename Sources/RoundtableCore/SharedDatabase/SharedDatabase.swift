@@ -101,7 +101,7 @@ public final class SharedDatabase: Sendable {
         checkpointTimeout = options.backgroundBusyTimeout.nanoseconds
         if role == .readWrite {
             writer.take(seat)
-            writer.recordCommits { [weak observatory] in observatory?.didCommit($0) }
+            writer.recordCommits(for: observatory)
         }
         if options.observation == .always { observatory.observeOnWriterEventually() }
         gate.add(handles)

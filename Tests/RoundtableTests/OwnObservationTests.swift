@@ -1,0 +1,172 @@
+import Dispatch
+import Foundation
+import GRDB
+import Synchronization
+import Testing
+
+@testable import Roundtable
+@testable import RoundtableCore
+
+/// Value observations, and commits of their own participant, for which the observations prepare while the commit is written.
+@Suite struct OwnObservationTests {
+    let folder: TemporaryFolder
+    let db: SharedDatabase
+
+    init() throws {
+        folder = try TemporaryFolder()
+        db = try SharedDatabase.open(at: folder.file("players.sqlite"), schema: Schema(migrator()), as: "own")
+    }
+
+    private typealias Values = Shared<[Int]>
+
+    private func observe(
+        _ values: Values,
+        _ errors: Shared<[any Error]> = Shared([]),
+        _ fetch: @escaping @Sendable (Database) throws -> Int
+    ) -> AnyDatabaseCancellable {
+        ValueObservation.tracking(fetch).start(
+            in: db,
+            scheduling: .async(onQueue: DispatchQueue(label: "values")),
+            onError: { error in errors.change { $0.append(error) } },
+            onChange: { value in values.change { $0.append(value) } }
+        )
+    }
+
+    private func insert(_ name: String = "A") throws {
+        try db.write { db in _ = try Player(name: name).inserted(db) }
+    }
+
+    @Test func eachCommitIsSeen() async throws {
+        let values = Values([])
+        let observation = observe(values) { try Player.fetchCount($0) }
+        try await eventually("the first value") { values.value.last == 0 }
+        for count in 1...200 {
+            try insert()
+            try await eventually("value \(count)") { values.value.last == count }
+        }
+        withExtendedLifetime(observation) {}
+    }
+
+    /// A transaction that was prepared for, and that its commit hook refuses, is not reported. The next one is.
+    @Test func aRefusedCommitGivesNoValue() async throws {
+        final class Veto: TransactionObserver {
+            struct Refusal: Error {}
+            func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { true }
+            func databaseDidChange(with event: DatabaseEvent) {}
+            func databaseWillCommit() throws { throw Refusal() }
+            func databaseDidCommit(_ db: Database) {}
+            func databaseDidRollback(_ db: Database) {}
+        }
+        let fetches = Values([])
+        let values = Values([])
+        let observation = observe(values) { db in
+            let count = try Player.fetchCount(db)
+            fetches.change { $0.append(count) }
+            return count
+        }
+        try await eventually("the first value") { values.value.last == 0 }
+        let before = fetches.value.count
+        for _ in 1...20 {
+            #expect(throws: Veto.Refusal.self) {
+                try db.write { db in
+                    db.add(transactionObserver: Veto(), extent: .nextTransaction)
+                    _ = try Player(name: "refused").inserted(db)
+                }
+            }
+        }
+        try insert()
+        try await eventually("the value after the refused commits") { values.value.last == 1 }
+        #expect(values.value == [0, 1])
+        #expect(fetches.value.count == before + 1)
+        withExtendedLifetime(observation) {}
+    }
+
+    /// The observation gives up waiting for a commit that takes long, and reports it when it has been made.
+    @Test func aSlowCommitIsSeen() async throws {
+        final class Slow: TransactionObserver {
+            func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { true }
+            func databaseDidChange(with event: DatabaseEvent) {}
+            func databaseWillCommit() throws { Thread.sleep(forTimeInterval: 0.02) }
+            func databaseDidCommit(_ db: Database) {}
+            func databaseDidRollback(_ db: Database) {}
+        }
+        let values = Values([])
+        let observation = observe(values) { try Player.fetchCount($0) }
+        try await eventually("the first value") { values.value.last == 0 }
+        for count in 1...5 {
+            try db.write { db in
+                db.add(transactionObserver: Slow(), extent: .nextTransaction)
+                _ = try Player(name: "slow").inserted(db)
+            }
+            try await eventually("value \(count)") { values.value.last == count }
+        }
+        withExtendedLifetime(observation) {}
+    }
+
+    /// Observations that are notified together fetch from one state of the database.
+    @Test func observationsFetchFromOneState() async throws {
+        let (first, second) = (Values([]), Values([]))
+        let observations = [first, second].map { values in observe(values) { try Player.fetchCount($0) } }
+        try await eventually("the first values") { first.value.last == 0 && second.value.last == 0 }
+        // The first observation is held up within its fetch, while other commits are made.
+        let isHeld = Shared(false)
+        let mayGoOn = Shared(false)
+        let held = Values([])
+        let holding = observe(held) { db in
+            let count = try Player.fetchCount(db)
+            if count == 1, !isHeld.value {
+                isHeld.change { $0 = true }
+                mayGoOn.wait { $0 }
+            }
+            return count
+        }
+        try await eventually("the first value of the held observation") { held.value.last == 0 }
+        let last = Values([])
+        let later = observe(last) { try Player.fetchCount($0) }
+        try await eventually("the first value of the last observation") { last.value.last == 0 }
+        try insert()
+        try await eventually("the held fetch") { isHeld.value }
+        try insert()
+        mayGoOn.change { $0 = true }
+        try await eventually("the last value") { last.value.last == 2 && held.value.last == 2 }
+        // The last observation has fetched after the second commit, and from the state before it.
+        #expect(last.value == [0, 1, 2])
+        withExtendedLifetime((observations, holding, later)) {}
+    }
+
+    @Test func aFetchCannotWrite() async throws {
+        let (values, errors) = (Values([]), Shared<[any Error]>([]))
+        let observation = observe(values, errors) { db in
+            try db.execute(sql: "INSERT INTO player (name) VALUES ('fetched')")
+            return 1
+        }
+        try await eventually("the error") { !errors.value.isEmpty }
+        #expect((errors.value.first as? DatabaseError)?.resultCode == .SQLITE_READONLY)
+        #expect(try db.read { try Player.fetchCount($0) } == 0)
+        withExtendedLifetime(observation) {}
+    }
+
+    /// The date of the transaction in which one fetch was made is not that of later fetches.
+    @Test func eachFetchHasADateOfItsOwn() async throws {
+        let dates = Shared<[Date]>([])
+        let values = Values([])
+        func observeDates() -> AnyDatabaseCancellable {
+            observe(values) { db in
+                let date = try db.transactionDate
+                dates.change { $0.append(date) }
+                return try Player.fetchCount(db)
+            }
+        }
+        let first = observeDates()
+        try await eventually("the first value") { values.value.last == 0 }
+        try insert()
+        try await eventually("the second value") { values.value.last == 1 }
+        let before = Date()
+        try await eventually("a later date") { Date() > before.addingTimeInterval(0.002) }
+        let started = dates.value.count
+        let second = observeDates()
+        try await eventually("the value of the second observation") { dates.value.count > started }
+        #expect(try #require(dates.value.last) > before)
+        withExtendedLifetime((first, second)) {}
+    }
+}
