@@ -18,7 +18,7 @@ final class CheckpointLink: Parkable {
         var isClosed = false
     }
 
-    private let path: String
+    let path: String
     private let open: @Sendable () throws -> CheckpointConnection
     /// A lock that is held during each step, and while the connection is opened or closed.
     private let using = NSLock()

@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import GRDBSQLite
 
@@ -16,7 +17,7 @@ enum SharedCache {
         }
         defer { sqlite3_finalize(statement) }
         while sqlite3_step(statement) == SQLITE_ROW {
-            if sqlite3_column_text(statement, 1).map({ String(cString: $0) }) == "TableLock" { return true }
+            if let operation = sqlite3_column_text(statement, 1), strcmp(operation, "TableLock") == 0 { return true }
         }
         return hasCompany(connection)
     }

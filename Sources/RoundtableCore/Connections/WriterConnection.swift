@@ -68,7 +68,7 @@ package final class WriterConnection: @unchecked Sendable {
             for companion in companions { try companion.install(in: db) }
             try db.keepWalFiles()
             try db.setCheckpointOnClose(false)
-            try db.execute(sql: "PRAGMA synchronous = \(options.synchronous)")
+            try db.set("synchronous", options.synchronous)
         }
         self.path = path
         lockedFiles = LockedFiles(ofDatabaseAt: path)

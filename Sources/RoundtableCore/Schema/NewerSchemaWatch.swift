@@ -154,7 +154,9 @@ final class NewerSchemaWatch: Sendable {
 extension NewerSchemaWatch.Mark {
     /// Reads the mark on any connection.
     init(_ db: Database) throws {
-        self.init(schemaVersion: Int64(try db.schemaVersion()), lastMigration: LastMigration().identifier(db))
+        let version =
+            try db.directTexts("PRAGMA main.schema_version")?.first.flatMap { Int64($0) } ?? Int64(db.schemaVersion())
+        self.init(schemaVersion: version, lastMigration: LastMigration().identifier(db))
     }
 }
 

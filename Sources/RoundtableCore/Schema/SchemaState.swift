@@ -15,6 +15,11 @@ extension DatabaseMigrator {
     /// GRDB's `appliedIdentifiers` queries its table, and looks for the table only when that fails. If another process creates the
     /// table between the two, the failure is thrown. This method looks for the table first, because an existing table is not dropped.
     func appliedWhileOthersMigrate(_ db: Database) throws -> Set<String> {
+        if db.knowsTable("grdb_migrations"),
+            let applied = db.directTexts("SELECT identifier FROM main.grdb_migrations")
+        {
+            return Set(applied)
+        }
         let sql = "SELECT EXISTS (SELECT * FROM sqlite_master WHERE type = 'table' AND name = 'grdb_migrations')"
         return try Bool.fetchOne(db, sql: sql) == true ? appliedIdentifiers(db) : []
     }

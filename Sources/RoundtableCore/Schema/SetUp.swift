@@ -99,7 +99,7 @@ struct SetUp {
         try on(writer) { db in
             // The schema is checked first, because an opener that finds it too new must leave nothing behind.
             let isMigrated = try needsNothing(db, writer)
-            return try isMigrated && String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
+            return try isMigrated && db.isInWALMode()
         }
     }
 

@@ -1,3 +1,6 @@
+import CRoundtableShims
+import Synchronization
+
 #if canImport(Darwin)
     import Darwin
 #else
@@ -21,9 +24,16 @@ package struct ProcessIdentity: Hashable, Sendable {
     /// The calling process.
     package static var current: ProcessIdentity {
         let pid = getpid()
+        let generation = rt_fork_generation()
+        if let known = known.withLock({ $0 }), known.forkGeneration == generation { return known.identity }
         let entry = ProcessTable.showsOwnNamespace ? ProcessTable.entry(pid) : nil
-        return ProcessIdentity(pid: pid, startTime: entry?.startTime ?? 0, namespace: ownNamespace)
+        let current = ProcessIdentity(pid: pid, startTime: entry?.startTime ?? 0, namespace: ownNamespace)
+        if current.startTime != 0 { known.withLock { $0 = (current, generation) } }
+        return current
     }
+
+    /// The identity of this process, or of the one that has forked it. Reading it takes longer than joining a control block.
+    private static let known = Mutex<(identity: ProcessIdentity, forkGeneration: UInt32)?>(nil)
 }
 
 /// The system's information about a process.
