@@ -2,7 +2,7 @@ import Testing
 
 /// Waits of threads for what tests expect.
 @Suite struct WaitingTests {
-    /// A wait in vain fails the test that it belongs to, and ends.
+    /// A wait in vain records an issue, and ends.
     @Test func inVain() {
         withKnownIssue { Shared(0).wait(within: .milliseconds(10)) { $0 > 0 } }
         withKnownIssue { waitUntil("it is so", within: .milliseconds(10)) { false } }
