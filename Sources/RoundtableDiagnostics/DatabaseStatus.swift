@@ -3,8 +3,8 @@ import RoundtableCore
 
 /// What can be seen of a shared database from outside, at one moment.
 ///
-/// It encodes as JSON with the keys listed here. Durations are seconds, and sizes bytes. Dates are encoded as the encoder is told: decode the
-/// output of `roundtable status --json` with `dateDecodingStrategy = .iso8601`.
+/// It encodes as JSON with the keys listed here. Durations are seconds, and sizes bytes. Dates are encoded as the encoder is told: decode
+/// the output of `roundtable status --json` with `dateDecodingStrategy = .iso8601`.
 public struct DatabaseStatus: Codable, Sendable, Equatable {
     /// The path of the database file, with symbolic links resolved.
     public var path: String

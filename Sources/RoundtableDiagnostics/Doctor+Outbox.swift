@@ -72,8 +72,8 @@ extension Doctor {
                 .damagedCommands,
                 .warning,
                 """
-                \(outbox.damaged.of("file")) in the outbox \(outbox.damaged == 1 ? "was not a whole command, and was" : "were not whole commands, and were") \
-                moved away.
+                \(outbox.damaged.of("file")) in the outbox \
+                \(outbox.damaged == 1 ? "was not a whole command, and was" : "were not whole commands, and were") moved away.
                 """,
                 at: outbox.path + "/damaged",
                 next:
@@ -93,8 +93,8 @@ extension Doctor {
                 """,
                 at: outbox.path,
                 next: """
-                    Give each database a folder of its own (Options.outboxFolder), and change the senders, too; or, if it is a copy that no process opens any more, \
-                    remove \(other.path).
+                    Give each database a folder of its own (Options.outboxFolder), and change the senders, too; or, if it is a copy that \
+                    no process opens any more, remove \(other.path).
                     """
             )
         }

@@ -59,7 +59,7 @@ extension History {
     /// Stops recording the changes of a table. Recorded changes stay until they are pruned. Readers that ask for all tables must
     /// start over. Does nothing if the changes are not recorded.
     ///
-    /// - throws: what `write` throws.
+    /// - throws: ``HistoryError/newerFormat(path:format:)``; what `write` throws.
     @_disfavoredOverload
     public func disable(for table: String) throws {
         try database.write { db in try Self.disable(for: table, in: db) }
@@ -68,14 +68,14 @@ extension History {
     /// Stops recording the changes of a table. Recorded changes stay until they are pruned. Readers that ask for all tables must
     /// start over. Does nothing if the changes are not recorded.
     ///
-    /// - throws: what `write` throws.
+    /// - throws: ``HistoryError/newerFormat(path:format:)``; what `write` throws.
     public func disable(for table: String) async throws {
         try await database.write { db in try Self.disable(for: table, in: db) }
     }
 
     /// Stops recording the changes of a table, in the transaction of `db`, for migrations. Does nothing if they are not recorded.
     ///
-    /// - throws: `DatabaseError`.
+    /// - throws: ``HistoryError/newerFormat(path:format:)``, `DatabaseError`.
     public static func disable(for table: String, in db: Database) throws {
         try HistoryEnabling.disable(db, table: table)
     }

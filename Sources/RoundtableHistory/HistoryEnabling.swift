@@ -46,8 +46,9 @@ enum HistoryEnabling {
 
     static func disable(_ db: Database, table: String) throws {
         try savepoint(db) {
-            guard try HistoryTables.exist(db), var tracked = try find(db, table: table), tracked.state != .disabled
-            else { return }
+            guard try HistoryTables.exist(db) else { return }
+            try HistoryState.checkFormat(db)
+            guard var tracked = try find(db, table: table), tracked.state != .disabled else { return }
             try tracked.dropTriggers(db)
             tracked.state = .disabled
             try tracked.putGap(db)

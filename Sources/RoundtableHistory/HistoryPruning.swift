@@ -5,7 +5,8 @@ import GRDB
 enum HistoryPruning {
     /// A participant prunes after it has written this many rows of the history.
     static let interval = 128
-    /// The most rows that are deleted in one transaction. This is more than the interval, so that a history that is too long becomes shorter.
+    /// The most rows that are deleted in one transaction. This is more than the interval, so that a history that is too long becomes
+    /// shorter.
     static let batch: Int64 = 512
 
     /// Prunes once. Must be called inside a write transaction. Its statements are cached, because there is mostly nothing to do.

@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import RoundtableKernel
 
 #if canImport(Darwin)
     import Darwin
@@ -24,6 +25,9 @@ enum InheritedSignals {
 }
 
 /// Handles the signals that end the program, such as that of Ctrl-C.
+///
+/// Before `init`, the action of each is the default, which ends the program at once. From the return of `init` on, `handle` is called. No
+/// signal is lost in between.
 final class EndingSignals: @unchecked Sendable {
     // @unchecked is correct because the sources are only created and cancelled here, which is safe from any thread.
     private let sources: [any DispatchSourceSignal]
@@ -31,17 +35,31 @@ final class EndingSignals: @unchecked Sendable {
     init(_ handle: @escaping @Sendable (Int32) -> Void) {
         // Writing to a process that has just died must not end this one.
         signal(SIGPIPE, SIG_IGN)
-        sources = [SIGINT, SIGTERM, SIGHUP].compactMap { number in
-            // A signal that was ignored at the start stays ignored: nohup(1) does that, and a shell without job control for
-            // programs in its background.
-            let previous = signal(number, SIG_IGN)
-            guard unsafeBitCast(previous, to: Int.self) != unsafeBitCast(SIG_IGN, to: Int.self) else { return nil }
+        // A signal that was ignored at the start stays ignored: nohup(1) does that, and a shell without job control for programs in
+        // its background.
+        let numbers = [SIGINT, SIGTERM, SIGHUP].filter { !System.ignoresSignal($0) }
+        let registered = MonotonicSemaphore()
+        sources = numbers.map { number in
             let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
             source.setEventHandler { handle(number) }
+            source.setRegistrationHandler { registered.signal() }
             source.resume()
             return source
         }
+        // libdispatch registers the sources on another thread. If a signal were ignored before that, it would be lost.
+        let deadline = MonotonicClock.now + Self.patience
+        if !numbers.allSatisfy({ _ in registered.wait(until: deadline) }) {
+            Terminal.complain("signals cannot be handled: Ctrl-C may do nothing; kill -KILL ends the program.")
+        }
+        #if canImport(Darwin)
+            // Here, a source only observes, and the default action would end the program. On Linux, libdispatch has replaced the action by
+            // a handler, which must stay.
+            for number in numbers { signal(number, SIG_IGN) }
+        #endif
     }
+
+    /// How long to wait for libdispatch, which needs milliseconds.
+    private static let patience: Nanoseconds = 10_000_000_000
 
     func ignore() { sources.forEach { $0.cancel() } }
 }

@@ -29,8 +29,8 @@ enum Terminal {
         _ = text.withUnsafeBytes { Self.systemWrite(STDERR_FILENO, $0.baseAddress, $0.count) }
     }
 
-    /// Writes to standard output, immediately and completely. If that fails, it ends the program: without a message if the reader has closed the
-    /// pipe, as SIGPIPE would.
+    /// Writes to standard output, immediately and completely. If that fails, it ends the program: without a message if the reader has
+    /// closed the pipe, as SIGPIPE would.
     static func write(_ text: String) {
         do {
             guard try writeIfRead(text) else { exit(0) }

@@ -1,28 +1,27 @@
 import Foundation
 import RoundtableKernel
+import RoundtableTestKit
+import Synchronization
 import Testing
 
 /// A lock that is waited for until a time of the monotonic clock.
 @Suite struct DeadlineLockTests {
     /// Foundation traps at dates that are too far away, and only when the lock is taken.
-    @Test func withoutADeadline() async {
+    @Test func withoutADeadline() throws {
         let lock = NSLock()
         #expect(lock.lock(until: .max))
-        await confirmation { confirm in
-            await withCheckedContinuation { continuation in
-                Thread.detachNewThread {
-                    #expect(lock.lock(until: .max))
-                    lock.unlock()
-                    continuation.resume()
-                }
-                Thread.detachNewThread {
-                    // The other one is most likely waiting by now: if not, this test says less, and is as right.
-                    Thread.sleep(forTimeInterval: 0.05)
-                    lock.unlock()
-                }
-            }
-            confirm()
+        let thread = Mutex<SleepingThread?>(nil)
+        let hasLocked = MonotonicSemaphore()
+        Thread.detachNewThread {
+            thread.withLock { $0 = .current }
+            #expect(lock.lock(until: .max))
+            lock.unlock()
+            hasLocked.signal()
         }
+        try eventually("it has begun") { thread.withLock { $0 != nil } }
+        try thread.withLock { $0 }?.waitUntilItSleeps()
+        lock.unlock()
+        #expect(hasLocked.wait(upTo: 30_000_000_000))
     }
 
     @Test func aDeadlineThatIsOver() {

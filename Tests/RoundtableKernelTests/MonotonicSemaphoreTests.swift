@@ -1,5 +1,6 @@
 import Foundation
 import RoundtableKernel
+import RoundtableTestKit
 import Synchronization
 import Testing
 
@@ -52,11 +53,12 @@ import Testing
             let lock = NSLock()
             lock.lock()
             let thread = Mutex<String?>(nil)
-            let end = DispatchSemaphore(value: 0)
+            let end = MonotonicSemaphore()
             Thread.detachNewThread {
                 let folder = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")
                 thread.withLock { $0 = folder }
-                _ = isSemaphore ? semaphore.wait(upTo: 300_000_000) : lock.lock(until: MonotonicClock.now + 300_000_000)
+                let time: Nanoseconds = 60_000_000_000
+                #expect(isSemaphore ? semaphore.wait(upTo: time) : lock.lock(until: MonotonicClock.now + time))
                 end.signal()
             }
             #if arch(x86_64)
@@ -64,23 +66,24 @@ import Testing
             #else
                 let futex = 98
             #endif
-            var waits = 0
-            for _ in 0..<200 {
-                usleep(1000)
+            // The system calls in which the thread was seen, and how many of them were waits for a futex.
+            var (calls, waits) = (0, 0)
+            try eventually("the wait is seen", within: .seconds(30)) {
                 guard let folder = thread.withLock({ $0 }),
-                    let call = try? String(contentsOfFile: "/proc/\(folder)/syscall", encoding: .utf8)
-                else { continue }
-                let words = call.split(separator: " ")
-                // A futex(2) of this thread: its operation is the second argument.
-                guard words.count > 2, Int(words[0]) == futex, let operation = Int(words[2].dropFirst(2), radix: 16)
-                else {
-                    continue
+                    let text = try? String(contentsOfFile: "/proc/\(folder)/syscall", encoding: .utf8)
+                else { return false }
+                // The number of the call, and its arguments; `running` outside of a call. The operation of a futex(2) is its second argument.
+                let words = text.split(separator: " ")
+                guard words.count > 2, let call = Int(words[0]) else { return false }
+                calls += 1
+                if call == futex, let operation = Int(words[2].dropFirst(2), radix: 16) {
+                    waits += 1
+                    #expect(operation & 256 == 0, "FUTEX_CLOCK_REALTIME")
                 }
-                waits += 1
-                #expect(operation & 256 == 0, "FUTEX_CLOCK_REALTIME")
+                return (isSemaphore ? waits : calls) >= 20
             }
-            #expect(!isSemaphore || waits > 0)
-            end.wait()
+            if isSemaphore { semaphore.signal() } else { lock.unlock() }
+            #expect(end.wait(upTo: 30_000_000_000))
         }
     #endif
 }

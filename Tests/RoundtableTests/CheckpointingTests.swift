@@ -210,12 +210,9 @@ import Testing
             try? db.read { db in
                 isReading.change { $0 = true }
                 mayLook.wait()
-                let deadline = MonotonicClock.now + 20_000_000_000
-                while let index = WalIndex(db), index.isWriteLockFree {
-                    if MonotonicClock.now > deadline { return false }
-                    MonotonicClock.sleep(1_000_000)
+                return waitUntil("the checkpoint has the write lock", within: .seconds(20)) {
+                    WalIndex(db)?.isWriteLockFree != true
                 }
-                return true
             }
         }
         try await eventually("it reads") { isReading.value }

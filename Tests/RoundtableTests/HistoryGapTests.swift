@@ -256,6 +256,30 @@ import Testing
         #expect(throws: HistoryError.self) { try fixture.db.history.enable(for: "player", recording: .changedColumns) }
     }
 
+    /// **Rule H2**: what a newer format keeps is not changed.
+    @Test func aNewerFormatIsNotChanged() throws {
+        let (fixture, _) = try enabled()
+        try fixture.executeElsewhere("UPDATE roundtable_history_settings SET format = 99")
+        func contents() throws -> [Row] {
+            try fixture.db.read { db in
+                try Row.fetchAll(db, sql: "SELECT * FROM roundtable_history_tables")
+                    + Row.fetchAll(db, sql: "SELECT sequence, table_id, operation, row_key FROM roundtable_history")
+                    + Row.fetchAll(db, sql: "SELECT name, sql FROM sqlite_master ORDER BY name")
+            }
+        }
+        let before = try contents()
+        let history = fixture.db.history
+        let calls: [() throws -> Void] = [
+            { try history.enable(for: "player", recording: .changedColumns) }, { try history.disable(for: "player") },
+            { try history.disable(for: "no such table") },
+            { try fixture.db.write { try History.narrow(for: "player", in: $0) } },
+        ]
+        for call in calls {
+            #expect(throws: HistoryError.newerFormat(path: fixture.db.path, format: 99)) { try call() }
+        }
+        #expect(try contents() == before)
+    }
+
     /// The history of an attached database is its own; a temporary table of the same name is not the table.
     @Test func attachedAndTemporary() throws {
         let (fixture, token) = try enabled()

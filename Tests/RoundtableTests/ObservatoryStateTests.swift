@@ -208,7 +208,7 @@ import Testing
                     let last = db.observatory.lastCommit
                     after.change { $0 = last }
                 }
-                after.wait(within: 10) { $0 != nil }
+                after.wait(within: .seconds(10)) { $0 != nil }
                 return after.value != nil
             }
         }

@@ -77,7 +77,7 @@ import Testing
             options.busyMode = .immediateError
             options.configuration.prepareDatabase { _ in attempts.change { $0 += 1 } }
             Thread.detachNewThread {
-                while attempts.value == 0 { usleep(500) }
+                attempts.wait { $0 > 0 }
                 #expect(throws: Never.self) { try end() }
             }
             if isReadOnly {

@@ -32,8 +32,9 @@ extension ParkingTests {
                             return snapshot
                         }
                         reading.change { $0 = task }
-                        let deadline = MonotonicClock.now + 30_000_000_000
-                        while !hasOpened.value, !WalIndexGate.isAwaited, MonotonicClock.now < deadline { usleep(100) }
+                        waitUntil("it waits for the look, or has not waited", within: .seconds(30)) {
+                            hasOpened.value || WalIndexGate.isAwaited
+                        }
                         #expect(!hasOpened.value, "it waits for the look")
                         try look.close()
                     } as Void?

@@ -171,7 +171,7 @@ private final class FakeSystem: SuspensionAssertions {
             try db.write { db in
                 _ = try Player(name: "A").inserted(db)
                 began.change { $0 = true }
-                while !mayEnd.value { usleep(100) }
+                mayEnd.wait { $0 }
                 _ = try Player(name: "B").inserted(db)
             }
         }
@@ -201,7 +201,7 @@ private final class FakeSystem: SuspensionAssertions {
             try db.write { db in
                 _ = try Player(name: "A").inserted(db)
                 began.change { $0 = true }
-                while !mayEnd.value { usleep(100) }
+                mayEnd.wait { $0 }
                 _ = try Player(name: "B").inserted(db)
             }
         }

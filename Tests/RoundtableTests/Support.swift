@@ -62,19 +62,64 @@ func eventually(
     }
 }
 
-/// A value that several threads use.
-final class Shared<Value: Sendable>: Sendable {
-    private let mutex: Mutex<Value>
-    init(_ value: Value) { mutex = Mutex(value) }
-    var value: Value { mutex.withLock { $0 } }
-    func change(_ body: (inout Value) -> Void) { mutex.withLock { body(&$0) } }
+/// Blocks the calling thread until a condition holds, with a deadline. When that passes, an issue is recorded, and the caller continues.
+///
+/// - returns: whether the condition holds.
+@discardableResult
+func waitUntil(
+    _ what: Comment,
+    within time: Duration = .seconds(60),
+    sourceLocation: SourceLocation = #_sourceLocation,
+    _ condition: () -> Bool
+) -> Bool {
+    let deadline = ContinuousClock.now + time
+    while !condition() {
+        guard ContinuousClock.now < deadline else {
+            Issue.record("waited \(time) in vain until \(what.rawValue)", sourceLocation: sourceLocation)
+            return false
+        }
+        usleep(100)
+    }
+    return true
 }
 
-extension Shared {
-    /// Blocks until the value fulfills a condition, with a deadline: what comes after it tells what is missing.
-    func wait(within seconds: UInt64 = 30, until condition: (Value) -> Bool) {
-        let deadline = ContinuousClock.now + .seconds(Int(seconds))
-        while !condition(value), ContinuousClock.now < deadline { usleep(100) }
+/// A value that several threads use.
+final class Shared<Value: Sendable>: @unchecked Sendable {
+    // @unchecked: `changes` guards `current`.
+    private var current: Value
+    private let changes = NSCondition()
+
+    init(_ value: Value) { current = value }
+
+    var value: Value { changes.withLock { current } }
+
+    func change(_ body: (inout Value) -> Void) {
+        changes.withLock {
+            body(&current)
+            changes.broadcast()
+        }
+    }
+
+    /// Blocks the calling thread until the value fulfills a condition, with a deadline. When that passes, an issue is recorded, and the caller
+    /// continues.
+    ///
+    /// - returns: whether the value fulfills the condition.
+    @discardableResult
+    func wait(
+        within time: Duration = .seconds(60),
+        sourceLocation: SourceLocation = #_sourceLocation,
+        until condition: (Value) -> Bool
+    ) -> Bool {
+        let end = Date(timeIntervalSinceNow: time / .seconds(1))
+        return changes.withLock {
+            while !condition(current) {
+                guard changes.wait(until: end) else {
+                    Issue.record("waited \(time) in vain; the value is \(current)", sourceLocation: sourceLocation)
+                    return false
+                }
+            }
+            return true
+        }
     }
 }
 

@@ -113,7 +113,7 @@ import Testing
                             let answer = process.suspend(until: MonotonicClock.now + 100_000_000)
                             suspended.change { $0 = answer }
                         }
-                        while process.isSuspended == false { usleep(100) }
+                        waitUntil("the gate is closed") { process.isSuspended }
                     }
                 }
             }
@@ -180,7 +180,7 @@ import Testing
             hasResumed.change { $0 = true }
         }
         let waitedForIt = await onThread {
-            while process.isSuspended { usleep(100) }
+            waitUntil("the gate is open") { !process.isSuspended }
             suspend(milliseconds: 20)
             return hasResumed.value
         }
@@ -281,7 +281,7 @@ import Testing
         let lock = inThread {
             try stranger.inTransaction(.immediate) { _ in
                 began.change { $0 = true }
-                while !mayEnd.value { usleep(100) }
+                mayEnd.wait { $0 }
                 return .rollback
             }
         }
@@ -349,7 +349,7 @@ import Testing
         db.add(
             transactionObserver: Observer { db in
                 isTold.change { $0 = true }
-                while !mayEnd.value { usleep(100) }
+                mayEnd.wait { $0 }
                 let fetched = try Player.fetchCount(db)
                 values.change { $0.append(fetched) }
             },

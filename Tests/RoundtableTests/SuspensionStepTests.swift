@@ -88,8 +88,7 @@ import Testing
         let (isTold, mayEnd) = (Shared(false), Shared(false))
         let observer = Observer {
             isTold.change { $0 = true }
-            let deadline = MonotonicClock.now + 60_000_000_000
-            while !mayEnd.value, MonotonicClock.now < deadline { usleep(100) }
+            mayEnd.wait { $0 }
         }
         db.add(transactionObserver: observer, extent: .observerLifetime)
         let write = inThread { try db.write { try add(pages: 3 * Self.threshold + 10, $0) } }
@@ -112,8 +111,7 @@ import Testing
             try db.write { connection in
                 try add(pages: Self.threshold + 10, connection)
                 began.change { $0 = true }
-                let deadline = MonotonicClock.now + 60_000_000_000
-                while !db.gate.isClosed, MonotonicClock.now < deadline { usleep(100) }
+                waitUntil("the gate is closed") { db.gate.isClosed }
             }
         }
         try await eventually("it writes") { began.value }
@@ -131,17 +129,15 @@ import Testing
         let (began, isAnswered, wasAnswered) = (Shared(false), Shared(false), Shared(false))
         let observer = Observer {
             // Far from the deadline of the suspension.
-            let deadline = MonotonicClock.now + 20_000_000_000
-            while !isAnswered.value, MonotonicClock.now < deadline { usleep(100) }
-            wasAnswered.change { $0 = isAnswered.value }
+            let isInTime = isAnswered.wait(within: .seconds(20)) { $0 }
+            wasAnswered.change { $0 = isInTime }
         }
         db.add(transactionObserver: observer, extent: .observerLifetime)
         let write = inThread {
             try db.write { connection in
                 try add(pages: 1, connection)
                 began.change { $0 = true }
-                let deadline = MonotonicClock.now + 60_000_000_000
-                while !db.gate.isClosed, MonotonicClock.now < deadline { usleep(100) }
+                waitUntil("the gate is closed") { db.gate.isClosed }
             }
         }
         try await eventually("it writes") { began.value }

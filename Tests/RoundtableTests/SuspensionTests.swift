@@ -153,7 +153,7 @@ import Testing
             try db.write { db in
                 try add("A", db)
                 began.change { $0 = true }
-                while !mayEnd.value { usleep(100) }
+                mayEnd.wait { $0 }
                 try add("B", db)
             }
         }
@@ -174,7 +174,7 @@ import Testing
         let updates: @Sendable (Database) throws -> Void = { db in
             try add("A", db)
             began.change { $0 = true }
-            while !mayGoOn.value { usleep(100) }
+            mayGoOn.wait { $0 }
             try add("B", db)
             reachedEnd.change { $0 = true }
         }
@@ -247,7 +247,7 @@ import Testing
             try db.write { db in
                 try add("A", db)
                 began.change { $0 = true }
-                while !mayGoOn.value { usleep(100) }
+                mayGoOn.wait { $0 }
                 for _ in 0..<10 { try? add("B", db) }
                 _ = try? Player.fetchCount(db)
             }
@@ -292,7 +292,7 @@ import Testing
         let holder = inThread {
             try other.write { db in
                 began.change { $0 = true }
-                while !mayEnd.value { usleep(100) }
+                mayEnd.wait { $0 }
             }
         }
         try await eventually("the turn is taken") { began.value }

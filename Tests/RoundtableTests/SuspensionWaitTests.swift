@@ -42,7 +42,7 @@ import Testing
             try other.write { connection in
                 _ = try Player(name: "A").inserted(connection)
                 isHeld.change { $0 = true }
-                while !mayEnd.value { usleep(100) }
+                mayEnd.wait { $0 }
             }
         }
         defer { mayEnd.change { $0 = true } }
@@ -110,7 +110,7 @@ import Testing
         let turn = inThread {
             try handle.beginTurn()
             hasTurn.change { $0 = true }
-            while !isRunning.value { usleep(100) }
+            isRunning.wait { $0 }
             isEnding.change { $0 = true }
             try handle.endTurn()
         }

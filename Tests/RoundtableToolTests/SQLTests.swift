@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableTestKit
 import Testing
 
 @Suite struct SQLTests {
@@ -159,7 +160,6 @@ import Testing
         let patient = try Tool.start(arguments, in: folder.url, output: output, errors: errors)
         #if os(Linux)
             let files = "/proc/\(patient.processIdentifier)/fd"
-            let deadline = ContinuousClock.now + .seconds(30)
             func hasOpened() -> Bool {
                 let names = (try? FileManager.default.contentsOfDirectory(atPath: files)) ?? []
                 return names.contains {
@@ -167,7 +167,9 @@ import Testing
                         == true
                 }
             }
-            while !hasOpened(), patient.isRunning, ContinuousClock.now < deadline { usleep(500) }
+            try RoundtableTestKit.eventually("it has opened the database", within: .seconds(30)) {
+                hasOpened() || !patient.isRunning
+            }
         #endif
         try shell.execute("COMMIT;")
         let text = output.fileHandleForReading.readDataToEndOfFile()

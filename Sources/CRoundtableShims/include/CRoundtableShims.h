@@ -35,6 +35,14 @@ void rt_guard_remove(int index);
 /// Whether the mapping was lost.
 int rt_guard_is_lost(int index);
 
+// MARK: Signals
+//
+// Why: `struct sigaction` has a union that Swift sees differently on each system, and signal(3) cannot read an action without changing it.
+// Can never go.
+
+/// Whether the action of a signal is to ignore it.
+int rt_signal_is_ignored(int signal_number);
+
 // MARK: Stop signals
 //
 // Why: a signal handler cannot be written in Swift (it may not allocate or take locks), and `struct sigaction` has a union

@@ -3,8 +3,8 @@ import GRDB
 import RoundtableKernel
 import Synchronization
 
-/// The checkpoints of one participant (rules K of `docs/PROTOCOL-SHARED-MEMORY.md`). They run off the commit path, on a connection and a thread of
-/// their own, and in one participant at a time.
+/// The checkpoints of one participant (rules K of `docs/PROTOCOL-SHARED-MEMORY.md`). They run off the commit path, on a connection and a
+/// thread of their own, and in one participant at a time.
 final class Checkpointer: @unchecked Sendable {
     // @unchecked: `framesInWAL` is confined to the writer's queue; the rest is constant, or guarded.
 

@@ -55,11 +55,12 @@ package struct DatabaseFile {
         }
         if let forbidden = ForbiddenFile(databasePath: path, writing: true) { throw forbidden.error }
         if !System.mayWrite(folder) {
-            let status = try? System.status(ofFileAt: folder)
+            let access = (try? System.status(ofFileAt: folder)).map { ". It has \($0.accessText)" } ?? ""
             throw DatabaseError(
                 resultCode: .SQLITE_CANTOPEN,
                 message: """
-                    \(path): permission denied: this process (user \(geteuid())) cannot create files in its folder, \(folder)                    \(status.map { ". It has \($0.accessText)" } ?? ""). Run as a user who may write there, or change its permissions
+                    \(path): permission denied: this process (user \(geteuid())) cannot create files in its folder, \(folder)\(access). \
+                    Run as a user who may write there, or change its permissions
                     """
             )
         }

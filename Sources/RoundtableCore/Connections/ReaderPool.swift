@@ -3,28 +3,12 @@ import GRDB
 import RoundtableKernel
 import Synchronization
 
-/// Up to N reader connections, which are opened on demand and lent to one access at a time, first come, first served. A barrier
-/// is an access that has all connections to itself.
+/// Up to N reader connections, which are opened on demand and lent to one access at a time. A barrier is an access that has all
+/// connections to itself. `ReaderAdmission` decides which access is next.
 ///
-/// A parked pool grants only closing barriers, and closes its connections. Requests that block a thread fail then, and other
-/// requests wait.
+/// A parked pool closes its connections.
 final class ReaderPool: Parkable {
-    private enum Kind {
-        case read, barrier
-        /// A barrier that a parked pool also grants.
-        case closing
-    }
-
-    private enum Answer { case granted, parked, cancelled, closed }
-
-    private struct Request {
-        let id: UInt64
-        let kind: Kind
-        /// Whether the request waits while the pool is parked. Otherwise it fails.
-        let isPatient: Bool
-        /// Called outside the lock, once.
-        let resume: @Sendable (Answer) -> Void
-    }
+    private typealias Answer = ReaderAdmission.Answer
 
     /// A thread that waits for an answer.
     private final class Waiting: Sendable {
@@ -44,20 +28,14 @@ final class ReaderPool: Parkable {
 
     private struct State {
         var idle: [ReaderConnection] = []
-        /// Granted reads that have not ended.
-        var reading = 0
+        var admission: ReaderAdmission
         /// The running reads. The participant's slot shows the oldest.
         var running: RunningReads
-        var hasBarrier = false
-        var requests: [Request] = []
-        var isParked = false
         /// Connections that are being closed, and are not lent again.
         var leaving: [ConnectionClosing] = []
-        var isClosed = false
     }
 
     let path: String
-    private let maximumCount: Int
     private let open: @Sendable () throws -> ReaderConnection
     private let state: Mutex<State>
     /// All connections except the leaving ones, so that no connection is interrupted while it closes.
@@ -66,9 +44,10 @@ final class ReaderPool: Parkable {
 
     init(path: String, maximumCount: Int, seat: Seat, open: @escaping @Sendable () throws -> ReaderConnection) {
         self.path = path
-        self.maximumCount = max(1, maximumCount)
         self.open = open
-        state = Mutex(State(running: RunningReads(of: seat, capacity: self.maximumCount)))
+        let count = max(1, maximumCount)
+        let admission = ReaderAdmission(maximumCount: count)
+        state = Mutex(State(admission: admission, running: RunningReads(of: seat, capacity: count)))
     }
 
     // MARK: Reading
@@ -150,13 +129,13 @@ final class ReaderPool: Parkable {
     func give(_ reader: ReaderConnection) {
         let isLeaving = pump { state in
             state.running.end(reader)
-            if state.isClosed {
-                state.reading -= 1
+            if state.admission.isClosed {
+                state.admission.endRead()
                 return false
             }
             // The connection counts as reading until it is in `leaving`.
-            if state.isParked { return true }
-            state.reading -= 1
+            if state.admission.isParked { return true }
+            state.admission.endRead()
             state.idle.append(reader)
             return false
         }
@@ -247,10 +226,9 @@ final class ReaderPool: Parkable {
     /// that has outlived a read within the last write keeps its connection open until it is released.
     func close() {
         let (requests, leaving) = state.withLock { state in
-            state.isClosed = true
             state.idle = []
-            defer { (state.requests, state.leaving) = ([], []) }
-            return (state.requests, state.leaving)
+            defer { state.leaving = [] }
+            return (state.admission.close(), state.leaving)
         }
         for request in requests { request.resume(.closed) }
         for closing in leaving { closing.step() }
@@ -268,14 +246,10 @@ final class ReaderPool: Parkable {
     /// Stops granting requests, and closes the connections that are not in use. Waiting requests that block a thread fail.
     func park() -> Bool {
         let (idle, impatient) = state.withLock { state in
-            state.isParked = true
             // The connections count as reading until they are in `leaving`.
-            state.reading += state.idle.count
-            defer {
-                state.idle = []
-                state.requests.removeAll { !$0.isPatient && $0.kind != .closing }
-            }
-            return (state.idle, state.requests.filter { !$0.isPatient && $0.kind != .closing })
+            let impatient = state.admission.park(leavingCount: state.idle.count)
+            defer { state.idle = [] }
+            return (state.idle, impatient)
         }
         for request in impatient { request.resume(.parked) }
         for reader in idle { leave(reader) }
@@ -294,7 +268,7 @@ final class ReaderPool: Parkable {
             state.leaving.removeAll { closing in closing.outcome == .closed }
             let reading = HeldConnection(use: .reading)
             let inUse = open.map { HeldConnection(use: .reading, isByStatement: $0.outcome == .isInUse) }
-            return Array(repeating: reading, count: state.reading) + inUse
+            return Array(repeating: reading, count: state.admission.readCount) + inUse
         }
     }
 
@@ -310,7 +284,7 @@ final class ReaderPool: Parkable {
 
     /// Grants requests again, on newly opened connections.
     func unpark() {
-        pump { $0.isParked = false }
+        pump { $0.admission.unpark() }
     }
 
     private func leave(_ reader: ReaderConnection) {
@@ -321,7 +295,7 @@ final class ReaderPool: Parkable {
             self?.forgetClosed()
         }
         pump { state in
-            state.reading -= 1
+            state.admission.endRead()
             // The connection may be closed already.
             if closing.outcome != .closed { state.leaving.append(closing) }
         }
@@ -342,29 +316,23 @@ final class ReaderPool: Parkable {
     var askedToAdvance: Nanoseconds? { state.withLock { $0.running.askedToAdvance } }
 
     /// The number of waiting reads and barriers. For tests.
-    var waitingCount: Int { state.withLock { $0.requests.count } }
+    var waitingCount: Int { state.withLock { $0.admission.waitingCount } }
 
     /// Waits while the pool is parked.
     func waitWhileParked() async throws {
         let answer = await wait(.read)
         try check(answer)
-        pump { $0.reading -= 1 }
+        pump { $0.admission.endRead() }
     }
 
-    // MARK: Granting
+    // MARK: Waiting
 
     private func enterBesideBarriers() -> Answer {
         if let answer = answeredAtOnce(.read, isPatient: false) { return answer }
-        let isBlocked = state.withLock { state in
-            if state.isParked { return false }
-            let isBlocked = state.hasBarrier || state.requests.contains { $0.kind != .read }
-            if isBlocked { state.reading += 1 }
-            return isBlocked
-        }
-        return isBlocked ? .granted : wait(.read)
+        return state.withLock { $0.admission.enterBesideBarriers() } ? .granted : wait(.read)
     }
 
-    private func wait(_ kind: Kind) -> Answer {
+    private func wait(_ kind: ReaderAdmission.Kind) -> Answer {
         if let answer = answeredAtOnce(kind, isPatient: false) { return answer }
         let waiting = Waiting()
         request(kind, isPatient: false, resume: waiting.end)
@@ -372,7 +340,7 @@ final class ReaderPool: Parkable {
     }
 
     /// A cancelled task does not wait.
-    private func wait(_ kind: Kind) async -> Answer {
+    private func wait(_ kind: ReaderAdmission.Kind) async -> Answer {
         if let answer = answeredAtOnce(kind, isPatient: true) { return answer }
         let id = nextID.wrappingAdd(1, ordering: .relaxed).newValue
         return await withTaskCancellationHandler {
@@ -386,77 +354,37 @@ final class ReaderPool: Parkable {
     }
 
     private func cancel(_ id: UInt64) {
-        let request: Request? = pump { state in
-            state.requests.firstIndex { $0.id == id }.map { state.requests.remove(at: $0) }
-        }
+        let request = pump { $0.admission.remove(id) }
         request?.resume(.cancelled)
     }
 
     /// Returns the answer to a request that need not wait; nil when the request has to wait.
-    private func answeredAtOnce(_ kind: Kind, isPatient: Bool) -> Answer? {
-        state.withLock { state in
-            if state.isClosed { return .closed }
-            if state.isParked {
-                if kind == .closing { return grant(kind, in: &state) ? .granted : nil }
-                return isPatient ? nil : .parked
-            }
-            guard state.requests.isEmpty else { return nil }
-            return grant(kind, in: &state) ? .granted : nil
-        }
+    private func answeredAtOnce(_ kind: ReaderAdmission.Kind, isPatient: Bool) -> Answer? {
+        state.withLock { $0.admission.answerAtOnce(kind, isPatient: isPatient) }
     }
 
     private func request(
-        _ kind: Kind,
+        _ kind: ReaderAdmission.Kind,
         isPatient: Bool,
         id: UInt64 = 0,
         resume: @escaping @Sendable (Answer) -> Void
     ) {
-        let refusal: Answer? = pump { state in
-            if state.isClosed { return .closed }
-            if state.isParked, !isPatient, kind != .closing { return .parked }
-            state.requests.append(Request(id: id, kind: kind, isPatient: isPatient, resume: resume))
-            return nil
-        }
+        let request = ReaderAdmission.Request(id: id, kind: kind, isPatient: isPatient, resume: resume)
+        let refusal = pump { $0.admission.add(request) }
         if let refusal { resume(refusal) }
-    }
-
-    private func grant(_ kind: Kind, in state: inout State) -> Bool {
-        if state.hasBarrier { return false }
-        switch kind {
-        case .read:
-            guard state.reading < maximumCount else { return false }
-            state.reading += 1
-        case .barrier, .closing:
-            guard state.reading == 0 else { return false }
-            state.hasBarrier = true
-        }
-        return true
     }
 
     /// Changes the state, then grants what can be granted now, in order.
     @discardableResult
     private func pump<T: Sendable>(_ change: (inout State) -> T) -> T {
-        let (result, granted) = state.withLock { state in
-            let result = change(&state)
-            var granted: [Request] = []
-            while let index = Self.next(state), grant(state.requests[index].kind, in: &state) {
-                granted.append(state.requests.remove(at: index))
-            }
-            return (result, granted)
-        }
+        let (result, granted) = state.withLock { state in (change(&state), state.admission.grantNext()) }
         for request in granted { request.resume(.granted) }
         return result
     }
 
-    /// The index of the next request to grant.
-    private static func next(_ state: State) -> Int? {
-        if state.isParked { return state.requests.firstIndex { $0.kind == .closing } }
-        return state.requests.isEmpty ? nil : 0
-    }
-
     private func check(_ answer: Answer) throws {
         switch answer {
-        case .granted: if state.withLock({ $0.isClosed }) { throw DatabaseError.closed(path) }
+        case .granted: if state.withLock({ $0.admission.isClosed }) { throw DatabaseError.closed(path) }
         case .closed: throw DatabaseError.closed(path)
         case .parked: throw DatabaseError.suspended(path)
         case .cancelled: throw CancellationError()
@@ -467,9 +395,9 @@ final class ReaderPool: Parkable {
     /// connection.
     private func takeAtOnce(at site: CallSite?) -> ReaderConnection? {
         state.withLock { state in
-            guard !state.isClosed, !state.isParked, state.requests.isEmpty, !state.idle.isEmpty,
-                grant(.read, in: &state)
-            else { return nil }
+            guard !state.idle.isEmpty, state.admission.answerAtOnce(.read, isPatient: true) == .granted else {
+                return nil
+            }
             return takeIdle(from: &state, at: site)
         }
     }
@@ -488,7 +416,8 @@ final class ReaderPool: Parkable {
             preconditionFailure("only what is granted passes")
         }
         let (isClosed, idle) = state.withLock { state in
-            (state.isClosed, state.isClosed ? nil : takeIdle(from: &state, at: site))
+            let isClosed = state.admission.isClosed
+            return (isClosed, isClosed ? nil : takeIdle(from: &state, at: site))
         }
         if isClosed { throw DatabaseError.closed(path) }
         if let idle { return idle }
@@ -498,13 +427,13 @@ final class ReaderPool: Parkable {
             state.withLock { $0.running.begin(reader, at: site) }
             return reader
         } catch {
-            pump { $0.reading -= 1 }
+            pump { $0.admission.endRead() }
             throw error
         }
     }
 
     private func endBarrier() {
-        pump { $0.hasBarrier = false }
+        pump { $0.admission.endBarrier() }
     }
 }
 

@@ -69,9 +69,9 @@ extension EncryptionError: CustomStringConvertible, LocalizedError {
             "\(path): is encrypted, and no key was given. Open it with a key (Options.encryption)."
         case .unknownHeader(let path):
             """
-            \(path): does not begin like a SQLite database. If SQLCipher has encrypted it with its header, make a copy whose header is plain \
-            (cipher_plaintext_header_size = 32) with sqlcipher_export(): iOS ends processes that are suspended with a lock on another file. If not, it is \
-            no database.
+            \(path): does not begin like a SQLite database. If SQLCipher has encrypted it with its header, make a copy whose header is \
+            plain (cipher_plaintext_header_size = 32) with sqlcipher_export(): iOS ends processes that are suspended with a lock on \
+            another file. If not, it is no database.
             """
         case .keyUnavailable(let path, let underlying):
             "\(path): its key is not available: \(underlying). The database was not touched. Open the database again when it can."

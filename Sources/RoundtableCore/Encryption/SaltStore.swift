@@ -4,8 +4,8 @@ import Foundation
 /// cannot be read. All processes that open the database must use the same store.
 ///
 /// ``FileSaltStore`` is the default. A store of your own, such as a keychain item that the app and its extensions share, must keep two
-/// promises: ``create(_:forDatabaseAt:)`` never replaces a salt, even when several processes call it at the same time; and once it has returned,
-/// the salt survives a crash of the machine.
+/// promises: ``create(_:forDatabaseAt:)`` never replaces a salt, even when several processes call it at the same time; and once it has
+/// returned, the salt survives a crash of the machine.
 public protocol SaltStore: Sendable {
     /// Loads the salt of a database.
     ///

@@ -4,11 +4,12 @@ import Synchronization
 /// The asynchronous writes of a participant that wait for the writer connection, in groups that share transactions (rules M).
 ///
 /// A write that finds no other asynchronous write is alone: it is neither delayed nor put into a group. Writes that come before it has
-/// ended form a group, and so do those that come after a shared transaction, because others are likely to follow. A group is scheduled on the writer's queue, and takes what has come until then, and what comes while it runs.
+/// ended form a group, and so do those that come after a shared transaction, because others are likely to follow. A group is scheduled on
+/// the writer's queue, and takes what has come until then, and what comes while it runs.
 ///
 /// This keeps the lists, and knows neither connections nor transactions. Safe from any thread.
 final class SharedCommits: Sendable {
-    /// Writes among which no access was scheduled that must come between them.
+    /// Writes that may share transactions, because no other access was scheduled between them.
     final class Group: @unchecked Sendable {
         // @unchecked: the lock of `SharedCommits` guards it.
         fileprivate var waiting: [WaitingWrite] = []
@@ -72,16 +73,12 @@ final class SharedCommits: Sendable {
             if write.isCancelled { return .cancelled }
             state.lastTicket += 1
             write.ticket = state.lastTicket
-            if let group = state.open {
-                group.waiting.append(write)
-                write.group = group
-                return .joined
-            }
-            let group = Group()
+            let isFirst = state.open == nil
+            let group = state.open ?? Group()
             group.waiting.append(write)
             write.group = group
             state.open = group
-            return .founded(group)
+            return isFirst ? .founded(group) : .joined
         }
     }
 
@@ -115,11 +112,14 @@ final class SharedCommits: Sendable {
         /// The line of code of the first write.
         let site: CallSite?
         let cancellation: WaitCancellation
-        /// Later writes have come after the access began.
+        /// The ticket of the last write that was requested before the access began.
         let lastTicket: UInt64
     }
 
-    /// - returns: nil when no write of the group waits. The group must be scheduled again otherwise, at `end`.
+    /// Begins an access, which takes writes of the group until it calls `end`.
+    ///
+    /// - returns: nil when no write of the group waits any more, because all were cancelled. The access then has nothing to do, and must not
+    ///   call `end`.
     func beginAccess(_ group: Group) -> Access? {
         state.withLock { state in
             if group.isEmpty {

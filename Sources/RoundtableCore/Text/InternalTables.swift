@@ -1,5 +1,5 @@
-/// The names of the tables that Roundtable keeps in a database. Changes are reported without the tables of the history and of the outbox, and
-/// with those of extensions, so the names are known here.
+/// The names of the tables that Roundtable keeps in a database. Changes are reported without the tables of the history and of the outbox,
+/// and with those of extensions, so the names are known here.
 package enum InternalTables {
     /// The prefix of all names of the history.
     package static let history = "roundtable_history"

@@ -10,8 +10,8 @@ extension Error {
         return DatabaseError(
             resultCode: error.extendedResultCode,
             message: """
-                \(path): no room to write (\(error.plainMessage)): the disk is full, or the user's quota is used up. \(consequence) Free space there, and where \
-                temporary files are; or the database has reached its limit (PRAGMA max_page_count).
+                \(path): no room to write (\(error.plainMessage)): the disk is full, or the user's quota is used up. \(consequence) Free \
+                space there, and where temporary files are; or the database has reached its limit (PRAGMA max_page_count).
                 """
         )
     }

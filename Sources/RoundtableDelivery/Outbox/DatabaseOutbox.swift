@@ -64,8 +64,8 @@ extension DatabaseOutbox {
         try OutboxTables.exist(db) ? OutboxTables.deadLetters(db) : []
     }
 
-    /// Requests a retry of a dead letter. An owner that knows the command tries it, immediately if one runs. The command has lost its place in
-    /// the order.
+    /// Requests a retry of a dead letter. An owner that knows the command tries it, immediately if one runs. The command has lost its
+    /// place in the order.
     ///
     /// - throws: ``OutboxError/noSuchDeadLetter(path:id:)``, ``OutboxError/readOnly(path:)``, ``OutboxError/newerFormat(path:format:)``;
     ///   `DatabaseError`.

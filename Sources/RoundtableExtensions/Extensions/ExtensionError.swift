@@ -52,8 +52,8 @@ extension ExtensionError: CustomStringConvertible, LocalizedError {
             """
         case .setTooOld(let path, 0, let stored, _):
             """
-            \(path): has extensions, in revision \(stored) of their set, and this program declares none. Give their set to Schema(_:extensions:), as the other programs that write \
-            do, or open the database read-only.
+            \(path): has extensions, in revision \(stored) of their set, and this program declares none. Give their set to \
+            Schema(_:extensions:), as the other programs that write do, or open the database read-only.
             """
         case .setTooOld(let path, let declared, let stored, let difference):
             """
@@ -75,8 +75,8 @@ extension ExtensionError: CustomStringConvertible, LocalizedError {
             """
         case .building(let path, let name, let done, let total):
             """
-            \(path): the extension '\(name)' is being built, \(done) of about \(total) rows so far. Try again later; if no process continues it, open the \
-            database for writing.
+            \(path): the extension '\(name)' is being built, \(done) of about \(total) rows so far. Try again later; if no process \
+            continues it, open the database for writing.
             """
         case .notDerived(let path, let name, let table, let after, let upTo, let reason):
             """
@@ -95,8 +95,8 @@ extension ExtensionError: CustomStringConvertible, LocalizedError {
             """
         case .temporaryNotAllowed(let path, let name, let reason):
             """
-            \(path): the temporary extension '\(name)' cannot be used: \(reason). Declare it in the Schema, so that every writer keeps it up to date, or \
-            use it in a process that opens the database read-only.
+            \(path): the temporary extension '\(name)' cannot be used: \(reason). Declare it in the Schema, so that every writer keeps it \
+            up to date, or use it in a process that opens the database read-only.
             """
         case .newerFormat(let path, let format):
             "\(path): the extensions have format \(format), made by a newer version of Roundtable. Update this program."

@@ -103,7 +103,8 @@ public struct FullTextSearch: SharedExtension {
         let keys = stored.keyColumns.map { "\(Self.texts).\($0.sqlName)" }.joined(separator: ", ")
         let sql = """
             SELECT \(part("words")).rank, snippet(\(part("words")), -1, '<b>', '</b>', '…', 16), \(keys)
-            FROM \(matches("\(stored.schema).\(table) AS \(Self.texts)", stored.schema, stored.keyColumns)) ORDER BY \(part("words")).rank LIMIT ? OFFSET ?
+            FROM \(matches("\(stored.schema).\(table) AS \(Self.texts)", stored.schema, stored.keyColumns)) ORDER BY \(part("words")).rank \
+            LIMIT ? OFFSET ?
             """
         return try Row.fetchAll(db, sql: sql, arguments: [pattern, limit ?? -1, offset]).map { row in
             Match(key: Array(row.databaseValues.dropFirst(2)), rank: row[0], snippet: row[1] ?? "")

@@ -13,8 +13,8 @@ import RoundtableKernel
 /// ```
 ///
 /// The commands that one process submits under one name are applied in the order of their submission, each exactly once, by a process
-/// that opens the database with `OutboxHandlers`. They are applied immediately if such a process runs, and otherwise when one starts. See the
-/// guide *Outbox* of Roundtable.
+/// that opens the database with `OutboxHandlers`. They are applied immediately if such a process runs, and otherwise when one starts. See
+/// the guide *Outbox* of Roundtable.
 ///
 /// An outbox is safe to use from any thread. It holds no file lock, so that the system may freeze or kill the process at any moment.
 public final class Outbox: Sendable {

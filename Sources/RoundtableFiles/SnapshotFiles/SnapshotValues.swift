@@ -19,8 +19,8 @@ public struct SnapshotValues<Value: Codable & Sendable>: AsyncSequence, Sendable
             changes = SnapshotChanges(of: file.store)
         }
 
-        /// Returns what the file holds: immediately on the first call, and after the file has changed on each later call. Returns nil when the
-        /// task is cancelled.
+        /// Returns what the file holds: immediately on the first call, and after the file has changed on each later call. Returns nil
+        /// when the task is cancelled.
         public mutating func next() async -> SnapshotReading<Value>? {
             guard await changes.next() else { return nil }
             do {

@@ -25,19 +25,23 @@ package struct Credentials: Equatable, Sendable {
 
     /// The groups of a user in the system's database; empty for a user that is not in it.
     private static func groups(of user: uid_t) -> Set<gid_t> {
-        var entry = passwd()
-        var found: UnsafeMutablePointer<passwd>?
-        var buffer = [CChar](repeating: 0, count: 16 << 10)
-        guard getpwuid_r(user, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return [] }
         #if canImport(Darwin)
             typealias Group = Int32
         #else
             typealias Group = gid_t
         #endif
-        var groups = [Group](repeating: 0, count: 1024)
-        var count = Int32(groups.count)
-        // A user of more groups than fit is in the first ones at least.
-        _ = getgrouplist(entry.pw_name, Group(entry.pw_gid), &groups, &count)
-        return Set(groups.prefix(Int(min(max(count, 0), 1024))).map { gid_t($0) })
+        // The entry points into this buffer.
+        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16 << 10) { buffer in
+            var entry = passwd()
+            var found: UnsafeMutablePointer<passwd>?
+            guard let memory = buffer.baseAddress, getpwuid_r(user, &entry, memory, buffer.count, &found) == 0,
+                found != nil
+            else { return [] }
+            var groups = [Group](repeating: 0, count: 1024)
+            var count = Int32(groups.count)
+            // A user of more groups than fit is in the first ones at least.
+            _ = getgrouplist(entry.pw_name, Group(entry.pw_gid), &groups, &count)
+            return Set(groups.prefix(Int(min(max(count, 0), 1024))).map { gid_t($0) })
+        }
     }
 }

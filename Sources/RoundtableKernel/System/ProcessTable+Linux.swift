@@ -85,8 +85,8 @@
             return Credentials(user: user, groups: Set(numbers("Groups:") + [group]))
         }
 
-        /// Whether a process has a file open for writing, by the flags of its descriptors (proc_pid_fdinfo(5)); nil when it does not have the
-        /// file open, or may not be inspected.
+        /// Whether a process has a file open for writing, by the flags of its descriptors (proc_pid_fdinfo(5)); nil when it does not have
+        /// the file open, or may not be inspected.
         package static func writes(_ file: FileIdentity, _ pid: Int32) -> Bool? {
             guard let names = try? System.names(inFolder: "/proc/\(pid)/fd") else { return nil }
             var isOpen = false

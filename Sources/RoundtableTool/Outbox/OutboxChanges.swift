@@ -148,8 +148,9 @@ struct OutboxChanges {
         guard let url = place.database else {
             throw ToolError(
                 """
-                \(place.name): \(command.id): it is not known here which database it is for, and only that database says whether it was applied. Nothing was \
-                dropped. Give the path of the database: roundtable outbox DATABASE --folder \(place.files.path.shellQuoted) drop \(command.id)
+                \(place.name): \(command.id): it is not known here which database it is for, and only that database says whether it was \
+                applied. Nothing was dropped. Give the path of the database: roundtable outbox DATABASE --folder \
+                \(place.files.path.shellQuoted) drop \(command.id)
                 """
             )
         }

@@ -47,7 +47,8 @@ struct OutboxPlace {
         if isFolder, !Self.isThere(files.commandsPath) {
             throw ToolError(
                 """
-                \(url.path): is a folder, and no outbox: it has no folder 'commands'. Name a database, or the outbox itself, the folder with 'commands' in it.
+                \(url.path): is a folder, and no outbox: it has no folder 'commands'. Name a database, or the outbox itself, the folder \
+                with 'commands' in it.
                 """
             )
         }
@@ -151,8 +152,8 @@ struct OutboxPlace {
         else { return nil }
         return ToolError(
             """
-            \(place.name): there is no such file yet, and \(count.of("command")) \(count == 1 ? "waits" : "wait") for the process that creates it: start the \
-            program that opens it with handlers. To see what waits: \(place.look)
+            \(place.name): there is no such file yet, and \(count.of("command")) \(count == 1 ? "waits" : "wait") for the process that \
+            creates it: start the program that opens it with handlers. To see what waits: \(place.look)
             """
         )
     }

@@ -7,11 +7,11 @@ struct OutboxVerb: ParsableCommand {
         commandName: "outbox",
         abstract: "Show the commands that wait for a database, and those that were set aside.",
         discussion: """
-            Commands are submitted by processes that do not open the database (Outbox in Swift), and applied by those that do. 'list', which \
-            is also what happens without an action, and 'show' only read, and need no database for what waits. 'retry' has a command that was \
-            set aside (a dead letter) retried, by a running owner immediately, and waits for the outcome; it puts a file that an owner has moved away as damaged, but \
-            that is whole, back into the queue. 'drop' decides that a command is not applied, or removes a file that is not a command. \
-            Both ask first, unless there is --yes.
+            Commands are submitted by processes that do not open the database (Outbox in Swift), and applied by those that do. 'list', \
+            which is also what happens without an action, and 'show' only read, and need no database for what waits. 'retry' has a command \
+            that was set aside (a dead letter) retried, by a running owner immediately, and waits for the outcome; it puts a file that an \
+            owner has moved away as damaged, but that is whole, back into the queue. 'drop' decides that a command is not applied, or \
+            removes a file that is not a command. Both ask first, unless there is --yes.
 
             With --json, prints one JSON object a command or file.
 

@@ -100,6 +100,20 @@
             )
         }
 
+        @Test func anErrorOfAFolderNamesIt() async throws {
+            #expect(chmod(folder.url.path, 0o2750) == 0)
+            let path = path
+            let parent = (path as NSString).deletingLastPathComponent
+            await #expect {
+                try await OtherUser.run { try open() }
+            } throws: { error in
+                (error as? DatabaseError)?.message == """
+                    \(path): permission denied: this process (user 65534) cannot create files in its folder, \(parent). \
+                    It has owner 0, group 0 and mode 2750. Run as a user who may write there, or change its permissions
+                    """
+            }
+        }
+
         // MARK: What the doctor says
 
         @Test func aFileThatThisProcessCannotOpen() async throws {

@@ -60,8 +60,7 @@ import Testing
                 }
             )
             guard sharing ?? db.options.sharesCommits else { return }
-            let deadline = ContinuousClock.now + .seconds(30)
-            while db.sharedCommits.requestCount == before, ContinuousClock.now < deadline { usleep(50) }
+            waitUntil("the write is requested", within: .seconds(30)) { db.sharedCommits.requestCount != before }
         }
 
         func insert(_ name: String) {
@@ -291,7 +290,9 @@ import Testing
         world.insert("a")
         world.db.asyncWrite({ try $0.execute(sql: "INSERT INTO player (name) VALUES ('b')") }, completion: { _, _ in })
         world.insert("c")
-        world.db.asyncWriteWithoutTransaction { try! $0.execute(sql: "INSERT INTO player (name) VALUES ('d')") }
+        world.db.asyncWriteWithoutTransaction { db in
+            #expect(throws: Never.self) { try db.execute(sql: "INSERT INTO player (name) VALUES ('d')") }
+        }
         world.insert("e")
         world.release()
         for result in await world.results() { _ = try result.get() }

@@ -31,10 +31,11 @@ struct WriteCommand: AsyncParsableCommand {
                 written[side, default: 0] += slice.times.count
                 return slice
             }
-            let asyncSides = options.sides.filter { $0 != .sqliteC }
+            let asyncContestants = contestants.compactMapValues { $0 as? any AsyncContestant }
+            let asyncSides = options.sides.filter { asyncContestants[$0] != nil }
             let variants = try await [("async, 1 task", 1), ("async, 64 tasks", 64)].asyncMap { name, tasks in
                 let comparison = try await benchmark.compare(asyncSides) { side, duration in
-                    let contestant = contestants[side] as! any AsyncContestant
+                    let contestant = asyncContestants[side]!
                     let slice = try await LoopSlice.measuring(for: duration, tasks: tasks) {
                         try await contestant.insertAsync(author: 1)
                     }

@@ -1,0 +1,88 @@
+@testable import RoundtableCore
+
+/// What must hold in every world of the model.
+extension GateModel {
+    var isFinished: Bool { threads.allSatisfy { $0.activity == .done } }
+
+    var holdsLock: Bool { threads.contains { $0.holdsLock && !$0.isEarly } }
+
+    private var isOpening: Bool {
+        threads.contains { $0.activity == .opening || $0.activity == .notifyingOfOpening }
+    }
+
+    /// What is wrong with this world; nil when nothing is.
+    func check() -> String? {
+        violation ?? checkRequests() ?? checkVisits() ?? checkWaiters() ?? checkInterruptions() ?? checkRest()
+    }
+
+    private func checkRequests() -> String? {
+        let isToBeClosed = machine.requests.isClosed
+        if machine.isAbandoned, machine.isClosed || isToBeClosed { return "an abandoned gate is closed" }
+        if isToBeClosed, !machine.isClosed { return "F1: the gate is open, against the requests" }
+        if machine.isClosed, !isToBeClosed, !isOpening { return "F1: the gate is closed, and no thread opens it" }
+        return nil
+    }
+
+    private func checkVisits() -> String? {
+        if machine.requests.isClosed, machine.settled == .closed, holdsLock {
+            return "F6: a lock is held behind a gate that was settled"
+        }
+        let mustNotCommit = machine.visits.contains(where: \.mustNotCommit)
+        if mustNotCommit != machine.mustNotCommit { return "F3: mustNotCommit is \(machine.mustNotCommit)" }
+        let pending = threads.count { thread in
+            switch (thread.activity, thread.role) {
+            case (.starting, _), (.refused, _), (_, .settler(endsUse: true)): true
+            default: false
+            }
+        }
+        if uses != machine.uses + pending {
+            return "F5: the assertion is used \(uses) times, by \(machine.uses) visits and \(pending) threads"
+        }
+        return nil
+    }
+
+    private func checkWaiters() -> String? {
+        for thread in threads where thread.isWaiter {
+            switch thread.activity {
+            case .waitingOutside(isAsleep: true) where !machine.isClosed:
+                return "F2: a thread sleeps outside of an open gate"
+            case .asleep where machine.isDrained && !isOpening:
+                return "F3: the suspending thread sleeps, and all visits have left or committed"
+            default: continue
+            }
+        }
+        return nil
+    }
+
+    private func checkInterruptions() -> String? {
+        for thread in threads {
+            guard case .interrupting(let writes, let checkpoint) = thread.activity else { continue }
+            let aborted = machine.visits.filter(\.isAborted)
+            if writes, !aborted.contains(where: { $0.kind != .checkpoint }) { return "F3: no write to interrupt" }
+            if checkpoint, !aborted.contains(where: { $0.kind == .checkpoint }) {
+                return "F3: no checkpoint to interrupt"
+            }
+            if writes || checkpoint, threads.contains(where: { $0.kind == .closing && $0.holdsLock }) {
+                return "F3: a connection is interrupted while it closes"
+            }
+        }
+        return nil
+    }
+
+    /// What must hold when no thread changes the requests, settles or opens, and no visit is inside.
+    private func checkRest() -> String? {
+        let isAtRest = threads.allSatisfy { thread in
+            switch thread.activity {
+            case .done, .outside, .waitingOutside: true
+            default: false
+            }
+        }
+        guard isAtRest else { return nil }
+        if !machine.visits.isEmpty { return "a visit was left behind" }
+        if uses != 0 { return "F5: the assertion is used, and no visit is inside" }
+        if machine.mustSettle { return "the last visit has left, and has not settled the gate" }
+        if machine.isAbandoned { return nil }
+        if machine.requests.isClosed != (machine.settled != .open) { return "F6: the gate was not settled" }
+        return nil
+    }
+}

@@ -1,0 +1,100 @@
+import Foundation
+import GRDB
+import Roundtable
+import RoundtableKernel
+import Testing
+
+/// A write that waits for its turn: what its error says when it has waited too long, and how it is cancelled.
+@Suite struct TurnWaitTests {
+    private let folder: TemporaryFolder
+    private let url: URL
+
+    init() throws {
+        folder = try TemporaryFolder()
+        url = folder.file("players.sqlite")
+    }
+
+    private func open(
+        _ author: String,
+        _ change: (inout SharedDatabase.Options) -> Void = { _ in }
+    ) throws -> SharedDatabase {
+        var options = SharedDatabase.Options()
+        change(&options)
+        return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+    }
+
+    /// The error that a timeout gives names the author, the pid, how long, and the line of code.
+    @Test func busyHasAName() async throws {
+        let holder = try open("holder")
+        let other = try open("other") { $0.busyTimeout = .milliseconds(150) }
+        let (begun, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let line = UInt(#line + 1)
+        holder.asyncWriteWithoutTransaction { db in
+            try? db.inTransaction {
+                begun.signal()
+                end.wait()
+                return .commit
+            }
+        }
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                begun.wait()
+                continuation.resume()
+            }
+        }
+        defer { end.signal() }
+
+        func check(_ body: () async throws -> Void) async {
+            do {
+                try await body()
+                Issue.record("nobody is told that the database is locked")
+            } catch let error as DatabaseError {
+                #expect(error.resultCode == .SQLITE_BUSY)
+                let message = error.message ?? ""
+                #expect(message.hasPrefix("database is locked: 'holder' (pid \(getpid())) has been writing for"))
+                #expect(message.contains("TurnWaitTests.swift:\(line)"), "\(message)")
+            } catch {
+                Issue.record(error)
+            }
+        }
+        await check { try await other.write { try $0.execute(sql: "DELETE FROM player") } }
+        await check { try await other.writeWithoutTransaction { try $0.execute(sql: "DELETE FROM player") } }
+        await check {
+            try await withCheckedThrowingContinuation { continuation in
+                other.asyncWrite {
+                    try $0.execute(sql: "DELETE FROM player")
+                } completion: { _, result in
+                    continuation.resume(with: result)
+                }
+            }
+        }
+        // Reads do not wait for writers.
+        #expect(try await other.read { try Player.fetchCount($0) } == 0)
+    }
+
+    /// A cancelled task does not wait for its turn.
+    @Test func cancellationEndsTheWaitForTheTurn() async throws {
+        let holder = try open("holder")
+        let other = try open("other") { $0.busyTimeout = .seconds(60) }
+        let (begun, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        holder.asyncWrite { _ in
+            begun.signal()
+            end.wait()
+        } completion: { _, _ in
+        }
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                begun.wait()
+                continuation.resume()
+            }
+        }
+        defer { end.signal() }
+        let task = Task { try await other.write { try $0.execute(sql: "DELETE FROM player") } }
+        let block = try ControlBlock.open(forDatabaseAt: other.path, writable: true)
+        try await eventually("the other waits") { block.participants().contains { $0.waiting != nil } }
+        task.cancel()
+        let began = ContinuousClock.now
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(ContinuousClock.now - began < .seconds(5))
+    }
+}
