@@ -67,8 +67,8 @@ import Testing
         try await eventually("the first value") { values.value.last == 0 }
         let before = fetches.value.count
         for _ in 1...20 {
-            #expect(throws: Veto.Refusal.self) {
-                try db.write { db in
+            await #expect(throws: Veto.Refusal.self) {
+                try await db.write { db in
                     db.add(transactionObserver: Veto(), extent: .nextTransaction)
                     _ = try Player(name: "refused").inserted(db)
                 }
@@ -94,7 +94,7 @@ import Testing
         let observation = observe(values) { try Player.fetchCount($0) }
         try await eventually("the first value") { values.value.last == 0 }
         for count in 1...5 {
-            try db.write { db in
+            try await db.write { db in
                 db.add(transactionObserver: Slow(), extent: .nextTransaction)
                 _ = try Player(name: "slow").inserted(db)
             }
@@ -142,7 +142,7 @@ import Testing
         }
         try await eventually("the error") { !errors.value.isEmpty }
         #expect((errors.value.first as? DatabaseError)?.resultCode == .SQLITE_READONLY)
-        #expect(try db.read { try Player.fetchCount($0) } == 0)
+        #expect(try await db.read { try Player.fetchCount($0) } == 0)
         withExtendedLifetime(observation) {}
     }
 
