@@ -13,7 +13,6 @@ final class ReaderConnection: @unchecked Sendable {
     private var schemaVersionStatement: OpaquePointer?
     /// GRDB's own, so that GRDB notices the end of the transaction (`Database.transactionDate` depends on it).
     private let commit = ReusedStatement("COMMIT TRANSACTION")
-    private let outside = ReusedStatement("SELECT 1")
     private(set) var lastSchemaVersion: Int32?
     private var commitStatement: OpaquePointer?
     /// nil for a schema without migrations.
@@ -100,13 +99,6 @@ final class ReaderConnection: @unchecked Sendable {
         if db.isInTransaction { try step(commitStatement, db) }
     }
 
-    /// Makes GRDB forget the date of a transaction that `endUnobserved` has ended (`Database.transactionDate`). GRDB does so when a statement
-    /// runs outside of transactions.
-    func forgetTransactionDate(_ db: Database) {
-        // If this fails, GRDB forgets the date with the next statement.
-        try? outside.execute(db)
-    }
-
     /// Clears GRDB's schema cache if another connection has changed the schema since the last access.
     func forgetSchemaIfChanged(_ db: Database) throws {
         guard let statement = schemaVersionStatement else { throw DatabaseError.closed }
@@ -146,7 +138,6 @@ final class ReaderConnection: @unchecked Sendable {
         schemaVersionStatement = nil
         commitStatement = nil
         commit.forget()
-        outside.forget()
     }
 
     private func step(_ statement: OpaquePointer?, _ db: Database) throws {

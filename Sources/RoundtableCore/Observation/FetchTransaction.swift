@@ -56,7 +56,6 @@ final class FetchTransaction: @unchecked Sendable {
                 last.isActive = false
             }
             try reader.end(db)
-            reader.forgetTransactionDate(db)
             return tables
         } catch {
             // The first error is the one to report.
