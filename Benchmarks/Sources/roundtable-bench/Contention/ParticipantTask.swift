@@ -34,6 +34,10 @@ struct ParticipantTask: Codable {
 struct Schedule: Codable {
     var start: Nanoseconds
     var end: Nanoseconds
+
+    /// Until then, a process that has ended does nothing. To report and to close takes milliseconds of processor time each, which would
+    /// count as waits of the processes that still wait for their last transaction.
+    var report: Nanoseconds { end + 500_000_000 }
 }
 
 /// What one process of a trial saw.
@@ -70,7 +74,10 @@ extension ParticipantTask {
         Clock.sleep(until: schedule.start)
         while true {
             let requested = Clock.now
-            guard requested < schedule.end else { return result }
+            guard requested < schedule.end else {
+                Clock.sleep(until: schedule.report)
+                return result
+            }
             var began = Nanoseconds(0)
             do {
                 try writer.commit(contestant) {
