@@ -15,6 +15,20 @@ struct AddPoints: OutboxCommand {
 }
 
 let arguments = CommandLine.arguments
+// In a folder beside the database: it follows a snapshot file, and has an outbox open.
+if arguments.count == 4, arguments[1] == "stay" {
+    let file = SnapshotFile<Score>(at: URL(fileURLWithPath: arguments[3] + "-snapshot"), as: "widget")
+    let outbox = try Outbox(at: URL(fileURLWithPath: arguments[3] + "-outbox"), as: "widget")
+    let firstValue = DispatchSemaphore(value: 0)
+    let task = Task.detached {
+        for await _ in file.values() { firstValue.signal() }
+    }
+    firstValue.wait()
+    footprint_stay()
+    task.cancel()
+    withExtendedLifetime(outbox) {}
+    exit(0)
+}
 if arguments.count > 1 {
     let file = SnapshotFile<Score>(at: URL(fileURLWithPath: arguments[1]), as: "widget")
     guard case .value(let score, _) = try file.read(), score.points == 42 else { exit(1) }

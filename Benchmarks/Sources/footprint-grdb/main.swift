@@ -9,6 +9,10 @@ struct Score: Codable {
 }
 
 let arguments = CommandLine.arguments
+if arguments.count == 4, arguments[1] == "stay", let participant = Participant(rawValue: arguments[2]) {
+    try participant.stay(arguments[3])
+    exit(0)
+}
 if arguments.count > 1 {
     let data = try Data(contentsOf: URL(fileURLWithPath: arguments[1]))
     guard try JSONDecoder().decode(Score.self, from: data).points == 42 else { exit(1) }

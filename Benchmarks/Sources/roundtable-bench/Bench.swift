@@ -12,14 +12,16 @@ struct Bench: AsyncParsableCommand {
             ExtensionsCommand.self, EncryptionCommand.self,
             NotifyCommand.self, ObserveCommand.self, ParticipantCommand.self, ReceiverCommand.self,
             CommitTailCommand.self, WALSizeCommand.self, WALSizeParticipantCommand.self, SharingCommand.self,
-            SharingPeerCommand.self, FootprintCommand.self,
-        ] + suspensionCommands
+            SharingPeerCommand.self, FootprintCommand.self, ReadersCommand.self,
+        ] + linuxCommands
     )
 
-    /// The police works on Linux only.
-    private static var suspensionCommands: [any ParsableCommand.Type] {
+    /// The police works on Linux only, and only Linux tells what memory a process shares.
+    private static var linuxCommands: [any ParsableCommand.Type] {
         #if os(Linux)
-            [SuspensionCommand.self, SuspensionProgramCommand.self, SharingProgramCommand.self]
+            [
+                SuspensionCommand.self, SuspensionProgramCommand.self, SharingProgramCommand.self, MemoryCommand.self,
+            ]
         #else
             []
         #endif

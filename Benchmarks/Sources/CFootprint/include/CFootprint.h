@@ -7,4 +7,7 @@
 /// Not `ru_maxrss` on Linux: that of a new program begins with what its parent had (`exec_mmap` in the kernel's fs/exec.c).
 long footprint_peak_memory(void);
 
+/// Prints `ready`, and returns when the standard input has ended: the parent has measured this process, or is gone.
+void footprint_stay(void);
+
 #endif

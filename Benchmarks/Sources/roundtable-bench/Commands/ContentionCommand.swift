@@ -30,7 +30,13 @@ struct ContentionCommand: AsyncParsableCommand {
     @Flag(help: "One process is interactive and writes every 10 ms, the others are background. Ours only.")
     var priorities = false
 
+    @Flag(help: "With --json: for each side, who held the turn when in the last second of a trial, and percentiles.")
+    var traces = false
+
     func validate() throws {
+        guard !traces || options.output.json && !sweep && !longWriter && !priorities else {
+            throw ValidationError("--traces needs --json, and excludes --sweep, --long-writer and --priorities.")
+        }
         guard (1...64).contains(processes) else { throw ValidationError("--processes must be 1 to 64.") }
         guard (1...1000).contains(rounds) else { throw ValidationError("--rounds must be 1 to 1000.") }
         guard [sweep, longWriter, priorities].filter({ $0 }).count <= 1 else {
@@ -52,6 +58,7 @@ struct ContentionCommand: AsyncParsableCommand {
         )
         let report = try await options.withFolder { folder in
             var variants: [(name: String, comparison: Comparison)] = []
+            var traces: [String: ContentionTrace] = [:]
             let title: String
             let main: Comparison
             if longWriter {
@@ -68,7 +75,17 @@ struct ContentionCommand: AsyncParsableCommand {
                 let counts = sweep ? Set([1, 2, 4, 8, 16, 32, 64, processes]).sorted() : [processes]
                 title = Self.title(processes)
                 var comparisons: [Int: Comparison] = [:]
-                for count in counts { comparisons[count] = try await contention.equal(processes: count, in: folder) }
+                for count in counts {
+                    let seconds = self.traces ? ContentionTrace.seconds : 0
+                    let (comparison, trials) = try await contention.equal(
+                        processes: count,
+                        tracedSeconds: seconds,
+                        in: folder
+                    )
+                    comparisons[count] = comparison
+                    guard self.traces else { continue }
+                    for (side, trials) in trials { traces[side.rawValue] = ContentionTrace(trials) }
+                }
                 main = comparisons[processes]!
                 variants = counts.filter { $0 != processes }.map { (Self.title($0), comparisons[$0]!) }
             }
@@ -81,7 +98,8 @@ struct ContentionCommand: AsyncParsableCommand {
                 seconds: seconds,
                 processes: processes,
                 rounds: rounds,
-                machine: Report.Machine(load)
+                machine: Report.Machine(load),
+                traces: traces
             )
         }
         try options.print(report)

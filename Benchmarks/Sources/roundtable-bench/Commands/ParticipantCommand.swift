@@ -10,13 +10,13 @@ struct ParticipantCommand: ParsableCommand {
 
     func run() throws {
         let task = try JSONDecoder().decode(ParticipantTask.self, from: Data(self.task.utf8))
-        let contestant = try task.openContestant()
+        let contestants = try task.openContestants()
         FileHandle.standardOutput.write(Data("ready\n".utf8))
         // No line: the parent wants no more of us, or is gone.
-        guard let line = readLine() else { return try contestant.close() }
+        guard let line = readLine() else { return try contestants.forEach { try $0.close() } }
         let schedule = try JSONDecoder().decode(Schedule.self, from: Data(line.utf8))
-        var result = task.run(contestant, schedule)
-        do { try contestant.close() } catch { result.fail(error) }
+        var result = task.run(contestants, schedule)
+        do { try contestants.forEach { try $0.close() } } catch { result.fail(error) }
         FileHandle.standardOutput.write(try JSONEncoder().encode(result))
     }
 }

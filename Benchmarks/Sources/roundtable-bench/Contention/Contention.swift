@@ -10,11 +10,16 @@ struct Contention {
     var settings = ContestantSettings()
 
     /// All processes do the same.
-    func equal(processes: Int, in folder: URL) async throws -> Comparison {
+    ///
+    /// - returns: the trials, too.
+    func equal(processes: Int, tracedSeconds: Double = 0, in folder: URL) async throws -> (Comparison, [Side: [Trial]])
+    {
         let trials = try await Interleaving.run(sides, rounds: rounds) { side in
-            try Trial.run(side, tasks(side, processes), seconds: seconds, in: folder)
+            var tasks = tasks(side, processes)
+            for index in tasks.indices { tasks[index].tracedSeconds = tracedSeconds }
+            return try Trial.run(side, tasks, seconds: seconds, in: folder)
         }
-        return compare(trials, participants: 0..<processes)
+        return (compare(trials, participants: 0..<processes), trials)
     }
 
     /// The first process holds each transaction open for 20 ms. Gives the others' figures, and its own.

@@ -21,10 +21,15 @@ final class ParticipantProcess {
     }
 
     /// - parameter arguments: those of this program, for a command that says `ready` and ends when its input does.
-    init(_ arguments: [String], name: String, in folder: URL) throws {
+    convenience init(_ arguments: [String], name: String, in folder: URL) throws {
         guard let executable = Bundle.main.executableURL else {
             throw Failure(description: "cannot find the executable of this process, to start it again")
         }
+        try self.init(executable, arguments, name: name, in: folder)
+    }
+
+    /// - parameter arguments: those of another program, which does the same.
+    init(_ executable: URL, _ arguments: [String], name: String, in folder: URL) throws {
         outputFile = folder.appendingPathComponent("participant-\(UUID().uuidString)")
         guard FileManager.default.createFile(atPath: outputFile.path, contents: nil) else {
             throw Failure(description: "\(outputFile.path): cannot be created")

@@ -16,6 +16,10 @@ struct ParticipantTask: Codable {
     var settings = ContestantSettings()
     /// Writes nothing, and keeps a value observation instead. Ours only.
     var isObserver = false
+    /// Writes nothing, and reads with so many threads at the same time. 0: it writes.
+    var readingThreads = 0
+    /// At the end of the trial, it notes for so long when each of its transactions began and ended.
+    var tracedSeconds = 0.0
 
     init(side: Side, path: String, author: Int) {
         self.side = side.rawValue
@@ -23,10 +27,16 @@ struct ParticipantTask: Codable {
         self.author = author
     }
 
-    func openContestant() throws -> any Contestant {
+    var contestant: Side {
         guard let side = Side(rawValue: side) else { preconditionFailure("no side is called '\(side)'") }
-        if isObserver { return try ObservingContestant(path, settings) }
-        return try side.open(path, settings)
+        return side
+    }
+
+    /// - returns: one; or, where a connection serves one thread only, one for each reading thread.
+    func openContestants() throws -> [any Contestant] {
+        if isObserver { return [try ObservingContestant(path, settings)] }
+        let count = contestant == .sqliteC ? max(1, readingThreads) : 1
+        return try (0..<count).map { _ in try contestant.open(path, settings) }
     }
 }
 
@@ -44,16 +54,20 @@ struct Schedule: Codable {
 struct ParticipantResult: Codable {
     /// Until the end of the trial.
     var commits = 0
+    /// Until the end of the trial.
+    var reads = 0
     /// The transaction that the end met, if it was committed.
     var lateCommits = 0
     var errors = 0
     var firstError: String?
     /// From asking for a transaction until being inside it, or until the error.
     var longestWait: Nanoseconds = 0
-    /// From asking for a transaction until it was committed, each. The waits of failures are in `longestWait` alone.
+    /// From asking for a transaction until it was committed, each. The waits of failures are in `longestWait` alone. Of a reader, each read.
     var times = Latencies()
     /// From being inside the transaction until it was committed.
     var timesOnceBegun = Latencies()
+    /// While it is traced: when a transaction began, when its commit returned, and so on.
+    var holds: [Nanoseconds] = []
 
     mutating func fail(_ error: any Error) {
         errors += 1
@@ -62,7 +76,9 @@ struct ParticipantResult: Codable {
 }
 
 extension ParticipantTask {
-    func run(_ contestant: any Contestant, _ schedule: Schedule) -> ParticipantResult {
+    func run(_ contestants: [any Contestant], _ schedule: Schedule) -> ParticipantResult {
+        if readingThreads > 0 { return read(contestants, schedule) }
+        let contestant = contestants[0]
         let hold = Nanoseconds(seconds: holdMilliseconds / 1e3)
         let pause = Nanoseconds(seconds: pauseMilliseconds / 1e3)
         var result = ParticipantResult()
@@ -70,6 +86,9 @@ extension ParticipantTask {
             Clock.sleep(until: schedule.end)
             return result
         }
+        let traceBegins = schedule.end - min(Nanoseconds(seconds: tracedSeconds), schedule.end - schedule.start)
+        // Growing would be a pause of some milliseconds.
+        result.holds.reserveCapacity(Int(tracedSeconds * 400_000))
         var writer = WorkloadWriter(workload, author: author, rows: rows)
         Clock.sleep(until: schedule.start)
         while true {
@@ -87,6 +106,7 @@ extension ParticipantTask {
                 let done = Clock.now
                 result.times.record(done - requested)
                 result.timesOnceBegun.record(done - began)
+                if tracedSeconds > 0, done > traceBegins { result.holds += [began, done] }
                 if done <= schedule.end { result.commits += 1 } else { result.lateCommits += 1 }
             } catch {
                 result.fail(error)

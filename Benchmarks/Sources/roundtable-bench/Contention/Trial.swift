@@ -1,19 +1,28 @@
 import Foundation
 
-/// Some processes writing one new database at the same time, once. All have the same workload.
+/// Some processes using one new database at the same time, once. All that write have the same workload.
 struct Trial {
     let results: [ParticipantResult]
     /// Of all participants; means nothing but for insertions.
     let commitsInARow: Double
     let duration: Nanoseconds
+    let end: Nanoseconds
 
-    /// - parameter tasks: what each process does; the path is filled in.
-    static func run(_ side: Side, _ tasks: [ParticipantTask], seconds: Double, in parent: URL) throws -> Trial {
+    /// - Parameters:
+    ///   - tasks: what each process does; the path is filled in.
+    ///   - rows: how many the database has from the beginning.
+    static func run(
+        _ side: Side,
+        _ tasks: [ParticipantTask],
+        seconds: Double,
+        rows: Int = 0,
+        in parent: URL
+    ) throws -> Trial {
         let folder = parent.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(at: folder) }
         let workload = tasks.first?.workload ?? .insert
-        let path = try workload.createDatabase(in: folder, name: side.rawValue)
+        let path = try workload.createDatabase(in: folder, name: side.rawValue, rows: rows)
 
         var processes: [ParticipantProcess] = []
         defer { for process in processes { process.end() } }
@@ -35,7 +44,8 @@ struct Trial {
         return Trial(
             results: results,
             commitsInARow: Double(commits.reduce(0) { $0 + $1.1 }) / Double(try Fixture.handovers(path) + 1),
-            duration: schedule.end - schedule.start
+            duration: schedule.end - schedule.start,
+            end: schedule.end
         )
     }
 }
@@ -45,8 +55,9 @@ extension [Trial] {
     func figures(of indices: Range<Int>) -> Figures {
         let results = map { $0.results[indices] }
         let times = results.joined().map(\.times).merged
-        return [
-            "tx_per_s": commitsPerSecond(of: indices).median,
+        var figures = Figures()
+        figures.set("tx_per_s", medianOf: commitsPerSecond(of: indices))
+        return figures.merging([
             "jain": results.map { $0.map(\.commits).jain }.median,
             "longest_wait_ms": (results.joined().map(\.longestWait).max() ?? 0).milliseconds,
             "longest_ms": times.longest.milliseconds,
@@ -54,7 +65,7 @@ extension [Trial] {
             "p99_us": times.percentile(0.99).microseconds,
             "commits_in_a_row": map(\.commitsInARow).median,
             "errors": Double(results.joined().reduce(0) { $0 + $1.errors }),
-        ]
+        ])
     }
 
     func commitsPerSecond(of indices: Range<Int>) -> [Double] {

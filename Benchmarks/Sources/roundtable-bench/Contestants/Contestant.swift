@@ -47,6 +47,8 @@ struct ContestantSettings: Codable {
     var priority = SharedDatabase.TurnPriority.default
     /// For our side; nil for the default.
     var sliceMilliseconds: Double?
+    /// The most reader connections of a pool; nil for its default.
+    var readerCount: Int?
     /// For our side: what it calls itself.
     var name = "bench"
 }

@@ -10,6 +10,7 @@ struct PoolContestant: AsyncContestant {
 
     init(_ path: String, _ settings: ContestantSettings) throws {
         var configuration = Configuration.sharing
+        if let count = settings.readerCount { configuration.maximumReaderCount = count }
         if !settings.hasAutomaticCheckpoints {
             configuration.prepareDatabase { try $0.execute(sql: Statements.noAutomaticCheckpoints) }
         }

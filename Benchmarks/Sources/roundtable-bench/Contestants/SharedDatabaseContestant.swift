@@ -15,6 +15,7 @@ struct SharedDatabaseContestant: AsyncContestant {
         var options = SharedDatabase.Options()
         options.priority = settings.priority
         if let slice = settings.sliceMilliseconds { options.slice = .microseconds(slice * 1e3) }
+        if let count = settings.readerCount { options.maximumReaderCount = count }
         if !settings.hasAutomaticCheckpoints {
             options.checkpointing = .manual
         }

@@ -10,8 +10,9 @@ enum Workload: String, CaseIterable, Codable, ExpressibleByArgument {
 
     static let recordCount = 100_000
 
-    func createDatabase(in folder: URL, name: String) throws -> String {
-        let path = try Fixture.create(in: folder, name: name)
+    /// - parameter rows: how many rows of `entry` it has from the beginning.
+    func createDatabase(in folder: URL, name: String, rows: Int = 0) throws -> String {
+        let path = try Fixture.create(in: folder, name: name, rows: rows)
         if self == .update { try Fixture.createRecords(Self.recordCount, in: path) }
         return path
     }

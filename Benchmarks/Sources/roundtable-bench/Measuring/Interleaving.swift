@@ -16,6 +16,25 @@ enum Interleaving {
         }
         return measurements
     }
+
+    /// The same in several settings, one after the other in each round.
+    static func run<Setting: Hashable, Key: Hashable, Measurement>(
+        _ settings: [Setting],
+        _ sides: [Key],
+        rounds: Int,
+        _ measure: (Setting, Key) async throws -> Measurement
+    ) async throws -> [Setting: [Key: [Measurement]]] {
+        var measurements: [Setting: [Key: [Measurement]]] = [:]
+        for round in 0..<rounds {
+            for setting in settings {
+                for step in sides.indices {
+                    let side = sides[(round + step) % sides.count]
+                    measurements[setting, default: [:]][side, default: []].append(try await measure(setting, side))
+                }
+            }
+        }
+        return measurements
+    }
 }
 
 /// A slice of a loop that does one thing over and over.

@@ -26,6 +26,8 @@ struct Latencies: Codable, Sendable {
         min(histogram.valueAtPercentile(fraction * 100), longest)
     }
 
+    var count: Int { Int(histogram.totalCount) }
+
     /// At a random moment while something is under way, how long does it take? In at least `fraction` of all moments, no longer than
     /// this. Counted one by one, a single wait of a second is nothing beside the thousands of operations of others meanwhile.
     func percentile(ofTime fraction: Double) -> Nanoseconds {

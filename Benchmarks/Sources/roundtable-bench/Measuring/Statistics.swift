@@ -15,6 +15,9 @@ extension Collection where Element == Double {
         let sorted = sorted()
         return (sorted[(sorted.count - 1) / 2] + sorted[sorted.count / 2]) / 2
     }
+
+    /// What a quarter is below, and what a quarter is above.
+    var middleHalf: [Double] { [percentile(0.25) ?? 0, percentile(0.75) ?? 0] }
 }
 
 extension Collection where Element == Int {

@@ -4,13 +4,40 @@ import GRDBSQLite
 /// Named figures of one side, in the order in which a table shows them.
 struct Figures: Encodable, ExpressibleByDictionaryLiteral {
     private(set) var values: [(name: String, value: Double)] = []
+    /// Of medians over the rounds: the middle half.
+    private(set) var ranges: [String: [Double]] = [:]
 
     init(dictionaryLiteral elements: (String, Double)...) {
         values = elements.map { ($0.0, $0.1) }
     }
 
+    mutating func set(_ name: String, _ value: Double) {
+        if let index = values.firstIndex(where: { $0.name == name }) {
+            values[index].value = value
+        } else {
+            values.append((name, value))
+        }
+    }
+
+    /// The median, and of several rounds the middle half.
+    mutating func set(_ name: String, medianOf rounds: [Double]) {
+        set(name, rounds.median)
+        ranges[name] = rounds.count > 1 ? rounds.middleHalf : nil
+    }
+
+    func merging(_ others: Figures) -> Figures {
+        var all = self
+        for (name, value) in others.values { all.set(name, value) }
+        return all
+    }
+
+    /// In JSON, a range has the name of its figure with `_range` after it.
     func encode(to encoder: any Encoder) throws {
-        try Dictionary(uniqueKeysWithValues: values.map { ($0.name, $0.value.rounded(digits: 5)) }).encode(to: encoder)
+        var container = encoder.container(keyedBy: Name.self)
+        for (name, value) in values { try container.encode(value.rounded(digits: 5), forKey: Name(name)) }
+        for (name, range) in ranges {
+            try container.encode(range.map { $0.rounded(digits: 5) }, forKey: Name("\(name)_range"))
+        }
     }
 }
 
@@ -53,34 +80,42 @@ extension Comparison {
         }
     }
 
+    /// Replaces a figure of one side.
+    mutating func set(_ name: String, medianOf rounds: [Double], of side: Side) {
+        if side == .ours { return ours.set(name, medianOf: rounds) }
+        guard let index = peers.firstIndex(where: { $0.name == side.rawValue }) else { return }
+        peers[index].figures.set(name, medianOf: rounds)
+    }
+
     /// Pair by pair.
     static func ratios(_ ours: [Double], _ theirs: [Double]) -> [Double] { zip(ours, theirs).map { $0 / $1 } }
 }
 
-extension Comparison: Encodable {
-    private struct Key: CodingKey {
-        let stringValue: String
-        var intValue: Int? { nil }
-        init(_ name: String) { stringValue = name }
-        init?(stringValue: String) { self.init(stringValue) }
-        init?(intValue: Int) { nil }
-    }
+/// A key of a JSON object that is only known at run time.
+private struct Name: CodingKey {
+    let stringValue: String
+    var intValue: Int? { nil }
+    init(_ name: String) { stringValue = name }
+    init?(stringValue: String) { self.init(stringValue) }
+    init?(intValue: Int) { nil }
+}
 
+extension Comparison: Encodable {
     func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: Key.self)
-        try container.encode(ours, forKey: Key("ours"))
+        var container = encoder.container(keyedBy: Name.self)
+        try container.encode(ours, forKey: Name("ours"))
         try container.encode(
             Dictionary(uniqueKeysWithValues: peers.map { ($0.name, $0.figures) }),
-            forKey: Key("peers")
+            forKey: Name("peers")
         )
         let speeds = NamedRatios(key: "ratio", title: "", ratios: ratios)
         for named in [speeds] + otherRatios {
             let medians = named.ratios.mapValues { $0.median.rounded(digits: 4).ifFinite }
-            try container.encode(medians, forKey: Key(named.key + "s"))
+            try container.encode(medians, forKey: Name(named.key + "s"))
             let ranges = named.ratios.mapValues { ratios in
-                [ratios.percentile(0.25), ratios.percentile(0.75)].map { ($0 ?? 0).rounded(digits: 4).ifFinite }
+                ratios.middleHalf.map { $0.rounded(digits: 4).ifFinite }
             }
-            try container.encode(ranges, forKey: Key(named.key + "_ranges"))
+            try container.encode(ranges, forKey: Name(named.key + "_ranges"))
         }
     }
 }
@@ -116,9 +151,11 @@ struct Report: Encodable {
     let processes: Int
     let rounds: Int
     let machine: Machine
+    /// Of each side; for drawing.
+    var traces: [String: ContentionTrace] = [:]
 
     enum CodingKeys: String, CodingKey {
-        case name, title, unit, variants, seconds, processes, rounds, machine
+        case name, title, unit, variants, traces, seconds, processes, rounds, machine
         case sqliteVersion = "sqlite_version"
     }
 
@@ -134,6 +171,7 @@ struct Report: Encodable {
             let variants = Dictionary(uniqueKeysWithValues: variants.map { ($0.name, $0.comparison) })
             try container.encode(variants, forKey: .variants)
         }
+        if !traces.isEmpty { try container.encode(traces, forKey: .traces) }
         try container.encode(seconds, forKey: .seconds)
         try container.encode(processes, forKey: .processes)
         try container.encode(rounds, forKey: .rounds)

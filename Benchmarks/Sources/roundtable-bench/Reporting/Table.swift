@@ -26,10 +26,9 @@ extension Comparison {
         for (name, figures) in sides {
             let ratios = columns.map { column in
                 guard let ratios = column.ratios[name] else { return "" }
-                let range = [0.25, 0.75].map { format(ratios.percentile($0) ?? 0) }
-                return "\(format(ratios.median)) (\(range[0])–\(range[1]))"
+                return format(ratios.median, ratios.middleHalf)
             }
-            rows.append([name] + figures.values.map { format($0.value) } + ratios)
+            rows.append([name] + figures.values.map { format($0.value, figures.ranges[$0.name]) } + ratios)
         }
         return aligned(rows)
     }
@@ -44,6 +43,12 @@ func aligned(_ rows: [[String]]) -> [String] {
             return column == 0 ? cell + padding : padding + cell
         }.joined(separator: "  ")
     }
+}
+
+/// With its middle half.
+private func format(_ value: Double, _ range: [Double]?) -> String {
+    guard let range else { return format(value) }
+    return "\(format(value)) (\(format(range[0]))–\(format(range[1])))"
 }
 
 func format(_ value: Double) -> String {
