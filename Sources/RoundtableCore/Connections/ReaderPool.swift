@@ -37,7 +37,7 @@ final class ReaderPool: Parkable {
 
     let path: String
     private let open: @Sendable () throws -> ReaderConnection
-    private let state: Mutex<State>
+    private let state: BargingMutex<State>
     /// All connections except the leaving ones, so that no connection is interrupted while it closes.
     private let connections = Mutex<[ReaderConnection]>([])
     private let nextID = Atomic<UInt64>(0)
@@ -47,7 +47,7 @@ final class ReaderPool: Parkable {
         self.open = open
         let count = max(1, maximumCount)
         let admission = ReaderAdmission(maximumCount: count)
-        state = Mutex(State(admission: admission, running: RunningReads(of: seat, capacity: count)))
+        state = BargingMutex(State(admission: admission, running: RunningReads(of: seat, capacity: count)))
     }
 
     // MARK: Reading
