@@ -1,10 +1,13 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo examples test test-long test-sqlcipher lint typecheck-apple bench bench-build bench-short format dependencies
+.PHONY: demo examples test test-long test-sqlcipher lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
 BUILD_FLAGS ?=
+# What pictures are drawn with.
+PLOTS_PACKAGES = .build/plots
+PLOTS_PYTHON = PYTHONPATH=$(PLOTS_PACKAGES) python3
 STRICT = -Xswiftc -warnings-as-errors
 
 demo: dependencies
@@ -43,21 +46,47 @@ test-sqlcipher: dependencies
 	bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test --skip-build \
 		--filter '$(if $(ROUNDTABLE_LONG),RoundtableProcessTests,$(SQLCIPHER_PROCESS_TESTS))'
 
-# Builds the benchmarks as `make bench` does, and runs one for some seconds: that it runs and counts right, not how fast it is.
+# Builds the benchmarks as `make bench` does, and runs some for some seconds: that they run and count right, not how fast it is.
 bench-short: bench-build
 	cd Benchmarks && .build/release/roundtable-bench contention --processes 4 --seconds 2
 	cd Benchmarks && .build/release/roundtable-bench read --seconds 1
 	cd Benchmarks && .build/release/roundtable-bench footprint --rounds 5
+	cd Benchmarks && .build/release/roundtable-bench readers --seconds 0.1 --rounds 1 --threads 2 --processes 2
+	cd Benchmarks && .build/release/roundtable-bench memory --processes 4 --rounds 1
+	$(MAKE) plots-check
 
 bench-build: dependencies
 	@echo "Building the benchmarks for release: 3 to 5 minutes on two cores the first time."
 	cd Benchmarks && bash ../scripts/with-progress.sh "building the benchmarks" $(SWIFT) build -c release
 
+# With PLOTS=1, also measures what the pictures of docs/BENCHMARKS.md show, and draws them.
 bench: bench-build
 	cd Benchmarks && for name in read write open history notify observe contention; do .build/release/roundtable-bench $$name || exit 1; done
 	cd Benchmarks && .build/release/roundtable-bench commit-tail --seconds 5
 	cd Benchmarks && .build/release/roundtable-bench sharing --seconds 2 --waiting 2000
 	cd Benchmarks && .build/release/roundtable-bench extensions --seconds 2 --rows 100000
+	cd Benchmarks && .build/release/roundtable-bench readers --seconds 1
+	cd Benchmarks && .build/release/roundtable-bench memory --processes 100
+	$(if $(PLOTS),$(MAKE) plots-data plots)
+
+# The pictures, in docs/plots, of the data in docs/plots/data. Runs no benchmark.
+plots: $(PLOTS_PACKAGES)/ready
+	$(PLOTS_PYTHON) scripts/plots.py draw
+
+# Fails if the pictures are not those of the data.
+plots-check: $(PLOTS_PACKAGES)/ready
+	$(PLOTS_PYTHON) scripts/plots.py check
+
+# Measures the data alone, of which `make plots` draws. Only on a quiet machine.
+plots-data: bench-build
+	python3 scripts/plots.py measure
+
+# In a folder of their own, where they change nothing of the system's Python.
+$(PLOTS_PACKAGES)/ready: scripts/plots-requirements.txt
+	rm -rf $(PLOTS_PACKAGES)
+	@python3 -m pip --version >/dev/null 2>&1 || { echo "Pictures need Python 3.11 or later with pip: 'apt-get install python3-pip' on Debian." >&2; exit 1; }
+	python3 -m pip install --quiet --disable-pip-version-check --no-compile --target $(PLOTS_PACKAGES) --requirement $<
+	@touch $@
 
 lint: dependencies
 	sh scripts/guides.sh check

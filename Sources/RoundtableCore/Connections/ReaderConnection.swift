@@ -94,9 +94,22 @@ final class ReaderConnection: @unchecked Sendable {
         }
     }
 
-    /// Ends a read transaction of `begin` of which GRDB does not know, and notifies no observers.
-    func endUnobserved(_ db: Database) throws {
-        if db.isInTransaction { try step(commitStatement, db) }
+    /// Begins a read transaction, and establishes its snapshot, where GRDB must notice neither its begin nor its end.
+    func beginUnobserved(_ db: Database) throws {
+        try beginUnread(db)
+        do {
+            try forgetSchemaIfChanged(db)
+        } catch {
+            endUnobserved(db)
+            throw error
+        }
+    }
+
+    /// Ends the transaction of `beginUnobserved`.
+    func endUnobserved(_ db: Database) {
+        guard db.isInTransaction, (try? step(commitStatement, db)) == nil else { return }
+        // The connection was interrupted. A rollback succeeds nevertheless.
+        sqlite3_exec(db.sqliteConnection, "ROLLBACK", nil, nil, nil)
     }
 
     /// Clears GRDB's schema cache if another connection has changed the schema since the last access.

@@ -20,9 +20,9 @@ final class FetchTransaction: @unchecked Sendable {
         self.reader = reader
         first = CommitObserver { [unowned reader] db in
             // If this fails, each observation begins a transaction of its own, and reports the error.
-            try? reader.begin(db)
+            try? reader.beginUnobserved(db)
         }
-        last = CommitObserver { [unowned reader] db in try? reader.endUnobserved(db) }
+        last = CommitObserver { [unowned reader] db in reader.endUnobserved(db) }
         reader.queue.inDatabase { [first, last] db in
             db.add(transactionObserver: first, extent: .databaseLifetime)
             db.add(transactionObserver: last, extent: .databaseLifetime)
@@ -84,7 +84,8 @@ final class FetchTransaction: @unchecked Sendable {
     }
 }
 
-/// Calls a closure at the end of transactions, while it is active.
+/// Calls a closure at the end of the next transaction, once, if it is active. Statements that run in the meantime may end other
+/// transactions of which GRDB notifies this observer.
 private final class CommitObserver: TransactionObserver {
     var isActive = false
     private let didCommit: (Database) -> Void
@@ -93,6 +94,10 @@ private final class CommitObserver: TransactionObserver {
 
     func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
     func databaseDidChange(with event: DatabaseEvent) {}
-    func databaseDidCommit(_ db: Database) { if isActive { didCommit(db) } }
+    func databaseDidCommit(_ db: Database) {
+        guard isActive else { return }
+        isActive = false
+        didCommit(db)
+    }
     func databaseDidRollback(_ db: Database) {}
 }
