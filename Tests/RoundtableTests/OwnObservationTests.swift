@@ -146,6 +146,31 @@ import Testing
         withExtendedLifetime(observation) {}
     }
 
+    /// SQLite opens attached databases for writing, so GRDB has to forbid it.
+    @Test func aFetchCannotWriteAttachedDatabases() async throws {
+        let attached = folder.file("attached.sqlite").path
+        try await DatabaseQueue(path: attached).write { try $0.execute(sql: "CREATE TABLE other (x)") }
+        var options = SharedDatabase.Options()
+        options.configuration.prepareDatabase { db in
+            try db.execute(sql: "ATTACH DATABASE ? AS side", arguments: [attached])
+        }
+        let url = folder.file("attaching.sqlite")
+        let db = try await SharedDatabase.open(at: url, schema: Schema(migrator()), as: "own", options: options)
+        let errors = Shared<[any Error]>([])
+        let observation = ValueObservation.tracking { db in
+            if try Player.fetchCount(db) > 0 { try db.execute(sql: "INSERT INTO side.other VALUES (1)") }
+        }.start(in: db, scheduling: .async(onQueue: DispatchQueue(label: "values"))) { error in
+            errors.change { $0.append(error) }
+        } onChange: { _ in
+        }
+        try await db.write { db in _ = try Player(name: "A").inserted(db) }
+        try await eventually("the error") { !errors.value.isEmpty }
+        #expect((errors.value.first as? DatabaseError)?.resultCode == .SQLITE_READONLY)
+        let rows = try await db.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM side.other") }
+        #expect(rows == 0)
+        withExtendedLifetime(observation) {}
+    }
+
     /// The date of the transaction in which one fetch was made is not that of later fetches.
     @Test func eachFetchHasADateOfItsOwn() async throws {
         let dates = Shared<[Date]>([])

@@ -66,17 +66,15 @@ extension SharedDatabase {
         // An observation that has failed is not restarted.
         let failure = Signal()
         let region = ObservedRegion()
-        var traced = observation.handleEvents(
+        let traced = observation.handleEvents(
             willTrackRegion: { region.change(to: $0) },
             didFail: { _ in failure.raise() }
         )
-        // On the observation connection, which SQLite has opened read-only, GRDB need not forbid writes with two more statements a fetch.
-        traced.requiresWriteAccess = true
         let persistent = PersistentObservation(
             onWriter: observation.requiresWriteAccess,
             notifiesAgain: true,
             region: region
-        ) { [traced] queue, isFirst in
+        ) { queue, isFirst in
             // When the observation is restarted, no caller waits for a value, and the thread is not the scheduler's.
             isFirst
                 ? queue._add(observation: traced, scheduling: scheduler, onChange: onChange)
