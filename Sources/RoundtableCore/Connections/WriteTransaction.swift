@@ -19,6 +19,8 @@ final class WriteTransaction: TransactionObserver {
     /// The number of rollbacks on the connection. Code inside a transaction can thereby detect whether it is still the same
     /// transaction.
     private(set) var rollbacks = 0
+    /// The value of `rollbacks` when `run` began its transaction.
+    private var rollbacksBefore = 0
     /// Called when a statement writes after a commit, such as a statement of an observer.
     var didContinue: () -> Void = {}
     /// The reference is not weak, because Swift moves the reference count of an object with weak references out of the object.
@@ -55,6 +57,7 @@ final class WriteTransaction: TransactionObserver {
     /// - throws: ``NotBegun`` when `BEGIN` fails; otherwise what `updates` or `COMMIT` throws.
     func run(_ db: Database, _ updates: () throws -> Void) throws {
         do { try begin.execute(db) } catch { throw NotBegun(reason: error, isForGate: isAborted()) }
+        rollbacksBefore = rollbacks
         do {
             interruption.take(db)
             defer { interruption.release() }
@@ -74,6 +77,9 @@ final class WriteTransaction: TransactionObserver {
             throw error
         }
     }
+
+    /// Whether the transaction that `run` has begun is open. Call it in the closure of `run`.
+    func isOpen(_ db: Database) -> Bool { db.isInTransaction && rollbacks == rollbacksBefore }
 
     /// The error of a closure that has ended its transaction, or that ran behind a closed gate.
     static var aborted: DatabaseError {

@@ -240,6 +240,9 @@ package final class WriterConnection: @unchecked Sendable {
         try writeTransaction.run(db, updates)
     }
 
+    /// Whether the transaction of `transaction` is open. Call it in its closure.
+    func isTransactionOpen(_ db: Database) -> Bool { writeTransaction.isOpen(db) }
+
     // MARK: Turns
 
     /// Waits for the turn, runs `body`, and releases the turn. Call it on `queue`.

@@ -153,7 +153,8 @@ extension SharedDatabase {
                     // Nobody else's part is in the transaction, so it is undone as a whole.
                     try next.run(db)
                     hasDone = true
-                    if next.isAlone || db.hasUnresolvedForeignKeys { break }
+                    // A closure that has ended the transaction ends as when it is alone, also if it has begun another one.
+                    if next.isAlone || !writer.isTransactionOpen(db) || db.hasUnresolvedForeignKeys { break }
                 } else {
                     hasDone = try part(db, next, &members) || hasDone
                 }

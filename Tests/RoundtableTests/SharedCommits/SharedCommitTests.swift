@@ -210,6 +210,36 @@ import Testing
         }
     }
 
+    /// The first write has no savepoint when no other one waits. If it ends the transaction, writes that come meanwhile do not join it.
+    @Test(arguments: ["ROLLBACK", "ROLLBACK; BEGIN IMMEDIATE"])
+    func theFirstClosureEndsTheTransaction(sql: String) async throws {
+        let world = try World()
+        let isRunning = Shared(false)
+        let mayEnd = Shared(false)
+        world.keepWriterBusy()
+        world.add { db in
+            try db.execute(sql: "INSERT INTO player (name) VALUES ('lost')")
+            isRunning.change { $0 = true }
+            mayEnd.wait { $0 }
+            try db.execute(sql: sql)
+            return 0
+        }
+        world.release()
+        isRunning.wait { $0 }
+        world.insert("b")
+        mayEnd.change { $0 = true }
+        let results = await world.results()
+        if sql.contains("BEGIN") {
+            _ = try results[0].get()
+            // The one that keeps the writer busy, the transaction that the closure has begun, and the one of "b".
+            #expect(world.commits.value == 3)
+        } else {
+            #expect(code(results[0]) == .SQLITE_ABORT)
+        }
+        _ = try results[1].get()
+        #expect(try world.names == ["b"])
+    }
+
     /// Rule M5: the veto of an observer.
     @Test func aVetoIsMetByItsCauseAlone() async throws {
         let world = try World()
