@@ -24,16 +24,24 @@ package struct ProcessIdentity: Hashable, Sendable {
     /// The calling process.
     package static var current: ProcessIdentity {
         let pid = getpid()
-        let generation = rt_fork_generation()
-        if let known = known.withLock({ $0 }), known.forkGeneration == generation { return known.identity }
+        let process = UInt64(rt_fork_generation()) << 32 | UInt64(UInt32(bitPattern: pid))
+        if knownProcess.load(ordering: .acquiring) == process {
+            return ProcessIdentity(pid: pid, startTime: knownStart.load(ordering: .relaxed), namespace: ownNamespace)
+        }
         let entry = ProcessTable.showsOwnNamespace ? ProcessTable.entry(pid) : nil
         let current = ProcessIdentity(pid: pid, startTime: entry?.startTime ?? 0, namespace: ownNamespace)
-        if current.startTime != 0 { known.withLock { $0 = (current, generation) } }
+        if current.startTime != 0 {
+            knownStart.store(current.startTime, ordering: .relaxed)
+            knownProcess.store(process, ordering: .releasing)
+        }
         return current
     }
 
-    /// The identity of this process, or of the one that has forked it. Reading it takes longer than joining a control block.
-    private static let known = Mutex<(identity: ProcessIdentity, forkGeneration: UInt32)?>(nil)
+    /// The start time of the process `knownProcess`, because reading it takes longer than joining a control block. There is no lock,
+    /// because another thread might hold it when the process forks.
+    private static let knownStart = Atomic<UInt64>(0)
+    /// The pid and the number of forks of the process whose start time is known; 0: none.
+    private static let knownProcess = Atomic<UInt64>(0)
 }
 
 /// The system's information about a process.
