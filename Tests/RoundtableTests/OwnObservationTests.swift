@@ -171,6 +171,85 @@ import Testing
         withExtendedLifetime(observation) {}
     }
 
+    /// Another participant changes the schema just before the first fetch of an observation.
+    ///
+    ///     other participant          observation connection
+    ///                                the fetch of an observation is held
+    ///                                the start of another one waits
+    ///     renames a column
+    ///                                the held fetch ends
+    ///                                the first fetch: reads the new schema
+    @Test func theFirstFetchKnowsTheSchema() async throws {
+        let other = try await SharedDatabase.open(
+            at: folder.file("players.sqlite"),
+            schema: Schema(migrator()),
+            as: "other"
+        )
+        try insert()
+        let isHeld = Shared(false)
+        let mayGoOn = Shared(false)
+        let values = Values([])
+        let holding = observe(values) { db in
+            _ = try Row.fetchAll(db.cachedStatement(sql: "SELECT * FROM player"))
+            _ = try db.columns(in: "player")
+            let count = try Player.fetchCount(db)
+            if count == 2 {
+                isHeld.change { $0 = true }
+                mayGoOn.wait { $0 }
+            }
+            return count
+        }
+        try await eventually("the first value") { values.value == [1] }
+        try insert()
+        try await eventually("the held fetch") { isHeld.value }
+        let names = Shared<[[String]]>([])
+        let observation = observe(Values([])) { db in
+            let row = try Row.fetchOne(db.cachedStatement(sql: "SELECT * FROM player"))
+            let found = [Array(row!.columnNames), try db.columns(in: "player").map(\.name)]
+            names.change { $0 += found }
+            return 0
+        }
+        try await other.write { try $0.execute(sql: "ALTER TABLE player RENAME COLUMN score TO points") }
+        mayGoOn.change { $0 = true }
+        try await eventually("the first fetch") { names.value.count >= 2 }
+        #expect(names.value.prefix(2).allSatisfy { $0 == ["id", "name", "points"] }, "\(names.value)")
+        withExtendedLifetime((holding, observation)) {}
+    }
+
+    /// As `theFirstFetchKnowsTheSchema`, on the writer connection, beside a connection that waits for no turn.
+    @Test func theFirstFetchOnTheWriterKnowsTheSchema() async throws {
+        try insert()
+        let stranger = try DatabaseQueue(path: folder.file("players.sqlite").path)
+        let isHeld = Shared(false)
+        let mayGoOn = Shared(false)
+        db.asyncWriteWithoutTransaction { db in
+            _ = try? Row.fetchAll(db.cachedStatement(sql: "SELECT * FROM player"))
+            _ = try? db.columns(in: "player")
+            isHeld.change { $0 = true }
+            mayGoOn.wait { $0 }
+        }
+        try await eventually("the writer is busy") { isHeld.value }
+        let names = Shared<[[String]]>([])
+        var tracking = ValueObservation.tracking { db in
+            let row = try Row.fetchOne(db.cachedStatement(sql: "SELECT * FROM player"))
+            let found = [Array(row!.columnNames), try db.columns(in: "player").map(\.name)]
+            names.change { $0 += found }
+            return 0
+        }
+        tracking.requiresWriteAccess = true
+        let observation = tracking.start(
+            in: db,
+            scheduling: .async(onQueue: DispatchQueue(label: "values")),
+            onError: { Issue.record($0) },
+            onChange: { _ in }
+        )
+        try await stranger.write { try $0.execute(sql: "ALTER TABLE player RENAME COLUMN score TO points") }
+        mayGoOn.change { $0 = true }
+        try await eventually("the first fetch") { names.value.count >= 2 }
+        #expect(names.value.prefix(2).allSatisfy { $0 == ["id", "name", "points"] }, "\(names.value)")
+        withExtendedLifetime(observation) {}
+    }
+
     /// The date of the transaction in which one fetch was made is not that of later fetches.
     @Test func eachFetchHasADateOfItsOwn() async throws {
         let dates = Shared<[Date]>([])

@@ -63,6 +63,13 @@ final class ObservationConnection: Sendable {
         try fetching.notify(db, expecting: expected, changed)
     }
 
+    /// Call it before an observation is started on this connection. It returns immediately. GRDB fetches the first value without looking
+    /// whether another connection has changed the schema.
+    func willStartObservation() {
+        // If this fails, the first fetch probably fails for the same reason, and reports it.
+        queue.asyncWriteWithoutTransaction { [reader] db in try? reader.forgetSchemaIfChanged(db) }
+    }
+
     /// Call it after an observation was started on this connection. It returns immediately.
     func didStartObservation() {
         queue.asyncWriteWithoutTransaction { [fetching] db in fetching.observerWasAdded(to: db) }

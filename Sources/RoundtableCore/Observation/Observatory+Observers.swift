@@ -15,8 +15,12 @@ extension Observatory {
             try withConnection { connection in
                 if observation.isOnWriter { observeOnWriterEventually() }
                 if observation.isOnWriter {
-                    observation.start(on: try writer.openedQueue(), isLate: isLate)
+                    let queue = try writer.openedQueue()
+                    // GRDB fetches the first value without looking whether another connection has changed the schema.
+                    queue.asyncWriteWithoutTransaction { [weak writer] db in try? writer?.detectOtherCommits(db) }
+                    observation.start(on: queue, isLate: isLate)
                 } else {
+                    connection.willStartObservation()
                     observation.start(on: connection.queue, isLate: isLate)
                     connection.didStartObservation()
                 }
