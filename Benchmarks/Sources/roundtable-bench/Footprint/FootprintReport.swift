@@ -1,6 +1,6 @@
 import Foundation
 
-struct FootprintReport: Encodable {
+struct FootprintReport: ProgramReport {
     struct Row: Encodable {
         let program: String
         /// Bytes.
@@ -15,13 +15,6 @@ struct FootprintReport: Encodable {
     let rows: [Row]
     let rounds: Int
     let machine: Report.Machine
-
-    func json() throws -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        return String(decoding: try encoder.encode(self), as: UTF8.self)
-    }
 
     func table() -> String {
         let least = rows[0]

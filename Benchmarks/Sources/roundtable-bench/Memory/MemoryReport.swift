@@ -1,6 +1,6 @@
 import Foundation
 
-struct MemoryReport: Encodable {
+struct MemoryReport: ProgramReport {
     /// Of each of the processes that idle at the same time, in bytes.
     struct Row: Encodable {
         let program: String
@@ -30,13 +30,6 @@ struct MemoryReport: Encodable {
     let rounds: Int
     let machine: Report.Machine
     let sqliteVersion = Report.sqliteVersion
-
-    func json() throws -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        return String(decoding: try encoder.encode(self), as: UTF8.self)
-    }
 
     func table() -> String {
         let others = machine.coresUsedByOthers.map { ", of which others used \(format($0))" } ?? ""
