@@ -86,6 +86,7 @@ import Testing
         final class Slow: TransactionObserver {
             func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { true }
             func databaseDidChange(with event: DatabaseEvent) {}
+            // Ten times as long as the observation waits for a commit.
             func databaseWillCommit() throws { Thread.sleep(forTimeInterval: 0.02) }
             func databaseDidCommit(_ db: Database) {}
             func databaseDidRollback(_ db: Database) {}

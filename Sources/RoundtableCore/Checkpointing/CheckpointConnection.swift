@@ -29,7 +29,7 @@ final class CheckpointConnection: @unchecked Sendable {
         self.budget = budget
         try queue.inDatabase { db in
             // A connection that has read nothing has not opened the WAL, and cannot checkpoint it.
-            guard try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal" else {
+            guard try db.isInWALMode() else {
                 throw DatabaseError.leftWAL(path)
             }
             _ = try Int.fetchOne(db, sql: "PRAGMA schema_version")

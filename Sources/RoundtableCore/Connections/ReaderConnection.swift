@@ -14,7 +14,6 @@ final class ReaderConnection: @unchecked Sendable {
     /// GRDB's own, so that GRDB notices the end of the transaction (`Database.transactionDate` depends on it).
     private let commit = ReusedStatement("COMMIT TRANSACTION")
     private(set) var lastSchemaVersion: Int32?
-    private var commitStatement: OpaquePointer?
     /// nil for a schema without migrations.
     private let watch: NewerSchemaWatch?
     /// The wal-index, which is mapped as long as the connection is open; nil when the database was not in WAL mode.
@@ -36,7 +35,7 @@ final class ReaderConnection: @unchecked Sendable {
         queue = try opening.queue(configuration, at: name)
         walIndex = try queue.inDatabase { db in
             // SQLite would create a wal-index for a database that does not use it.
-            let isWAL = try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
+            let isWAL = try db.isInWALMode()
             return isWAL ? WalIndex(db)?.view : nil
         }
         try queue.inDatabase(prepare)
@@ -45,7 +44,6 @@ final class ReaderConnection: @unchecked Sendable {
     private func prepare(_ db: Database) throws {
         beginStatement = try db.prepareRaw("BEGIN DEFERRED TRANSACTION")
         schemaVersionStatement = try db.prepareRaw("PRAGMA schema_version")
-        commitStatement = try db.prepareRaw("COMMIT TRANSACTION")
     }
 
     /// Finalizes the statements on the queue, because GRDB may close the connection on another thread at this moment.
@@ -74,7 +72,8 @@ final class ReaderConnection: @unchecked Sendable {
         do {
             try forgetSchemaIfChanged(db)
         } catch {
-            try? end(db)
+            // GRDB has seen nothing of the transaction.
+            endUnobserved(db)
             throw error
         }
     }
@@ -94,21 +93,12 @@ final class ReaderConnection: @unchecked Sendable {
         }
     }
 
-    /// Begins a read transaction, and establishes its snapshot, where GRDB must notice neither its begin nor its end.
-    func beginUnobserved(_ db: Database) throws {
-        try beginUnread(db)
-        do {
-            try forgetSchemaIfChanged(db)
-        } catch {
-            endUnobserved(db)
-            throw error
-        }
-    }
-
-    /// Ends the transaction of `beginUnobserved`.
+    /// Ends a transaction of `begin` without notifying GRDB's observers.
     func endUnobserved(_ db: Database) {
-        guard db.isInTransaction, (try? step(commitStatement, db)) == nil else { return }
-        // The connection was interrupted. A rollback succeeds nevertheless.
+        guard db.isInTransaction, sqlite3_exec(db.sqliteConnection, "COMMIT", nil, nil, nil) != SQLITE_OK else {
+            return
+        }
+        // The connection was interrupted.
         sqlite3_exec(db.sqliteConnection, "ROLLBACK", nil, nil, nil)
     }
 
@@ -146,10 +136,8 @@ final class ReaderConnection: @unchecked Sendable {
     func finalize() {
         sqlite3_finalize(beginStatement)
         sqlite3_finalize(schemaVersionStatement)
-        sqlite3_finalize(commitStatement)
         beginStatement = nil
         schemaVersionStatement = nil
-        commitStatement = nil
         commit.forget()
     }
 

@@ -222,7 +222,7 @@ package final class WriterConnection: @unchecked Sendable {
 
     /// Begins to use a connection that replaces a closed one. Call it on the queue of the connection.
     func adopt(_ db: Database) throws {
-        if recorder != nil, try String.fetchOne(db, sql: "PRAGMA journal_mode") != "wal" {
+        if recorder != nil, try !db.isInWALMode() {
             throw DatabaseError.leftWAL(path)
         }
         isClosing = false

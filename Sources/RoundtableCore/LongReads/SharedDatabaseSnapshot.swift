@@ -62,7 +62,7 @@ public final class SharedDatabaseSnapshot: Sendable {
         defer { database.longReads.endOpening() }
         let connection = try database.longReads.openConnection()
         let moment = try connection.queue.inDatabase { db in
-            guard try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal" else {
+            guard try db.isInWALMode() else {
                 throw DatabaseError.snapshotNeedsWAL(database.path)
             }
             return try Moment(db, on: connection)

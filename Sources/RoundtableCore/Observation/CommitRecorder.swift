@@ -78,6 +78,8 @@ final class CommitRecorder {
         self.follower = follower
     }
 
+    deinit { endUpcoming() }
+
     /// Starts to record the commits of a connection, which replaces an earlier one. Call it on the connection's queue, once the database
     /// is in WAL mode.
     ///
@@ -101,6 +103,7 @@ final class CommitRecorder {
         self.index = index
         connection = db.sqliteConnection
         expected = nil
+        endUpcoming()
         hasCommittedAside = false
         hasChangedSchema = false
         hasMigrated = false
@@ -227,10 +230,14 @@ final class CommitRecorder {
             let isPublished = publisher?.hasReserved == true
             follower?.didCommit { Commit(counter: expected, touched: tables, isPublished: isPublished) }
         }
-        upcoming?.didEnd()
-        upcoming = nil
+        endUpcoming()
         publisher?.settle(state)
         tables.removeAll()
+    }
+
+    private func endUpcoming() {
+        upcoming?.didEnd()
+        upcoming = nil
     }
 
     /// Whether attached databases may have been written. SQLite calls no hook for those that are not in WAL mode.

@@ -20,7 +20,7 @@ final class FetchTransaction: @unchecked Sendable {
         self.reader = reader
         first = CommitObserver { [unowned reader] db in
             // If this fails, each observation begins a transaction of its own, and reports the error.
-            try? reader.beginUnobserved(db)
+            try? reader.begin(db)
         }
         last = CommitObserver { [unowned reader] db in reader.endUnobserved(db) }
         reader.queue.inDatabase { [first, last] db in

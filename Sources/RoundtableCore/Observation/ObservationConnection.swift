@@ -29,7 +29,7 @@ final class ObservationConnection: Sendable {
         )
         let (isWAL, counter): (Bool, CommitCounter?) = try reader.queue.inDatabase { db in
             // Without WAL, asking for the wal-index would create it.
-            guard try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal" else { return (false, nil) }
+            guard try db.isInWALMode() else { return (false, nil) }
             return (true, try reader.isolated(db) { _ in WalIndex(db)?.commitCounter })
         }
         guard let counter else {

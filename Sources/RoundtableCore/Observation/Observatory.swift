@@ -145,8 +145,7 @@ extension Observatory: CommitFollower {
         let tables = tables()
         // A change of the schema is reported when it can be read.
         if tables.isEmpty || tables == .fullDatabase { return nil }
-        let commit = UpcomingCommit(tables: tables)
-        return bridge.prepare(for: commit) ? commit : nil
+        return bridge.prepare(for: tables)
     }
 
     func didCommit(_ commit: () -> CommitRecorder.Commit) {

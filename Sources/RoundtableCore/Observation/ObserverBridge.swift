@@ -36,18 +36,20 @@ final class ObserverBridge: Sendable {
         if let generation { scheduleDelivery(generation) }
     }
 
-    /// Schedules the delivery of the changes of a commit that is being written. Its changes must be added before it ends.
+    /// Schedules the delivery of the changes of a commit that is being written.
     ///
-    /// - returns: false when deliveries are paused, or one is scheduled already.
-    func prepare(for commit: UpcomingCommit) -> Bool {
+    /// - parameter tables: the tables that the commit may change.
+    /// - returns: the commit, which must be ended after its changes were added; nil when deliveries are paused, or one is scheduled already.
+    func prepare(for tables: Change.Tables) -> UpcomingCommit? {
         let generation: Int? = state.withLock { state in
             if state.isPaused || state.isScheduled { return nil }
             state.isScheduled = true
             return state.generation
         }
-        guard let generation else { return false }
+        guard let generation else { return nil }
+        let commit = UpcomingCommit(tables: tables)
         scheduleDelivery(generation, of: commit)
-        return true
+        return commit
     }
 
     /// Pauses delivery. Changes accumulate until `resume()`.

@@ -16,6 +16,8 @@ final class UpcomingCommit: Sendable {
 
     init(tables: Change.Tables) { self.tables = tables }
 
+    deinit { assert(hasEnded.load(ordering: .relaxed), "the observers have waited for a commit in vain") }
+
     /// Called when the commit has been made, and was reported, or when there will be none.
     func didEnd() {
         hasEnded.store(true, ordering: .releasing)

@@ -135,7 +135,7 @@ extension SharedDatabase {
                 )
                 state = try connection.queue.read { db in
                     // Without WAL, readers hold locks for which the system kills the process.
-                    if try String.fetchOne(db, sql: "PRAGMA journal_mode") != "wal" { gate.releaseEverything() }
+                    if try !db.isInWALMode() { gate.releaseEverything() }
                     return try connection.schemaStateAtOpening(db)
                 }
             } catch let error as DatabaseError {
