@@ -147,29 +147,70 @@ import Testing
         withExtendedLifetime(observation) {}
     }
 
-    /// SQLite opens attached databases for writing, so GRDB has to forbid it.
-    @Test func aFetchCannotWriteAttachedDatabases() async throws {
-        let attached = folder.file("attached.sqlite").path
-        try await DatabaseQueue(path: attached).write { try $0.execute(sql: "CREATE TABLE other (x)") }
+    /// The first fetch of an observation does not lock an attached database, and does not wait for its lock.
+    @Test func theFirstFetchLocksNoAttachedDatabase() async throws {
+        let path = folder.file("side.sqlite").path
+        var configuration = Configuration()
+        configuration.allowsUnsafeTransactions = true
+        let side = try DatabaseQueue(path: path, configuration: configuration)
+        try await side.write { try $0.execute(sql: "CREATE TABLE note (text)") }
+        var options = SharedDatabase.Options()
+        options.configuration.prepareDatabase { try $0.execute(sql: "ATTACH ? AS side", arguments: [path]) }
+        let db = try await SharedDatabase.open(
+            at: folder.file("attaching.sqlite"),
+            schema: Schema(migrator()),
+            as: "own",
+            options: options
+        )
+        try await side.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
+        let values = Values([])
+        let observation = ValueObservation.tracking { try Player.fetchCount($0) }.start(
+            in: db,
+            scheduling: .async(onQueue: DispatchQueue(label: "values")),
+            onError: { Issue.record($0) },
+            onChange: { value in values.change { $0.append(value) } }
+        )
+        try await eventually("the first value", within: .seconds(10)) { values.value == [0] }
+        try await side.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
+        withExtendedLifetime(observation) {}
+    }
+
+    /// SQLite's read-only mode is that of the main database alone.
+    @Test func aFetchCannotWriteToOtherDatabases() async throws {
+        let side = folder.file("side.sqlite").path
+        try await DatabaseQueue(path: side).write { try $0.execute(sql: "CREATE TABLE note (text)") }
         var options = SharedDatabase.Options()
         options.configuration.prepareDatabase { db in
-            try db.execute(sql: "ATTACH DATABASE ? AS side", arguments: [attached])
+            try db.execute(sql: "ATTACH ? AS side", arguments: [side])
+            try db.execute(sql: "CREATE TEMP TABLE draft (text)")
         }
-        let url = folder.file("attaching.sqlite")
-        let db = try await SharedDatabase.open(at: url, schema: Schema(migrator()), as: "own", options: options)
-        let errors = Shared<[any Error]>([])
-        let observation = ValueObservation.tracking { db in
-            if try Player.fetchCount(db) > 0 { try db.execute(sql: "INSERT INTO side.other VALUES (1)") }
-        }.start(in: db, scheduling: .async(onQueue: DispatchQueue(label: "values"))) { error in
-            errors.change { $0.append(error) }
-        } onChange: { _ in
+        let db = try await SharedDatabase.open(
+            at: folder.file("attaching.sqlite"),
+            schema: Schema(migrator()),
+            as: "own",
+            options: options
+        )
+        for table in ["side.note", "temp.draft"] {
+            let errors = Shared<[any Error]>([])
+            let fetches = Shared(0)
+            let observation = ValueObservation.tracking { db in
+                fetches.change { $0 += 1 }
+                // The first fetch is not made in the transaction of a notification.
+                if fetches.value > 1 { try db.execute(sql: "INSERT INTO \(table) (text) VALUES ('fetched')") }
+                return try Player.fetchCount(db)
+            }.start(
+                in: db,
+                scheduling: .async(onQueue: DispatchQueue(label: "values")),
+                onError: { error in errors.change { $0.append(error) } },
+                onChange: { _ in }
+            )
+            try await eventually("the first fetch") { fetches.value == 1 }
+            try await db.write { db in _ = try Player(name: "A").inserted(db) }
+            try await eventually("the second fetch") { fetches.value == 2 }
+            try await eventually("the error for \(table)", within: .seconds(5)) { !errors.value.isEmpty }
+            #expect((errors.value.first as? DatabaseError)?.resultCode == .SQLITE_READONLY)
+            withExtendedLifetime(observation) {}
         }
-        try await db.write { db in _ = try Player(name: "A").inserted(db) }
-        try await eventually("the error") { !errors.value.isEmpty }
-        #expect((errors.value.first as? DatabaseError)?.resultCode == .SQLITE_READONLY)
-        let rows = try await db.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM side.other") }
-        #expect(rows == 0)
-        withExtendedLifetime(observation) {}
     }
 
     /// Another participant changes the schema just before the first fetch of an observation.

@@ -1,4 +1,5 @@
 import GRDB
+import GRDBSQLite
 import RoundtableKernel
 import Synchronization
 
@@ -14,6 +15,8 @@ final class ObservationConnection: Sendable {
     private let fetching: FetchTransaction
     /// SQLite's commit counter. It is valid until this connection is closed, because the database cannot leave WAL mode before that.
     let commitCounter: CommitCounter
+    /// Whether `Configuration.prepareDatabase` has attached databases. SQLite opens these for writing.
+    let hasAttachedDatabases: Bool
 
     var queue: DatabaseQueue { reader.queue }
 
@@ -44,6 +47,8 @@ final class ObservationConnection: Sendable {
         }
         self.reader = reader
         self.patience = patience
+        // The first two are the main and the temporary database.
+        hasAttachedDatabases = reader.queue.inDatabase { sqlite3_db_name($0.sqliteConnection, 2) != nil }
         fetching = FetchTransaction(reader)
         commitCounter = counter
         patience.isEndless.store(true, ordering: .relaxed)

@@ -39,6 +39,11 @@ extension Observatory {
         if observation.hasEnded { end(observation) }
     }
 
+    /// Whether SQLite forbids what a fetch on this queue must not write, so that GRDB need not do so.
+    func isReadOnly(_ queue: DatabaseQueue) -> Bool {
+        state.withLock { $0.connection.map { $0.queue === queue && !$0.hasAttachedDatabases } ?? false }
+    }
+
     func end(_ observation: PersistentObservation) {
         _ = state.withLock { $0.remove(observation) }
         observation.end()

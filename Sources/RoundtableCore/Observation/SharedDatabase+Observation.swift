@@ -74,9 +74,13 @@ extension SharedDatabase {
             onWriter: observation.requiresWriteAccess,
             notifiesAgain: true,
             region: region
-        ) { queue, isFirst in
+        ) { [traced, weak observatory] queue, isFirst in
+            var traced = traced
+            // GRDB would forbid writes with two more statements a fetch. It begins the first fetch of an observation that may write with
+            // `BEGIN IMMEDIATE`, which would lock attached databases.
+            if observatory?.isReadOnly(queue) == true { traced.requiresWriteAccess = true }
             // When the observation is restarted, no caller waits for a value, and the thread is not the scheduler's.
-            isFirst
+            return isFirst
                 ? queue._add(observation: traced, scheduling: scheduler, onChange: onChange)
                 : queue._add(observation: traced, scheduling: Later(base: scheduler), onChange: onChange)
         }
