@@ -18,7 +18,11 @@ extension Observatory {
                     let queue = try writer.openedQueue()
                     // GRDB fetches the first value without looking whether another connection has changed the schema.
                     queue.asyncWriteWithoutTransaction { [weak writer] db in try? writer?.detectOtherCommits(db) }
-                    observation.start(on: queue, isLate: isLate)
+                    if observation.notifiesAgain {
+                        startInsideGate(observation, on: queue, isLate: isLate)
+                    } else {
+                        observation.start(on: queue, isLate: isLate)
+                    }
                 } else {
                     connection.willStartObservation()
                     observation.start(on: connection.queue, isLate: isLate)
@@ -102,9 +106,12 @@ extension Observatory {
             writer?.soon { [weak self, weak writer] db in
                 guard let writer else { return }
                 body(db) { db, _, changed in
-                    guard let tables = changed() else { return }
-                    try writer.notify(db, tables)
-                    self?.didNotify(db, tables, onWriter: true)
+                    guard let self else { return }
+                    try self.insideGate {
+                        guard let tables = changed() else { return }
+                        try writer.notify(db, tables)
+                        self.didNotify(db, tables, onWriter: true)
+                    }
                 }
             }
             return writer != nil

@@ -74,15 +74,19 @@ extension SharedDatabase {
             onWriter: observation.requiresWriteAccess,
             notifiesAgain: true,
             region: region
-        ) { [traced, weak observatory] queue, isFirst in
+        ) { [traced, weak observatory] persistent, queue, isFirst in
             var traced = traced
             // GRDB would forbid writes with two more statements a fetch. It begins the first fetch of an observation that may write with
             // `BEGIN IMMEDIATE`, which would lock attached databases.
             if observatory?.isReadOnly(queue) == true { traced.requiresWriteAccess = true }
-            // When the observation is restarted, no caller waits for a value, and the thread is not the scheduler's.
-            return isFirst
-                ? queue._add(observation: traced, scheduling: scheduler, onChange: onChange)
-                : queue._add(observation: traced, scheduling: Later(base: scheduler), onChange: onChange)
+            func start(_ scheduler: some ValueObservationScheduler) -> AnyDatabaseCancellable {
+                // When the observation is restarted, no caller waits for a value, and the thread is not the scheduler's.
+                isFirst
+                    ? queue._add(observation: traced, scheduling: scheduler, onChange: onChange)
+                    : queue._add(observation: traced, scheduling: Later(base: scheduler), onChange: onChange)
+            }
+            guard persistent.isOnWriter, let observatory else { return start(scheduler) }
+            return start(observatory.restartingAfterAbort(persistent, scheduler))
         }
         failure.onRaise { [weak observatory, weak persistent] in
             if let persistent { observatory?.end(persistent) }

@@ -17,17 +17,17 @@ final class PersistentObservation: Sendable {
     /// Whether the observation delivers its current value when it is restarted, so that missed changes need not be reported.
     let notifiesAgain: Bool
     let region: ObservedRegion
-    private let begin: @Sendable (DatabaseQueue, _ isFirst: Bool) -> AnyDatabaseCancellable
+    private let begin: @Sendable (PersistentObservation, DatabaseQueue, _ isFirst: Bool) -> AnyDatabaseCancellable
     private let state = Mutex(State.idle)
     private let hasStarted = Atomic(false)
 
-    /// - parameter begin: starts the observation on a connection. `isFirst` is true for the start by the user, and false for a
+    /// - parameter begin: starts the observation, which is its first argument, on a connection. `isFirst` is true for the start by the user, and false for a
     ///   later start on another thread.
     init(
         onWriter: Bool,
         notifiesAgain: Bool,
         region: ObservedRegion = ObservedRegion(),
-        _ begin: @escaping @Sendable (DatabaseQueue, _ isFirst: Bool) -> AnyDatabaseCancellable
+        _ begin: @escaping @Sendable (PersistentObservation, DatabaseQueue, _ isFirst: Bool) -> AnyDatabaseCancellable
     ) {
         isOnWriter = onWriter
         self.notifiesAgain = notifiesAgain
@@ -52,7 +52,7 @@ final class PersistentObservation: Sendable {
         guard mayStart else { return }
         // The lock is not held, because the observation may deliver its first value immediately, and the user may end the observation
         // there.
-        let cancellable = begin(queue, !isLate && !hasStarted.exchange(true, ordering: .relaxed))
+        let cancellable = begin(self, queue, !isLate && !hasStarted.exchange(true, ordering: .relaxed))
         let isStale = state.withLock { state in
             guard case .starting = state else { return true }
             state = .running(cancellable)

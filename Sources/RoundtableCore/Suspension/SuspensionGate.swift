@@ -42,6 +42,9 @@ package final class SuspensionGate: Sendable {
     private let closed = Atomic(false)
     /// The machine's `mustNotCommit`, stored under `state`. Each writing statement checks this.
     private let aborted = Atomic(false)
+    /// The number of times that running visits were aborted. Code that may have run inside a visit can thereby detect that its error
+    /// may come from the gate.
+    let aborts = Atomic(0)
     /// Whether a wait for a lock was given up because the gate was closed.
     let hasGivenUp = Atomic(false)
     /// Held from `beginSettling` to `didSettle`, and from `beginOpening` to `didOpen`.
@@ -263,6 +266,7 @@ package final class SuspensionGate: Sendable {
             return state.machine.abort()
         }
         guard isNeeded else { return }
+        aborts.add(1, ordering: .acquiringAndReleasing)
         for follower in presentFollowers { follower.gateWillAbort() }
         interrupt()
     }
