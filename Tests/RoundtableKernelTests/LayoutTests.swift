@@ -20,6 +20,7 @@ import Testing
             (Layout.Header.grants, 8 * 4), (Layout.Header.queueCleared, 8),
             (Layout.Header.lastRecord, 8), (Layout.Header.news, 4), (Layout.Header.tablesInUse, 8),
             (Layout.Header.checkpointer, 8), (Layout.Header.checkpointLease, 8), (Layout.Header.checkpointPause, 8),
+            (Layout.Header.externalCheckpoints, 8),
             (Layout.Header.walSampleTime, 8), (Layout.Header.walSampleMark, 8),
             (Layout.Header.checkpointFailureTime, 8 * 3), (Layout.Header.checkpoints, 8 * 4),
         ]

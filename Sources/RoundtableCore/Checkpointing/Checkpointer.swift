@@ -46,9 +46,10 @@ final class Checkpointer: @unchecked Sendable {
         var recovered: @Sendable () -> Void = {}
     }
 
-    /// nil when the policy makes checkpoints only on request or not at all.
-    let limits: CheckpointLimits?
+    /// The limits of the participant's own policy; nil when it makes checkpoints only on request or not at all.
+    private let ownLimits: CheckpointLimits?
     let policy: SharedDatabase.CheckpointPolicy
+    let external: ExternalCheckpoints
     let link: CheckpointLink
     private let gate: SuspensionGate
     private let queue = DispatchQueue(label: "roundtable.checkpoint", qos: .utility)
@@ -60,7 +61,8 @@ final class Checkpointer: @unchecked Sendable {
     init(path: String, options: SharedDatabase.Options, gate: SuspensionGate) {
         self.gate = gate
         policy = options.checkpointing
-        limits = CheckpointLimits(policy)
+        ownLimits = CheckpointLimits(policy)
+        external = ExternalCheckpoints(databasePath: path)
         link = CheckpointLink(path: path) { try CheckpointConnection(path: path, options: options, gate: gate) }
     }
 
@@ -69,6 +71,10 @@ final class Checkpointer: @unchecked Sendable {
     func hook(_ hooks: Hooks) { self.hooks.withLock { $0 = hooks } }
 
     var participant: Participant? { state.withLock { $0.seat }?.participant }
+
+    /// The limits that apply now; nil while no checkpoint is made without a request, because of the policy or because another program
+    /// checkpoints.
+    var limits: CheckpointLimits? { external.isActive(participant?.block) ? nil : ownLimits }
 
     // MARK: On the writer's queue
 
@@ -80,7 +86,8 @@ final class Checkpointer: @unchecked Sendable {
 
     /// Whether the WAL has become so long that the writer must checkpoint it within its turn (rule K6).
     func isWriterInNeed(_ db: Database) -> Bool {
-        guard let limits, framesInWAL >= limits.need, let frames = look(db) else { return false }
+        // A short WAL is the common case, and is detected without another look.
+        guard framesInWAL >= ownLimits?.need ?? .max, let limits, let frames = look(db) else { return false }
         return limits.needsWriter(frames) && !isPausing { $0.isShared(at: $1, $2) }
     }
 
@@ -109,7 +116,7 @@ final class Checkpointer: @unchecked Sendable {
 
     /// Begins a checkpoint in the background, if one is due and none is running (rule K2).
     func beginIfNeeded(_ db: Database) {
-        guard let limits, framesInWAL >= limits.threshold, let frames = look(db) else { return }
+        guard framesInWAL >= ownLimits?.threshold ?? .max, let limits, let frames = look(db) else { return }
         guard limits.wantsCheckpoint(frames), state.withLock({ $0.phase }) != .running else { return }
         guard !isPausing({ $0.isOwn(at: $1, $2) }) else { return }
         if gate.isClosed { return beginWhenOpen() }
@@ -120,7 +127,7 @@ final class Checkpointer: @unchecked Sendable {
     /// Checkpoints for a raw handle, on its thread and with its turn (rule U8). Does nothing if more frames are left than should be
     /// copied while all writers wait.
     func helpHandle(_ frames: WalIndex.Frames) {
-        guard let limits, limits.needsWriter(frames), frames.uncopied <= limits.longest,
+        guard ownLimits?.needsWriter(frames) == true, let limits, frames.uncopied <= limits.longest,
             !isPausing({ $0.isShared(at: $1, $2) })
         else { return }
         _ = stepWithinTurn()
@@ -130,7 +137,7 @@ final class Checkpointer: @unchecked Sendable {
     /// Whether a checkpoint should begin (rule K2), as far as that is known outside of the writer's queue. Returns true at most once
     /// every 5 ms, because the writer's queue may be busy and must not fill up with requests.
     func wantsCheckpoint(_ frames: WalIndex.Frames) -> Bool {
-        guard limits?.wantsCheckpoint(frames) == true else { return false }
+        guard ownLimits?.wantsCheckpoint(frames) == true, limits != nil else { return false }
         let now = MonotonicClock.now
         return state.withLock { state in
             guard state.phase == .idle, now &- state.lastHandleRequest >= Self.handleInterval else { return false }

@@ -166,8 +166,8 @@ extension Checkpointer {
     /// Empties the WAL, if possible, when the last participant closes the database (rule K11).
     ///
     /// - returns: whether the WAL is empty.
-    func emptyWAL() -> Bool {
-        if policy == .external { return false }
+    func emptyWAL(_ block: ControlBlock?) -> Bool {
+        if policy == .external || external.isActive(block) { return false }
         // An empty file needs no connection, which would take longer to open than the rest of the close.
         if let status = try? System.status(ofFileAt: link.path + "-wal"), status.st_size == 0 { return true }
         // If this fails, the next participant empties the WAL.

@@ -195,7 +195,7 @@ package final class WriterConnection: @unchecked Sendable {
         // This check comes after leaving, so that of several participants that close at the same moment, at least one finds no
         // other.
         let isLastOut = block?.participants().allSatisfy { $0.liveness == .dead } ?? true
-        if emptyingWAL, isLastOut, checkpointer?.emptyWAL() == true { block?.setCheckpointFailure(nil) }
+        if emptyingWAL, isLastOut, checkpointer?.emptyWAL(block) == true { block?.setCheckpointFailure(nil) }
         checkpointer?.link.close()
     }
 
