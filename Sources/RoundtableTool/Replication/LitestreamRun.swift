@@ -1,0 +1,185 @@
+import Foundation
+import RoundtableTestKit
+import Synchronization
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// A run of the program `litestream`, whose output is captured. One thread waits for it; any thread may end it.
+///
+/// A run that is given up (`deinit`) is killed and reaped.
+final class LitestreamRun: Sendable {
+    /// The number that the pipe with the configuration has in the program.
+    static let configurationDescriptor: Int32 = 3
+
+    let pid: Int32
+    private let state: Mutex<State>
+
+    private struct State {
+        var output: Capture
+        var errors: Capture
+        /// How the program ended; nil until it is reaped. No signal is sent afterwards, because the pid may be that of another process.
+        var exit: ProgramExit?
+    }
+
+    init(_ launch: ProgramLaunch, configuration: String? = nil) throws {
+        var launch = launch
+        var inherited: [Int32] = []
+        defer { for descriptor in inherited { close(descriptor) } }
+        let output = try Self.pipe()
+        inherited.append(output.writing)
+        var captures = [Capture(output.reading)]
+        var isStarted = false
+        defer { if !isStarted { for capture in captures { close(capture.descriptor) } } }
+        let errors = try Self.pipe()
+        inherited.append(errors.writing)
+        captures.append(Capture(errors.reading))
+        guard let none = Self.aside(open("/dev/null", O_RDONLY | O_CLOEXEC)) else { throw POSIXError.last }
+        inherited.append(none)
+        launch.descriptors = [STDIN_FILENO: none, STDOUT_FILENO: output.writing, STDERR_FILENO: errors.writing]
+        if let configuration {
+            let pipe = try Self.pipe()
+            inherited.append(pipe.reading)
+            defer { close(pipe.writing) }
+            try Self.put(Array(configuration.utf8), into: pipe.writing)
+            launch.descriptors[Self.configurationDescriptor] = pipe.reading
+        }
+        pid = try launch.start().mapError { ToolError("\($0)") }.get()
+        isStarted = true
+        state = Mutex(State(output: captures[0], errors: captures[1]))
+    }
+
+    deinit {
+        signal(SIGKILL)
+        while (try? wait(upTo: 1000)) == .some(nil) {}
+    }
+
+    /// Sends a signal, unless the program has been reaped.
+    func signal(_ number: Int32) {
+        state.withLock { if $0.exit == nil { kill(pid, number) } }
+    }
+
+    /// Waits until the program has ended, and has closed its output.
+    ///
+    /// - parameter milliseconds: how long to wait at most.
+    /// - returns: nil when the time is over.
+    func wait(upTo milliseconds: Int32) throws -> LitestreamOutput? {
+        let deadline = ContinuousClock.now + .milliseconds(milliseconds)
+        while true {
+            let open = state.withLock { [$0.output, $0.errors].filter(\.isOpen).map(\.descriptor) }
+            guard !open.isEmpty else { return reap() }
+            let left = (deadline - .now) / .milliseconds(1)
+            guard left > 0 else { return nil }
+            var requests = open.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+            // Without the lock, so that `signal` can be called.
+            let count = poll(&requests, nfds_t(requests.count), Int32(left.rounded(.up)))
+            if count == -1, errno != EINTR { throw POSIXError.last }
+            guard count > 0 else { continue }
+            for request in requests where request.revents != 0 {
+                state.withLock {
+                    if $0.output.descriptor == request.fd { $0.output.read() } else { $0.errors.read() }
+                }
+            }
+        }
+    }
+
+    /// What the program has written to its standard error so far.
+    var errorsSoFar: String { state.withLock { $0.errors.text } }
+
+    private func reap() -> LitestreamOutput {
+        // Without reaping, and without the lock, because a program may close its output long before it ends.
+        var info = siginfo_t()
+        while state.withLock({ $0.exit == nil }), waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT) == -1,
+            errno == EINTR
+        {}
+        return state.withLock { state in
+            if state.exit == nil {
+                var status: Int32 = 0
+                while waitpid(pid, &status, 0) == -1, errno == EINTR {}
+                state.exit = ProgramExit(waitStatus: status)
+            }
+            return LitestreamOutput(
+                exit: state.exit!,
+                standardOutput: state.output.text,
+                standardError: state.errors.text
+            )
+        }
+    }
+
+    /// What has been read from a pipe.
+    private struct Capture {
+        let descriptor: Int32
+        private(set) var isOpen = true
+        private var bytes: [UInt8] = []
+
+        init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+        var text: String { String(decoding: bytes, as: UTF8.self) }
+
+        mutating func read() {
+            var buffer = [UInt8](repeating: 0, count: 65536)
+            let count = systemRead(descriptor, &buffer, buffer.count)
+            if count > 0 {
+                bytes += buffer[..<count]
+            } else if count == 0 || errno != EINTR {
+                close(descriptor)
+                isOpen = false
+            }
+        }
+    }
+
+    /// A pipe that no other child inherits, and whose descriptors are none of those that the program has.
+    private static func pipe() throws -> (reading: Int32, writing: Int32) {
+        var ends: [Int32] = [-1, -1]
+        #if canImport(Darwin)
+            guard Darwin.pipe(&ends) == 0 else { throw POSIXError.last }
+        #else
+            guard Glibc.pipe(&ends) == 0 else { throw POSIXError.last }
+        #endif
+        guard let reading = aside(ends[0]) else {
+            let error = POSIXError.last
+            close(ends[1])
+            throw error
+        }
+        guard let writing = aside(ends[1]) else {
+            let error = POSIXError.last
+            close(reading)
+            throw error
+        }
+        return (reading, writing)
+    }
+
+    /// Moves a descriptor to a number that the program does not use, and lets `exec` close it.
+    private static func aside(_ descriptor: Int32) -> Int32? {
+        let moved = fcntl(descriptor, F_DUPFD_CLOEXEC, configurationDescriptor + 1)
+        let error = errno
+        close(descriptor)
+        errno = error
+        return moved == -1 ? nil : moved
+    }
+
+    /// Fills a pipe that nobody reads yet.
+    private static func put(_ bytes: [UInt8], into descriptor: Int32) throws {
+        _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+        guard systemWrite(descriptor, bytes, bytes.count) == bytes.count else {
+            throw ToolError("a configuration of \(bytes.count) bytes cannot be passed to litestream. Shorten the URL.")
+        }
+    }
+}
+
+// The modules are named because `read` and `write` are also methods of types that call them.
+#if canImport(Darwin)
+    private let systemRead = Darwin.read
+    private let systemWrite = Darwin.write
+#else
+    private let systemRead = Glibc.read
+    private let systemWrite = Glibc.write
+#endif
+
+extension POSIXError {
+    /// The error of the system call that has just failed.
+    static var last: POSIXError { POSIXError(Code(rawValue: errno) ?? .EIO) }
+}
