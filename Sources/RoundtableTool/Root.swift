@@ -11,7 +11,7 @@ struct Root: ParsableCommand {
             Start with 'roundtable demo': it shows several processes sharing one database. 'roundtable sql', 'roundtable status' and \
             'roundtable doctor' work on any SQLite database, shared or not; 'roundtable watch' and 'roundtable history' on any in WAL \
             mode; 'roundtable snapshot' shows snapshot files, 'roundtable outbox' the commands that wait for a database; 'roundtable \
-            police' judges any program.
+            restore' restores a database from a replica; 'roundtable police' judges any program.
             """,
         version: "0.1.0",
         subcommands: [
@@ -19,6 +19,7 @@ struct Root: ParsableCommand {
             HistoryCommand.self,
             SnapshotCommand.self,
             OutboxVerb.self,
+            RestoreCommand.self,
             PoliceCommand.self,
             DemoPeerCommand.self,
         ]

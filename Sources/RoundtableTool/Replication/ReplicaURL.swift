@@ -1,0 +1,64 @@
+import Foundation
+
+/// The URL of a replica, as Litestream takes it, which may hold credentials.
+struct ReplicaURL: Equatable, Sendable {
+    /// The URL itself. It is passed to Litestream, and never shown.
+    let text: String
+    /// The kind of the replica, as `s3`.
+    let scheme: String
+
+    /// - throws: `ToolError` when it is no URL.
+    init(_ text: String) throws(ToolError) {
+        guard let match = text.firstMatch(of: /^([A-Za-z][A-Za-z0-9+.-]*):\/\//) else {
+            let hint = text.isEmpty || text.contains("@") ? "" : ", or file://\(Self.absolute(text)) for that folder"
+            throw ToolError(
+                "the replica's URL needs a scheme: file:///folder, s3://bucket/path, sftp://user@host/path\(hint)."
+            )
+        }
+        self.text = text
+        scheme = match.1.lowercased()
+    }
+
+    private static func absolute(_ path: String) -> String {
+        URL(fileURLWithPath: path).standardizedFileURL.path
+    }
+
+    /// The URL without credentials: without the user and the password, unless it is only a user, and without the values of parameters
+    /// that may be secret.
+    var shown: String { redacting(text) }
+
+    /// Another text, such as a message of Litestream's, without the credentials of this URL.
+    func redacting(_ text: String) -> String {
+        var result = text
+        for secret in secrets { result = result.replacingOccurrences(of: secret, with: "…") }
+        return result
+    }
+
+    /// The credentials, as they are in the URL and decoded; the longest first, because one may contain another.
+    private var secrets: [String] {
+        var found: [String] = []
+        let rest = text.dropFirst(scheme.count + 3)
+        let authority = rest.prefix { !"/?#".contains($0) }
+        if let at = authority.lastIndex(of: "@") {
+            let parts = authority[..<at].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            if parts.count == 2 { found.append(String(parts[1])) }
+        }
+        if let mark = rest.firstIndex(of: "?") {
+            for item in rest[rest.index(after: mark)...].prefix(while: { $0 != "#" }).split(separator: "&") {
+                let pair = item.split(separator: "=", maxSplits: 1)
+                guard pair.count == 2, Self.mayBeSecret(parameter: pair[0].lowercased()) else { continue }
+                found.append(String(pair[1]))
+            }
+        }
+        found += found.flatMap { secret in
+            [secret.removingPercentEncoding, secret.replacingOccurrences(of: "+", with: " ").removingPercentEncoding]
+                .compactMap(\.self)
+        }
+        return Set(found.filter { !$0.isEmpty }).sorted { ($1.count, $0) < ($0.count, $1) }
+    }
+
+    private static func mayBeSecret(parameter: String) -> Bool {
+        ["key", "secret", "token", "pass", "sig", "credential", "auth", "nkey", "jwt", "seed"]
+            .contains { parameter.contains($0) }
+    }
+}

@@ -1,0 +1,243 @@
+import ArgumentParser
+import Foundation
+import Roundtable
+import RoundtableKernel
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+struct RestoreCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore",
+        abstract: "Restore a database from a replica that Litestream has made.",
+        discussion: """
+            Runs the installed program 'litestream' (0.5 or later), which fetches the newest state, or with --at the last one that is not later \
+            than that time. The state is restored into a temporary folder beside the path, checked (PRAGMA integrity_check, schema, \
+            extensions), and only then gets its name. Nothing is replaced, unless there is --replace; and no database that a program uses.
+
+            Litestream takes credentials from the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for s3), or from the URL, which is \
+            not shown to other processes.
+
+            With --json, prints one JSON object: "path", "url" (without credentials), "transaction", "time", "at", "bytes", "seconds", "wal", \
+            "tables", "migrations", "checks", "replaced", "waiting_commands".
+
+            Exit code: 0 when the database is restored; 1 when not, and nothing has changed; 130 after Ctrl-C.
+
+            Examples:
+              roundtable restore s3://bucket/app app.db
+              roundtable restore file:///backup/app app.db --at 2026-11-23T17:29:21Z
+              roundtable restore sftp://me@host/backup/app app.db --replace
+            """
+    )
+
+    @Argument(help: "The replica, as 'litestream replicate' was given it: file:///folder, s3://bucket/path.")
+    var url: String
+
+    @Argument(help: "The database file to create.", completion: .file())
+    var path: String
+
+    @Option(
+        help: ArgumentHelp(
+            "Restore the last state that is not later: 2026-11-23T17:29:21Z, 2026-11-23T18:29:21.5+01:00.",
+            valueName: "time"
+        )
+    )
+    var at: String?
+
+    @Flag(help: "Move a database that is there, with its -wal and other files, to a folder beside it.")
+    var replace = false
+
+    @Option(
+        name: .customLong("litestream"),
+        help: ArgumentHelp("The program 'litestream', if it is not in PATH.", valueName: "path"),
+        completion: .file()
+    )
+    var program: String?
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    private var time: RestoreTime? { at.flatMap(RestoreTime.init) }
+
+    func validate() throws {
+        if at != nil, time == nil {
+            throw ValidationError(
+                "--at takes a time with its offset from UTC, such as 2026-11-23T17:29:21Z or 2026-11-23T18:29:21+01:00."
+            )
+        }
+    }
+
+    func run() throws {
+        let url = try ReplicaURL(url)
+        let litestream = try LitestreamProgram.find(program)
+        try litestream.requireVersion()
+        let target = try RestoreTarget(path)
+        try target.removeAbandoned()
+        try target.check(isReplacing: replace)
+
+        let style: RestoreProgress.Style = json ? .none : isatty(STDERR_FILENO) == 1 ? .bar : .lines
+        let progress = RestoreProgress(style)
+        let ending = RestoreEnding { progress.clear() }
+        let signals = EndingSignals { ending.receive($0) }
+        defer { signals.ignore() }
+        let temporary = try target.makeTemporaryFolder()
+        defer { try? FileManager.default.removeItem(atPath: temporary) }
+        let request = RestoreRequest(url: url, at: time, output: "\(temporary)/database")
+        let job = RestoreJob(
+            litestream: litestream,
+            request: request,
+            target: target,
+            ending: ending,
+            progress: progress,
+            style: style
+        )
+        let report = try job.run(isReplacing: replace)
+        Terminal.write(json ? try report.json : report.text)
+    }
+}
+
+/// The steps of a restore.
+struct RestoreJob {
+    let litestream: LitestreamProgram
+    let request: RestoreRequest
+    let target: RestoreTarget
+    let ending: RestoreEnding
+    let progress: RestoreProgress
+    let style: RestoreProgress.Style
+
+    func run(isReplacing: Bool) throws -> RestoreReport {
+        defer { progress.clear() }
+        let begun = ContinuousClock.now
+        let plan = try plan()
+        let state = try fetch(plan)
+        let temporary = (request.output as NSString).deletingLastPathComponent
+        try ending.checking(temporary)
+        let checking = ContinuousClock.now
+        let checked = try CheckedDatabase(at: request.output, shownAs: target.path, from: request.url) {
+            progress.show("checking the content … \((ContinuousClock.now - checking).components.seconds) s")
+        }
+        try target.setAccess(ofFileAt: request.output)
+        try ending.placing()
+        let replaced = try place(isReplacing: isReplacing)
+        let elapsed = (ContinuousClock.now - begun) / .seconds(1)
+        return RestoreReport(
+            path: target.path,
+            url: request.url.shown,
+            transaction: state.transaction,
+            time: state.time.text,
+            at: request.at?.text,
+            bytes: checked.bytes,
+            seconds: (elapsed * 1000).rounded() / 1000,
+            isWAL: checked.isWAL,
+            tables: checked.tables,
+            migrations: checked.migrations,
+            checks: checked.checks,
+            replaced: replaced,
+            waitingCommands: target.waitingCommands
+        )
+    }
+
+    // MARK: Fetching
+
+    private func plan() throws -> RestorePlan {
+        let output = try run(request.arguments(isPlan: true)) { "looking for the backup …" }
+        if let failure = output.failure {
+            guard RestoreFailure.isNothingFound(failure) else { throw error(failure) }
+            let first = try firstState()
+            guard let at = request.at, let first else { throw RestoreFailure.nothing(at: request.url) }
+            throw RestoreFailure.tooEarly(at, at: request.url, first: first)
+        }
+        do {
+            return try JSONDecoder().decode(RestorePlan.self, from: Data(output.standardOutput.utf8))
+        } catch {
+            throw ToolError(
+                "\(litestream.path): its plan of the restore is not understood. Use a version of Litestream between 0.5.17 and 0.6."
+            )
+        }
+    }
+
+    /// The time of the first state that the replica has; nil when it has none.
+    private func firstState() throws -> RestoreTime? {
+        struct File: Decodable {
+            let level: Int
+            let min_txid: String
+            let timestamp: String
+        }
+        let arguments = [
+            "ltx", "-config", LitestreamProgram.configurationPath, "-no-expand-env", "-level", "all", "-json",
+            request.output,
+        ]
+        let output = try run(arguments) { "looking for the backup …" }
+        guard output.failure == nil,
+            let files = try? JSONDecoder().decode([File].self, from: Data(output.standardOutput.utf8))
+        else { return nil }
+        // A restore begins with a snapshot (level 9), or with the first transaction.
+        return files.filter { $0.level == 9 || UInt64($0.min_txid, radix: 16) == 1 }
+            .compactMap { RestoreTime($0.timestamp) }.min()
+    }
+
+    private func fetch(_ plan: RestorePlan) throws -> RestoredState {
+        let file = GrowingFile(path: request.output + ".tmp")
+        var expected: Int?
+        let output = try run(request.arguments(isPlan: false)) {
+            let size = file.size
+            if expected == nil, size > 0 { expected = file.expectedSize }
+            return RestoreProgress.text(size, of: expected, fetching: plan.size, style: style)
+        }
+        if let failure = output.failure { throw error(failure) }
+        guard let state = RestoredState(output.log) else {
+            throw ToolError(
+                "\(request.url.shown): the backup of that time was made by Litestream 0.3. Restore it with 'litestream restore', or give a later --at."
+            )
+        }
+        return state
+    }
+
+    private func error(_ failure: String) -> ToolError {
+        RestoreFailure.error(failure, from: request.url, into: target.folder)
+    }
+
+    private func run(_ arguments: [String], showing text: () -> String) throws -> LitestreamOutput {
+        let run = try litestream.start(arguments, configuration: try request.configuration)
+        try ending.running(run)
+        while true {
+            if let output = try run.wait(upTo: 100) {
+                // A signal that has killed the program is reported here.
+                try ending.waiting()
+                return output
+            }
+            progress.show(text())
+        }
+    }
+
+    // MARK: Placing
+
+    /// - returns: the folder to which the database that was there has been moved.
+    private func place(isReplacing: Bool) throws -> String? {
+        // What has been there for all the time is known; what is used or was created meanwhile is not touched.
+        let now = try RestoreTarget(target.path)
+        try now.check(isReplacing: isReplacing)
+        var lock: DatabaseLock?
+        if now.existing != nil {
+            lock = try DatabaseLock(now.path)
+            guard lock?.take() == true else {
+                try now.check(isReplacing: isReplacing)
+                throw ToolError(
+                    "\(now.path): a program has begun to use it meanwhile. End that program, and restore again."
+                )
+            }
+        }
+        let aside = try now.setAside()
+        withExtendedLifetime(lock) {}
+        do {
+            try now.place(request.output)
+        } catch {
+            guard let aside, let error = error as? ToolError else { throw error }
+            throw ToolError("\(error.description) What was there before is in \(aside).")
+        }
+        return aside
+    }
+}

@@ -1,0 +1,163 @@
+import Foundation
+import Roundtable
+import RoundtableKernel
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// The place where a database is restored: the path, and what lies beside it.
+struct RestoreTarget {
+    /// The path without symbolic links.
+    let path: String
+    let folder: String
+    let name: String
+    /// The status of the database that is there; nil when there is none.
+    let existing: FileStatus?
+
+    /// - throws: `ToolError`, `SystemError`.
+    init(_ given: String) throws {
+        let resolved = System.resolvedPath(URL(fileURLWithPath: given).path)
+        let place: DatabasePlace
+        do {
+            place = try DatabasePlace(resolved: resolved)
+        } catch DatabasePlace.Refusal.notAFile(let reason) {
+            throw ToolError("\(resolved): \(reason). Restore to another path.")
+        } catch DatabasePlace.Refusal.networkFileSystem(let kind) {
+            throw ToolError(
+                "\(resolved): is on a network file system (\(kind)), where no database can be shared. Restore to a local disk."
+            )
+        }
+        guard place.hasFolder else {
+            throw ToolError("\(resolved): there is no such folder. Create it, or check the path.")
+        }
+        path = place.path
+        folder = place.folder
+        name = (path as NSString).lastPathComponent
+        existing = place.status
+    }
+
+    // MARK: Companions
+
+    /// The names of Litestream's folder for what it has not uploaded yet.
+    var metaFolder: String { ".\(name)-litestream" }
+
+    /// The files that belong to the database that is, or was, at this place, without the database itself. The outbox is none of them: its
+    /// commands wait for whatever database is there.
+    func companions() throws -> [String] {
+        let names = try System.names(inFolder: folder) ?? []
+        return names.filter { candidate in
+            if candidate == metaFolder { return true }
+            guard candidate.hasPrefix(name) else { return false }
+            let ending = candidate.dropFirst(name.count)
+            return Self.journals.contains(String(ending))
+                || ["-shm", "-salt", "-replication", "-txid"].contains(ending)
+                || ending.wholeMatch(of: /-coord[0-9]*/) != nil
+        }.sorted()
+    }
+
+    /// The endings of files whose content is a part of the database.
+    static let journals = ["-wal", "-journal"]
+
+    /// How many commands wait in the outbox beside the database.
+    var waitingCommands: Int {
+        let names = try? System.names(inFolder: "\(path)-outbox/commands")
+        return (names ?? [])?.count { $0.hasSuffix(".command") } ?? 0
+    }
+
+    // MARK: Who uses it
+
+    /// The processes that use the database, as far as the system shows them.
+    func users() -> [SharingProcess] {
+        let participants = ((try? ControlBlock.open(forDatabaseAt: path, writable: false))?.participants() ?? [])
+            .filter { $0.liveness != .dead }
+        var users = participants.map {
+            SharingProcess(
+                pid: $0.pid,
+                isInOtherPIDNamespace: $0.isElsewhere,
+                name: $0.author,
+                isParticipant: true,
+                liveness: $0.liveness == .stopped ? .stopped : .alive
+            )
+        }
+        let others = OtherControlBlock.all(besideDatabaseAt: path).flatMap(\.pids)
+        for pid in SystemLocks.users(databasePath: path) + others + [blocker()].compactMap(\.self)
+        where pid != getpid() && !participants.contains(where: { $0.isProcess(pid) })
+            && !users.contains(where: { $0.pid == pid })
+        {
+            users.append(SharingProcess(pid: pid, among: []))
+        }
+        return users
+    }
+
+    /// The owner of a lock that keeps this process from locking the database file.
+    private func blocker() -> Int32? {
+        guard let lock = try? DatabaseLock(path) else { return nil }
+        return lock.owner
+    }
+
+    /// - parameter isReplacing: whether an existing database is to be moved away.
+    /// - throws: `ToolError` when there is a database, or what was left of one, or when processes use it.
+    func check(isReplacing: Bool) throws {
+        let users = users()
+        if !users.isEmpty {
+            let names = users.map { "\($0)" }.joined(separator: ", ")
+            throw ToolError(
+                "\(path): is in use by \(names). \(isReplacing || existing == nil ? "End these programs" : "Restore to another path, or end these programs and give --replace")."
+            )
+        }
+        guard !isReplacing else { return }
+        if existing != nil {
+            throw ToolError(
+                "\(path): exists. Restore to another path, or give --replace, which moves what is there to a folder beside it."
+            )
+        }
+        if let journal = try companions().first(where: { one in Self.journals.contains { one == name + $0 } }) {
+            throw ToolError(
+                "\(folder)/\(journal): was left by a database that is gone, and SQLite would apply it to another. Give --replace, which moves it to a folder, or remove it."
+            )
+        }
+    }
+}
+
+/// SQLite's locks on a database file, all at once: no other process can begin to read or write it
+/// (<https://www.sqlite.org/lockingv3.html>). It also works where the file is damaged, and SQLite would not open it.
+///
+/// This process must not have the database open, because closing any of its descriptors drops all of its locks.
+final class DatabaseLock {
+    private let descriptor: Int32
+
+    init(_ path: String) throws {
+        descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor != -1 else { throw SystemError(call: .open, errno: errno, path: path) }
+    }
+
+    /// PENDING, RESERVED and SHARED.
+    private var range: flock {
+        var lock = flock()
+        lock.l_type = Int16(F_WRLCK)
+        lock.l_whence = Int16(SEEK_SET)
+        lock.l_start = 0x4000_0000
+        lock.l_len = 512
+        return lock
+    }
+
+    /// Takes the locks, until this object is released.
+    ///
+    /// - returns: false when another process holds one of them.
+    func take() -> Bool {
+        var lock = range
+        return fcntl(descriptor, F_SETLK, &lock) == 0
+    }
+
+    /// A process that holds one of the locks.
+    var owner: Int32? {
+        var lock = range
+        guard fcntl(descriptor, F_GETLK, &lock) == 0, lock.l_type != Int16(F_UNLCK), lock.l_pid > 0 else { return nil }
+        return lock.l_pid
+    }
+
+    deinit { close(descriptor) }
+}
