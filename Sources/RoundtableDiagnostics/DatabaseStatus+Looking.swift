@@ -65,6 +65,11 @@ extension DatabaseStatus {
                 participants: snapshots
             )
         }
+        status.replication = ReplicationStatus(
+            ofDatabaseAt: onlooker.path,
+            participants: status.participants,
+            readers: locks?.readers ?? []
+        )
         status.explainMissingWAL(onlooker)
         status.oldestReads(of: snapshots, endOfWAL: state?.end)
         status.lookAtOutbox(try Self.outboxFolder(outbox, besideDatabaseAt: onlooker.path), letters)

@@ -35,6 +35,8 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     public var outbox: OutboxStatus?
     /// The extensions; nil when there are none, or where ``unknowns`` says why.
     public var extensions: ExtensionsStatus?
+    /// The replication of the database by Litestream; nil when it is not replicated.
+    public var replication: ReplicationStatus?
     /// What could not be found out, and why, in plain words.
     public var unknowns: [String]
 
@@ -42,7 +44,7 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     public var turnHolder: ParticipantStatus? { participants.first(where: \.hasTurn) }
 
     enum CodingKeys: String, CodingKey {
-        case path, files, wal, schema, participants, outbox, extensions, unknowns
+        case path, files, wal, schema, participants, outbox, extensions, replication, unknowns
         case sqliteVersion = "sqlite_version"
         case sqliteHasWALResetBug = "sqlite_has_wal_reset_bug"
         case journalMode = "journal_mode"

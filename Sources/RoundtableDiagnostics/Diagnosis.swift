@@ -82,6 +82,8 @@ public struct Diagnosis: Codable, Sendable, Equatable {
         case unfinishedExtension = "unfinished_extension"
         /// An extension does not follow its table.
         case brokenExtension = "broken_extension"
+        /// Litestream does not replicate the database as it should.
+        case replication
         /// The database is encrypted, and its salt is not beside it; perhaps it is kept elsewhere.
         case missingSalt = "missing_salt"
         /// The file of the salt of an encrypted database is damaged.

@@ -54,6 +54,7 @@ struct Doctor {
         examineControlBlock(status, facts)
         examineOutbox(status, isWritable: examineOutboxPermissions(facts))
         examineExtensions(status)
+        examineReplication(status)
     }
 
     mutating func find(
@@ -173,7 +174,10 @@ struct Doctor {
         guard status.sqliteHasWALResetBug, status.journalMode == .wal else { return }
         let bug = "SQLite \(status.sqliteVersion), which this program runs with, has the WAL-reset bug"
         let link = "<https://www.sqlite.org/wal.html#the_wal_reset_bug>"
-        let writers = facts.strangers.filter { !facts.readers.contains($0.pid) }
+        let writers = facts.strangers.filter {
+            !facts.readers.contains($0.pid)
+                && !($0.pid == status.replication?.litestream && status.replication?.hasSafeSQLite == true)
+        }
         if writers.isEmpty {
             find(
                 .walResetBug,

@@ -19,6 +19,7 @@ struct Root: ParsableCommand {
             HistoryCommand.self,
             SnapshotCommand.self,
             OutboxVerb.self,
+            ReplicateCommand.self,
             RestoreCommand.self,
             PoliceCommand.self,
             DemoPeerCommand.self,

@@ -28,6 +28,8 @@ package enum SystemLocks {
         package var checkpointing: Int32?
         /// The read marks that each process holds, by its pid.
         var readMarks: [Int32: Set<Int>] = [:]
+        /// The processes that hold the lock of a read mark, the lowest pid first.
+        package var readers: [Int32] { readMarks.keys.sorted() }
     }
 
     /// nil when the system does not list locks.

@@ -163,8 +163,13 @@ struct RestoreJob {
     private func firstState() throws -> RestoreTime? {
         struct File: Decodable {
             let level: Int
-            let min_txid: String
+            let firstTransaction: String
             let timestamp: String
+
+            enum CodingKeys: String, CodingKey {
+                case level, timestamp
+                case firstTransaction = "min_txid"
+            }
         }
         let arguments = [
             "ltx", "-config", LitestreamProgram.configurationPath, "-no-expand-env", "-level", "all", "-json",
@@ -175,7 +180,7 @@ struct RestoreJob {
             let files = try? JSONDecoder().decode([File].self, from: Data(output.standardOutput.utf8))
         else { return nil }
         // A restore begins with a snapshot (level 9), or with the first transaction.
-        return files.filter { $0.level == 9 || UInt64($0.min_txid, radix: 16) == 1 }
+        return files.filter { $0.level == 9 || UInt64($0.firstTransaction, radix: 16) == 1 }
             .compactMap { RestoreTime($0.timestamp) }.min()
     }
 

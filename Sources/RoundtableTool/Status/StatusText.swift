@@ -14,6 +14,7 @@ struct StatusText {
             ("checkpoints", checkpoints),
             ("control block", controlBlock), ("other blocks", otherControlBlocks), ("turn", turn),
             ("write lock", writeLock), ("outbox", outbox), ("extensions", extensions),
+            ("replication", replication),
         ]
         lines += facts.compactMap { name, value in value.map { "  \(name.padded(to: 14)) \($0)" } }
         if !participants.isEmpty { lines += [""] + participants }

@@ -1,0 +1,124 @@
+import Foundation
+import RoundtableCore
+import RoundtableFiles
+import RoundtableKernel
+
+/// The replication of a database by Litestream (<https://litestream.io>), as `roundtable replicate` supervises it, or as another program
+/// runs it.
+///
+/// It encodes as JSON with the keys listed here.
+public struct ReplicationStatus: Codable, Sendable, Equatable {
+    public enum State: String, Codable, Sendable, CaseIterable {
+        /// Litestream is starting, and has not reached the replica yet.
+        case starting
+        /// Litestream syncs commits with the replica.
+        case replicating
+        /// Litestream reports errors, or has replicated nothing for too long. It tries again by itself.
+        case failing
+        /// Litestream runs, and does not answer, as when its process is stopped.
+        case unresponsive
+        /// Litestream has ended. The supervisor starts it again.
+        case ended
+        /// The supervisor has died.
+        case abandoned
+        /// Another program runs Litestream, so only its process is known.
+        case unsupervised
+    }
+
+    public var state: State
+    /// When this state began.
+    public var since: Date
+    /// The URL of the replica without user, password and query; nil when it is not known.
+    public var url: String?
+    /// The process of `roundtable replicate`; nil when there is none.
+    public var supervisor: Int32?
+    /// The process of Litestream; nil when it does not run.
+    public var litestream: Int32?
+    /// The version of Litestream.
+    public var version: String?
+    /// The time of the last sync that Litestream has reported as successful. A sync that finds nothing to upload counts.
+    public var lastSync: Date?
+    /// What is wrong; nil when nothing is.
+    public var problem: String?
+    /// What to do about the problem.
+    public var advice: String?
+
+    public init(state: State, since: Date, url: String? = nil) {
+        self.state = state
+        self.since = since
+        self.url = url
+    }
+
+    /// Whether something is wrong with the replication.
+    public var isImpaired: Bool {
+        switch state {
+        case .starting, .replicating, .unsupervised: false
+        case .failing, .unresponsive, .ended, .abandoned: true
+        }
+    }
+
+    /// Whether this version of Litestream is known to carry an SQLite without the WAL-reset bug (``SQLiteVersion/hasWALResetBug``).
+    /// Litestream 0.5.17 carries SQLite 3.53.
+    package var hasSafeSQLite: Bool {
+        let numbers = (version ?? "").split(separator: ".").compactMap { Int($0) }
+        return numbers.count == 3 && (numbers[0], numbers[1], numbers[2]) >= (0, 5, 17)
+    }
+
+    enum CodingKeys: String, CodingKey {
+        case state, since, url, version, problem, advice
+        case supervisor = "supervisor_pid"
+        case litestream = "litestream_pid"
+        case lastSync = "last_sync"
+    }
+}
+
+extension ReplicationStatus {
+    /// The author name of a supervisor's participant, and the name of Litestream's process.
+    package static let author = "litestream"
+
+    /// The file in which the supervisor of a database reports (rules Y).
+    package static func file(besideDatabaseAt path: String) -> SnapshotFile<ReplicationStatus> {
+        var options = SnapshotFileOptions()
+        // It is written every two seconds, and says nothing after a power cut.
+        options.durability = .process
+        return SnapshotFile(at: URL(fileURLWithPath: path + "-replication"), as: author, options: options)
+    }
+
+    /// - Parameters:
+    ///   - participants: the participants of the database.
+    ///   - readers: the processes that hold the lock of a read mark, by the system's list.
+    /// - returns: nil when the database is not replicated, as far as can be seen.
+    init?(ofDatabaseAt path: String, participants: [ParticipantStatus], readers: [Int32]) {
+        let foreign = readers.first { ProcessTable.name($0) == Self.author }
+        guard case .value(let report, _)? = try? Self.file(besideDatabaseAt: path).read() else {
+            guard let foreign else { return nil }
+            self.init(unsupervised: foreign)
+            return
+        }
+        let supervisor = participants.first { $0.pid == report.supervisor && $0.author == Self.author }
+        switch supervisor?.liveness {
+        case .alive, .unknown: self = report
+        case .stopped:
+            self = report
+            state = .unresponsive
+            problem = "the supervisor (pid \(report.supervisor ?? 0)) is stopped"
+            advice =
+                "Continue it (kill -CONT \(report.supervisor ?? 0)), or end it and start 'roundtable replicate' again"
+        case .dead, nil:
+            if let foreign, foreign != report.litestream {
+                self.init(unsupervised: foreign)
+                return
+            }
+            self = report
+            litestream = foreign
+            state = .abandoned
+            problem = "the supervisor (pid \(report.supervisor ?? 0)) has died"
+            advice = "Start 'roundtable replicate' again"
+        }
+    }
+
+    private init(unsupervised pid: Int32) {
+        self.init(state: .unsupervised, since: Date())
+        litestream = pid
+    }
+}

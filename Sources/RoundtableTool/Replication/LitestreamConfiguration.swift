@@ -1,0 +1,45 @@
+import Foundation
+
+/// The configuration of Litestream for one database and one replica, and the control socket.
+struct LitestreamConfiguration {
+    let databasePath: String
+    let replica: ReplicaURL
+    /// How often Litestream looks for commits and uploads them, in seconds.
+    let interval: Double
+    let socketPath: String
+
+    /// JSON, which is also YAML, so that no character of a path or a URL has a meaning.
+    var text: String {
+        get throws {
+            let duration = "\(Int((interval * 1000).rounded(.up)))ms"
+            let file = File(
+                socket: .init(enabled: true, path: socketPath),
+                logging: .init(level: "info", type: "json", stderr: true),
+                dbs: [
+                    .init(
+                        path: databasePath,
+                        monitorInterval: duration,
+                        replica: .init(url: replica.text, syncInterval: duration)
+                    )
+                ]
+            )
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+            return String(decoding: try encoder.encode(file), as: UTF8.self)
+        }
+    }
+
+    private struct File: Encodable {
+        struct Socket: Encodable { let enabled: Bool, path: String }
+        struct Logging: Encodable { let level: String, type: String, stderr: Bool }
+        struct Replica: Encodable {
+            let url: String, syncInterval: String
+            enum CodingKeys: String, CodingKey { case url, syncInterval = "sync-interval" }
+        }
+        struct Database: Encodable {
+            let path: String, monitorInterval: String, replica: Replica
+            enum CodingKeys: String, CodingKey { case path, monitorInterval = "monitor-interval", replica }
+        }
+        let socket: Socket, logging: Logging, dbs: [Database]
+    }
+}

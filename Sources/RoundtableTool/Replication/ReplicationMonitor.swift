@@ -1,0 +1,123 @@
+import Foundation
+import Roundtable
+import RoundtableTestKit
+
+/// Decides what state a replication is in, from what Litestream writes, answers and does. A pure state machine.
+struct ReplicationMonitor {
+    enum Event {
+        case started(pid: Int32)
+        case log(LitestreamLine)
+        /// Litestream has answered, with the time of its last successful sync.
+        case answered(lastSync: Date?)
+        case didNotAnswer
+        case ended(ProgramExit)
+        case notStarted(String)
+    }
+
+    private(set) var status: ReplicationStatus
+    /// How often Litestream should sync, in seconds.
+    private let interval: Double
+    private let replica: ReplicaURL
+    private var lastError: (problem: LitestreamProblem, at: Date)?
+    private var silences = 0
+    private var failedStarts = 0
+    private var startedAt = Date.distantPast
+
+    init(url: ReplicaURL, version: String, supervisor: Int32, interval: Double, at now: Date) {
+        var status = ReplicationStatus(state: .starting, since: now, url: url.shown)
+        status.supervisor = supervisor
+        status.version = version
+        self.status = status
+        self.interval = interval
+        replica = url
+    }
+
+    /// After so many unanswered questions, Litestream counts as unresponsive.
+    static let patience = 2
+    private static let longestPause = 60.0
+
+    /// How long to wait before Litestream is started again, in seconds.
+    var pause: Double { min(Self.longestPause, Double(1 << min(6, max(0, failedStarts - 1)))) }
+
+    /// Whether commits may be missing in the replica after Litestream was told to end at `time`: it was failing then, or has failed since.
+    func mayMissCommits(sinceEnding time: Date) -> Bool {
+        status.state == .failing || lastError.map { $0.at >= time } ?? false
+    }
+
+    mutating func handle(_ event: Event, at now: Date) {
+        switch event {
+        case .started(let pid):
+            status.litestream = pid
+            silences = 0
+            lastError = nil
+            startedAt = now
+            enter(.starting, at: now)
+        case .log(let line):
+            if line.isError { lastError = (LitestreamProblem(message: line.text, of: replica), now) }
+        case .answered(let lastSync):
+            silences = 0
+            if let lastSync, lastSync > status.lastSync ?? .distantPast { status.lastSync = lastSync }
+            judge(at: now)
+        case .didNotAnswer:
+            silences += 1
+            guard silences >= Self.patience else { return }
+            let problem = LitestreamProblem(
+                what: "Litestream (pid \(status.litestream ?? 0)) does not answer",
+                advice:
+                    "It may be stopped: continue it (kill -CONT \(status.litestream ?? 0)), or end it, and it is started again"
+            )
+            enter(.unresponsive, problem, at: now)
+        case .ended(let exit):
+            // A program that has worked for a while begins with short pauses again.
+            failedStarts = now.timeIntervalSince(startedAt) > Self.longestPause ? 1 : failedStarts + 1
+            let how =
+                switch exit {
+                case .status(let code): "with exit code \(code)"
+                case .signal(let number): "by signal \(number)"
+                }
+            let problem = LitestreamProblem(
+                what: "Litestream has ended \(how)\(lastError.map { ": \($0.problem.what)" } ?? "")",
+                advice: lastError?.problem.advice ?? "It is started again in \(Int(pause)) s"
+            )
+            status.litestream = nil
+            enter(.ended, problem, at: now)
+        case .notStarted(let reason):
+            failedStarts += 1
+            status.litestream = nil
+            enter(.ended, LitestreamProblem(what: reason, advice: "Check the program. It is tried again"), at: now)
+        }
+    }
+
+    /// An error counts until a later sync succeeds.
+    private mutating func judge(at now: Date) {
+        let lastSync = status.lastSync ?? .distantPast
+        // Before the first sync since the start, errors alone tell anything.
+        let reference = max(lastSync, startedAt)
+        if let lastError, lastError.at >= reference {
+            enter(.failing, lastError.problem, at: now)
+        } else if lastSync < startedAt {
+            overdue(since: startedAt, at: now) ?? enter(.starting, at: now)
+        } else {
+            overdue(since: lastSync, at: now) ?? enter(.replicating, at: now)
+        }
+    }
+
+    /// - returns: nil when the last sync is recent enough.
+    private mutating func overdue(since: Date, at now: Date) -> Void? {
+        let age = now.timeIntervalSince(since)
+        guard age > max(30, 5 * interval) else { return nil }
+        let problem = LitestreamProblem(
+            what: "Litestream has synced nothing for \(Int(age)) s",
+            advice: "Check the connection to the replica, and that the database's disk is not full"
+        )
+        enter(.failing, problem, at: now)
+        return ()
+    }
+
+    private mutating func enter(_ state: ReplicationStatus.State, _ problem: LitestreamProblem? = nil, at now: Date) {
+        if status.state != state { status.since = now }
+        status.state = state
+        status.problem = problem?.what
+        status.advice = problem?.advice
+    }
+}

@@ -1,0 +1,248 @@
+import Foundation
+import Roundtable
+import RoundtableCore
+import RoundtableDiagnostics
+import RoundtableFiles
+import RoundtableKernel
+import RoundtableTestKit
+import Synchronization
+
+/// Runs Litestream for one database, and starts it again when it ends (rules Y). While it runs, the participants leave checkpoints to it
+/// (rule K13).
+final class ReplicationSupervisor: Sendable {
+    private enum Request: Int { case none, end, kill }
+
+    private let database: SharedDatabase
+    private let program: LitestreamProgram
+    private let version: LitestreamVersion
+    private let configurationPath: String
+    private let socketPath: String
+    private let folder: URL
+    private let report: @Sendable (ReplicationStatus) -> Void
+    private let complain: @Sendable (String) -> Void
+    private let replica: ReplicaURL
+    private let lastComplaint = Mutex("")
+    private let monitor: Mutex<ReplicationMonitor>
+    private let file: SnapshotFile<ReplicationStatus>
+    private let wakeUp = MonotonicSemaphore()
+    private let request = Atomic(Request.none.rawValue)
+    private let isAsking = Atomic(false)
+    /// Held while the file of the report is written or removed.
+    private let isReporting = Mutex(true)
+
+    /// How often the lease is renewed and Litestream is asked, and how long it may take to end.
+    private static let tick: Nanoseconds = 1_000_000_000
+    private static let questionInterval: Nanoseconds = 2_000_000_000
+    private static let patience: Nanoseconds = 35_000_000_000
+
+    /// - Parameters:
+    ///   - interval: how often Litestream looks for commits and uploads them, in seconds.
+    ///   - report: called when the state has changed.
+    ///   - complain: called with each error that Litestream reports, and that differs from the one before.
+    init(
+        _ database: SharedDatabase,
+        _ program: LitestreamProgram,
+        _ version: LitestreamVersion,
+        to replica: ReplicaURL,
+        interval: Double,
+        report: @escaping @Sendable (ReplicationStatus) -> Void,
+        complain: @escaping @Sendable (String) -> Void
+    ) throws {
+        self.database = database
+        self.program = program
+        self.version = version
+        self.report = report
+        self.complain = complain
+        self.replica = replica
+        file = ReplicationStatus.file(besideDatabaseAt: database.path)
+        // Other users must not read the URL, which may hold credentials. The path of a socket has 107 bytes at most, so the folder is not
+        // beside the database.
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "roundtable-\(UUID().uuidString.prefix(8))"
+        )
+        try FileManager.default.createDirectory(
+            at: folder,
+            withIntermediateDirectories: false,
+            attributes: [.posixPermissions: 0o700]
+        )
+        configurationPath = folder.appendingPathComponent("litestream.json").path
+        socketPath = folder.appendingPathComponent("socket").path
+        let configuration = LitestreamConfiguration(
+            databasePath: database.path,
+            replica: replica,
+            interval: interval,
+            socketPath: socketPath
+        )
+        try Data(configuration.text.utf8).write(to: URL(fileURLWithPath: configurationPath))
+        monitor = Mutex(
+            ReplicationMonitor(
+                url: replica,
+                version: version.description,
+                supervisor: ProcessInfo.processInfo.processIdentifier,
+                interval: interval,
+                at: Date()
+            )
+        )
+    }
+
+    /// Ends Litestream and then `run`. The second call kills Litestream.
+    func end() {
+        let isFirst = request.compareExchange(
+            expected: Request.none.rawValue,
+            desired: Request.end.rawValue,
+            ordering: .sequentiallyConsistent
+        ).exchanged
+        if !isFirst { request.store(Request.kill.rawValue, ordering: .sequentiallyConsistent) }
+        wakeUp.signal()
+    }
+
+    private var isEnding: Bool { request.load(ordering: .sequentiallyConsistent) != Request.none.rawValue }
+
+    /// Supervises until `end()`. Call it on the main thread: Litestream gets a signal when the thread that has started it ends.
+    ///
+    /// - returns: whether Litestream has ended by itself after the request, and has reported no error, so that everything was uploaded.
+    func run() -> Bool {
+        defer {
+            database.leaveCheckpointsToOthers(false)
+            // What cannot be removed is recognised by its dead supervisor.
+            isReporting.withLock { isReporting in
+                isReporting = false
+                try? FileManager.default.removeItem(at: file.url)
+            }
+            try? FileManager.default.removeItem(at: folder)
+        }
+        var isClean = true
+        while !isEnding {
+            do {
+                let running = try RunningProgram(
+                    program.path,
+                    ["replicate", "-no-expand-env", "-config", configurationPath],
+                    isBound: true,
+                    onLine: { [wakeUp] in wakeUp.signal() }
+                )
+                note(.started(pid: running.pid))
+                isClean = supervise(running)
+            } catch {
+                note(.notStarted("\(error)"))
+            }
+            database.leaveCheckpointsToOthers(false)
+            wait(Nanoseconds(monitor.withLock { $0.pause } * 1e9))
+        }
+        return isClean
+    }
+
+    /// - returns: whether the program has ended without being killed and without an error.
+    private func supervise(_ running: RunningProgram) -> Bool {
+        var nextQuestion: Nanoseconds = 0
+        var deadline: Nanoseconds?
+        var endedAt = Date.distantFuture
+        while true {
+            noteLines(running)
+            if let exit = running.waitForExit(until: 0) {
+                noteLines(running)
+                if deadline == nil { note(.ended(exit)) }
+                return exit == .status(0) && !monitor.withLock { $0.mayMissCommits(sinceEnding: endedAt) }
+            }
+            database.leaveCheckpointsToOthers(true)
+            let now = MonotonicClock.now
+            if let end = deadline {
+                if now >= end || request.load(ordering: .sequentiallyConsistent) == Request.kill.rawValue {
+                    running.kill()
+                    return false
+                }
+            } else if isEnding {
+                deadline = now + Self.patience
+                endedAt = Date()
+                running.signal(SIGTERM)
+                // A stopped program handles no signal.
+                running.signal(SIGCONT)
+            } else if now >= nextQuestion {
+                nextQuestion = now + Self.questionInterval
+                ask()
+            }
+            _ = wakeUp.wait(until: MonotonicClock.now + (deadline == nil ? Self.tick : 20_000_000))
+        }
+    }
+
+    /// Asks Litestream for its last sync, on another thread.
+    private func ask() {
+        guard !isAsking.exchange(true, ordering: .sequentiallyConsistent) else { return }
+        Thread.detachNewThread { [self] in
+            note(.init(answer: try? listing()))
+            isAsking.store(false, ordering: .sequentiallyConsistent)
+        }
+    }
+
+    /// - returns: nil when Litestream does not answer in time.
+    private func listing() throws -> LitestreamListing? {
+        let run = try program.start(["list", "-json", "-timeout", "2", "-socket", socketPath])
+        guard let output = try run.wait(upTo: 5000), output.exit == .status(0) else { return nil }
+        return LitestreamListing(output.standardOutput)
+    }
+
+    private func noteLines(_ running: RunningProgram) {
+        for line in running.takeLines() {
+            let log = LitestreamLine(line)
+            note(.log(log))
+            guard log.isError else { continue }
+            let text = replica.redacting(log.text)
+            let isNew = lastComplaint.withLock { last in
+                defer { last = text }
+                return last != text
+            }
+            if isNew { complain(text) }
+        }
+    }
+
+    private func note(_ event: ReplicationMonitor.Event) {
+        let (before, after) = monitor.withLock { monitor in
+            let before = monitor.status
+            monitor.handle(event, at: Date())
+            return (before, monitor.status)
+        }
+        guard before != after || event.isStart else { return }
+        // An answer may come after the end. The report is advice, and its loss changes nothing.
+        isReporting.withLock { if $0 { _ = try? file.write(after) } }
+        if before.state != after.state || before.problem != after.problem || event.isStart { report(after) }
+    }
+
+    private func wait(_ time: Nanoseconds) {
+        let deadline = MonotonicClock.now + time
+        while !isEnding, MonotonicClock.now < deadline { _ = wakeUp.wait(until: deadline) }
+    }
+}
+
+extension ReplicationMonitor.Event {
+    fileprivate init(answer: LitestreamListing??) {
+        self = (answer ?? nil).map { .answered(lastSync: $0.lastSync) } ?? .didNotAnswer
+    }
+
+    fileprivate var isStart: Bool {
+        if case .started = self { return true }
+        return false
+    }
+}
+
+/// The answer of `litestream list -json` for one database.
+struct LitestreamListing: Equatable {
+    /// nil before the first successful sync.
+    let lastSync: Date?
+
+    init(lastSync: Date?) { self.lastSync = lastSync }
+
+    init?(_ text: String) {
+        struct Answer: Decodable {
+            struct Database: Decodable {
+                let lastSync: String?
+                enum CodingKeys: String, CodingKey { case lastSync = "last_sync_at" }
+            }
+            let databases: [Database]
+        }
+        guard let answer = try? JSONDecoder().decode(Answer.self, from: Data(text.utf8)),
+            let first = answer.databases.first
+        else { return nil }
+        lastSync = first.lastSync.flatMap {
+            try? Date($0, strategy: .iso8601.year().month().day().time(includingFractionalSeconds: true))
+        }
+    }
+}

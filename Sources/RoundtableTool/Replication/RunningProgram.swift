@@ -1,0 +1,147 @@
+import Foundation
+import RoundtableKernel
+import RoundtableTestKit
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// A program that this process has started, with the lines that it writes to standard output and standard error.
+final class RunningProgram: @unchecked Sendable {
+    // @unchecked: `state` is guarded by `lock`; the rest is constant.
+
+    private struct State {
+        var lines: [String] = []
+        var isAtEnd = false
+        var exit: ProgramExit?
+    }
+
+    let pid: Int32
+    private let onLine: @Sendable () -> Void
+    private let lock = NSLock()
+    private var state = State()
+
+    /// - Parameters:
+    ///   - isBound: whether the program gets SIGTERM when the calling thread, or this process, dies. Only on Linux, and if `setpriv` is
+    ///     installed.
+    ///   - onLine: called on another thread when lines have come, and when the output has ended.
+    /// - throws: ``ToolError`` when the program cannot be started.
+    init(
+        _ program: String,
+        _ arguments: [String],
+        environment: [String: String] = [:],
+        isBound: Bool = false,
+        onLine: @escaping @Sendable () -> Void = {}
+    ) throws {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw ToolError("no pipe: \(String(cString: strerror(errno)))") }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        var launch = ProgramLaunch(program, arguments)
+        #if os(Linux)
+            if isBound, access("/usr/bin/setpriv", X_OK) == 0 {
+                launch = ProgramLaunch("/usr/bin/setpriv", ["--pdeathsig", "TERM", "--", program] + arguments)
+            }
+        #endif
+        launch.environment.merge(environment) { $1 }
+        launch.descriptors = [STDOUT_FILENO: ends[1], STDERR_FILENO: ends[1]]
+        let result = launch.start()
+        close(ends[1])
+        switch result {
+        case .success(let pid): self.pid = pid
+        case .failure(let error):
+            close(ends[0])
+            throw ToolError("\(error)")
+        }
+        self.onLine = onLine
+        let source = ends[0]
+        Thread.detachNewThread { [self] in read(from: source) }
+    }
+
+    /// The lines since the last call.
+    func takeLines() -> [String] {
+        lock.withLock {
+            defer { state.lines = [] }
+            return state.lines
+        }
+    }
+
+    /// Reaps the program if it has ended.
+    private var exitIfAny: ProgramExit? {
+        lock.withLock {
+            if let exit = state.exit { return exit }
+            var status: Int32 = 0
+            guard waitpid(pid, &status, WNOHANG) == pid else { return nil }
+            state.exit = ProgramExit(waitStatus: status)
+            return state.exit
+        }
+    }
+
+    /// Waits until the program has ended and its output was read.
+    ///
+    /// - parameter deadline: 0: does not wait for the program.
+    func waitForExit(until deadline: Nanoseconds) -> ProgramExit? {
+        while true {
+            // A child of the program may keep the pipe open, so the end of the output is awaited for a moment only.
+            if let exit = exitIfAny {
+                let end = MonotonicClock.now + 100_000_000
+                while !lock.withLock({ state.isAtEnd }), MonotonicClock.now < end { MonotonicClock.sleep(1_000_000) }
+                return exit
+            }
+            guard MonotonicClock.now < deadline else { return nil }
+            MonotonicClock.sleep(2_000_000)
+        }
+    }
+
+    /// Sends a signal, unless the program was reaped.
+    func signal(_ number: Int32) {
+        lock.withLock {
+            if state.exit == nil { _ = systemKill(pid, number) }
+        }
+    }
+
+    /// Kills and reaps the program.
+    func kill() {
+        signal(SIGKILL)
+        // This wait ends, because SIGKILL also ends a stopped process.
+        _ = waitForExit(until: .max)
+    }
+
+    private func read(from descriptor: Int32) {
+        var rest: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 16384)
+        while true {
+            let count = systemRead(descriptor, &buffer, buffer.count)
+            if count == -1, errno == EINTR { continue }
+            guard count > 0 else { break }
+            rest += buffer[..<count]
+            append(&rest, isEnd: false)
+        }
+        close(descriptor)
+        append(&rest, isEnd: true)
+    }
+
+    private func append(_ bytes: inout [UInt8], isEnd: Bool) {
+        var lines: [String] = []
+        while let end = bytes.firstIndex(of: UInt8(ascii: "\n")) {
+            lines.append(String(decoding: bytes[..<end], as: UTF8.self))
+            bytes.removeSubrange(...end)
+        }
+        if isEnd, !bytes.isEmpty { lines.append(String(decoding: bytes, as: UTF8.self)) }
+        lock.withLock {
+            // Nobody reads the oldest lines of a program that writes faster than they are taken.
+            state.lines = (state.lines + lines).suffix(1000)
+            state.isAtEnd = isEnd
+        }
+        onLine()
+    }
+}
+
+#if canImport(Darwin)
+    private let systemKill = Darwin.kill
+    private let systemRead = Darwin.read
+#else
+    private let systemKill = Glibc.kill
+    private let systemRead = Glibc.read
+#endif
