@@ -91,7 +91,54 @@ extension ProcessTests {
                 try second.wait(for: .replicating)
                 second.process.signal(SIGTERM)
                 #expect(try second.process.waitForExit(within: .seconds(60)) == .status(0))
-                #expect(try restored(fleet).entries == (try Ledger(of: fleet.database)).entries)
+                let (replica, database) = (try restored(fleet).entries, try Ledger(of: fleet.database).entries)
+                #expect(replica == database, "\(second.process.errorText)")
+            }
+        }
+
+        /// **Y6a**: without the supervisor's look, Litestream 0.5.17 continues with the two frames, and the replica never gets 500 commits.
+        ///
+        ///     WAL while Litestream was there   ■■
+        ///     … 500 commits later              ■■□□□□□□□□□□   all copied by a checkpoint
+        ///     … and one more                   ▣▣□□□□□□□□□□   begins the WAL again, and leaves what Litestream remembers
+        @Test func aWALThatWasRestartedMeanwhile() throws {
+            try Fleet.run { fleet in
+                let peer = try fleet.spawnOpen("app", options: PeerOptions(checkpointing: .manual))
+                for _ in 1...4 { try peer.call(.write(rows: 1)) }
+                let first = try fleet.replicate()
+                try first.wait(for: .replicating)
+                for _ in 1...4 { try peer.call(.write(rows: 1)) }
+                first.process.signal(SIGTERM)
+                #expect(try first.process.waitForExit(within: .seconds(60)) == .status(0))
+                try peer.send(.writeLoop(WriteLoad(seconds: 60, commits: 500)))
+                _ = try peer.report()
+                #expect(try peer.call(.checkpoint(.passive)).number == 0)
+                try peer.call(.write(rows: 1))
+                let second = try fleet.replicate()
+                try second.wait(for: .replicating)
+                second.process.signal(SIGTERM)
+                #expect(try second.process.waitForExit(within: .seconds(60)) == .status(0))
+                #expect(try restored(fleet).entries == ["app": 509])
+            }
+        }
+
+        /// **Y6a**.
+        @Test func aWALThatCannotBeEmptied() throws {
+            try Fleet.run { fleet in
+                let peer = try fleet.spawnOpen("app", options: PeerOptions(checkpointing: .manual))
+                try peer.call(.write(rows: 1))
+                let reader = try fleet.spawnOpen("reader")
+                try reader.call(.holdRead)
+                try peer.call(.write(rows: 1))
+                let supervisor = try fleet.replicate()
+                let status = try supervisor.wait(for: .ended)
+                #expect(status.problem?.contains("'reader' (pid \(reader.pid))") == true, "\(status)")
+                try peer.call(.write(rows: 1))
+                try reader.call(.release(commit: false))
+                try supervisor.wait(for: .replicating)
+                supervisor.process.signal(SIGTERM)
+                #expect(try supervisor.process.waitForExit(within: .seconds(60)) == .status(0))
+                #expect(try restored(fleet).entries == ["app": 3])
             }
         }
 
@@ -157,6 +204,13 @@ extension ProcessTests {
                 )
                 try eventually("Litestream is recognised") { try fleet.status().replication?.state == .unsupervised }
                 #expect(try fleet.status().replication?.litestream == litestream.pid)
+                // A participant may have looked just before Litestream came, and looks again a second later.
+                try eventually("the participant has looked") {
+                    let before = try fleet.status().wal?.counters?.checkpoints
+                    try peer.send(.writeLoop(WriteLoad(seconds: 30, commits: 150)))
+                    _ = try peer.report()
+                    return try fleet.status().wal?.counters?.checkpoints == before
+                }
                 let before = try fleet.status().wal?.counters?.checkpoints
                 try peer.send(.writeLoop(WriteLoad(seconds: 30, commits: 500)))
                 _ = try peer.report()
@@ -166,7 +220,7 @@ extension ProcessTests {
                 #expect(second.process.errorText.contains("Litestream (pid \(litestream.pid)) replicates it already"))
                 litestream.signal(SIGTERM)
                 #expect(try litestream.waitForExit(within: .seconds(30)) == .status(0))
-                #expect(try restored(fleet).entries == ["app": 500])
+                #expect(try restored(fleet).entries == (try Ledger(of: fleet.database)).entries)
             }
         }
 

@@ -1,7 +1,7 @@
 import Foundation
 
 /// What is wrong with a replication, and what to do about it, as one line each. Made from Litestream's own messages.
-struct LitestreamProblem: Equatable {
+struct LitestreamProblem: Error, Equatable {
     let what: String
     let advice: String
 

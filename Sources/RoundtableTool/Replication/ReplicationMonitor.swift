@@ -11,7 +11,7 @@ struct ReplicationMonitor {
         case answered(lastSync: Date?)
         case didNotAnswer
         case ended(ProgramExit)
-        case notStarted(String)
+        case notStarted(LitestreamProblem)
     }
 
     private(set) var status: ReplicationStatus
@@ -81,10 +81,10 @@ struct ReplicationMonitor {
             )
             status.litestream = nil
             enter(.ended, problem, at: now)
-        case .notStarted(let reason):
+        case .notStarted(let problem):
             failedStarts += 1
             status.litestream = nil
-            enter(.ended, LitestreamProblem(what: reason, advice: "Check the program. It is tried again"), at: now)
+            enter(.ended, problem, at: now)
         }
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Roundtable
 import RoundtableCore
 import RoundtableDiagnostics
@@ -114,6 +115,8 @@ final class ReplicationSupervisor: Sendable {
         var isClean = true
         while !isEnding {
             do {
+                keepOthersFromCheckpointing()
+                try makeContinuous()
                 let running = try RunningProgram(
                     program.path,
                     ["replicate", "-no-expand-env", "-config", configurationPath],
@@ -122,13 +125,51 @@ final class ReplicationSupervisor: Sendable {
                 )
                 note(.started(pid: running.pid))
                 isClean = supervise(running)
+            } catch let problem as LitestreamProblem {
+                note(.notStarted(problem))
             } catch {
-                note(.notStarted("\(error)"))
+                note(.notStarted(.init(what: "\(error)", advice: "Check the program. It is tried again")))
             }
             database.leaveCheckpointsToOthers(false)
             wait(Nanoseconds(monitor.withLock { $0.pause } * 1e9))
         }
         return isClean
+    }
+
+    /// Takes the lease, and waits until no checkpoint runs that has begun before (rule Y6).
+    private func keepOthersFromCheckpointing() {
+        let deadline = MonotonicClock.now + Self.patience
+        repeat {
+            database.leaveCheckpointsToOthers(true)
+            guard SystemLocks.walLocks(databasePath: database.path)?.checkpointing != nil else { return }
+            _ = wakeUp.wait(until: MonotonicClock.now + 20_000_000)
+        } while !isEnding && MonotonicClock.now < deadline
+    }
+
+    /// Empties the WAL if Litestream could miss commits in it, so that Litestream uploads the whole database (rule Y6a).
+    ///
+    /// - throws: `LitestreamProblem` if the WAL cannot be emptied.
+    private func makeContinuous() throws {
+        for _ in 1...10 {
+            let isCertain = LitestreamContinuity.seesEveryCommit(ofDatabaseAt: database.path) {
+                (try? database.walHealth()).map { $0.backfilledFrames == $0.committedFrames } ?? true
+            }
+            if isCertain { return }
+            do {
+                if try database.checkpoint(.truncate, waitingForReaders: .milliseconds(100)).frames == 0 { return }
+            } catch let error as DatabaseError {
+                throw LitestreamProblem(
+                    what:
+                        "Litestream is not started, because the WAL cannot be emptied: \(error.message ?? "\(error)")",
+                    advice: "It is tried again. Without that, commits could be missing in the replica"
+                )
+            }
+        }
+        let reader = (try? database.walHealth())?.pins.first.map { "\($0.holder) reads from it" } ?? "programs use it"
+        throw LitestreamProblem(
+            what: "Litestream is not started, because the WAL cannot be emptied: \(reader)",
+            advice: "End that read. Without an empty WAL, commits could be missing in the replica. It is tried again"
+        )
     }
 
     /// - returns: whether the program has ended without being killed and without an error.
