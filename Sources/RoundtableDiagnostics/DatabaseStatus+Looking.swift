@@ -70,6 +70,7 @@ extension DatabaseStatus {
             participants: status.participants,
             readers: locks?.readers ?? []
         )
+        status.replica = ReplicaStatus(ofDatabaseAt: onlooker.path, participants: status.participants)
         status.explainMissingWAL(onlooker)
         status.oldestReads(of: snapshots, endOfWAL: state?.end)
         status.lookAtOutbox(try Self.outboxFolder(outbox, besideDatabaseAt: onlooker.path), letters)

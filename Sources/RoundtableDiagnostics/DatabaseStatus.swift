@@ -37,6 +37,8 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     public var extensions: ExtensionsStatus?
     /// The replication of the database by Litestream; nil when it is not replicated.
     public var replication: ReplicationStatus?
+    /// What this database follows, if it is a read replica; nil when it is none.
+    public var replica: ReplicaStatus?
     /// What could not be found out, and why, in plain words.
     public var unknowns: [String]
 
@@ -44,7 +46,7 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     public var turnHolder: ParticipantStatus? { participants.first(where: \.hasTurn) }
 
     enum CodingKeys: String, CodingKey {
-        case path, files, wal, schema, participants, outbox, extensions, replication, unknowns
+        case path, files, wal, schema, participants, outbox, extensions, replication, replica, unknowns
         case sqliteVersion = "sqlite_version"
         case sqliteHasWALResetBug = "sqlite_has_wal_reset_bug"
         case journalMode = "journal_mode"

@@ -18,4 +18,20 @@ extension Doctor {
             next: Self.sentence(replication.advice ?? "Look at the output of 'roundtable replicate'")
         )
     }
+
+    /// Reports a read replica that gets no new states.
+    mutating func examineReplica(_ status: DatabaseStatus) {
+        guard let replica = status.replica, replica.isImpaired else { return }
+        let pids = [replica.litestream, replica.follower].compactMap(\.self)
+        let state = replica.time.map { " Its state is of \($0.formatted(.iso8601))." } ?? ""
+        find(
+            .replica,
+            .warning,
+            "The read replica gets no new states: \(replica.problem ?? replica.state.rawValue).\(state)",
+            by: pids.map {
+                SharingProcess(pid: $0, name: ReplicaStatus.author, isParticipant: $0 == replica.follower)
+            },
+            next: Self.sentence(replica.advice ?? "Look at the output of 'roundtable follow'")
+        )
+    }
 }

@@ -305,6 +305,7 @@ package final class WriterConnection: @unchecked Sendable {
         case .SQLITE_BUSY: busyHandler.named(error)
         // A read-only participant has no checkpointer. Its writes fail whatever the permissions.
         case .SQLITE_READONLY where checkpointer != nil: error.namingForbiddenFile(path)
+        case .SQLITE_READONLY where ReadReplica.exists(databasePath: path): ReadReplica.refusal(databasePath: path)
         default: error.namingFile(path)
         }
     }

@@ -9,6 +9,36 @@ extension StatusText {
     }
 }
 
+extension StatusText {
+    /// The state of a read replica; nil for any other database.
+    var replica: String? { status.replica.map { ReplicaText.line($0, at: Date()) } }
+}
+
+/// The state of a read replica as one line.
+enum ReplicaText {
+    static func line(_ status: ReplicaStatus, at now: Date) -> String {
+        var parts = ["read replica\(status.url.map { " of \($0)" } ?? "")"]
+        if let transaction = status.transaction {
+            var text = "transaction \(transaction)"
+            if let time = status.time { text += " of \(time.formatted(.iso8601))" }
+            if let arrived = status.arrived { text += ", here since \(max(0, now.timeIntervalSince(arrived)).rough)" }
+            parts.append(text)
+        }
+        if let lag = status.lag, let checked = status.checked {
+            let age = max(0, now.timeIntervalSince(checked)).rough
+            parts.append(lag == 0 ? "the newest \(age) ago" : "\(lag.rough) behind, \(age) ago")
+        }
+        switch status.state {
+        case .starting: parts.append("is starting")
+        case .following: break
+        case .failing, .ended, .unresponsive, .abandoned:
+            parts.append("! \(status.problem ?? status.state.rawValue)")
+            if let advice = status.advice { parts.append(advice) }
+        }
+        return parts.joined(separator: " · ")
+    }
+}
+
 /// The state of a replication as one line.
 enum ReplicationText {
     static func line(_ status: ReplicationStatus, at now: Date) -> String {

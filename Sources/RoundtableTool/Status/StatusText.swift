@@ -15,6 +15,7 @@ struct StatusText {
             ("control block", controlBlock), ("other blocks", otherControlBlocks), ("turn", turn),
             ("write lock", writeLock), ("outbox", outbox), ("extensions", extensions),
             ("replication", replication),
+            ("follows", replica),
         ]
         lines += facts.compactMap { name, value in value.map { "  \(name.padded(to: 14)) \($0)" } }
         if !participants.isEmpty { lines += [""] + participants }

@@ -1,0 +1,135 @@
+import Foundation
+import RoundtableCore
+import RoundtableFiles
+import RoundtableKernel
+
+/// A read replica: a database that follows one on another machine, as `roundtable follow` reports it.
+///
+/// It encodes as JSON with the keys listed here.
+public struct ReplicaStatus: Codable, Sendable, Equatable {
+    public enum State: String, Codable, Sendable, CaseIterable {
+        /// The follower fetches the first state since its start.
+        case starting
+        /// The follower brings new states.
+        case following
+        /// The follower reports errors. It tries again by itself.
+        case failing
+        /// The follower's Litestream has ended. It is started again.
+        case ended
+        /// The follower is stopped.
+        case unresponsive
+        /// There is no follower. The database stays at its last state.
+        case abandoned
+    }
+
+    public var state: State
+    /// When this state of affairs began.
+    public var since: Date
+    /// The URL that is followed, without user, password and query.
+    public var url: String?
+    /// The process of `roundtable follow`; nil when there is none.
+    public var follower: Int32?
+    /// The process of Litestream; nil when it does not run.
+    public var litestream: Int32?
+    /// The version of Litestream.
+    public var version: String?
+    /// The transaction of the followed database whose state this one has, by Litestream's count, in 16 hexadecimal digits; nil before the
+    /// first state.
+    public var transaction: String?
+    /// When that transaction was uploaded, by the clock of the writer's machine; nil when it is not known (yet).
+    public var time: Date?
+    /// When its state came into this database, by the clock of this machine.
+    public var arrived: Date?
+    /// The newest transaction that the follower has seen at the URL.
+    public var newestTransaction: String?
+    /// When that one was uploaded.
+    public var newestTime: Date?
+    /// When the follower has looked for the newest transaction.
+    public var checked: Date?
+    /// What is wrong; nil when nothing is.
+    public var problem: String?
+    /// What to do about the problem.
+    public var advice: String?
+
+    public init(state: State, since: Date, url: String? = nil) {
+        self.state = state
+        self.since = since
+        self.url = url
+    }
+
+    /// How much older this state is than the newest that the follower has seen, in seconds; nil when that is not known.
+    public var lag: TimeInterval? {
+        guard let transaction, let newestTransaction else { return nil }
+        if transaction >= newestTransaction { return 0 }
+        guard let time, let newestTime else { return nil }
+        return max(0, newestTime.timeIntervalSince(time))
+    }
+
+    /// Whether something is wrong.
+    public var isImpaired: Bool {
+        switch state {
+        case .starting, .following: false
+        case .failing, .ended, .unresponsive, .abandoned: true
+        }
+    }
+
+    enum CodingKeys: String, CodingKey {
+        case state, since, url, version, transaction, time, arrived, checked, problem, advice
+        case follower = "follower_pid"
+        case litestream = "litestream_pid"
+        case newestTransaction = "newest_transaction"
+        case newestTime = "newest_time"
+    }
+}
+
+extension ReplicaStatus {
+    /// The author name of a follower's participant.
+    package static let author = "follow"
+
+    /// The file in which the follower of a database reports, and which marks the database as a read replica (rules Z).
+    package static func file(
+        besideDatabaseAt path: String,
+        durability: Durability = .process
+    ) -> SnapshotFile<ReplicaStatus> {
+        var options = SnapshotFileOptions()
+        options.durability = durability
+        return SnapshotFile(at: URL(fileURLWithPath: path + ReadReplica.suffix), as: author, options: options)
+    }
+
+    /// The state of a read replica.
+    ///
+    /// It may be called often, in any process that can read the file beside the database, and on any thread.
+    ///
+    /// - parameter url: the database file.
+    /// - returns: nil when the database is no read replica.
+    public init?(ofDatabaseAt url: URL) {
+        let path = System.resolvedPath(url.path)
+        let participants = (try? ControlBlock.open(forDatabaseAt: path, writable: false))?.participants() ?? []
+        self.init(ofDatabaseAt: path, participants: participants.map { ParticipantStatus($0) })
+    }
+
+    /// - returns: nil when the database is no read replica.
+    init?(ofDatabaseAt path: String, participants: [ParticipantStatus]) {
+        guard ReadReplica.exists(databasePath: path) else { return nil }
+        // What a power cut has damaged still marks the database.
+        if case .value(let report, _)? = try? Self.file(besideDatabaseAt: path).read() {
+            self = report
+        } else {
+            self.init(state: .abandoned, since: Date())
+        }
+        switch participants.first(where: { $0.pid == follower && $0.author == Self.author })?.liveness {
+        case .alive, .unknown: return
+        case .stopped:
+            state = .unresponsive
+            problem = "the follower (pid \(follower ?? 0)) is stopped"
+            advice = "Continue it (kill -CONT \(follower ?? 0)), or end it and start 'roundtable follow' again"
+        case .dead, nil:
+            // Before the first state there is no database, of which the follower would be a participant.
+            if transaction == nil, let follower, ProcessTable.name(follower) != nil { return }
+            litestream = nil
+            state = .abandoned
+            problem = follower.map { "the follower (pid \($0)) has ended" } ?? "there is no follower"
+            advice = "Start 'roundtable follow' again, to get new states"
+        }
+    }
+}

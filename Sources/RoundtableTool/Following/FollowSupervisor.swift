@@ -1,0 +1,239 @@
+import Foundation
+import GRDB
+import Roundtable
+import RoundtableCore
+import RoundtableDiagnostics
+import RoundtableFiles
+import RoundtableKernel
+import RoundtableTestKit
+import Synchronization
+
+/// Runs Litestream, which keeps a copy of a database elsewhere up to date, and copies its whole states into the database that others read
+/// (rules Z).
+final class FollowSupervisor: Sendable {
+    private let program: LitestreamProgram
+    private let url: ReplicaURL
+    private let interval: Double
+    private let report: @Sendable (ReplicaStatus) -> Void
+    private let complain: @Sendable (String) -> Void
+    private let path: String
+    private let monitor: Mutex<FollowMonitor>
+    private let lastComplaint = Mutex("")
+    private let wakeUp = MonotonicSemaphore()
+    private let isEnding = Atomic(false)
+    private let isListing = Atomic(false)
+    private let isReporting = Mutex(true)
+
+    private static let tick: Nanoseconds = 1_000_000_000
+    private static let listingInterval: Nanoseconds = 10_000_000_000
+    /// Copying takes at most a fifth of the time.
+    private static let rest: Nanoseconds = 4
+
+    /// - Parameters:
+    ///   - interval: how often Litestream looks for new transactions, in seconds.
+    ///   - report: called when something has changed.
+    ///   - complain: called with each error that differs from the one before.
+    init(
+        _ program: LitestreamProgram,
+        _ version: LitestreamVersion,
+        from url: ReplicaURL,
+        to database: FollowedDatabase,
+        interval: Double,
+        report: @escaping @Sendable (ReplicaStatus) -> Void,
+        complain: @escaping @Sendable (String) -> Void
+    ) {
+        self.program = program
+        self.url = url
+        self.interval = interval
+        self.report = report
+        self.complain = complain
+        path = database.path
+        monitor = Mutex(
+            FollowMonitor(
+                url: url,
+                version: version.description,
+                follower: ProcessInfo.processInfo.processIdentifier,
+                continuing: database.last,
+                at: Date()
+            )
+        )
+    }
+
+    func end() {
+        isEnding.store(true, ordering: .sequentiallyConsistent)
+        wakeUp.signal()
+    }
+
+    private var mustEnd: Bool { isEnding.load(ordering: .sequentiallyConsistent) }
+    private var status: ReplicaStatus { monitor.withLock { $0.status } }
+
+    /// Follows until `end()`. Call it on the main thread: Litestream gets a signal when the thread that has started it ends.
+    func run(_ database: FollowedDatabase) throws {
+        try database.prepare(status)
+        defer {
+            isReporting.withLock { $0 = false }
+            database.close()
+            // What is left is removed by the next follower.
+            try? database.removeFolder()
+        }
+        while !mustEnd {
+            do {
+                let staged = try database.makeFolder()
+                let request = RestoreRequest(url: url, at: nil, output: staged.path)
+                // Other users cannot read the folder, and the configuration may hold credentials.
+                let configuration = "\(database.folder)/litestream.json"
+                try Data(try request.configuration.utf8).write(to: URL(fileURLWithPath: configuration))
+                let running = try RunningProgram(
+                    program.path,
+                    [
+                        "restore", "-config", configuration, "-no-expand-env", "-f", "-follow-interval",
+                        "\(Int((interval * 1000).rounded(.up)))ms", "-o", staged.path, staged.path,
+                    ],
+                    isBound: true,
+                    onLine: { [wakeUp] in wakeUp.signal() }
+                )
+                note(.started(pid: running.pid))
+                follow(running, request, staged, database)
+            } catch {
+                note(.notStarted(LitestreamProblem(what: "\(error)", advice: "It is tried again")))
+            }
+            wait(Nanoseconds(monitor.withLock { $0.pause } * 1e9))
+        }
+    }
+
+    /// Returns when the program has ended, or was ended.
+    private func follow(
+        _ running: RunningProgram,
+        _ request: RestoreRequest,
+        _ staged: StagedDatabase,
+        _ database: FollowedDatabase
+    ) {
+        var (nextCopy, nextListing) = (Nanoseconds(0), Nanoseconds(0))
+        var isNew = false
+        while true {
+            if noteLines(running) { isNew = true }
+            if let exit = running.waitForExit(until: 0) {
+                _ = noteLines(running)
+                if !mustEnd { note(.ended(exit)) }
+                return
+            }
+            if mustEnd || monitor.withLock({ $0.isStuck(at: Date()) }) {
+                running.signal(SIGTERM)
+                // A stopped program handles no signal.
+                running.signal(SIGCONT)
+                let exit = running.waitForExit(until: MonotonicClock.now + 5_000_000_000)
+                if exit == nil { running.kill() }
+                return
+            }
+            let now = MonotonicClock.now
+            if isNew, now >= nextCopy {
+                switch copy(staged, running, to: database) {
+                case true: (isNew, nextCopy) = (false, MonotonicClock.now + (MonotonicClock.now - now) * Self.rest)
+                case nil: nextCopy = now + 20_000_000
+                case false: nextCopy = now + Self.tick
+                }
+            }
+            if now >= nextListing, FileManager.default.fileExists(atPath: staged.path) {
+                nextListing = now + Self.listingInterval
+                list(request)
+            }
+            _ = wakeUp.wait(until: isNew ? max(nextCopy, MonotonicClock.now) : MonotonicClock.now + Self.tick)
+        }
+    }
+
+    // MARK: Copying
+
+    /// - returns: false when it failed, and nil when Litestream is changing its copy, or has changed it without having finished.
+    private func copy(_ staged: StagedDatabase, _ running: RunningProgram, to database: FollowedDatabase) -> Bool? {
+        do {
+            let errors = errorCount.load(ordering: .sequentiallyConsistent)
+            // Litestream reports an error right after it has given up its lock.
+            let isWholeInDoubt = {
+                _ = running.waitForExit(until: MonotonicClock.now + 50_000_000)
+                _ = self.noteLines(running)
+                return self.errorCount.load(ordering: .sequentiallyConsistent) == errors
+            }
+            let transaction = try staged.readState(isWholeInDoubt: isWholeInDoubt) { state, transaction -> String? in
+                // What the database has already is not copied again, and an earlier state never.
+                if let last = status.transaction, transaction < last { return nil }
+                if transaction != status.transaction || status.state != .following { try database.copy(from: state) }
+                return transaction
+            }
+            if let transaction { note(.copied(transaction: transaction)) }
+            return true
+        } catch is StagedDatabase.Obstacle {
+            return nil
+        } catch {
+            note(
+                .notCopied(
+                    LitestreamProblem(
+                        what: "a state cannot be copied into the database: \(error)",
+                        advice: "It is tried again. Check the disk, and who holds the database's write lock"
+                    )
+                )
+            )
+            return false
+        }
+    }
+
+    private let errorCount = Atomic(0)
+
+    // MARK: What Litestream says
+
+    /// - returns: whether there is a new state.
+    private func noteLines(_ running: RunningProgram) -> Bool {
+        var isNew = false
+        for text in running.takeLines() {
+            let line = LitestreamLine(text)
+            if !line.isError {
+                isNew = isNew || Self.announcements.contains { line.text.hasPrefix($0) }
+                continue
+            }
+            errorCount.add(1, ordering: .sequentiallyConsistent)
+            note(.log(line))
+            let shown = url.redacting(line.text)
+            let isOther = lastComplaint.withLock { last in
+                defer { last = shown }
+                return last != shown
+            }
+            if isOther { complain(shown) }
+        }
+        return isNew
+    }
+
+    private static let announcements = ["entering follow mode", "follow: applied updates"]
+
+    /// Asks for the transactions at the URL, on another thread.
+    private func list(_ request: RestoreRequest) {
+        guard !isListing.exchange(true, ordering: .sequentiallyConsistent) else { return }
+        Thread.detachNewThread { [self] in
+            defer { isListing.store(false, ordering: .sequentiallyConsistent) }
+            let arguments = [
+                "ltx", "-config", LitestreamProgram.configurationPath, "-no-expand-env", "-level", "all", "-json",
+                request.output,
+            ]
+            guard let run = try? program.start(arguments, configuration: try request.configuration),
+                let output = try? run.wait(upTo: 30_000), output.exit == .status(0),
+                let transactions = FollowedTransactions(output.standardOutput)
+            else { return }
+            note(.listed(transactions))
+        }
+    }
+
+    private func note(_ event: FollowMonitor.Event) {
+        let (before, after) = monitor.withLock { monitor in
+            let before = monitor.status
+            monitor.handle(event, at: Date())
+            return (before, monitor.status)
+        }
+        guard before != after else { return }
+        // The report is advice, and its loss changes nothing: the file that is there marks the database.
+        isReporting.withLock { if $0 { _ = try? ReplicaStatus.file(besideDatabaseAt: path).write(after) } }
+        report(after)
+    }
+
+    private func wait(_ time: Nanoseconds) {
+        let deadline = MonotonicClock.now + time
+        while !mustEnd, MonotonicClock.now < deadline { _ = wakeUp.wait(until: deadline) }
+    }
+}

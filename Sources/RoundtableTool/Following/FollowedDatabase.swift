@@ -1,0 +1,108 @@
+import Foundation
+import GRDB
+import Roundtable
+import RoundtableCore
+import RoundtableDiagnostics
+import RoundtableFiles
+import RoundtableKernel
+
+/// The database that others read, and the files beside it (rules Z). Confined to one thread.
+final class FollowedDatabase {
+    let path: String
+    /// The follower's folder, with Litestream's own copy of the database.
+    let folder: String
+    /// What the follower before has reported; nil when there was none.
+    let last: ReplicaStatus?
+    /// nil before the first state.
+    private var database: SharedDatabase?
+
+    /// - throws: `ToolError` if the path has a database that is no read replica, or one that another process follows.
+    init(_ given: String) throws {
+        let target = try RestoreTarget(given)
+        path = target.path
+        folder = "\(target.folder)/.\(target.name)-following"
+        let isReplica = ReadReplica.exists(databasePath: path)
+        guard target.existing == nil || target.existing?.st_size == 0 || isReplica else {
+            throw ToolError(
+                "\(path): exists, and is no read replica: what is in it would be lost. Follow to another path."
+            )
+        }
+        last = ReplicaStatus(ofDatabaseAt: URL(fileURLWithPath: path))
+        if let last, last.state != .abandoned {
+            throw ToolError(
+                "\(path): 'roundtable follow' (pid \(last.follower ?? 0)) keeps it already\(last.url.map { ", from \($0)" } ?? ""). End that first."
+            )
+        }
+    }
+
+    /// Makes the folder empty, and marks the database as a read replica, before it exists.
+    func prepare(_ report: ReplicaStatus) throws {
+        try removeFolder()
+        try ReplicaStatus.file(besideDatabaseAt: path, durability: .machine).write(report)
+        if !(try isAbsent) { try openForWriting() }
+    }
+
+    /// Makes the folder for Litestream's copy, without what was in it.
+    func makeFolder() throws -> StagedDatabase {
+        try removeFolder()
+        try FileManager.default.createDirectory(
+            atPath: folder,
+            withIntermediateDirectories: false,
+            attributes: [.posixPermissions: 0o700]
+        )
+        return StagedDatabase(path: "\(folder)/database")
+    }
+
+    func removeFolder() throws {
+        if FileManager.default.fileExists(atPath: folder) { try FileManager.default.removeItem(atPath: folder) }
+    }
+
+    /// Copies a state, in one transaction.
+    func copy(from state: DatabaseQueue) throws {
+        guard let database else { return try makeFirst(from: state) }
+        try state.read { source in
+            try database.writeWithoutTransaction { db in try source.backup(to: db) }
+        }
+        // SQLite's copying calls no hook at its commit, so that this checkpoint would otherwise come with the next state at the earliest. If it
+        // fails, that is known from the WAL's health, and the state is there all the same.
+        _ = try? database.checkpoint()
+    }
+
+    /// The first state gets the database's name when it is whole.
+    private func makeFirst(from state: DatabaseQueue) throws {
+        let first = "\(folder)/first"
+        System.removeIfPossible(first)
+        let queue = try DatabaseQueue(path: first)
+        try state.backup(to: queue)
+        try queue.writeWithoutTransaction { db in
+            guard try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL") == "wal" else {
+                throw DatabaseError(resultCode: .SQLITE_ERROR, message: "\(first): WAL mode is not possible")
+            }
+        }
+        try queue.close()
+        try System.syncFile(at: first)
+        // A program may have created an empty file.
+        if try isAbsent { System.removeIfPossible(path) }
+        try System.renameFile(at: first, toUnused: path)
+        try System.syncFolder(at: (path as NSString).deletingLastPathComponent)
+        try openForWriting()
+    }
+
+    private var isAbsent: Bool {
+        get throws { try System.status(ofFileAt: path).map { $0.st_size == 0 } ?? true }
+    }
+
+    private func openForWriting() throws {
+        var options = SharedDatabase.Options()
+        options.waitWhileStopped()
+        options.followsOther = true
+        database = try SharedDatabase.open(
+            at: URL(fileURLWithPath: path),
+            schema: .unmanaged,
+            as: ReplicaStatus.author,
+            options: options
+        )
+    }
+
+    func close() { try? database?.close() }
+}

@@ -1,0 +1,143 @@
+import Foundation
+import GRDB
+import Roundtable
+import RoundtableTestKit
+import Testing
+
+@testable import RoundtableTool
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+@Suite struct FollowPartsTests {
+    private let begun = Date(timeIntervalSince1970: 1_000_000)
+    private func later(_ seconds: Double) -> Date { begun.addingTimeInterval(seconds) }
+    private static let one = "0000000000000001"
+    private static let two = "0000000000000002"
+
+    private func monitor(after last: ReplicaStatus? = nil) throws -> FollowMonitor {
+        var monitor = FollowMonitor(
+            url: try ReplicaURL("file:///replica"),
+            version: "0.5.17",
+            follower: 7,
+            continuing: last,
+            at: begun
+        )
+        monitor.handle(.started(pid: 8), at: begun)
+        return monitor
+    }
+
+    private func transactions(_ transactions: String...) throws -> FollowedTransactions {
+        let files = transactions.enumerated().map { index, transaction in
+            """
+            {"level": 0, "min_txid": "\(transaction)", "max_txid": "\(transaction)", "size": 1, "timestamp": "2026-11-23T19:00:0\(index)Z"}
+            """
+        }
+        return try #require(FollowedTransactions("[\(files.joined(separator: ","))]"))
+    }
+
+    @Test func aStateComesAndIsOvertaken() throws {
+        var monitor = try monitor()
+        #expect(monitor.status.state == .starting && monitor.status.lag == nil)
+        monitor.handle(.copied(transaction: Self.one), at: later(1))
+        #expect(monitor.status.state == .following && monitor.status.arrived == later(1))
+        monitor.handle(.listed(try transactions(Self.one)), at: later(2))
+        #expect(monitor.status.lag == 0 && monitor.status.time != nil)
+        monitor.handle(.listed(try transactions(Self.one, Self.two)), at: later(3))
+        #expect(monitor.status.lag == 1 && monitor.status.state == .following)
+        monitor.handle(.copied(transaction: Self.two), at: later(4))
+        #expect(monitor.status.lag == 0 && monitor.status.time == nil, "the time is known from the next list")
+    }
+
+    @Test func anErrorCountsUntilAState() throws {
+        var monitor = try monitor()
+        monitor.handle(.copied(transaction: Self.one), at: later(1))
+        monitor.handle(.log(LitestreamLine(#"{"level":"ERROR","msg":"follow","err":"access denied"}"#)), at: later(2))
+        #expect(monitor.status.state == .failing && monitor.status.problem != nil)
+        monitor.handle(.listed(try transactions(Self.one)), at: later(3))
+        #expect(monitor.status.state == .failing)
+        monitor.handle(.listed(try transactions(Self.one)), at: later(33))
+        #expect(monitor.status.state == .following && monitor.status.problem == nil, "nothing newer, no error for long")
+    }
+
+    /// **Z8**.
+    @Test func aFollowerThatGetsNoNearerBeginsAgain() throws {
+        var monitor = try monitor()
+        monitor.handle(.copied(transaction: Self.one), at: later(1))
+        monitor.handle(.listed(try transactions(Self.one, Self.two)), at: later(2))
+        #expect(!monitor.isStuck(at: later(61)))
+        #expect(monitor.isStuck(at: later(63)))
+        monitor.handle(.started(pid: 9), at: later(64))
+        #expect(!monitor.isStuck(at: later(100)))
+        monitor.handle(.copied(transaction: Self.two), at: later(65))
+        #expect(!monitor.isStuck(at: later(1000)))
+    }
+
+    /// **Z7**.
+    @Test func aReplicaThatWasReplacedIsNamed() throws {
+        var last = ReplicaStatus(state: .abandoned, since: begun)
+        last.transaction = Self.two
+        var monitor = try monitor(after: last)
+        monitor.handle(.listed(try transactions(Self.one)), at: later(1))
+        #expect(monitor.status.state == .failing)
+        #expect(monitor.status.problem?.contains("has been replaced") == true)
+    }
+
+    @Test func anEndHasAReason() throws {
+        var monitor = try monitor()
+        monitor.handle(.log(LitestreamLine("Error: no matching backup files available")), at: later(1))
+        monitor.handle(.ended(.status(1)), at: later(1))
+        #expect(monitor.status.state == .ended && monitor.status.litestream == nil)
+        #expect(monitor.status.problem?.contains("no matching backup files available") == true)
+        #expect(monitor.pause == 1)
+    }
+
+    @Test func listsOfAnyKindAreRead() throws {
+        #expect(FollowedTransactions("") == nil && FollowedTransactions("{}") == nil)
+        #expect(FollowedTransactions("[]")?.newest == nil)
+        #expect(try transactions(Self.two, Self.one).newest?.transaction == Self.two)
+    }
+
+    @Test func theClockOfFiles() {
+        #expect(StagedDatabase.Wholeness(pages: 1, transaction: 2) == .whole)
+        #expect(StagedDatabase.Wholeness(pages: 2, transaction: 2) == .sameTick)
+        #expect(StagedDatabase.Wholeness(pages: 3, transaction: 2) == .notWhole)
+    }
+
+    /// **Z5**.
+    @Test func onlyWholeStatesAreRead() throws {
+        let folder = try TemporaryFolder()
+        let staged = StagedDatabase(path: folder.url.appendingPathComponent("a b?.db").path)
+        func read(isWholeInDoubt: Bool = true) throws -> String {
+            try staged.readState(isWholeInDoubt: { isWholeInDoubt }) { state, transaction in
+                let count = try state.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM t") }
+                return "\(transaction) \(count ?? 0)"
+            }
+        }
+        func setTimes(pages: Double, transaction: Double) throws {
+            for (path, time) in [(staged.path, pages), (staged.transactionPath, transaction)] {
+                try FileManager.default.setAttributes(
+                    [.modificationDate: Date(timeIntervalSince1970: time)],
+                    ofItemAtPath: path
+                )
+            }
+        }
+        let queue = try DatabaseQueue(path: staged.path)
+        try queue.write { db in try db.execute(sql: "CREATE TABLE t (x); INSERT INTO t VALUES (1), (2)") }
+        try queue.close()
+        #expect(throws: StagedDatabase.Obstacle.isNotWhole) { try read() }
+        try Data("\(Self.one)\n".utf8).write(to: URL(fileURLWithPath: staged.transactionPath))
+        try setTimes(pages: 1000, transaction: 1001)
+        #expect(try read() == "\(Self.one) 2")
+        try setTimes(pages: 1000, transaction: 1000)
+        #expect(try read() == "\(Self.one) 2")
+        #expect(throws: StagedDatabase.Obstacle.isNotWhole) { try read(isWholeInDoubt: false) }
+        try setTimes(pages: 1001, transaction: 1000)
+        #expect(throws: StagedDatabase.Obstacle.isNotWhole) { try read() }
+        try Data("garbage".utf8).write(to: URL(fileURLWithPath: staged.transactionPath))
+        #expect(throws: StagedDatabase.Obstacle.isNotWhole) { try read() }
+    }
+}
