@@ -23,17 +23,6 @@ extension ProcessTests {
             try Ledger(of: fleet.database).entries.values.reduce(0, +)
         }
 
-        /// What a restore gives.
-        private func restored(_ fleet: Fleet) throws -> Ledger {
-            let copy = fleet.folder.appendingPathComponent("restored-\(UUID().uuidString).sqlite")
-            let restore = try fleet.spawn(
-                program: URL(fileURLWithPath: try #require(Litestream.path)),
-                arguments: ["restore", "-o", copy.path, fleet.replica]
-            )
-            #expect(try restore.waitForExit(within: .seconds(60)) == .status(0), "\(restore.errorText)")
-            return try Ledger(of: copy)
-        }
-
         /// **K13**, **Y5**: nothing is lost at a clean end, the participants leave checkpoints to Litestream, and make them again.
         @Test func aDatabaseIsReplicated() throws {
             try Fleet.run { fleet in
@@ -54,7 +43,7 @@ extension ProcessTests {
                     try supervisor.process.waitForExit(within: .seconds(60)) == .status(0),
                     "\(supervisor.process.errorText)"
                 )
-                let ledger = try restored(fleet)
+                let ledger = try fleet.restored()
                 #expect(ledger.integrity == "ok")
                 #expect(ledger.entries.values.reduce(0, +) == 1000)
                 #expect(try fleet.status().replication == nil, "the report is removed")
@@ -91,7 +80,7 @@ extension ProcessTests {
                 try second.wait(for: .replicating)
                 second.process.signal(SIGTERM)
                 #expect(try second.process.waitForExit(within: .seconds(60)) == .status(0))
-                let (replica, database) = (try restored(fleet).entries, try Ledger(of: fleet.database).entries)
+                let (replica, database) = (try fleet.restored().entries, try Ledger(of: fleet.database).entries)
                 #expect(replica == database, "\(second.process.errorText)")
             }
         }
@@ -118,7 +107,7 @@ extension ProcessTests {
                 try second.wait(for: .replicating)
                 second.process.signal(SIGTERM)
                 #expect(try second.process.waitForExit(within: .seconds(60)) == .status(0))
-                #expect(try restored(fleet).entries == ["app": 509])
+                #expect(try fleet.restored().entries == ["app": 509])
             }
         }
 
@@ -138,7 +127,7 @@ extension ProcessTests {
                 try supervisor.wait(for: .replicating)
                 supervisor.process.signal(SIGTERM)
                 #expect(try supervisor.process.waitForExit(within: .seconds(60)) == .status(0))
-                #expect(try restored(fleet).entries == ["app": 3])
+                #expect(try fleet.restored().entries == ["app": 3])
             }
         }
 
@@ -155,7 +144,7 @@ extension ProcessTests {
                 #expect(second != first)
                 supervisor.process.signal(SIGTERM)
                 #expect(try supervisor.process.waitForExit(within: .seconds(60)) == .status(0))
-                #expect(try restored(fleet).entries == ["app": 1])
+                #expect(try fleet.restored().entries == ["app": 1])
             }
         }
 
@@ -173,7 +162,7 @@ extension ProcessTests {
                 // A frozen child does not keep its supervisor from ending.
                 supervisor.process.signal(SIGTERM)
                 #expect(try supervisor.process.waitForExit(within: .seconds(60)) == .status(0))
-                #expect(try restored(fleet).entries == ["app": 1])
+                #expect(try fleet.restored().entries == ["app": 1])
             }
         }
 
@@ -220,7 +209,7 @@ extension ProcessTests {
                 #expect(second.process.errorText.contains("Litestream (pid \(litestream.pid)) replicates it already"))
                 litestream.signal(SIGTERM)
                 #expect(try litestream.waitForExit(within: .seconds(30)) == .status(0))
-                #expect(try restored(fleet).entries == (try Ledger(of: fleet.database)).entries)
+                #expect(try fleet.restored().entries == (try Ledger(of: fleet.database)).entries)
             }
         }
 
@@ -277,12 +266,23 @@ final class ReplicationProcess {
 extension Fleet {
     var replica: String { "file://\(folder.path)/replica" }
 
-    func replicate(to url: String? = nil) throws -> ReplicationProcess {
+    func replicate(to url: String? = nil, interval: Double = 0.2) throws -> ReplicationProcess {
         let process = try spawn(
             program: try Fleet.program(named: "roundtable"),
-            arguments: ["replicate", database.path, "--to", url ?? replica, "--interval", "0.2", "--json"]
+            arguments: ["replicate", database.path, "--to", url ?? replica, "--interval", "\(interval)", "--json"]
         )
         return ReplicationProcess(process)
+    }
+
+    /// What a restore gives.
+    func restored() throws -> Ledger {
+        let copy = folder.appendingPathComponent("restored-\(UUID().uuidString).sqlite")
+        let restore = try spawn(
+            program: URL(fileURLWithPath: try #require(Litestream.path)),
+            arguments: ["restore", "-o", copy.path, replica]
+        )
+        #expect(try restore.waitForExit(within: .seconds(60)) == .status(0), "\(restore.errorText)")
+        return try Ledger(of: copy)
     }
 
     func status() throws -> DatabaseStatus { try DatabaseStatus(ofDatabaseAt: database) }
