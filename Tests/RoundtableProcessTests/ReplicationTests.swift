@@ -157,7 +157,7 @@ extension ProcessTests {
                 defer { kill(litestream, SIGCONT) }
                 try peer.call(.write(rows: 1))
                 let status = try supervisor.wait(for: .unresponsive)
-                #expect(status.problem == "Litestream (pid \(litestream)) does not answer")
+                #expect(status.problem == "Litestream (pid \(litestream)) is stopped")
                 #expect(try Diagnosis(ofDatabaseAt: fleet.database).findings.contains { $0.topic == .replication })
                 // A frozen child does not keep its supervisor from ending.
                 supervisor.process.signal(SIGTERM)
@@ -182,6 +182,36 @@ extension ProcessTests {
                 #expect(supervisor.process.errorText.contains("the last commits may not be in the replica"))
             }
         }
+
+        #if os(Linux)
+            @Test(.enabled(if: SmallVolume.isSupported, "mounting a tmpfs needs the superuser"))
+            func aFullDiskIsNamed() throws {
+                try Fleet.run { fleet in
+                    let peer = try fleet.spawnOpen("app")
+                    let volume = try SmallVolume(fleet)
+                    defer { volume.unmount() }
+                    let replica = "file://\(volume.folder.path)/replica"
+                    let supervisor = try fleet.replicate(to: replica)
+                    try supervisor.wait(for: .replicating)
+                    try volume.fill()
+                    try peer.call(.write(rows: 1))
+                    let status = try supervisor.wait(for: .failing)
+                    #expect(status.problem?.contains("the disk is full") == true, "\(status)")
+                    let finding = try Diagnosis(ofDatabaseAt: fleet.database).findings.first {
+                        $0.topic == .replication
+                    }
+                    #expect(finding?.what.contains("the disk is full") == true)
+                    // The writers go on, and the replica follows when there is room again.
+                    try peer.send(.writeLoop(WriteLoad(seconds: 30, commits: 200)))
+                    #expect(try peer.report().commits == 200)
+                    try volume.empty()
+                    try supervisor.wait(for: .replicating)
+                    supervisor.process.signal(SIGTERM)
+                    #expect(try supervisor.process.waitForExit(within: .seconds(60)) == .status(0))
+                    #expect(try fleet.restored(from: replica).entries == ["app": 201])
+                }
+            }
+        #endif
 
         /// **K13a**, **Y3**.
         @Test func aLitestreamOfSomebodyElseIsRecognised() throws {
@@ -275,11 +305,11 @@ extension Fleet {
     }
 
     /// What a restore gives.
-    func restored() throws -> Ledger {
+    func restored(from url: String? = nil) throws -> Ledger {
         let copy = folder.appendingPathComponent("restored-\(UUID().uuidString).sqlite")
         let restore = try spawn(
             program: URL(fileURLWithPath: try #require(Litestream.path)),
-            arguments: ["restore", "-o", copy.path, replica]
+            arguments: ["restore", "-o", copy.path, url ?? replica]
         )
         #expect(try restore.waitForExit(within: .seconds(60)) == .status(0), "\(restore.errorText)")
         return try Ledger(of: copy)

@@ -69,12 +69,14 @@ import Testing
     @Test func silenceTwiceIsUnresponsive() throws {
         var monitor = try monitor()
         monitor.handle(.started(pid: 7), at: start)
-        monitor.handle(.didNotAnswer, at: start + 1)
+        monitor.handle(.didNotAnswer(isStopped: true), at: start + 1)
         #expect(monitor.status.state == .starting)
-        monitor.handle(.didNotAnswer, at: start + 3)
+        monitor.handle(.didNotAnswer(isStopped: false), at: start + 3)
         #expect(monitor.status.state == .unresponsive)
+        #expect(monitor.status.advice?.contains("can be reached") == true)
+        monitor.handle(.didNotAnswer(isStopped: true), at: start + 5)
         #expect(monitor.status.advice?.contains("kill -CONT 7") == true)
-        monitor.handle(.answered(lastSync: start + 4), at: start + 4)
+        monitor.handle(.answered(lastSync: start + 6), at: start + 6)
         #expect(monitor.status.state == .replicating)
     }
 

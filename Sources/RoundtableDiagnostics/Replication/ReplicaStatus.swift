@@ -25,7 +25,7 @@ public struct ReplicaStatus: Codable, Sendable, Equatable {
     public var state: State
     /// When this state of affairs began.
     public var since: Date
-    /// The URL that is followed, without user, password and query.
+    /// The URL that is followed, without credentials.
     public var url: String?
     /// The process of `roundtable follow`; nil when there is none.
     public var follower: Int32?

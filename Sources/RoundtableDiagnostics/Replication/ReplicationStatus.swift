@@ -15,7 +15,7 @@ public struct ReplicationStatus: Codable, Sendable, Equatable {
         case replicating
         /// Litestream reports errors, or has replicated nothing for too long. It tries again by itself.
         case failing
-        /// Litestream runs, and does not answer, as when its process is stopped.
+        /// Litestream runs, and does not answer, as when its process is stopped, or the replica cannot be reached.
         case unresponsive
         /// Litestream has ended. The supervisor starts it again.
         case ended
@@ -28,7 +28,7 @@ public struct ReplicationStatus: Codable, Sendable, Equatable {
     public var state: State
     /// When this state began.
     public var since: Date
-    /// The URL of the replica without user, password and query; nil when it is not known.
+    /// The URL of the replica without credentials; nil when it is not known.
     public var url: String?
     /// The process of `roundtable replicate`; nil when there is none.
     public var supervisor: Int32?

@@ -9,7 +9,7 @@ struct ReplicationMonitor {
         case log(LitestreamLine)
         /// Litestream has answered, with the time of its last successful sync.
         case answered(lastSync: Date?)
-        case didNotAnswer
+        case didNotAnswer(isStopped: Bool)
         case ended(ProgramExit)
         case notStarted(LitestreamProblem)
     }
@@ -58,14 +58,21 @@ struct ReplicationMonitor {
             silences = 0
             if let lastSync, lastSync > status.lastSync ?? .distantPast { status.lastSync = lastSync }
             judge(at: now)
-        case .didNotAnswer:
+        case .didNotAnswer(let isStopped):
             silences += 1
             guard silences >= Self.patience else { return }
-            let problem = LitestreamProblem(
-                what: "Litestream (pid \(status.litestream ?? 0)) does not answer",
-                advice:
-                    "It may be stopped: continue it (kill -CONT \(status.litestream ?? 0)), or end it, and it is started again"
-            )
+            let pid = status.litestream ?? 0
+            let problem =
+                isStopped
+                ? LitestreamProblem(
+                    what: "Litestream (pid \(pid)) is stopped",
+                    advice: "Continue it (kill -CONT \(pid)), or end it, and it is started again"
+                )
+                : LitestreamProblem(
+                    what: "Litestream (pid \(pid)) does not answer, as when it cannot reach the replica",
+                    advice:
+                        "Check that the replica's address can be reached from here. Litestream tries again by itself"
+                )
             enter(.unresponsive, problem, at: now)
         case .ended(let exit):
             // A program that has worked for a while begins with short pauses again.

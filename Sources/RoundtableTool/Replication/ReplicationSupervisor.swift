@@ -209,7 +209,13 @@ final class ReplicationSupervisor: Sendable {
     private func ask() {
         guard !isAsking.exchange(true, ordering: .sequentiallyConsistent) else { return }
         Thread.detachNewThread { [self] in
-            note(.init(answer: try? listing()))
+            // A failure to ask is no answer either.
+            if let answer = (try? listing()) ?? nil {
+                note(.answered(lastSync: answer.lastSync))
+            } else {
+                let pid = monitor.withLock { $0.status.litestream }
+                note(.didNotAnswer(isStopped: pid.flatMap { ProcessTable.entry($0) }?.isStopped == true))
+            }
             isAsking.store(false, ordering: .sequentiallyConsistent)
         }
     }
@@ -254,10 +260,6 @@ final class ReplicationSupervisor: Sendable {
 }
 
 extension ReplicationMonitor.Event {
-    fileprivate init(answer: LitestreamListing??) {
-        self = (answer ?? nil).map { .answered(lastSync: $0.lastSync) } ?? .didNotAnswer
-    }
-
     fileprivate var isStart: Bool {
         if case .started = self { return true }
         return false
