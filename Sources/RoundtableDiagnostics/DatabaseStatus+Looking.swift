@@ -72,7 +72,10 @@ extension DatabaseStatus {
         )
         status.explainMissingWAL(onlooker)
         status.oldestReads(of: snapshots, endOfWAL: state?.end)
-        status.lookAtOutbox(try Self.outboxFolder(outbox, besideDatabaseAt: onlooker.path), letters)
+        let folder = try Self.outboxFolder(outbox, besideDatabaseAt: onlooker.path)
+        status.lookAtOutbox(folder, letters)
+        let travels = OutboxTravelStatus.all(inOutboxAt: folder.path)
+        status.outboxTravel = travels.isEmpty ? nil : travels
         self = status
     }
 

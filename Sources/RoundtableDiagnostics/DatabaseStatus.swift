@@ -37,6 +37,8 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     public var extensions: ExtensionsStatus?
     /// The replication of the database by Litestream; nil when it is not replicated.
     public var replication: ReplicationStatus?
+    /// The ways of the outbox's commands from and to other machines; nil when there are none.
+    public var outboxTravel: [OutboxTravelStatus]?
     /// What could not be found out, and why, in plain words.
     public var unknowns: [String]
 
@@ -52,6 +54,7 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
         case isEncrypted = "is_encrypted"
         case controlBlock = "control_block"
         case otherControlBlocks = "other_control_blocks"
+        case outboxTravel = "outbox_travel"
         case writeLock = "write_lock"
     }
 }

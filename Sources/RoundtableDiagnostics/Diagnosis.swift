@@ -84,6 +84,8 @@ public struct Diagnosis: Codable, Sendable, Equatable {
         case brokenExtension = "broken_extension"
         /// Litestream does not replicate the database as it should.
         case replication
+        /// Commands do not get from one machine to another as they should (`roundtable outbox ship`, `roundtable outbox collect`).
+        case outboxTravel = "outbox_travel"
         /// The database is encrypted, and its salt is not beside it; perhaps it is kept elsewhere.
         case missingSalt = "missing_salt"
         /// The file of the salt of an encrypted database is damaged.

@@ -55,6 +55,7 @@ struct Doctor {
         examineOutbox(status, isWritable: examineOutboxPermissions(facts))
         examineExtensions(status)
         examineReplication(status)
+        examineTravel(status)
     }
 
     mutating func find(
