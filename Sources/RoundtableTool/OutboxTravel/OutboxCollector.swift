@@ -10,6 +10,9 @@ final class OutboxCollector {
     private let snapshots: [String]
     private let claim: CollectorClaims
     private let isEnding: () -> Bool
+    private let now: () -> Nanoseconds
+    /// How long a round waits for outcomes of what it has handed over.
+    private let waitForOutcomes: Nanoseconds
 
     /// What is known of a route.
     struct Route {
@@ -26,7 +29,7 @@ final class OutboxCollector {
     private var there: [UUID: Nanoseconds] = [:]
     /// When the record of a route was uploaded the last time.
     private var published: [UUID: Nanoseconds] = [:]
-    private let startedAt = MonotonicClock.now
+    private let startedAt: Nanoseconds
 
     /// How many commands may be handed over and not decided (rule Z6b).
     static let window = 1000
@@ -34,8 +37,6 @@ final class OutboxCollector {
     private static let patience: Nanoseconds = 60_000_000_000
     /// After this time, a record with outcomes is uploaded again.
     private static let effectDelay: Nanoseconds = 600_000_000_000
-    /// How long a round waits for outcomes of what it has handed over.
-    private static let waitForOutcomes: Nanoseconds = 1_000_000_000
 
     /// - Parameters:
     ///   - snapshots: the paths of the snapshot files to publish.
@@ -45,12 +46,17 @@ final class OutboxCollector {
         from store: any OutboxStore,
         snapshots: [String] = [],
         takesOver: Bool = false,
+        waitForOutcomes: Nanoseconds = 1_000_000_000,
+        now: @escaping () -> Nanoseconds = { MonotonicClock.now },
         isEnding: @escaping () -> Bool = { false }
     ) {
         self.folder = folder
         self.store = store
         self.snapshots = snapshots
+        self.waitForOutcomes = waitForOutcomes
+        self.now = now
         self.isEnding = isEnding
+        startedAt = now()
         claim = CollectorClaims(folder, store, takesOver: takesOver)
     }
 
@@ -198,7 +204,7 @@ final class OutboxCollector {
     /// Of each sender, what is neither decided nor there, up to the first obstacle.
     private func queues(in commands: OpenFolder, _ names: Set<String>) throws -> [Queue] {
         var queues: [Queue] = []
-        let now = MonotonicClock.now
+        let time = now()
         for (id, route) in routes.sorted(by: { $0.key.uuidString < $1.key.uuidString }) {
             guard let list = route.list else { continue }
             let decided = Set(route.record.outcomes.map(\.id))
@@ -218,8 +224,8 @@ final class OutboxCollector {
                             guard try holds(command, commands) else { break }
                             change(id) { if !$0.handedOver.contains(command.id) { $0.handedOver.append(command.id) } }
                         }
-                        there[command.id] = now
-                    } else if let time = there[command.id], now.subtractingSaturating(time) < Self.patience {
+                        there[command.id] = time
+                    } else if let put = there[command.id], time.subtractingSaturating(put) < Self.patience {
                         continue
                     } else {
                         queue.commands.append(command)
@@ -288,7 +294,7 @@ final class OutboxCollector {
                         continue
                     }
                 }
-                there[command.id] = MonotonicClock.now
+                there[command.id] = now()
             }
             try folder.sync(.commands)
             open = open.enumerated().filter { !isObstructed.contains($0.offset) }.map(\.element)
@@ -337,11 +343,11 @@ final class OutboxCollector {
 
     private func waitForAnswers(_ round: inout TravelRound) throws {
         guard round.moved > 0 else { return }
-        let deadline = MonotonicClock.now + Self.waitForOutcomes
+        let deadline = now() + waitForOutcomes
         while true {
             try takeAnswers(&round)
             let isOpen = routes.values.contains { !$0.record.handedOver.isEmpty }
-            if !isOpen || isEnding() || MonotonicClock.now > deadline { return }
+            if !isOpen || isEnding() || now() >= deadline { return }
             MonotonicClock.sleep(10_000_000)
         }
     }
@@ -355,14 +361,14 @@ final class OutboxCollector {
             }
             let size = try System.status(ofFileAt: route.file.path).map { Int($0.st_size) }
             let isShown = present.contains { $0.path == path && $0.size == size }
-            let now = MonotonicClock.now
+            let time = now()
             // Content that is wrong although it has the right size is noticed by its lack of effect.
             let isIneffective =
                 !route.record.outcomes.isEmpty
-                && now.subtractingSaturating(published[id] ?? startedAt) > Self.effectDelay
+                && time.subtractingSaturating(published[id] ?? startedAt) > Self.effectDelay
             if !isShown || isIneffective {
                 try store.upload(fileAt: route.file.path, as: path)
-                published[id] = now
+                published[id] = time
             }
             let others = present.map(\.path).filter { $0 != path }
             if !others.isEmpty { try store.delete(others) }

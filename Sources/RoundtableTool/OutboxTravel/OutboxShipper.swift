@@ -11,6 +11,7 @@ final class OutboxShipper {
     /// Where snapshot files go; nil: they are not wanted.
     private let snapshotFolder: String?
     private let complain: (String) -> Void
+    private let now: () -> Nanoseconds
     private let file: TravelFile<ShippedList>
 
     /// The last list that this folder has written; nil before the first.
@@ -29,7 +30,7 @@ final class OutboxShipper {
     /// The highest number that was taken of each snapshot file.
     private var taken: [String: UInt64] = [:]
     private var cleanedAt: Nanoseconds?
-    private var listedAt = MonotonicClock.now
+    private var listedAt: Nanoseconds
 
     /// After this time, what a listing still does not show is uploaded again (rule Z12).
     private static let listingDelay: Nanoseconds = 10_000_000_000
@@ -41,12 +42,15 @@ final class OutboxShipper {
         _ folder: OutboxFolder,
         to store: any OutboxStore,
         snapshotFolder: String? = nil,
+        now: @escaping () -> Nanoseconds = { MonotonicClock.now },
         complain: @escaping (String) -> Void = { _ in }
     ) {
         self.folder = folder
         self.store = store
         self.snapshotFolder = snapshotFolder
+        self.now = now
         self.complain = complain
+        listedAt = now()
         file = TravelFile(at: folder.shipListPath, as: "ship")
     }
 
@@ -96,9 +100,9 @@ final class OutboxShipper {
     }
 
     private func clean() {
-        let now = MonotonicClock.now
-        guard cleanedAt.map({ now.subtractingSaturating($0) > 3600 * 1_000_000_000 }) ?? true else { return }
-        cleanedAt = now
+        let time = now()
+        guard cleanedAt.map({ time.subtractingSaturating($0) > 3600 * 1_000_000_000 }) ?? true else { return }
+        cleanedAt = time
         // What cannot be removed does no harm.
         try? folder.removeRemains(now: Date())
     }
@@ -139,7 +143,7 @@ final class OutboxShipper {
             }
             for name in names[outcome.id] ?? [] where try folder.remove(name, from: .commands) { count += 1 }
         }
-        if count > 0 { listedAt = MonotonicClock.now }
+        if count > 0 { listedAt = now() }
         if count > 0 { try folder.sync(.commands) }
         return count
     }
@@ -217,18 +221,18 @@ final class OutboxShipper {
         for object in objects {
             if case .command(route, let name) = object.name { sizes[name] = object.size }
         }
-        let now = MonotonicClock.now
+        let time = now()
         let due = own.list.commands.filter { command in
             if sizes[command.name] == command.size, !missing.contains(command.name) { return false }
             // An object of another size is one that was cut off.
             if let size = sizes[command.name], size != command.size { return true }
             guard let last = uploads[command.name] else { return true }
-            return now.subtractingSaturating(last) > Self.listingDelay
+            return time.subtractingSaturating(last) > Self.listingDelay
         }
         let batch = due.prefix(Self.batch).map(\.name)
         if !batch.isEmpty {
             try store.upload(batch, from: folder.path(of: .commands), to: StoreObject.commands(of: route))
-            for name in batch { uploads[name] = now }
+            for name in batch { uploads[name] = time }
             round.moved = batch.count
             round.isBusy = due.count > batch.count
         }
@@ -236,10 +240,10 @@ final class OutboxShipper {
         let size = try System.status(ofFileAt: file.path).map { Int($0.st_size) }
         let isShown = objects.contains { $0.path == path && $0.size == size }
         // Content that is wrong although it has the right size is noticed by its lack of effect.
-        let isIneffective = !own.list.commands.isEmpty && now.subtractingSaturating(listedAt) > Self.effectDelay
+        let isIneffective = !own.list.commands.isEmpty && time.subtractingSaturating(listedAt) > Self.effectDelay
         if !isShown || isIneffective {
             try store.upload(fileAt: file.path, as: path)
-            listedAt = now
+            listedAt = time
         }
     }
 

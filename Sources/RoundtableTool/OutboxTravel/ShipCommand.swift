@@ -48,7 +48,7 @@ struct ShipCommand: ParsableCommand {
             }
         }
         try options.run(.ship, path, store: to, option: "to") { folder, store, _ in
-            let shipper = OutboxShipper(folder, to: store, snapshotFolder: snapshotFolder) { Terminal.complain($0) }
+            let shipper = OutboxShipper(folder, to: store, snapshotFolder: snapshotFolder, complain: Terminal.complain)
             return { try shipper.round() }
         }
     }
@@ -106,9 +106,13 @@ struct CollectCommand: ParsableCommand {
     func run() throws {
         let paths = publish.map { URL(fileURLWithPath: $0).standardizedFileURL.path }
         try options.run(.collect, path, store: from, option: "from") { folder, store, ending in
-            let collector = OutboxCollector(folder, from: store, snapshots: paths, takesOver: takeOver) {
-                ending.request != .none
-            }
+            let collector = OutboxCollector(
+                folder,
+                from: store,
+                snapshots: paths,
+                takesOver: takeOver,
+                isEnding: { ending.request != .none }
+            )
             return { try collector.round() }
         }
     }
