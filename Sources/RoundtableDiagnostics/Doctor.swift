@@ -55,7 +55,7 @@ struct Doctor {
         examineOutbox(status, isWritable: examineOutboxPermissions(facts))
         examineExtensions(status)
         examineReplication(status)
-        examineTravel(status)
+        examineTravel(status.outboxTravel ?? [])
     }
 
     mutating func find(

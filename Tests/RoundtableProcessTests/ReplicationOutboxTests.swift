@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableDiagnostics
 import RoundtableKernel
 import RoundtableTestKit
 import Testing
@@ -68,6 +69,175 @@ extension ProcessTests {
                 #expect(try Outbox.contents(forDatabaseAt: fleet.database).damaged.isEmpty)
             }
         }
+
+        /// The same over a real S3 server, with calls of rclone that fail, are killed, lie and hide.
+        @Test(.enabled(if: S3Server.program != nil, "weed (SeaweedFS) is not in PATH"))
+        func killedOnBothSidesOverS3() throws {
+            let (last, kills) = isLongRun ? (1000, 20) : (40, 4)
+            var random = SeededGenerator()
+            try Fleet.run(inMemory: true) { fleet in
+                let began = ContinuousClock.now
+                let server = try S3Server(fleet)
+                let world = try TravelWorld(
+                    fleet,
+                    machines: 2,
+                    store: server.url(secret: "hunter2"),
+                    seed: random.next()
+                )
+                let senders = (1...2).map { number in
+                    MortalSender(number, fleet, pauseMilliseconds: 20, path: world.machines[number % 2])
+                }
+                for sender in senders { try sender.live(fleet, through: last) }
+                try world.start()
+                for _ in 1...kills {
+                    usleep(UInt32.random(in: 0..<1_500_000, using: &random))
+                    try world.killAny(&random)
+                    try world.checkAreWell()
+                }
+                try eventually("everything is submitted", within: .seconds(120)) {
+                    senders.allSatisfy { $0.acknowledged == last }
+                }
+                try world.heal()
+                try eventually("everything is applied, and known to be", within: .seconds(300)) {
+                    try world.checkAreWell()
+                    return try world.waiting() == 0
+                }
+                try world.end()
+                for sender in senders { try fleet.expectOnceInOrder(sender: sender.number, through: last) }
+                try fleet.expectNothingSetAside()
+                print(
+                    "outbox between machines over S3: 2 × \(last), \(kills) kills \(try world.faults()), within \(ContinuousClock.now - began)"
+                )
+            }
+        }
+
+        /// Wrong credentials and a server that is gone are named, and the way recovers.
+        @Test(.enabled(if: S3Server.program != nil, "weed (SeaweedFS) is not in PATH"))
+        func wrongCredentialsAreNamed() throws {
+            try Fleet.run { fleet in
+                let server = try S3Server(fleet)
+                let machine = fleet.folder.appendingPathComponent("a.sqlite").path
+                let arguments = ["outbox", "ship", machine, "--every", "0.2", "--json", "--to"]
+                let ship = try fleet.spawn(
+                    program: try Fleet.program(named: "roundtable"),
+                    arguments: arguments + [server.url(secret: "wrong")],
+                    environment: S3Server.environment
+                )
+                let status = try TravelLines(ship).next()
+                #expect(
+                    status.state == .failing && status.problem?.hasPrefix("the store refuses the credentials") == true,
+                    "\(status)"
+                )
+                #expect(!status.store.contains("wrong") && status.problem?.contains("wrong") == false)
+                #expect(OutboxTravelStatus.all(inOutboxAt: "\(machine)-outbox").map(\.state) == [.failing])
+                ship.signal(SIGTERM)
+                #expect(try ship.waitForExit(within: .seconds(30)) == .status(0))
+            }
+        }
+
+        /// A sender on one machine, the database on another: the outcome comes to who waits for it, and the published file arrives.
+        @Test func aWidgetGetsItsOutcomeAndItsBoard() throws {
+            try Fleet.run { fleet in
+                let machine = fleet.folder.appendingPathComponent("machine")
+                try FileManager.default.createDirectory(at: machine, withIntermediateDirectories: false)
+                let board = fleet.databaseFolder.appendingPathComponent("board.json").path
+                let store = fleet.folder.appendingPathComponent("store").path
+                let owner = try fleet.spawn("owner")
+                try owner.call(.ownOutbox(path: fleet.database.path, publishingTo: board))
+                let place = machine.appendingPathComponent("shared.sqlite")
+                func start(_ arguments: [String]) throws -> ChildProcess {
+                    try fleet.spawn(
+                        program: try Fleet.program(named: "roundtable"),
+                        arguments: ["outbox"] + arguments + ["--every", "0.1", "--json"]
+                    )
+                }
+                let ship = try start(["ship", place.path, "--to", store, "--snapshots", machine.path])
+                let collect = try start(["collect", fleet.database.path, "--from", store, "--publish", board])
+                let outbox = try Outbox(forDatabaseAt: place, as: "widget")
+                let submission: OutboxSubmission = try outbox.submit(PeerCommandEntry(sender: 0, n: 1))
+                #expect(try submission.outcome(within: .seconds(30)) == .applied)
+                try eventually("the command is removed where it came from") {
+                    try FileManager.default.contentsOfDirectory(atPath: "\(outbox.path)/commands").isEmpty
+                }
+                let copy = machine.appendingPathComponent("board.json").path
+                try eventually("the board arrives") {
+                    FileManager.default.contents(atPath: copy) != nil
+                        && FileManager.default.contents(atPath: copy) == FileManager.default.contents(atPath: board)
+                }
+                let status = try fleet.status()
+                #expect(
+                    status.outboxTravel?.map(\.direction) == [.collect] && status.outboxTravel?[0].state == .working
+                )
+                // A second one of each refuses.
+                for arguments in [
+                    ["ship", place.path, "--to", store], ["collect", fleet.database.path, "--from", store],
+                ] {
+                    let second = try start(arguments)
+                    #expect(try second.waitForExit(within: .seconds(30)) == .status(1))
+                    #expect(second.errorText.contains("does that already"), "\(second.errorText)")
+                }
+                // One for another database does, too.
+                let other = try start(["collect", machine.appendingPathComponent("other.sqlite").path, "--from", store])
+                #expect(try other.waitForExit(within: .seconds(30)) == .status(1))
+                #expect(other.errorText.contains("another collector"), "\(other.errorText)")
+                try collect.killAndReap()
+                #expect(try fleet.status().outboxTravel?.map(\.state) == [.abandoned])
+                #expect(try Diagnosis(ofDatabaseAt: fleet.database).findings.contains { $0.topic == .outboxTravel })
+                ship.signal(SIGTERM)
+                #expect(try ship.waitForExit(within: .seconds(30)) == .status(0), "\(ship.errorText)")
+                #expect(OutboxTravelStatus.all(inOutboxAt: outbox.path).isEmpty, "the report is removed")
+            }
+        }
+
+        /// rclone ends with the tool, however that ends, and a frozen one does not keep it from ending.
+        @Test func aTransferDoesNotOutliveItsSide() throws {
+            try Fleet.run { fleet in
+                let pids = fleet.folder.appendingPathComponent("pids")
+                let bin = fleet.folder.appendingPathComponent("bin")
+                try FileManager.default.createDirectory(at: bin, withIntermediateDirectories: false)
+                let program = bin.appendingPathComponent("rclone")
+                let script = """
+                    #!/bin/sh
+                    case "$*" in *version*) echo 'rclone v1.60.1'; exit;; esac
+                    echo $$ >> '\(pids.path)'
+                    exec sleep 1000
+
+                    """
+                try Data(script.utf8).write(to: program)
+                try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program.path)
+                func started(_ number: Int) throws -> Int32 {
+                    var found: [Int32] = []
+                    try eventually("rclone runs") {
+                        found = ((try? String(contentsOf: pids, encoding: .utf8)) ?? "").split(separator: "\n")
+                            .compactMap { Int32($0) }
+                        return found.count == number
+                    }
+                    return found[number - 1]
+                }
+                func ship() throws -> ChildProcess {
+                    try fleet.spawn(
+                        program: try Fleet.program(named: "roundtable"),
+                        arguments: ["outbox", "ship", fleet.database.path, "--to", "store", "--rclone", program.path]
+                    )
+                }
+                #if os(Linux)
+                    let first = try ship()
+                    let transfer = try started(1)
+                    try first.killAndReap()
+                    try eventually("rclone ends") { !ProcessTable.isRunning(transfer) }
+                #else
+                    try Data("0\n".utf8).write(to: pids)
+                #endif
+                let second = try ship()
+                let frozen = try started(2)
+                kill(frozen, SIGSTOP)
+                second.signal(SIGTERM)
+                try eventually("the signal is handled") { second.errorText.contains("A second signal ends it at once") }
+                second.signal(SIGTERM)
+                #expect(try second.waitForExit(within: .seconds(30)) == .status(0), "\(second.errorText)")
+                #expect(!ProcessTable.isRunning(frozen))
+            }
+        }
     }
 }
 
@@ -75,6 +245,19 @@ enum Rclone {
     /// The path of the installed program; nil when there is none.
     static let path: String? = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
         .map { "\($0)/rclone" }.first { FileManager.default.isExecutableFile(atPath: $0) }
+}
+
+/// The statuses that a side prints with `--json`.
+private struct TravelLines {
+    private let session: ProgramSession
+
+    init(_ process: ChildProcess) { session = ProgramSession(process) }
+
+    func next() throws -> OutboxTravelStatus {
+        let decoder = JSONDecoder()
+        decoder.dateDecodingStrategy = .iso8601
+        return try decoder.decode(OutboxTravelStatus.self, from: Data(session.receive(within: .seconds(60)).utf8))
+    }
 }
 
 /// Machines with senders, a machine with the database, and a store that fails.
@@ -90,9 +273,10 @@ final class TravelWorld {
     private var owners = 0
     private(set) var counts = ["ship": 0, "collect": 0, "owner": 0]
 
-    init(_ fleet: Fleet, machines count: Int, seed: UInt64) throws {
+    /// - parameter store: the place of the store; nil: a folder, whose objects are lost, too.
+    init(_ fleet: Fleet, machines count: Int, store: String? = nil, seed: UInt64) throws {
         self.fleet = fleet
-        store = fleet.folder.appendingPathComponent("store").path
+        self.store = store ?? fleet.folder.appendingPathComponent("store").path
         machines = try (0..<count).map { number in
             let folder = fleet.folder.appendingPathComponent("machine-\(number)")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -122,7 +306,9 @@ final class TravelWorld {
         try fleet.spawn(
             program: try Fleet.program(named: "roundtable"),
             arguments: ["outbox"] + arguments + ["--every", "0.1"],
-            environment: ["PATH": "\(wrapper.path):\(ProcessInfo.processInfo.environment["PATH"] ?? "")"]
+            environment: S3Server.environment.merging(
+                ["PATH": "\(wrapper.path):\(ProcessInfo.processInfo.environment["PATH"] ?? "")"]
+            ) { $1 }
         )
     }
 
@@ -243,4 +429,53 @@ enum FailingRclone {
         try Data(script.utf8).write(to: file)
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: file.path)
     }
+}
+
+/// An S3 server, SeaweedFS, on this machine.
+final class S3Server {
+    /// The path of the installed program; nil when there is none.
+    static let program: String? = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
+        .map { "\($0)/weed" }.first { FileManager.default.isExecutableFile(atPath: $0) }
+
+    let port: Int
+
+    /// Starts it, and waits until it answers.
+    init(_ fleet: Fleet) throws {
+        let folder = fleet.folder.appendingPathComponent("seaweedfs")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let configuration = folder.appendingPathComponent("s3.json")
+        let identities = """
+            {"identities": [{"name": "test", "credentials": [{"accessKey": "key", "secretKey": "hunter2"}],
+                "actions": ["Admin", "Read", "Write", "List", "Tagging"]}]}
+            """
+        try Data(identities.utf8).write(to: configuration)
+        // Each of its services has another port 10,000 above.
+        let base = Int.random(in: 12000..<18000)
+        port = base + 3
+        _ = try fleet.spawn(
+            program: URL(fileURLWithPath: try #require(Self.program)),
+            arguments: [
+                "server", "-dir=\(folder.path)", "-ip=127.0.0.1", "-master.port=\(base)", "-volume.port=\(base + 1)",
+                "-volume.max=100", "-master.volumeSizeLimitMB=64", "-filer", "-filer.port=\(base + 2)", "-s3", "-s3.port=\(port)",
+                "-s3.config=\(configuration.path)",
+            ]
+        )
+        let rclone = URL(fileURLWithPath: try #require(Rclone.path))
+        let url = url(secret: "hunter2")
+        try eventually("the S3 server answers", within: .seconds(60)) {
+            let probe = try fleet.spawn(
+                program: rclone,
+                arguments: ["mkdir", url, "--retries", "1", "--low-level-retries", "1"],
+                environment: Self.environment
+            )
+            return try probe.waitForExit(within: .seconds(30)) == .status(0)
+        }
+    }
+
+    func url(secret: String) -> String {
+        ":s3,provider=Other,endpoint='http://127.0.0.1:\(port)',access_key_id=key,secret_access_key=\(secret):bucket/outbox"
+    }
+
+    /// Neither certificates nor credentials come from this machine.
+    static let environment = ["AWS_EC2_METADATA_DISABLED": "true", "AWS_CA_BUNDLE": ""]
 }

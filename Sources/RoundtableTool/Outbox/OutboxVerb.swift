@@ -7,6 +7,15 @@ struct OutboxVerb: ParsableCommand {
         commandName: "outbox",
         abstract:
             "Show the commands that wait for a database and those that were set aside; move them between machines.",
+        discussion: """
+            'roundtable outbox app.db' lists; for show, retry and drop, see 'roundtable outbox items --help'.
+
+            Examples:
+              roundtable outbox app.db
+              roundtable outbox app.db retry 5AC1 --wait 10
+              roundtable outbox ship app.db --to remote:bucket/app
+              roundtable outbox collect app.db --from remote:bucket/app
+            """,
         subcommands: [OutboxItemsVerb.self, ShipCommand.self, CollectCommand.self],
         defaultSubcommand: OutboxItemsVerb.self
     )

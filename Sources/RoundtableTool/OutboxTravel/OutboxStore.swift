@@ -34,3 +34,10 @@ struct TravelProblem: Error, Equatable, Sendable {
     /// Whether trying again is of no use.
     var isFinal = false
 }
+
+/// Whether the process is to end.
+protocol TravelEnding: Sendable {
+    var request: TravelRequest { get }
+}
+
+enum TravelRequest: Int { case none, end, kill }
