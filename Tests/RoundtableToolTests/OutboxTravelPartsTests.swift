@@ -216,6 +216,21 @@ import Testing
         #expect(result.errors.contains("by 'app'"))
     }
 
+    /// What is on its way may be applied at any moment.
+    @Test func whatIsOnItsWayIsNotDropped() throws {
+        let folder = try Folder()
+        let url = URL(fileURLWithPath: folder.path("a.db"))
+        let outbox = try Outbox(forDatabaseAt: url, as: "widget")
+        let (one, two): (OutboxSubmission, OutboxSubmission) = (
+            try outbox.submit(Note(text: "1")), try outbox.submit(Note(text: "2"))
+        )
+        let list = ShippedList(route: UUID(), commands: [.init(name: "x", id: one.id, size: 1)])
+        _ = try TravelFile<ShippedList>(at: "\(outbox.path)/ship.list", as: "ship").write(list)
+        let late = try Tool.run("outbox", "a.db", "drop", one.id.uuidString, "--yes", in: folder)
+        #expect(late.code == 1 && late.errors.contains("has sent it on its way"), "\(late.errors)")
+        #expect(try Tool.run("outbox", "a.db", "drop", two.id.uuidString, "--yes", in: folder).code == 0)
+    }
+
     /// What `status` and `doctor` say of both sides, where there is a database and where there is none (rule Z14).
     @Test func statusAndDoctorShowBothSides() throws {
         let folder = try Folder()

@@ -17,6 +17,13 @@ struct ShippedList: Codable, Equatable, Sendable {
     var questions: [UUID] = []
 }
 
+extension ShippedList {
+    /// The last list of the shipper of an outbox; nil when it has none.
+    static func last(inOutboxAt path: String) throws -> ShippedList? {
+        try TravelFile<ShippedList>(at: "\(path)/ship.list", as: "ship").read()?.value
+    }
+}
+
 /// What the collector knows of a route (rule Z8).
 struct RouteRecord: Codable, Equatable, Sendable {
     struct Outcome: Codable, Equatable, Sendable {
