@@ -48,8 +48,9 @@ test-sqlcipher: dependencies
 	bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test --skip-build \
 		--filter '$(if $(ROUNDTABLE_LONG),RoundtableProcessTests,$(SQLCIPHER_PROCESS_TESTS))'
 
-# With Litestream, which the other targets do without: where it is not in PATH, they skip these tests.
-test-replication: dependencies $(REPLICATION_PACKAGES)/ready
+# With Litestream, rclone and an S3 server, which the other targets do without: where they are not in PATH, they skip these tests.
+test-replication: $(REPLICATION_PACKAGES)/ready
+	@sh scripts/dependencies.sh $(SWIFT) rclone
 	$(SWIFT) build --build-tests $(BUILD_FLAGS)
 	PATH="$(CURDIR)/$(REPLICATION_PACKAGES)/bin:$$PATH" bash scripts/test.sh $(SWIFT) test --skip-build --no-parallel --filter '[./]Replication'
 

@@ -73,7 +73,10 @@ extension DatabaseStatus {
         status.replica = ReplicaStatus(ofDatabaseAt: onlooker.path, participants: status.participants)
         status.explainMissingWAL(onlooker)
         status.oldestReads(of: snapshots, endOfWAL: state?.end)
-        status.lookAtOutbox(try Self.outboxFolder(outbox, besideDatabaseAt: onlooker.path), letters)
+        let folder = try Self.outboxFolder(outbox, besideDatabaseAt: onlooker.path)
+        status.lookAtOutbox(folder, letters)
+        let travels = OutboxTravelStatus.all(inOutboxAt: folder.path)
+        status.outboxTravel = travels.isEmpty ? nil : travels
         self = status
     }
 

@@ -39,6 +39,8 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     public var replication: ReplicationStatus?
     /// What this database follows, if it is a read replica; nil when it is none.
     public var replica: ReplicaStatus?
+    /// The ways of the outbox's commands from and to other machines; nil when there are none.
+    public var outboxTravel: [OutboxTravelStatus]?
     /// What could not be found out, and why, in plain words.
     public var unknowns: [String]
 
@@ -54,6 +56,7 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
         case isEncrypted = "is_encrypted"
         case controlBlock = "control_block"
         case otherControlBlocks = "other_control_blocks"
+        case outboxTravel = "outbox_travel"
         case writeLock = "write_lock"
     }
 }

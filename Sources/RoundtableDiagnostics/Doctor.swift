@@ -56,6 +56,7 @@ struct Doctor {
         examineExtensions(status)
         examineReplication(status)
         examineReplica(status)
+        examineTravel(status.outboxTravel ?? [])
     }
 
     mutating func find(

@@ -9,12 +9,15 @@ final class MortalSender {
     let number: Int
     private let progress: String
     private let pauseMilliseconds: Double
+    private let path: String
     private(set) var peer: Peer?
     private var lives = 0
     var acknowledged: Int { ProgressFile.count(at: progress) }
 
-    init(_ number: Int, _ fleet: Fleet, pauseMilliseconds: Double) {
+    /// - parameter path: the database beside whose place the outbox is; nil: the fleet's.
+    init(_ number: Int, _ fleet: Fleet, pauseMilliseconds: Double, path: String? = nil) {
         self.number = number
+        self.path = path ?? fleet.database.path
         self.pauseMilliseconds = pauseMilliseconds
         progress = fleet.folder.appendingPathComponent("sender-\(number)").path
     }
@@ -28,7 +31,7 @@ final class MortalSender {
         lives += 1
         let peer = try fleet.spawn("sender-\(number)-\(lives)")
         var load = SubmitLoad(
-            path: fleet.database.path,
+            path: path,
             sender: number,
             progress: progress,
             from: max(1, acknowledged),

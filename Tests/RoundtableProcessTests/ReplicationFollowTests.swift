@@ -12,7 +12,7 @@ import Testing
 #endif
 
 extension ProcessTests {
-    /// `roundtable follow` with the real Litestream (rules Z).
+    /// `roundtable follow` with the real Litestream (rules Q).
     @Suite(
         .timeLimit(.minutes(3)),
         .enabled(if: Litestream.path != nil, "litestream is not in PATH: run 'make test-replication'")
@@ -42,7 +42,7 @@ extension ProcessTests {
             return try #require(opened)
         }
 
-        /// **Z6**, **Z7**: two participants see whole states only, each later than the one before, and in the end everything.
+        /// **Q6**, **Q7**: two participants see whole states only, each later than the one before, and in the end everything.
         @Test func statesArriveWholeAndInOrder() throws {
             try Fleet.run { fleet in
                 let (peer, _) = try fleet.replicateOneRow()
@@ -86,7 +86,7 @@ extension ProcessTests {
             }
         }
 
-        /// **Z2**.
+        /// **Q2**.
         @Test func writesAreRefused() throws {
             try Fleet.run { fleet in
                 _ = try fleet.replicateOneRow()
@@ -124,7 +124,7 @@ extension ProcessTests {
             }
         }
 
-        /// **Z3**, **Z4**: killed at random moments, while states arrive, a follower leaves a whole state; the next one continues.
+        /// **Q3**, **Q4**: killed at random moments, while states arrive, a follower leaves a whole state; the next one continues.
         @Test func followersAreKilled() throws {
             var random = SeededGenerator()
             try Fleet.run { fleet in
@@ -207,7 +207,7 @@ extension ProcessTests {
             }
         }
 
-        /// **Z5**: an upload that is damaged in its middle is applied in part by Litestream, and its parts are shown to nobody.
+        /// **Q5**: an upload that is damaged in its middle is applied in part by Litestream, and its parts are shown to nobody.
         @Test func aDamagedUploadIsNotShown() throws {
             try Fleet.run { fleet in
                 let (peer, supervisor) = try fleet.replicateOneRow()

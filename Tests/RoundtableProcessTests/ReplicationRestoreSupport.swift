@@ -75,7 +75,7 @@ final class RestoreWorld {
     }
 
     /// Replicates until it is ended, and compacts what it has uploaded all the time.
-    func startReplicating() throws -> LitestreamRun {
+    func startReplicating() throws -> ProgramRun {
         let configuration = """
             {"dbs": [{"path": "\(path("source.db"))", "monitor-interval": "20ms",
                       "replica": {"url": "\(url)", "sync-interval": "20ms"}}],
@@ -107,10 +107,10 @@ final class RestoreWorld {
         }
     }
 
-    func start(_ arguments: [String], environment: [String: String] = [:]) throws -> LitestreamRun {
+    func start(_ arguments: [String], environment: [String: String] = [:]) throws -> ProgramRun {
         var launch = ProgramLaunch(try Fleet.program(named: "roundtable").path, ["restore", url] + arguments)
         launch.environment.merge(environment) { $1 }
-        return try LitestreamRun(launch)
+        return try ProgramRun(launch)
     }
 
     func restore(_ name: String = "place/app.db", _ arguments: String..., environment: [String: String] = [:]) throws
@@ -203,7 +203,7 @@ final class RestoreWorld {
             try source.write(to: file, atomically: true, encoding: .utf8)
             guard let compiler = SlowSync.compiler else { throw TestKitError("there is no C compiler") }
             let arguments = ["-shared", "-fPIC", "-fno-builtin", "-o", library.path, file.path, "-ldl"]
-            guard let output = try LitestreamRun(ProgramLaunch(compiler.path, arguments)).wait(upTo: 60_000),
+            guard let output = try ProgramRun(ProgramLaunch(compiler.path, arguments)).wait(upTo: 60_000),
                 output.exit == .status(0)
             else { throw TestKitError("\(compiler.path) does not compile") }
             return library.path

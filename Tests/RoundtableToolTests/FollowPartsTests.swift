@@ -63,7 +63,7 @@ import Testing
         #expect(monitor.status.state == .following && monitor.status.problem == nil, "nothing newer, no error for long")
     }
 
-    /// **Z8**.
+    /// **Q8**.
     @Test func aFollowerThatGetsNoNearerBeginsAgain() throws {
         var monitor = try monitor()
         monitor.handle(.copied(transaction: Self.one), at: later(1))
@@ -76,7 +76,7 @@ import Testing
         #expect(!monitor.isStuck(at: later(1000)))
     }
 
-    /// **Z7**.
+    /// **Q7**.
     @Test func aReplicaThatWasReplacedIsNamed() throws {
         var last = ReplicaStatus(state: .abandoned, since: begun)
         last.transaction = Self.two
@@ -107,7 +107,7 @@ import Testing
         #expect(StagedDatabase.Wholeness(pages: 3, transaction: 2) == .notWhole)
     }
 
-    /// **Z5**.
+    /// **Q5**.
     @Test func onlyWholeStatesAreRead() throws {
         let folder = try TemporaryFolder()
         let staged = StagedDatabase(path: folder.url.appendingPathComponent("a b?.db").path)

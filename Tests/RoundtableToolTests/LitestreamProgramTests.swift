@@ -38,8 +38,8 @@ import Testing
     }
 
     @Test func versionIsRequired() throws {
-        #expect(try program("echo 0.5.17").requireVersion() == LitestreamVersion(0, 5, 17))
-        #expect(try program("echo v0.6.0-beta1").requireVersion() == LitestreamVersion(0, 6, 0))
+        #expect(try program("echo 0.5.17").requireVersion() == ProgramVersion(0, 5, 17))
+        #expect(try program("echo v0.6.0-beta1").requireVersion() == ProgramVersion(0, 6, 0))
         let old = #expect(throws: ToolError.self) { try program("echo v0.3.13").requireVersion() }
         #expect(old?.description.contains("is Litestream 0.3.13, and 0.5 or later is needed") == true)
         let other = #expect(throws: ToolError.self) { try program("echo '(development build)'").requireVersion() }
@@ -50,7 +50,7 @@ import Testing
         let output = try program("cat \"$2\"; echo \"$1\" >&2")
             .run(["-config", LitestreamProgram.configurationPath], configuration: "{\"dbs\": []}")
         #expect(
-            output == LitestreamOutput(exit: .status(0), standardOutput: "{\"dbs\": []}", standardError: "-config\n")
+            output == ProgramOutput(exit: .status(0), standardOutput: "{\"dbs\": []}", standardError: "-config\n")
         )
     }
 
@@ -73,7 +73,7 @@ import Testing
 
     /// A run that is given up leaves no process and no zombie.
     @Test func isReapedWhenGivenUp() throws {
-        var run: LitestreamRun? = try program("exec sleep 60").start([])
+        var run: ProgramRun? = try program("exec sleep 60").start([])
         let pid = try #require(run?.pid)
         run = nil
         #expect(kill(pid, 0) == -1 && errno == ESRCH)
@@ -82,11 +82,11 @@ import Testing
     @Test func saysWhyItFailed() throws {
         let output = try program("echo '{\"level\":\"ERROR\",\"msg\":\"one\"}' >&2; echo 'Error: two' >&2; exit 1").run(
             [])
-        #expect(output.failure == "two")
+        #expect(output.litestreamFailure == "two")
         let logged = try program("echo '{\"level\":\"ERROR\",\"msg\":\"one\",\"error\":\"three\"}' >&2; exit 1").run([])
-        #expect(logged.failure == "one: three")
-        #expect(try program("exit 7").run([]).failure == "exit code 7")
-        #expect(try program("exit 0").run([]).failure == nil)
+        #expect(logged.litestreamFailure == "one: three")
+        #expect(try program("exit 7").run([]).litestreamFailure == "exit code 7")
+        #expect(try program("exit 0").run([]).litestreamFailure == nil)
     }
 
     @Test func readsLog() {

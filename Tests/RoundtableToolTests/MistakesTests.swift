@@ -173,6 +173,6 @@ import Testing
             #expect(help.output.contains("USAGE: roundtable \(verb)"))
         }
         #expect(try !Tool.run("--help", in: folder).output.contains("demo-peer"))
-        #expect(try Tool.run("outbox", "--help", in: folder).output.contains("(default: 5)"))
+        #expect(try Tool.run("outbox", "items", "--help", in: folder).output.contains("(default: 5)"))
     }
 }

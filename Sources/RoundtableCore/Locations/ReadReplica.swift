@@ -1,7 +1,7 @@
 import GRDB
 import RoundtableKernel
 
-/// Read replicas: databases that a follower keeps up to date with a database on another machine (rules Z).
+/// Read replicas: databases that a follower keeps up to date with a database on another machine (rules Q).
 package enum ReadReplica {
     /// The ending of the file that marks a database as a read replica.
     package static let suffix = "-replica"

@@ -101,7 +101,7 @@ extension SharedDatabase {
         /// The options of features.
         package var features = FeatureValues()
 
-        /// Whether this participant is the one that may write to a read replica (rule Z2).
+        /// Whether this participant is the one that may write to a read replica (rule Q2).
         package var followsOther = false
 
         /// The keying of the opened database, determined once.

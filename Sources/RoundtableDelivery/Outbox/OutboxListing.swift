@@ -13,8 +13,8 @@ import RoundtableKernel
 /// So one listing is not enough. The second list has all that was there when the second listing began, and so all that came before any
 /// name of the first list. From each sender, the names of the second list are taken in order, up to the first one that the first list
 /// does not have.
-struct OutboxListing: Equatable {
-    private(set) var commands: [String: [CommandFileName]] = [:]
+package struct OutboxListing: Equatable {
+    package private(set) var commands: [String: [CommandFileName]] = [:]
     /// Whether no name has the form of a command's name.
     let isEmpty: Bool
     /// Whether a name of the first list is not taken. Another listing finds it.
@@ -26,7 +26,7 @@ struct OutboxListing: Equatable {
     /// - Parameters:
     ///   - folder: the folder of the commands.
     ///   - names: a function that lists the folder in place of the system.
-    init(_ folder: OpenFolder, names: ((String) throws -> [String]?)? = nil) throws {
+    package init(_ folder: OpenFolder, names: ((String) throws -> [String]?)? = nil) throws {
         func list() throws -> [String] { try names.map { try $0(folder.path) ?? [] } ?? folder.names() }
         try self.init(first: list(), second: list)
     }

@@ -155,13 +155,13 @@ final class OutboxRounds {
         schedule.removedAll()
     }
 
-    /// Forgets the ids of commands that were decided long ago (rule X11).
+    /// Forgets the ids of commands that were decided long ago (rule X11), unless some of them may be handed over again (rule Z7).
     private func forget(_ database: SharedDatabase) throws {
         let limit = now.addingTimeInterval(-Self.memory)
         let isNeeded = try database.read { db in
             try OutboxTables.exist(db) && OutboxTables.hasDecided(before: limit, db)
         }
-        guard isNeeded else { return }
+        guard isNeeded, try !folder.isHandedOver() else { return }
         try folder.sync(.commands)
         do {
             try database.write(whileSuspended: .fail) { try OutboxTables.forget(decidedBefore: limit, $0) }

@@ -86,7 +86,7 @@ extension ReplicaStatus {
     /// The author name of a follower's participant.
     package static let author = "follow"
 
-    /// The file in which the follower of a database reports, and which marks the database as a read replica (rules Z).
+    /// The file in which the follower of a database reports, and which marks the database as a read replica (rules Q).
     package static func file(
         besideDatabaseAt path: String,
         durability: Durability = .process

@@ -205,6 +205,14 @@ package struct OutboxFolder: Sendable {
         }
     }
 
+    /// The name of the file that is there while commands from other machines are handed over whose outcome is not recorded (rule Z7).
+    package static let handedOver = "handed-over"
+
+    /// Whether commands from other machines are handed over whose outcome is not recorded.
+    package func isHandedOver() throws -> Bool {
+        try OpenFolder.ifThere(at: path)?.status(ofFile: Self.handedOver) != nil
+    }
+
     /// Removes unfinished files of dead writers, answers older than an hour and questions older than a day (rules X10, V3).
     package func removeRemains(now: Date) throws {
         if let new = try openIfThere(.new) { try UnfinishedFile.removeAbandoned(in: new, Self.unfinished) }

@@ -117,7 +117,10 @@ package struct OutboxQuestion: Sendable {
     /// Removes an earlier answer, because it no longer holds.
     package func withdrawAnswer() { folder.removeIfPossible(name, from: .answers) }
 
-    private func takeAnswer() throws -> OutboxOutcome? {
+    /// Reads the answer, and removes it. A damaged answer is removed, too.
+    ///
+    /// - returns: nil when there is no whole answer.
+    package func takeAnswer() throws -> OutboxOutcome? {
         guard let answers = try folder.openIfThere(.answers) else { return nil }
         let bytes: [UInt8]
         do {

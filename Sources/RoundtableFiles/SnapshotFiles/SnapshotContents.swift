@@ -12,7 +12,7 @@ package enum SnapshotContents: Sendable {
     /// - Parameters:
     ///   - bytes: the bytes of the file, or enough of them to exceed the limit.
     ///   - limit: the most bytes that a value may have.
-    init(_ bytes: [UInt8], limit: Int) {
+    package init(_ bytes: [UInt8], limit: Int) {
         guard !bytes.isEmpty else {
             self = .damaged(.empty, nil)
             return

@@ -56,7 +56,7 @@ public struct SnapshotInfo: Sendable, Equatable {
     /// The size of the encoded value, in bytes.
     public let byteCount: Int
     /// The random token of the writer. It differs between two writers that write at the same moment.
-    let token: UInt64
+    package let token: UInt64
 
     package init(_ header: SnapshotHeader) {
         version = Int(clamping: header.version)

@@ -137,14 +137,7 @@ package final class SnapshotStore: Sendable {
         replacing expected: SnapshotLook?,
         _ writing: inout Writing
     ) throws -> SnapshotHeader? {
-        let status = try System.status(ofFileAt: path)
-        if let status, !status.isRegularFile {
-            throw SnapshotFileError.notAFile(
-                path: path,
-                reason: status.isFolder ? "it is a folder" : "it is not an ordinary file"
-            )
-        }
-        if let status { try checkIsSnapshot(FileIdentity(status), path) }
+        let status = try checkedStatus(path)
         removeAbandoned(&writing)
         let found = mark()
         if let expected, !isCurrent(expected, found) { return nil }
@@ -156,31 +149,72 @@ package final class SnapshotStore: Sendable {
             encoding: encoding,
             writer: writer
         )
-        let isDurable = options.durability == .machine
+        guard try install(header.bytes + value, at: path, status, replacing: expected) else { return nil }
+        settlements.add(1, ordering: .releasing)
+        writing.sequence = header.sequence
+        writing.isFolderUnsynced = options.durability == .machine
+        try syncFolder(&writing)
+        return header
+    }
+
+    /// Replaces the file by another snapshot file, as it is: header and value.
+    package func replace(with bytes: [UInt8]) throws(SnapshotFileError) {
+        try translating {
+            try coordinated(.writing) { path in
+                try writing.withLock { writing in
+                    let status = try checkedStatus(path)
+                    removeAbandoned(&writing)
+                    _ = try install(bytes, at: path, status, replacing: nil)
+                    settlements.add(1, ordering: .releasing)
+                    writing.isFolderUnsynced = options.durability == .machine
+                    try syncFolder(&writing)
+                }
+            }
+        }
+    }
+
+    /// The status of the file; nil when there is none. Throws if the file must not be replaced.
+    private func checkedStatus(_ path: String) throws -> FileStatus? {
+        let status = try System.status(ofFileAt: path)
+        if let status, !status.isRegularFile {
+            throw SnapshotFileError.notAFile(
+                path: path,
+                reason: status.isFolder ? "it is a folder" : "it is not an ordinary file"
+            )
+        }
+        if let status { try checkIsSnapshot(FileIdentity(status), path) }
+        return status
+    }
+
+    /// Writes the bytes under an unfinished name, and renames that file (rule V2).
+    ///
+    /// - returns: false when `expected` is not current any more.
+    private func install(
+        _ bytes: [UInt8],
+        at path: String,
+        _ status: FileStatus?,
+        replacing expected: SnapshotLook?
+    ) throws -> Bool {
         let unfinished = "\(folder)/\(UnfinishedFile.name(unfinishedPrefix))"
         try System.makeFile(
             at: unfinished,
-            header.bytes + value,
+            bytes,
             access: status.map { FileAccess($0) },
-            isDurable: isDurable
+            isDurable: options.durability == .machine
         )
         do {
             try protect(unfinished, as: path)
             // The check is repeated, because syncing takes a while. The rename follows immediately.
             if let expected, !isCurrent(expected, mark()) {
                 System.removeIfPossible(unfinished)
-                return nil
+                return false
             }
             try System.renameFile(at: unfinished, to: path)
         } catch {
             System.removeIfPossible(unfinished)
             throw error
         }
-        settlements.add(1, ordering: .releasing)
-        writing.sequence = header.sequence
-        writing.isFolderUnsynced = isDurable
-        try syncFolder(&writing)
-        return header
+        return true
     }
 
     /// Throws if the file must not be replaced (rule V10).

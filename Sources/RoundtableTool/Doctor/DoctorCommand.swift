@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Roundtable
+import RoundtableDiagnostics
 
 #if canImport(Darwin)
     import Darwin
@@ -51,12 +52,16 @@ struct DoctorCommand: ParsableCommand {
         do {
             defer { progress.end() }
             try OutboxPlace.check(folder: outboxFolder)
-            diagnosis = try Diagnosis(
-                ofDatabaseAt: URL(fileURLWithPath: path),
-                outboxFolder: outboxFolder.map { URL(fileURLWithPath: $0) },
-                checking: check ? full ? .full : .quick : .none,
-                progress: progress.show
-            )
+            if let outbox = LonelyOutbox(at: path, folder: outboxFolder) {
+                diagnosis = Diagnosis(ofOutboxAt: outbox.path, outbox.travels)
+            } else {
+                diagnosis = try Diagnosis(
+                    ofDatabaseAt: URL(fileURLWithPath: path),
+                    outboxFolder: outboxFolder.map { URL(fileURLWithPath: $0) },
+                    checking: check ? full ? .full : .quick : .none,
+                    progress: progress.show
+                )
+            }
         } catch {
             let explained = OutboxPlace.explaining(error, path: path, folder: outboxFolder)
             Terminal.complain(ToolError.line(for: explained ?? error))
@@ -71,7 +76,10 @@ struct DoctorCommand: ParsableCommand {
     }
 
     private func report(_ diagnosis: Diagnosis) throws -> String {
-        guard json else { return DoctorText(diagnosis, isContentChecked: check).text }
+        guard json else {
+            return DoctorText(diagnosis, isContentChecked: check || LonelyOutbox(at: path, folder: outboxFolder) != nil)
+                .text
+        }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
         return String(decoding: try encoder.encode(diagnosis), as: UTF8.self) + "\n"

@@ -9,7 +9,7 @@ import RoundtableTestKit
 import Synchronization
 
 /// Runs Litestream, which keeps a copy of a database elsewhere up to date, and copies its whole states into the database that others read
-/// (rules Z).
+/// (rules Q).
 final class FollowSupervisor: Sendable {
     private let program: LitestreamProgram
     private let url: ReplicaURL
@@ -35,7 +35,7 @@ final class FollowSupervisor: Sendable {
     ///   - complain: called with each error that differs from the one before.
     init(
         _ program: LitestreamProgram,
-        _ version: LitestreamVersion,
+        _ version: ProgramVersion,
         from url: ReplicaURL,
         to database: FollowedDatabase,
         interval: Double,

@@ -6,7 +6,7 @@ import RoundtableDiagnostics
 import RoundtableFiles
 import RoundtableKernel
 
-/// The database that others read, and the files beside it (rules Z). Confined to one thread.
+/// The database that others read, and the files beside it (rules Q). Confined to one thread.
 final class FollowedDatabase {
     let path: String
     /// The follower's folder, with Litestream's own copy of the database.

@@ -9,7 +9,7 @@ import RoundtableKernel
 #endif
 
 /// The database that Litestream keeps in place, page by page, in the follower's folder. Nobody reads it but the follower, which copies whole
-/// states from it (rules Z4 and Z5).
+/// states from it (rules Q4 and Q5).
 struct StagedDatabase: Sendable {
     let path: String
 

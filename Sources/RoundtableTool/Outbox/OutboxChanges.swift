@@ -167,6 +167,15 @@ struct OutboxChanges {
     }
 
     private func drop(_ command: WaitingCommand, forAbsentDatabaseAt url: URL) throws {
+        if let list = try ShippedList.last(inOutboxAt: place.files.path),
+            list.commands.contains(where: { $0.id == command.id })
+        {
+            throw ToolError(
+                """
+                \(place.name): \(command.id): too late: 'roundtable outbox ship' has sent it on its way. Drop it on the machine with the database.
+                """
+            )
+        }
         try confirm(
             """
             Drop \(OutboxText.name(command)) from '\(command.sender)', which waits, and is lost then? (There is no database yet to record it: a \

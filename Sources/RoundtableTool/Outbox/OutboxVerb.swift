@@ -5,7 +5,27 @@ import Roundtable
 struct OutboxVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "outbox",
-        abstract: "Show the commands that wait for a database, and those that were set aside.",
+        abstract:
+            "Show the commands that wait for a database and those that were set aside; move them between machines.",
+        discussion: """
+            'roundtable outbox app.db' lists; for show, retry and drop, see 'roundtable outbox items --help'.
+
+            Examples:
+              roundtable outbox app.db
+              roundtable outbox app.db retry 5AC1 --wait 10
+              roundtable outbox ship app.db --to remote:bucket/app
+              roundtable outbox collect app.db --from remote:bucket/app
+            """,
+        subcommands: [OutboxItemsVerb.self, ShipCommand.self, CollectCommand.self],
+        defaultSubcommand: OutboxItemsVerb.self
+    )
+}
+
+struct OutboxItemsVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "items",
+        abstract:
+            "Show the commands that wait for a database, and those that were set aside (what happens without a subcommand).",
         discussion: """
             Commands are submitted by processes that do not open the database (Outbox in Swift), and applied by those that do. 'list', \
             which is also what happens without an action, and 'show' only read, and need no database for what waits. 'retry' has a command \

@@ -28,14 +28,10 @@ struct ReplicaURL: Equatable, Sendable {
     var shown: String { redacting(text) }
 
     /// Another text, such as a message of Litestream's, without the credentials of this URL.
-    func redacting(_ text: String) -> String {
-        var result = text
-        for secret in secrets { result = result.replacingOccurrences(of: secret, with: "…") }
-        return result
-    }
+    func redacting(_ text: String) -> String { secrets.redacting(text) }
 
-    /// The credentials, as they are in the URL and decoded; the longest first, because one may contain another.
-    private var secrets: [String] {
+    /// The credentials, as they are in the URL and decoded.
+    private var secrets: Secrets {
         var found: [String] = []
         let rest = text.dropFirst(scheme.count + 3)
         let authority = rest.prefix { !"/?#".contains($0) }
@@ -46,19 +42,10 @@ struct ReplicaURL: Equatable, Sendable {
         if let mark = rest.firstIndex(of: "?") {
             for item in rest[rest.index(after: mark)...].prefix(while: { $0 != "#" }).split(separator: "&") {
                 let pair = item.split(separator: "=", maxSplits: 1)
-                guard pair.count == 2, Self.mayBeSecret(parameter: pair[0].lowercased()) else { continue }
+                guard pair.count == 2, Secrets.mayBeSecret(parameter: pair[0].lowercased()) else { continue }
                 found.append(String(pair[1]))
             }
         }
-        found += found.flatMap { secret in
-            [secret.removingPercentEncoding, secret.replacingOccurrences(of: "+", with: " ").removingPercentEncoding]
-                .compactMap(\.self)
-        }
-        return Set(found.filter { !$0.isEmpty }).sorted { ($1.count, $0) < ($0.count, $1) }
-    }
-
-    private static func mayBeSecret(parameter: String) -> Bool {
-        ["key", "secret", "token", "pass", "sig", "credential", "auth", "nkey", "jwt", "seed"]
-            .contains { parameter.contains($0) }
+        return Secrets(found)
     }
 }

@@ -15,7 +15,7 @@ final class ReplicationSupervisor: Sendable {
 
     private let database: SharedDatabase
     private let program: LitestreamProgram
-    private let version: LitestreamVersion
+    private let version: ProgramVersion
     private let configurationPath: String
     private let socketPath: String
     private let folder: URL
@@ -43,7 +43,7 @@ final class ReplicationSupervisor: Sendable {
     init(
         _ database: SharedDatabase,
         _ program: LitestreamProgram,
-        _ version: LitestreamVersion,
+        _ version: ProgramVersion,
         to replica: ReplicaURL,
         interval: Double,
         report: @escaping @Sendable (ReplicationStatus) -> Void,

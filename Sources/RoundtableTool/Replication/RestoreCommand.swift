@@ -144,7 +144,7 @@ struct RestoreJob {
 
     private func plan() throws -> RestorePlan {
         let output = try run(request.arguments(isPlan: true)) { "looking for the backup …" }
-        if let failure = output.failure {
+        if let failure = output.litestreamFailure {
             guard RestoreFailure.isNothingFound(failure) else { throw error(failure) }
             let first = try firstState()
             guard let at = request.at, let first else { throw RestoreFailure.nothing(at: request.url) }
@@ -176,7 +176,7 @@ struct RestoreJob {
             request.output,
         ]
         let output = try run(arguments) { "looking for the backup …" }
-        guard output.failure == nil,
+        guard output.litestreamFailure == nil,
             let files = try? JSONDecoder().decode([File].self, from: Data(output.standardOutput.utf8))
         else { return nil }
         // A restore begins with a snapshot (level 9), or with the first transaction.
@@ -192,8 +192,8 @@ struct RestoreJob {
             if expected == nil, size > 0 { expected = file.expectedSize }
             return RestoreProgress.text(size, of: expected, fetching: plan.size, style: style)
         }
-        if let failure = output.failure { throw error(failure) }
-        guard let state = RestoredState(output.log) else {
+        if let failure = output.litestreamFailure { throw error(failure) }
+        guard let state = RestoredState(output.litestreamLog) else {
             throw ToolError(
                 "\(request.url.shown): the backup of that time was made by Litestream 0.3. Restore it with 'litestream restore', or give a later --at."
             )
@@ -205,7 +205,7 @@ struct RestoreJob {
         RestoreFailure.error(failure, from: request.url, into: target.folder)
     }
 
-    private func run(_ arguments: [String], showing text: () -> String) throws -> LitestreamOutput {
+    private func run(_ arguments: [String], showing text: () -> String) throws -> ProgramOutput {
         let run = try litestream.start(arguments, configuration: try request.configuration)
         try ending.running(run)
         while true {

@@ -14,7 +14,7 @@ final class RestoreEnding: Sendable {
         /// The thread that restores looks at the signal soon.
         case waiting
         /// Litestream runs, and is killed.
-        case running(LitestreamRun)
+        case running(ProgramRun)
         /// SQLite reads the restored database, which may take long: the process ends at once, after removing the folder.
         case checking(folder: String)
         /// Files are being moved, which takes a moment: the signal is too late.
@@ -49,7 +49,7 @@ final class RestoreEnding: Sendable {
     }
 
     /// - throws: `ExitCode` when a signal was received.
-    func running(_ run: LitestreamRun) throws { try enter(.running(run)) }
+    func running(_ run: ProgramRun) throws { try enter(.running(run)) }
     func waiting() throws { try enter(.waiting) }
     func checking(_ folder: String) throws { try enter(.checking(folder: folder)) }
     func placing() throws { try enter(.placing) }

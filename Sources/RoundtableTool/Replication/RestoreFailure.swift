@@ -22,7 +22,7 @@ enum RestoreFailure {
         )
     }
 
-    /// - parameter failure: ``LitestreamOutput/failure``.
+    /// - parameter failure: ``ProgramOutput/litestreamFailure``.
     static func error(_ failure: String, from url: ReplicaURL, into folder: String) -> ToolError {
         let reason = short(url.redacting(failure))
         let text = failure.lowercased()

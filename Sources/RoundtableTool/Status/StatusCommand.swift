@@ -7,7 +7,8 @@ struct StatusCommand: AsyncParsableCommand {
         commandName: "status",
         abstract: "Show who shares a database, who writes, who waits, and what waits in the outbox.",
         discussion: """
-            Looks from outside: creates and changes no file, and takes no turn. Works on any SQLite database.
+            Looks from outside: creates and changes no file, and takes no turn. Works on any SQLite database. On a machine that has only \
+            the outbox, whose commands 'roundtable outbox ship' moves to another one, it shows that.
 
             With --json, prints one JSON object (with --watch: one a line). Durations are seconds, dates ISO 8601, sizes \
             bytes; what could not be found out is in "unknowns".
@@ -51,7 +52,8 @@ struct StatusCommand: AsyncParsableCommand {
         }
     }
 
-    private func look(_ url: URL) throws -> DatabaseStatus {
+    private func look(_ url: URL) throws -> DatabaseStatus? {
+        if LonelyOutbox(at: path, folder: outboxFolder) != nil { return nil }
         try OutboxPlace.check(folder: outboxFolder)
         do {
             return try DatabaseStatus(ofDatabaseAt: url, outboxFolder: outboxFolder.map { URL(fileURLWithPath: $0) })
@@ -60,12 +62,21 @@ struct StatusCommand: AsyncParsableCommand {
         }
     }
 
-    private func report(_ status: DatabaseStatus) throws -> String {
-        guard json else { return StatusText(status).text }
+    /// - parameter status: nil when there is only an outbox, whose commands go to another machine.
+    private func report(_ status: DatabaseStatus?) throws -> String {
+        guard let status else { return try LonelyOutbox(at: path, folder: outboxFolder).map(report) ?? "" }
+        return json ? try encoded(status) : StatusText(status).text
+    }
+
+    private func report(_ outbox: LonelyOutbox) throws -> String {
+        json ? try encoded(outbox) : outbox.text(at: Date())
+    }
+
+    private func encoded(_ value: some Encodable) throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         if watch == nil { encoder.outputFormatting.insert(.prettyPrinted) }
         encoder.dateEncodingStrategy = .iso8601
-        return String(decoding: try encoder.encode(status), as: UTF8.self) + "\n"
+        return String(decoding: try encoder.encode(value), as: UTF8.self) + "\n"
     }
 }

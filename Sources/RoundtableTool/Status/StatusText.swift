@@ -9,7 +9,7 @@ struct StatusText {
 
     var text: String {
         var lines = [status.path, ""]
-        let facts = [
+        var facts = [
             ("files", files), ("format", format), ("sqlite", sqlite), ("schema", schema), ("wal", wal),
             ("checkpoints", checkpoints),
             ("control block", controlBlock), ("other blocks", otherControlBlocks), ("turn", turn),
@@ -17,6 +17,7 @@ struct StatusText {
             ("replication", replication),
             ("follows", replica),
         ]
+        facts += (status.outboxTravel ?? []).map { ($0.direction.rawValue, OutboxTravelText.line($0, at: Date())) }
         lines += facts.compactMap { name, value in value.map { "  \(name.padded(to: 14)) \($0)" } }
         if !participants.isEmpty { lines += [""] + participants }
         let readers = frozenCheckpointer + longReads + otherPins

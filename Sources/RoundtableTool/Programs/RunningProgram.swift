@@ -38,12 +38,7 @@ final class RunningProgram: @unchecked Sendable {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw ToolError("no pipe: \(String(cString: strerror(errno)))") }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        var launch = ProgramLaunch(program, arguments)
-        #if os(Linux)
-            if isBound, access("/usr/bin/setpriv", X_OK) == 0 {
-                launch = ProgramLaunch("/usr/bin/setpriv", ["--pdeathsig", "TERM", "--", program] + arguments)
-            }
-        #endif
+        var launch = isBound ? ProgramLaunch.bound(program, arguments) : ProgramLaunch(program, arguments)
         launch.environment.merge(environment) { $1 }
         launch.descriptors = [STDOUT_FILENO: ends[1], STDERR_FILENO: ends[1]]
         let result = launch.start()
@@ -145,3 +140,15 @@ final class RunningProgram: @unchecked Sendable {
     private let systemKill = Glibc.kill
     private let systemRead = Glibc.read
 #endif
+
+extension ProgramLaunch {
+    /// A program that gets SIGTERM when the thread that starts it, or this process, dies. Only on Linux, and if `setpriv` is installed.
+    static func bound(_ program: String, _ arguments: [String]) -> ProgramLaunch {
+        #if os(Linux)
+            if access("/usr/bin/setpriv", X_OK) == 0 {
+                return ProgramLaunch("/usr/bin/setpriv", ["--pdeathsig", "TERM", "--", program] + arguments)
+            }
+        #endif
+        return ProgramLaunch(program, arguments)
+    }
+}

@@ -8,10 +8,10 @@ import Synchronization
     import Glibc
 #endif
 
-/// A run of the program `litestream`, whose output is captured. One thread waits for it; any thread may end it.
+/// A run of a program, whose output is captured. One thread waits for it; any thread may end it.
 ///
 /// A run that is given up (`deinit`) is killed and reaped.
-final class LitestreamRun: Sendable {
+final class ProgramRun: Sendable {
     /// The number that the pipe with the configuration has in the program.
     static let configurationDescriptor: Int32 = 3
 
@@ -66,7 +66,7 @@ final class LitestreamRun: Sendable {
     ///
     /// - parameter milliseconds: how long to wait at most.
     /// - returns: nil when the time is over.
-    func wait(upTo milliseconds: Int32) throws -> LitestreamOutput? {
+    func wait(upTo milliseconds: Int32) throws -> ProgramOutput? {
         let deadline = ContinuousClock.now + .milliseconds(milliseconds)
         while true {
             let open = state.withLock { [$0.output, $0.errors].filter(\.isOpen).map(\.descriptor) }
@@ -89,7 +89,7 @@ final class LitestreamRun: Sendable {
     /// What the program has written to its standard error so far.
     var errorsSoFar: String { state.withLock { $0.errors.text } }
 
-    private func reap() -> LitestreamOutput {
+    private func reap() -> ProgramOutput {
         // Without reaping, and without the lock, because a program may close its output long before it ends.
         var info = siginfo_t()
         while state.withLock({ $0.exit == nil }), waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT) == -1,
@@ -101,7 +101,7 @@ final class LitestreamRun: Sendable {
                 while waitpid(pid, &status, 0) == -1, errno == EINTR {}
                 state.exit = ProgramExit(waitStatus: status)
             }
-            return LitestreamOutput(
+            return ProgramOutput(
                 exit: state.exit!,
                 standardOutput: state.output.text,
                 standardError: state.errors.text
@@ -165,7 +165,24 @@ final class LitestreamRun: Sendable {
     private static func put(_ bytes: [UInt8], into descriptor: Int32) throws {
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
         guard systemWrite(descriptor, bytes, bytes.count) == bytes.count else {
-            throw ToolError("a configuration of \(bytes.count) bytes cannot be passed to litestream. Shorten the URL.")
+            throw ToolError("a configuration of \(bytes.count) bytes cannot be passed to a program. Shorten the URL.")
+        }
+    }
+}
+
+/// What a run of a program that has ended has written.
+struct ProgramOutput: Equatable, Sendable {
+    let exit: ProgramExit
+    let standardOutput: String
+    let standardError: String
+}
+
+extension ProgramExit {
+    /// A part of a sentence, as `exit code 1`.
+    var sentence: String {
+        switch self {
+        case .status(let code): "exit code \(code)"
+        case .signal(let number): "signal \(number)"
         }
     }
 }

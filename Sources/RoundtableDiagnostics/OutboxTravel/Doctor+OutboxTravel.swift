@@ -1,0 +1,43 @@
+import Foundation
+import RoundtableCore
+
+extension Doctor {
+    /// Reports ways between machines that do not work.
+    mutating func examineTravel(_ travels: [OutboxTravelStatus]) {
+        for travel in travels where travel.isImpaired {
+            let name = "roundtable outbox \(travel.direction.rawValue)"
+            find(
+                .outboxTravel,
+                .warning,
+                travel.finding,
+                by: [SharingProcess(pid: travel.pid, name: name, isParticipant: false)],
+                next: Self.sentence(travel.advice ?? "Look at the output of '\(name)'")
+            )
+        }
+    }
+}
+
+extension Diagnosis {
+    /// What is wrong with the ways of an outbox without a database.
+    ///
+    /// - parameter path: the folder of the outbox.
+    package init(ofOutboxAt path: String, _ travels: [OutboxTravelStatus]) {
+        var doctor = Doctor(path: path)
+        doctor.examineTravel(travels)
+        self = doctor.diagnosis
+    }
+}
+
+extension OutboxTravelStatus {
+    /// What is wrong, as one sentence.
+    package var finding: String {
+        let way =
+            switch direction {
+            case .ship: "Commands are not shipped to \(store)"
+            case .collect: "Commands are not collected from \(store)"
+            }
+        let last = lastRound.map { " The last round that worked ended at \($0.formatted(.iso8601))." } ?? ""
+        let text = state == .working ? "Not all commands travel" : way
+        return "\(text): \(problem ?? state.rawValue).\(last)"
+    }
+}

@@ -1,0 +1,43 @@
+import Foundation
+
+/// The store between the machines. Each operation may fail at any point, and may have done a part of its work then.
+protocol OutboxStore {
+    /// The objects whose paths match one of the patterns, in which `*` stands for a part of a path, and `**` for any rest.
+    func list(_ patterns: [String]) throws -> [StoreObject]
+    /// Uploads files of a folder under their names.
+    func upload(_ names: [String], from folder: String, to prefix: String) throws
+    func upload(fileAt path: String, as object: String) throws
+    /// Downloads objects to their paths below a folder. Those that are not there are left out.
+    func download(_ objects: [String], into folder: String) throws
+    /// Objects that are not there are no error.
+    func delete(_ objects: [String]) throws
+}
+
+/// What a round has found and done.
+struct TravelRound: Equatable, Sendable {
+    /// The commands that wait at this side.
+    var waiting = 0
+    /// The commands that were uploaded or handed over.
+    var moved = 0
+    /// The commands of which the outcome has become known.
+    var decided = 0
+    /// Whether there is more to do at once.
+    var isBusy = false
+    /// What is wrong although the round has done its work.
+    var problem: TravelProblem?
+}
+
+/// What is wrong, and what to do about it, as one line each.
+struct TravelProblem: Error, Equatable, Sendable {
+    let what: String
+    let advice: String
+    /// Whether trying again is of no use.
+    var isFinal = false
+}
+
+/// Whether the process is to end.
+protocol TravelEnding: Sendable {
+    var request: TravelRequest { get }
+}
+
+enum TravelRequest: Int { case none, end, kill }

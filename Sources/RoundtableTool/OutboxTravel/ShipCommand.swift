@@ -1,0 +1,55 @@
+import ArgumentParser
+import Foundation
+import Roundtable
+
+struct ShipCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "ship",
+        abstract: "Move the commands of an outbox to another machine, by rclone.",
+        discussion: """
+            Runs on the machine whose programs submit commands, until Ctrl-C or SIGTERM. It moves the commands to a store, from where \
+            'roundtable outbox collect' brings them to the machine with the database, and brings their outcomes back, as well as the \
+            snapshot files that are published there. A command stays here until its outcome is known.
+
+            The store is what an installed rclone (https://rclone.org), version 1.55 or later, can reach: a folder, remote:path, or \
+            :s3,provider=Other,endpoint='http://host',env_auth=true:bucket/path. Credentials come from its configuration or from the environment.
+
+            Exit code: 0 when it has ended as asked; 1 when it could not start, when the only round of --once failed.
+            """
+    )
+
+    @Argument(
+        help: "The database that the outbox lies beside, which need not exist; or the folder of the outbox.",
+        completion: .file()
+    )
+    var path: String
+
+    @Option(help: ArgumentHelp("Where the store is, as rclone takes it.", valueName: "url"))
+    var to: String
+
+    @Option(
+        help: ArgumentHelp(
+            "Where the snapshot files go that 'collect' publishes (default: they stay in the store).",
+            valueName: "folder"
+        ),
+        completion: .directory
+    )
+    var snapshots: String?
+
+    @OptionGroup var options: TravelOptions
+
+    func run() throws {
+        let snapshotFolder = snapshots.map { URL(fileURLWithPath: $0).standardizedFileURL.path }
+        if let snapshotFolder {
+            var isFolder: ObjCBool = false
+            guard FileManager.default.fileExists(atPath: snapshotFolder, isDirectory: &isFolder), isFolder.boolValue
+            else {
+                throw ToolError("\(snapshotFolder): there is no such folder. Create it, or correct --snapshots.")
+            }
+        }
+        try options.run(.ship, path, store: to, option: "to") { folder, store, _ in
+            let shipper = OutboxShipper(folder, to: store, snapshotFolder: snapshotFolder, complain: Terminal.complain)
+            return { try shipper.round() }
+        }
+    }
+}

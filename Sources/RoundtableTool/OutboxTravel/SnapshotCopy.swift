@@ -1,0 +1,33 @@
+import Foundation
+import RoundtableFiles
+import RoundtableKernel
+
+/// The bytes of a whole snapshot file, whatever its value is (rule Z11).
+struct SnapshotCopy {
+    let bytes: [UInt8]
+    /// The checksum of the header.
+    let sum: UInt64
+
+    /// The largest snapshot file that travels, in bytes.
+    private static let limit = 64 << 20
+
+    /// - returns: nil when there is no whole snapshot file.
+    init?(at path: String) throws {
+        guard let bytes = try System.contents(ofFileAt: path, limit: Self.limit) else { return nil }
+        guard case .whole = SnapshotContents(bytes, limit: Self.limit) else { return nil }
+        self.bytes = bytes
+        var reader = ByteReader(bytes, at: SnapshotHeader.size - 8)
+        sum = reader.integer(UInt64.self)
+    }
+
+    /// Replaces a file by this one (rules V2, V10).
+    func put(at path: String) throws {
+        let store = SnapshotStore(
+            URL(fileURLWithPath: path),
+            version: 0,
+            writer: "ship",
+            options: SnapshotFileOptions()
+        )
+        try store.replace(with: bytes)
+    }
+}
