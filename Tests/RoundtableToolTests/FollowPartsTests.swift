@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableKernel
 import RoundtableTestKit
 import Testing
 
@@ -22,7 +23,7 @@ import Testing
         var monitor = FollowMonitor(
             url: try ReplicaURL("file:///replica"),
             version: "0.5.17",
-            follower: 7,
+            follower: ProcessIdentity(pid: 7, startTime: 70, namespace: 700),
             continuing: last,
             at: begun
         )
@@ -74,6 +75,21 @@ import Testing
         #expect(!monitor.isStuck(at: later(100)))
         monitor.handle(.copied(transaction: Self.two), at: later(65))
         #expect(!monitor.isStuck(at: later(1000)))
+    }
+
+    /// **Q3**: in a container that starts again, the next follower may have the pid of the one before.
+    @Test func aFollowerIsNotTakenForTheOneBefore() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.url.appendingPathComponent("a.db").path
+        func follow(startedAt start: UInt64) throws -> FollowedDatabase {
+            var report = ReplicaStatus(state: .ended, since: begun)
+            let own = ProcessIdentity.current
+            report.identity = ProcessIdentity(pid: own.pid, startTime: start, namespace: own.namespace)
+            try ReplicaStatus.file(besideDatabaseAt: path).write(report)
+            return try FollowedDatabase(path)
+        }
+        #expect(try follow(startedAt: ProcessIdentity.current.startTime - 1).last?.state == .abandoned)
+        #expect(throws: ToolError.self) { try follow(startedAt: ProcessIdentity.current.startTime) }
     }
 
     /// **Q7**.

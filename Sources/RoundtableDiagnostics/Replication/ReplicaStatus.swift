@@ -29,6 +29,9 @@ public struct ReplicaStatus: Codable, Sendable, Equatable {
     public var url: String?
     /// The process of `roundtable follow`; nil when there is none.
     public var follower: Int32?
+    /// Start time and pid namespace of the follower's process: another one may have got the pid, as in a container that starts again.
+    package var followerStart: UInt64?
+    package var followerNamespace: UInt64?
     /// The process of Litestream; nil when it does not run.
     public var litestream: Int32?
     /// The version of Litestream.
@@ -57,6 +60,17 @@ public struct ReplicaStatus: Codable, Sendable, Equatable {
         self.url = url
     }
 
+    /// The follower's process; nil when there is none.
+    package var identity: ProcessIdentity? {
+        get {
+            guard let follower, let followerStart, let followerNamespace else { return nil }
+            return ProcessIdentity(pid: follower, startTime: followerStart, namespace: followerNamespace)
+        }
+        set {
+            (follower, followerStart, followerNamespace) = (newValue?.pid, newValue?.startTime, newValue?.namespace)
+        }
+    }
+
     /// How much older this state is than the newest that the follower has seen, in seconds; nil when that is not known.
     public var lag: TimeInterval? {
         guard let transaction, let newestTransaction else { return nil }
@@ -76,6 +90,8 @@ public struct ReplicaStatus: Codable, Sendable, Equatable {
     enum CodingKeys: String, CodingKey {
         case state, since, url, version, transaction, time, arrived, checked, problem, advice
         case follower = "follower_pid"
+        case followerStart = "follower_start"
+        case followerNamespace = "follower_namespace"
         case litestream = "litestream_pid"
         case newestTransaction = "newest_transaction"
         case newestTime = "newest_time"
@@ -125,7 +141,7 @@ extension ReplicaStatus {
             advice = "Continue it (kill -CONT \(follower ?? 0)), or end it and start 'roundtable follow' again"
         case .dead, nil:
             // Before the first state there is no database, of which the follower would be a participant.
-            if transaction == nil, let follower, ProcessTable.name(follower) != nil { return }
+            if transaction == nil, let identity, identity.liveness(seenFrom: .current) == .alive { return }
             litestream = nil
             state = .abandoned
             problem = follower.map { "the follower (pid \($0)) has ended" } ?? "there is no follower"

@@ -1,5 +1,7 @@
 import Foundation
 import Roundtable
+import RoundtableDiagnostics
+import RoundtableKernel
 import RoundtableTestKit
 
 /// Decides what state a read replica is in, from what Litestream writes and does, and what was copied. A pure state machine.
@@ -29,9 +31,9 @@ struct FollowMonitor {
     private static let longestPause = 60.0
 
     /// - parameter last: what the follower before has reported.
-    init(url: ReplicaURL, version: String, follower: Int32, continuing last: ReplicaStatus?, at now: Date) {
+    init(url: ReplicaURL, version: String, follower: ProcessIdentity, continuing last: ReplicaStatus?, at now: Date) {
         var status = ReplicaStatus(state: .starting, since: now, url: url.shown)
-        status.follower = follower
+        status.identity = follower
         status.version = version
         status.transaction = last?.transaction
         status.time = last?.time

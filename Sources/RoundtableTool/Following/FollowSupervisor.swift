@@ -52,7 +52,7 @@ final class FollowSupervisor: Sendable {
             FollowMonitor(
                 url: url,
                 version: version.description,
-                follower: ProcessInfo.processInfo.processIdentifier,
+                follower: .current,
                 continuing: database.last,
                 at: Date()
             )
