@@ -378,7 +378,11 @@ final class TravelWorld {
     /// Ends both sides as a user does.
     func end() throws {
         let tools = ships + [collector].compactMap(\.self)
-        for process in tools { process.signal(SIGTERM) }
+        for process in tools {
+            // One that was started just now does not handle signals before it has said so.
+            try eventually("a process has begun: \(process.errorText)") { process.errorText.contains("with rclone") }
+            process.signal(SIGTERM)
+        }
         for process in tools {
             #expect(try process.waitForExit(within: .seconds(60)) == .status(0), "\(process.errorText)")
         }
