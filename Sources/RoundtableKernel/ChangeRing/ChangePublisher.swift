@@ -5,8 +5,8 @@ package final class ChangePublisher {
     package let participant: Participant
     private var dictionary: TableDictionary
     private var reserved: UInt64?
-    /// When this participant last woke the waiters for news.
-    private var lastWake: Nanoseconds?
+    /// When this participant began the last increment after which it woke the waiters for news.
+    private var lastAnnounced: Nanoseconds?
     private var lastTables: (names: [String], entries: [TableDictionary.Entry], set: TableSet) = ([], [], .unknown)
 
     package init(_ participant: Participant) {
@@ -96,12 +96,12 @@ package final class ChangePublisher {
     /// Increments the news word, and wakes the waiters for news unless rule N8 spares the wake.
     private func announce() {
         let block = participant.block
+        // A waiter that has seen this increment sleeps for longer only after this time and `watch`. By then, what comes without a wake has
+        // come (rule N8), however long this thread is held up before the wake.
+        let began = MonotonicClock.now
         block.news.pointee.wrappingAdd(1, ordering: .sequentiallyConsistent)
-        // The clock is read after the increment and before the wake. An increment without a wake therefore follows a wake by at most
-        // `wakeInterval` (rule N8).
-        let now = MonotonicClock.now
-        if let lastWake, now &- lastWake < ControlBlock.wakeInterval { return }
-        lastWake = now
+        if let lastAnnounced, MonotonicClock.now &- lastAnnounced < ControlBlock.wakeInterval { return }
+        lastAnnounced = began
         Futex.wake(block.news, all: true)
     }
 
