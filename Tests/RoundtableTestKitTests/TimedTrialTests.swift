@@ -4,9 +4,10 @@ import Testing
 
 /// A bound that does not hold is forgiven only where the machine was seen to be busy, and never three times.
 @Suite struct TimedTrialTests {
-    private static let quiet = Disturbance(coresUsedByOthers: 0.02, longestOversleep: 1)
-    private static let busy = Disturbance(coresUsedByOthers: 0.8, longestOversleep: 1)
-    private static let held = Disturbance(coresUsedByOthers: nil, longestOversleep: 30)
+    private static let quiet = Disturbance(coresUsedByOthers: 0.02, longestOversleep: 1, longestSync: 1)
+    private static let busy = Disturbance(coresUsedByOthers: 0.8, longestOversleep: 1, longestSync: 1)
+    private static let held = Disturbance(coresUsedByOthers: nil, longestOversleep: 30, longestSync: 1)
+    private static let slowDisk = Disturbance(coresUsedByOthers: 0.02, longestOversleep: 1, longestSync: 30)
 
     /// - returns: how many trials there were, and what did not hold in the last.
     private func run(_ waits: [Double], _ disturbances: [Disturbance]) throws -> (Int, [String]) {
@@ -33,10 +34,12 @@ import Testing
         #expect(try run([51, 70, 60], [Self.busy, Self.held, Self.busy]).1.count == 1)
     }
 
-    /// The third time, what four times the sleeper's delay explains is no measurement. What is beyond that is a violation.
+    /// The third time, what four times the longest delay of the sleeper or the disk explains is no measurement. What is beyond that is a violation.
     @Test func aMachineThatIsNeverQuiet() throws {
         #expect(throws: TimedTrial.NotMeasured.self) { try run([90, 90, 169], [Self.held, Self.held, Self.held]) }
         #expect(try run([90, 90, 171], [Self.held, Self.held, Self.held]).1.count == 1)
+        #expect(throws: TimedTrial.NotMeasured.self) { try run([90, 90, 169], [Self.held, Self.held, Self.slowDisk]) }
+        #expect(try run([90, 90, 171], [Self.slowDisk, Self.slowDisk, Self.slowDisk]).1.count == 1)
         #expect(try run([90, 90, .nan], [Self.held, Self.held, Self.held]).1.count == 1)
         #expect(try run([90, 169], [Self.held, Self.quiet]).1.count == 1)
     }
