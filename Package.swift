@@ -58,7 +58,7 @@ let package = Package(
         ),
         .target(
             name: "CRoundtableTestShims",
-            dependencies: [.product(name: "GRDBSQLite", package: "GRDB.swift")]
+            dependencies: ["CRoundtableShims", .product(name: "GRDBSQLite", package: "GRDB.swift")]
         ),
         .target(
             name: "RoundtableTestKit",

@@ -1,10 +1,10 @@
 import CRoundtableShims
+import CRoundtableTestShims
 import Foundation
 import GRDB
 import GRDBSQLite
 import Roundtable
 import RoundtableTestKit
-import Synchronization
 
 #if canImport(Darwin)
     import Darwin
@@ -25,15 +25,15 @@ func errorOfForkedChild(_ database: SharedDatabase) throws -> String {
     defer { try? handle.detach() }
     let closed = URL(fileURLWithPath: database.path + ".closed")
     try (SharedDatabase.open(at: closed, schema: .unmanaged, as: "fork") as SharedDatabase).close()
-    let mappings = try GuardChurn()
-    defer { mappings.end() }
+    // Another thread of the parent may be changing the table of guarded mappings.
+    let problem = rt_fork_while_changing(100)
+    guard problem == 0 else { throw TestKitError("fork while mappings change: \(String(cString: strerror(problem)))") }
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw TestKitError("pipe: \(String(cString: strerror(errno)))") }
     defer { close(ends[0]) }
+    try waitUntilOtherThreadsSleep()
     let child = rt_fork()
     if child == 0 {
-        // Another thread of the parent may have been changing the table of guarded mappings.
-        rt_guard_remove(rt_guard_add(mappings.page, GuardChurn.size))
         let url = URL(fileURLWithPath: database.path)
         let report = [
             outcome("write") { try database.write { try $0.execute(sql: "DELETE FROM entry") } },
@@ -78,31 +78,29 @@ func errorOfForkedChild(_ database: SharedDatabase) throws -> String {
     throw TestKitError("the forked child said nothing within 10 s")
 }
 
-/// Adds a mapping to the guard's table and removes it again, in two threads, until `end()`.
-private final class GuardChurn: Sendable {
-    static let size = 65536
-    // nonisolated(unsafe) is correct because this is a constant address of memory that no thread reads or writes.
-    nonisolated(unsafe) let page: UnsafeMutableRawPointer
-    private let isOver = Atomic(false)
-    private let running = DispatchGroup()
-
-    init() throws {
-        page = mmap(nil, Self.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0)
-        guard page != MAP_FAILED else { throw TestKitError("mmap: \(String(cString: strerror(errno)))") }
-        for _ in 0..<2 {
-            running.enter()
-            Thread.detachNewThread { [self] in
-                while !isOver.load(ordering: .relaxed) { rt_guard_remove(rt_guard_add(page, Self.size)) }
-                running.leave()
+/// Returns when every other thread of this process sleeps.
+///
+/// Swift code in a child of `fork` hangs at a lock of Swift's runtime that another thread held during the fork: debug code, for example,
+/// looks up generic metadata, which a lock guards. A thread that sleeps in the kernel holds no such lock.
+private func waitUntilOtherThreadsSleep() throws {
+    #if os(Linux)
+        let own = (try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self") as NSString)
+            .lastPathComponent
+        var running: [String] = []
+        for _ in 0..<10_000 {
+            running = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").filter { thread in
+                guard thread != own else { return false }
+                // The state follows the name, which is in parentheses and may contain any character. A thread that has ended has no file.
+                guard let stat = try? String(contentsOfFile: "/proc/self/task/\(thread)/stat", encoding: .utf8) else {
+                    return false
+                }
+                return stat[(stat.lastIndex(of: ")") ?? stat.startIndex)...].dropFirst(2).first != "S"
             }
+            if running.isEmpty { return }
+            usleep(1000)
         }
-    }
-
-    func end() {
-        isOver.store(true, ordering: .relaxed)
-        running.wait()
-        munmap(page, Self.size)
-    }
+        throw TestKitError("Threads \(running) of the parent ran for 10 s, so it could not fork.")
+    #endif
 }
 
 private func outcome(_ name: String, _ body: () throws -> Void) -> String {
