@@ -71,6 +71,7 @@ extension DatabaseStatus {
             readers: locks?.readers ?? []
         )
         status.replica = ReplicaStatus(ofDatabaseAt: onlooker.path, participants: status.participants)
+        status.fence = FenceStatus(ofDatabaseAt: URL(fileURLWithPath: onlooker.path))
         status.explainMissingWAL(onlooker)
         status.oldestReads(of: snapshots, endOfWAL: state?.end)
         let folder = try Self.outboxFolder(outbox, besideDatabaseAt: onlooker.path)

@@ -39,6 +39,8 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     public var replication: ReplicationStatus?
     /// What this database follows, if it is a read replica; nil when it is none.
     public var replica: ReplicaStatus?
+    /// The machine that has taken over as the writer; nil when the database is not fenced.
+    public var fence: FenceStatus?
     /// The ways of the outbox's commands from and to other machines; nil when there are none.
     public var outboxTravel: [OutboxTravelStatus]?
     /// What could not be found out, and why, in plain words.
@@ -48,7 +50,7 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     public var turnHolder: ParticipantStatus? { participants.first(where: \.hasTurn) }
 
     enum CodingKeys: String, CodingKey {
-        case path, files, wal, schema, participants, outbox, extensions, replication, replica, unknowns
+        case path, files, wal, schema, participants, outbox, extensions, replication, replica, fence, unknowns
         case sqliteVersion = "sqlite_version"
         case sqliteHasWALResetBug = "sqlite_has_wal_reset_bug"
         case journalMode = "journal_mode"

@@ -86,6 +86,8 @@ public struct Diagnosis: Codable, Sendable, Equatable {
         case replication
         /// A read replica gets no new states.
         case replica
+        /// Another machine has taken over as the writer, so nothing is written here any more.
+        case fenced
         /// Commands do not get from one machine to another as they should (`roundtable outbox ship`, `roundtable outbox collect`).
         case outboxTravel = "outbox_travel"
         /// The database is encrypted, and its salt is not beside it; perhaps it is kept elsewhere.

@@ -19,6 +19,12 @@ extension Doctor {
         )
     }
 
+    /// Reports a database that another machine has replaced as the writer.
+    mutating func examineFence(_ status: DatabaseStatus) {
+        guard let fence = status.fence else { return }
+        find(.fenced, .warning, fence.lines.what, next: fence.lines.next)
+    }
+
     /// Reports a read replica that gets no new states.
     mutating func examineReplica(_ status: DatabaseStatus) {
         guard let replica = status.replica, replica.isImpaired else { return }

@@ -20,7 +20,7 @@ struct Root: ParsableCommand {
             SnapshotCommand.self,
             OutboxVerb.self,
             ReplicateCommand.self,
-            RestoreCommand.self, FollowCommand.self,
+            RestoreCommand.self, FollowCommand.self, PromoteCommand.self,
             PoliceCommand.self,
             DemoPeerCommand.self,
         ]

@@ -45,9 +45,9 @@ import Testing
         #expect(monitor.status.state == .starting && monitor.status.lag == nil)
         monitor.handle(.copied(transaction: Self.one), at: later(1))
         #expect(monitor.status.state == .following && monitor.status.arrived == later(1))
-        monitor.handle(.listed(try transactions(Self.one)), at: later(2))
+        monitor.handle(.listed(try transactions(Self.one), inTerm: 0), at: later(2))
         #expect(monitor.status.lag == 0 && monitor.status.time != nil)
-        monitor.handle(.listed(try transactions(Self.one, Self.two)), at: later(3))
+        monitor.handle(.listed(try transactions(Self.one, Self.two), inTerm: 0), at: later(3))
         #expect(monitor.status.lag == 1 && monitor.status.state == .following)
         monitor.handle(.copied(transaction: Self.two), at: later(4))
         #expect(monitor.status.lag == 0 && monitor.status.time == nil, "the time is known from the next list")
@@ -58,9 +58,9 @@ import Testing
         monitor.handle(.copied(transaction: Self.one), at: later(1))
         monitor.handle(.log(LitestreamLine(#"{"level":"ERROR","msg":"follow","err":"access denied"}"#)), at: later(2))
         #expect(monitor.status.state == .failing && monitor.status.problem != nil)
-        monitor.handle(.listed(try transactions(Self.one)), at: later(3))
+        monitor.handle(.listed(try transactions(Self.one), inTerm: 0), at: later(3))
         #expect(monitor.status.state == .failing)
-        monitor.handle(.listed(try transactions(Self.one)), at: later(33))
+        monitor.handle(.listed(try transactions(Self.one), inTerm: 0), at: later(33))
         #expect(monitor.status.state == .following && monitor.status.problem == nil, "nothing newer, no error for long")
     }
 
@@ -68,7 +68,7 @@ import Testing
     @Test func aFollowerThatGetsNoNearerBeginsAgain() throws {
         var monitor = try monitor()
         monitor.handle(.copied(transaction: Self.one), at: later(1))
-        monitor.handle(.listed(try transactions(Self.one, Self.two)), at: later(2))
+        monitor.handle(.listed(try transactions(Self.one, Self.two), inTerm: 0), at: later(2))
         #expect(!monitor.isStuck(at: later(61)))
         #expect(monitor.isStuck(at: later(63)))
         monitor.handle(.started(pid: 9), at: later(64))
@@ -97,7 +97,7 @@ import Testing
         var last = ReplicaStatus(state: .abandoned, since: begun)
         last.transaction = Self.two
         var monitor = try monitor(after: last)
-        monitor.handle(.listed(try transactions(Self.one)), at: later(1))
+        monitor.handle(.listed(try transactions(Self.one), inTerm: 0), at: later(1))
         #expect(monitor.status.state == .failing)
         #expect(monitor.status.problem?.contains("has been replaced") == true)
     }

@@ -29,6 +29,7 @@ import Testing
             backup=\(folder.path("backup"))
             case "$*" in version) echo 0.5.17; exit;; esac
             for last; do out=$last; done
+            case "$out" in */claim) echo 'Error: no matching backup files available' >&2; exit 1;; esac
             case "$*" in
                 *-dry-run*) echo '{"max_txid":"000000000000001f","files":[{"size":100,"timestamp":"2026-11-23T17:29:21Z"}]}';;
                 *) \(restoring); echo '\(log)' >&2;;

@@ -208,6 +208,7 @@ final class HandleAccess: @unchecked Sendable {
 
     private func admitTurn() throws {
         do {
+            try Fence.refuse(databasePath: path, seat.participant?.block)
             try schema.admitTurn()
         } catch {
             seat.releaseTurn(continuing: !gate.isClosed)

@@ -27,16 +27,20 @@ extension WriterConnection {
     /// Whether all writes fail at present.
     var refusesWrites: Bool { !sight.unknown.isEmpty && watch?.policy != .continue }
 
-    /// Checks, before anything is written, that the policy admits a write. Called within a write transaction that has inspected the
-    /// schema.
+    /// Checks, before anything is written, that the policy admits a write, and that the database is not fenced. Called within a write
+    /// transaction that has inspected the schema.
     ///
-    /// - throws: ``SharedDatabaseError/schemaTooNew(path:unknownMigrations:)``.
-    func admitWrite() throws { try watch?.admitWrite(sight) }
+    /// - throws: ``SharedDatabaseError/schemaTooNew(path:unknownMigrations:)``, `SQLITE_READONLY`.
+    func admitWrite() throws {
+        try Fence.refuse(databasePath: path, seat?.participant?.block)
+        try watch?.admitWrite(sight)
+    }
 
-    /// Checks that the policy admits a commit. Called in SQLite's commit hook, where this connection must not be used.
+    /// Checks that the policy admits a commit, and that the database is not fenced. Called in SQLite's commit hook, where this connection must not be used.
     ///
     /// - parameter isSchemaKnown: whether the schema was inspected after the last commit of another connection.
     func admitCommit(_ isSchemaKnown: Bool) throws {
+        try Fence.refuse(databasePath: path, seat?.participant?.block)
         guard let watch, watch.policy != .continue else { return }
         if !isSchemaKnown {
             try lookAside? { aside in

@@ -61,6 +61,7 @@ extension SharedDatabase {
         let file = try DatabaseFile(url)
         try schema.check(path: file.path)
         if !options.followsOther { try ReadReplica.refuse(databasePath: file.path) }
+        try Fence.refuse(databasePath: file.path)
         try file.checkWritable()
         var opening = DatabaseOpening(path: file.path, role: .readWrite, schema: schema, options: options)
         let features = try features.map { try $0.init(&opening) }

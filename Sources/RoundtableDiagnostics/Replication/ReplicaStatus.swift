@@ -39,12 +39,17 @@ public struct ReplicaStatus: Codable, Sendable, Equatable {
     /// The transaction of the followed database whose state this one has, by Litestream's count, in 16 hexadecimal digits; nil before the
     /// first state.
     public var transaction: String?
+    /// The number of the writer's term of which that transaction is (`roundtable promote`); nil before the first promotion. Each term counts
+    /// its transactions anew.
+    public var term: UInt64?
     /// When that transaction was uploaded, by the clock of the writer's machine; nil when it is not known (yet).
     public var time: Date?
     /// When its state came into this database, by the clock of this machine.
     public var arrived: Date?
     /// The newest transaction that the follower has seen at the URL.
     public var newestTransaction: String?
+    /// The number of the term of which the newest transaction is.
+    public var newestTerm: UInt64?
     /// When that one was uploaded.
     public var newestTime: Date?
     /// When the follower has looked for the newest transaction.
@@ -73,8 +78,8 @@ public struct ReplicaStatus: Codable, Sendable, Equatable {
 
     /// How much older this state is than the newest that the follower has seen, in seconds; nil when that is not known.
     public var lag: TimeInterval? {
-        guard let transaction, let newestTransaction else { return nil }
-        if transaction >= newestTransaction { return 0 }
+        guard let newestTransaction, let transaction else { return nil }
+        if term == newestTerm, transaction >= newestTransaction { return 0 }
         guard let time, let newestTime else { return nil }
         return max(0, newestTime.timeIntervalSince(time))
     }
@@ -88,12 +93,13 @@ public struct ReplicaStatus: Codable, Sendable, Equatable {
     }
 
     enum CodingKeys: String, CodingKey {
-        case state, since, url, version, transaction, time, arrived, checked, problem, advice
+        case state, since, url, version, transaction, term, time, arrived, checked, problem, advice
         case follower = "follower_pid"
         case followerStart = "follower_start"
         case followerNamespace = "follower_namespace"
         case litestream = "litestream_pid"
         case newestTransaction = "newest_transaction"
+        case newestTerm = "newest_term"
         case newestTime = "newest_time"
     }
 }

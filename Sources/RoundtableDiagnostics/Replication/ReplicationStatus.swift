@@ -30,6 +30,8 @@ public struct ReplicationStatus: Codable, Sendable, Equatable {
     public var since: Date
     /// The URL of the replica without credentials; nil when it is not known.
     public var url: String?
+    /// The number of the term in which this machine is the writer (`roundtable promote`); nil before the first promotion.
+    public var term: UInt64?
     /// The process of `roundtable replicate`; nil when there is none.
     public var supervisor: Int32?
     /// The process of Litestream; nil when it does not run.
@@ -65,7 +67,7 @@ public struct ReplicationStatus: Codable, Sendable, Equatable {
     }
 
     enum CodingKeys: String, CodingKey {
-        case state, since, url, version, problem, advice
+        case state, since, url, term, version, problem, advice
         case supervisor = "supervisor_pid"
         case litestream = "litestream_pid"
         case lastSync = "last_sync"

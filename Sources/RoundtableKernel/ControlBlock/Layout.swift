@@ -48,6 +48,8 @@ package enum Layout {
         static let checkpointPause = 1296
         /// Added in version 4. Participants that do not know it checkpoint as before, which does no harm (rule K13).
         static let externalCheckpoints = 1304
+        /// Added in version 4. Participants that do not know it go on writing (rule D6).
+        static let fence = 1312
         static let walSampleTime = 1408
         static let walSampleMark = 1416
         static let checkpointFailureTime = 1424

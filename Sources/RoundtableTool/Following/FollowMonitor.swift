@@ -8,12 +8,14 @@ import RoundtableTestKit
 struct FollowMonitor {
     enum Event {
         case started(pid: Int32)
+        /// The current term is this one, from which Litestream fetches from now on.
+        case isInTerm(UInt64)
         case log(LitestreamLine)
         /// The state of this transaction has come into the database.
         case copied(transaction: String)
         case notCopied(LitestreamProblem)
         /// The transactions at the URL, with the times of their uploads.
-        case listed(FollowedTransactions)
+        case listed(FollowedTransactions, inTerm: UInt64)
         case ended(ProgramExit)
         case notStarted(LitestreamProblem)
     }
@@ -25,6 +27,8 @@ struct FollowMonitor {
     private var startedAt = Date.distantPast
     /// Since when the newest transaction has been another than that of the database.
     private var behindSince: Date?
+    /// The term from which Litestream fetches.
+    private var followed: UInt64?
 
     /// After so many seconds without a new state, while there are newer transactions, Litestream does not find its way to them.
     static let patience = 60.0
@@ -36,6 +40,8 @@ struct FollowMonitor {
         status.identity = follower
         status.version = version
         status.transaction = last?.transaction
+        status.term = last?.term
+        followed = last?.term
         status.time = last?.time
         status.arrived = last?.arrived
         self.status = status
@@ -44,6 +50,9 @@ struct FollowMonitor {
 
     /// How long to wait before Litestream is started again, in seconds.
     var pause: Double { min(Self.longestPause, Double(1 << min(6, max(0, failedStarts - 1)))) }
+
+    /// The last transaction of the followed term that the database has; nil when it has none.
+    var transactionInTerm: String? { status.term == followed ? status.transaction : nil }
 
     /// Whether Litestream should begin again with a whole restore.
     func isStuck(at now: Date) -> Bool {
@@ -57,14 +66,20 @@ struct FollowMonitor {
             lastError = nil
             startedAt = now
             enter(.starting, at: now)
+        case .isInTerm(let term):
+            let new = term == 0 ? nil : term
+            if new != followed { (status.newestTransaction, status.newestTime, behindSince) = (nil, nil, nil) }
+            followed = new
+            status.newestTerm = new
         case .log(let line):
             guard line.isError else { return }
             let problem = LitestreamProblem(message: line.text, of: url)
             lastError = (problem, now)
             enter(.failing, problem, at: now)
         case .copied(let transaction):
-            if status.transaction != transaction {
+            if transactionInTerm != transaction {
                 status.transaction = transaction
+                status.term = followed
                 status.time = nil
             }
             status.arrived = now
@@ -75,11 +90,12 @@ struct FollowMonitor {
         case .notCopied(let problem):
             lastError = (problem, now)
             enter(.failing, problem, at: now)
-        case .listed(let transactions):
+        case .listed(let transactions, let term):
+            guard term == followed ?? 0 else { return }
             status.checked = now
             status.newestTransaction = transactions.newest?.transaction
             status.newestTime = transactions.newest?.time
-            if let transaction = status.transaction, let time = transactions.time(of: transaction) {
+            if let transaction = transactionInTerm, let time = transactions.time(of: transaction) {
                 status.time = time
             }
             noteDistance(at: now)
@@ -105,7 +121,7 @@ struct FollowMonitor {
     }
 
     private mutating func noteDistance(at now: Date) {
-        guard let newest = status.newestTransaction, (status.transaction ?? "") < newest else {
+        guard let newest = status.newestTransaction, (transactionInTerm ?? "") < newest else {
             return behindSince = nil
         }
         behindSince = behindSince ?? now
@@ -113,7 +129,7 @@ struct FollowMonitor {
 
     /// An error counts until a state comes, or there is nothing newer.
     private mutating func judge(at now: Date) {
-        guard status.litestream != nil, let transaction = status.transaction else { return }
+        guard status.litestream != nil, let transaction = transactionInTerm else { return }
         if let newest = status.newestTransaction, newest < transaction {
             let problem = LitestreamProblem(
                 what:

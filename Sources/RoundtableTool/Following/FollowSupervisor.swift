@@ -22,10 +22,13 @@ final class FollowSupervisor: Sendable {
     private let wakeUp = MonotonicSemaphore()
     private let isEnding = Atomic(false)
     private let isListing = Atomic(false)
+    /// The current term, as far as is known.
+    private let term: Mutex<ReplicaTerm>
     private let isReporting = Mutex(true)
 
     private static let tick: Nanoseconds = 1_000_000_000
     private static let listingInterval: Nanoseconds = 10_000_000_000
+    private static let termPatience = Duration.seconds(30)
     /// Copying takes at most a fifth of the time.
     private static let rest: Nanoseconds = 4
 
@@ -48,6 +51,9 @@ final class FollowSupervisor: Sendable {
         self.report = report
         self.complain = complain
         path = database.path
+        let last = database.last?.url == url.shown ? database.last?.term : nil
+        // The token is not known, and not asked for.
+        term = Mutex(ReplicaTerm(number: last ?? 0, token: 0))
         monitor = Mutex(
             FollowMonitor(
                 url: url,
@@ -78,8 +84,10 @@ final class FollowSupervisor: Sendable {
         }
         while !mustEnd {
             do {
+                let term = try lookAtTerms()
+                note(.isInTerm(term.number))
                 let staged = try database.makeFolder()
-                let request = RestoreRequest(url: url, at: nil, output: staged.path)
+                let request = RestoreRequest(url: url.place(of: term), at: nil, output: staged.path)
                 // Other users cannot read the folder, and the configuration may hold credentials.
                 let configuration = "\(database.folder)/litestream.json"
                 try Data(try request.configuration.utf8).write(to: URL(fileURLWithPath: configuration))
@@ -93,7 +101,9 @@ final class FollowSupervisor: Sendable {
                     onLine: { [wakeUp] in wakeUp.signal() }
                 )
                 note(.started(pid: running.pid))
-                follow(running, request, staged, database)
+                follow(running, request, staged, database, in: term)
+            } catch _ where mustEnd {
+                return
             } catch {
                 note(.notStarted(LitestreamProblem(what: "\(error)", advice: "It is tried again")))
             }
@@ -106,7 +116,8 @@ final class FollowSupervisor: Sendable {
         _ running: RunningProgram,
         _ request: RestoreRequest,
         _ staged: StagedDatabase,
-        _ database: FollowedDatabase
+        _ database: FollowedDatabase,
+        in term: ReplicaTerm
     ) {
         var (nextCopy, nextListing) = (Nanoseconds(0), Nanoseconds(0))
         var isNew = false
@@ -117,7 +128,7 @@ final class FollowSupervisor: Sendable {
                 if !mustEnd { note(.ended(exit)) }
                 return
             }
-            if mustEnd || monitor.withLock({ $0.isStuck(at: Date()) }) {
+            if mustEnd || self.term.withLock({ $0 != term }) || monitor.withLock({ $0.isStuck(at: Date()) }) {
                 running.signal(SIGTERM)
                 // A stopped program handles no signal.
                 running.signal(SIGCONT)
@@ -135,7 +146,7 @@ final class FollowSupervisor: Sendable {
             }
             if now >= nextListing, FileManager.default.fileExists(atPath: staged.path) {
                 nextListing = now + Self.listingInterval
-                list(request)
+                list(request, in: term)
             }
             _ = wakeUp.wait(until: isNew ? max(nextCopy, MonotonicClock.now) : MonotonicClock.now + Self.tick)
         }
@@ -155,8 +166,9 @@ final class FollowSupervisor: Sendable {
             }
             let transaction = try staged.readState(isWholeInDoubt: isWholeInDoubt) { state, transaction -> String? in
                 // What the database has already is not copied again, and an earlier state never.
-                if let last = status.transaction, transaction < last { return nil }
-                if transaction != status.transaction || status.state != .following { try database.copy(from: state) }
+                let last = monitor.withLock { $0.transactionInTerm }
+                if let last, transaction < last { return nil }
+                if transaction != last || status.state != .following { try database.copy(from: state) }
                 return transaction
             }
             if let transaction { note(.copied(transaction: transaction)) }
@@ -203,11 +215,23 @@ final class FollowSupervisor: Sendable {
 
     private static let announcements = ["entering follow mode", "follow: applied updates"]
 
-    /// Asks for the transactions at the URL, on another thread.
-    private func list(_ request: RestoreRequest) {
+    /// Looks for the current term (rule D8). If it is another one than before, `follow` returns.
+    private func lookAtTerms() throws -> ReplicaTerm {
+        let known = term.withLock { $0 }
+        let claims = ClaimStore(program, url, patience: Self.termPatience) { [self] in mustEnd }
+        let current = try claims.current(since: known)?.term ?? .first
+        term.withLock { $0 = current }
+        if current != known { wakeUp.signal() }
+        return current
+    }
+
+    /// Asks for the current term, and for the transactions of the one that is followed, on another thread.
+    private func list(_ request: RestoreRequest, in term: ReplicaTerm) {
         guard !isListing.exchange(true, ordering: .sequentiallyConsistent) else { return }
         Thread.detachNewThread { [self] in
             defer { isListing.store(false, ordering: .sequentiallyConsistent) }
+            // What cannot be read now is looked at again, and Litestream reports why.
+            if let current = try? lookAtTerms(), current != term { return }
             let arguments = [
                 "ltx", "-config", LitestreamProgram.configurationPath, "-no-expand-env", "-level", "all", "-json",
                 request.output,
@@ -216,7 +240,7 @@ final class FollowSupervisor: Sendable {
                 let output = try? run.wait(upTo: 30_000), output.exit == .status(0),
                 let transactions = FollowedTransactions(output.standardOutput)
             else { return }
-            note(.listed(transactions))
+            note(.listed(transactions, inTerm: term.number))
         }
     }
 

@@ -6,14 +6,15 @@ struct LitestreamConfiguration {
     let replica: ReplicaURL
     /// How often Litestream looks for commits and uploads them, in seconds.
     let interval: Double
-    let socketPath: String
+    /// nil: there is no control socket.
+    let socketPath: String?
 
     /// JSON, which is also YAML, so that no character of a path or a URL has a meaning.
     var text: String {
         get throws {
             let duration = "\(Int((interval * 1000).rounded(.up)))ms"
             let file = File(
-                socket: .init(enabled: true, path: socketPath),
+                socket: socketPath.map { .init(enabled: true, path: $0) },
                 logging: .init(level: "info", type: "json", stderr: true),
                 dbs: [
                     .init(
@@ -40,6 +41,6 @@ struct LitestreamConfiguration {
             let path: String, monitorInterval: String, replica: Replica
             enum CodingKeys: String, CodingKey { case path, monitorInterval = "monitor-interval", replica }
         }
-        let socket: Socket, logging: Logging, dbs: [Database]
+        let socket: Socket?, logging: Logging, dbs: [Database]
     }
 }

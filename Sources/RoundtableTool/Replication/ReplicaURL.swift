@@ -19,6 +19,15 @@ struct ReplicaURL: Equatable, Sendable {
         scheme = match.1.lowercased()
     }
 
+    private init(_ text: String, scheme: String) { (self.text, self.scheme) = (text, scheme) }
+
+    /// The URL of a folder below this one.
+    func appending(_ path: String) -> ReplicaURL {
+        let end = text.firstIndex { $0 == "?" || $0 == "#" } ?? text.endIndex
+        let base = text[..<end].hasSuffix("/") ? text[..<end].dropLast() : text[..<end]
+        return ReplicaURL("\(base)/\(path)\(text[end...])", scheme: scheme)
+    }
+
     private static func absolute(_ path: String) -> String {
         URL(fileURLWithPath: path).standardizedFileURL.path
     }

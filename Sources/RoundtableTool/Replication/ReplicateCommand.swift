@@ -18,7 +18,8 @@ struct ReplicateCommand: ParsableCommand {
             Credentials come from the environment, as Litestream's documentation says: for S3, LITESTREAM_ACCESS_KEY_ID and \
             LITESTREAM_SECRET_ACCESS_KEY. The URL may have parameters, such as s3://bucket/path?endpoint=http://host:port.
 
-            'roundtable restore' brings a database back.
+            'roundtable restore' brings a database back. If this machine is lost, 'roundtable promote' makes another one the writer; this one \
+            is then fenced when it comes back, so start this before the programs that write.
             """
     )
 
@@ -37,6 +38,11 @@ struct ReplicateCommand: ParsableCommand {
     var interval = 1.0
 
     @Option(
+        help: ArgumentHelp("How often to look whether another machine was promoted.", valueName: "seconds")
+    )
+    var checkWriter = 10.0
+
+    @Option(
         help: ArgumentHelp("The program Litestream, if it is not in PATH.", valueName: "program"),
         completion: .file()
     )
@@ -48,6 +54,9 @@ struct ReplicateCommand: ParsableCommand {
     func validate() throws {
         if !(interval >= 0.05 && interval <= 86400) {
             throw ValidationError("--interval takes a number of seconds from 0.05 to 86400.")
+        }
+        if !(checkWriter >= 0.1 && checkWriter <= 86400) {
+            throw ValidationError("--check-writer takes a number of seconds from 0.1 to 86400.")
         }
     }
 
@@ -70,7 +79,10 @@ struct ReplicateCommand: ParsableCommand {
         )
         defer { try? database.close() }
         let printer = ReplicationPrinter(isJSON: json, path: database.path)
-        let supervisor = try ReplicationSupervisor(database, program, version, to: replica, interval: interval) {
+        let supervisor = try ReplicationSupervisor(database, program, version, to: replica,
+            interval: interval,
+            termInterval: checkWriter
+        ) {
             printer.print($0)
         } complain: {
             Terminal.complain("Litestream: \($0)")
@@ -81,7 +93,7 @@ struct ReplicateCommand: ParsableCommand {
         }
         defer { signals.ignore() }
         Terminal.complain("replicating \(database.path) to \(replica.shown) with Litestream \(version)")
-        guard supervisor.run() else {
+        guard try supervisor.run() else {
             throw ToolError(
                 "Litestream did not end cleanly: the last commits may not be in the replica. Start it again to upload them."
             )
@@ -91,6 +103,7 @@ struct ReplicateCommand: ParsableCommand {
     /// Refuses what Litestream cannot replicate, and what is replicated already (rule Y3).
     private func check(_ url: URL) throws {
         let status = try DatabaseStatus(ofDatabaseAt: url)
+        if let fence = status.fence { throw TermKeeper.refusal(fence, databasePath: status.path) }
         if status.isEncrypted {
             throw ToolError("\(status.path): is encrypted, and Litestream cannot open it.")
         }

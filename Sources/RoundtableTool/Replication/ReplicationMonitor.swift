@@ -12,6 +12,7 @@ struct ReplicationMonitor {
         case didNotAnswer(isStopped: Bool)
         case ended(ProgramExit)
         case notStarted(LitestreamProblem)
+        case isInTerm(UInt64)
     }
 
     private(set) var status: ReplicationStatus
@@ -92,6 +93,7 @@ struct ReplicationMonitor {
             failedStarts += 1
             status.litestream = nil
             enter(.ended, problem, at: now)
+        case .isInTerm(let term): status.term = term == 0 ? nil : term
         }
     }
 

@@ -22,12 +22,17 @@ final class ReplicationSupervisor: Sendable {
     private let report: @Sendable (ReplicationStatus) -> Void
     private let complain: @Sendable (String) -> Void
     private let replica: ReplicaURL
+    private let interval: Double
+    private let termInterval: Nanoseconds
     private let lastComplaint = Mutex("")
     private let monitor: Mutex<ReplicationMonitor>
     private let file: SnapshotFile<ReplicationStatus>
     private let wakeUp = MonotonicSemaphore()
     private let request = Atomic(Request.none.rawValue)
     private let isAsking = Atomic(false)
+    private let isLooking = Atomic(false)
+    /// What is known of the terms: this database is the writer's in a term, or it must not replicate any more.
+    private let standing = Mutex(TermStanding.writer(.first))
     /// Held while the file of the report is written or removed.
     private let isReporting = Mutex(true)
 
@@ -35,9 +40,12 @@ final class ReplicationSupervisor: Sendable {
     private static let tick: Nanoseconds = 1_000_000_000
     private static let questionInterval: Nanoseconds = 2_000_000_000
     private static let patience: Nanoseconds = 35_000_000_000
+    /// How long the start waits for the first look at the terms.
+    private static let termPatience = Duration.seconds(5)
 
     /// - Parameters:
     ///   - interval: how often Litestream looks for commits and uploads them, in seconds.
+    ///   - termInterval: how often to look whether another machine was promoted, in seconds.
     ///   - report: called when the state has changed.
     ///   - complain: called with each error that Litestream reports, and that differs from the one before.
     init(
@@ -46,6 +54,7 @@ final class ReplicationSupervisor: Sendable {
         _ version: ProgramVersion,
         to replica: ReplicaURL,
         interval: Double,
+        termInterval: Double,
         report: @escaping @Sendable (ReplicationStatus) -> Void,
         complain: @escaping @Sendable (String) -> Void
     ) throws {
@@ -55,6 +64,8 @@ final class ReplicationSupervisor: Sendable {
         self.report = report
         self.complain = complain
         self.replica = replica
+        self.interval = interval
+        self.termInterval = Nanoseconds(termInterval * 1e9)
         file = ReplicationStatus.file(besideDatabaseAt: database.path)
         // Other users must not read the URL, which may hold credentials. The path of a socket has 107 bytes at most, so the folder is not
         // beside the database.
@@ -68,13 +79,6 @@ final class ReplicationSupervisor: Sendable {
         )
         configurationPath = folder.appendingPathComponent("litestream.json").path
         socketPath = folder.appendingPathComponent("socket").path
-        let configuration = LitestreamConfiguration(
-            databasePath: database.path,
-            replica: replica,
-            interval: interval,
-            socketPath: socketPath
-        )
-        try Data(configuration.text.utf8).write(to: URL(fileURLWithPath: configurationPath))
         monitor = Mutex(
             ReplicationMonitor(
                 url: replica,
@@ -97,12 +101,18 @@ final class ReplicationSupervisor: Sendable {
         wakeUp.signal()
     }
 
-    private var isEnding: Bool { request.load(ordering: .sequentiallyConsistent) != Request.none.rawValue }
+    private var isAskedToEnd: Bool { request.load(ordering: .sequentiallyConsistent) != Request.none.rawValue }
+    private var isEnding: Bool { isAskedToEnd || term == nil }
+    /// The term in which this database is the writer's; nil when another machine is the writer.
+    private var term: ReplicaTerm? {
+        standing.withLock { if case .writer(let term) = $0 { term } else { nil } }
+    }
 
     /// Supervises until `end()`. Call it on the main thread: Litestream gets a signal when the thread that has started it ends.
     ///
     /// - returns: whether Litestream has ended by itself after the request, and has reported no error, so that everything was uploaded.
-    func run() -> Bool {
+    /// - throws: `ToolError` when another machine is the writer.
+    func run() throws -> Bool {
         defer {
             database.leaveCheckpointsToOthers(false)
             // What cannot be removed is recognised by its dead supervisor.
@@ -113,8 +123,10 @@ final class ReplicationSupervisor: Sendable {
             try? FileManager.default.removeItem(at: folder)
         }
         var isClean = true
-        while !isEnding {
+        lookAtTerms(TermKeeper(claims(patience: Self.termPatience), databasePath: database.path))
+        while let term, !isEnding {
             do {
+                try configure(term)
                 keepOthersFromCheckpointing()
                 try makeContinuous()
                 let running = try RunningProgram(
@@ -133,8 +145,87 @@ final class ReplicationSupervisor: Sendable {
             database.leaveCheckpointsToOthers(false)
             wait(Nanoseconds(monitor.withLock { $0.pause } * 1e9))
         }
+        try refuse()
         return isClean
     }
+
+    /// Writes the configuration of Litestream for a term.
+    private func configure(_ term: ReplicaTerm) throws {
+        let configuration = LitestreamConfiguration(
+            databasePath: database.path,
+            replica: replica.place(of: term),
+            interval: interval,
+            socketPath: socketPath
+        )
+        try Data(configuration.text.utf8).write(to: URL(fileURLWithPath: configurationPath))
+    }
+
+    // MARK: Terms
+
+    private func claims(patience: Duration) -> ClaimStore {
+        ClaimStore(program, replica, patience: patience) { [self] in isAskedToEnd }
+    }
+
+    /// Looks whether another machine is the writer (rule D5). What cannot be read changes nothing (rule D5a): if the network is the reason,
+    /// Litestream reports that.
+    private func lookAtTerms(_ keeper: TermKeeper) {
+        if let own = try? keeper.own { standing.withLock { $0 = .writer(own) } }
+        do {
+            let found = try keeper.look()
+            standing.withLock { $0 = found }
+            if case .fenced(let claim) = found { fence(by: claim, keeper) }
+        } catch {
+            if isAskedToEnd { return }
+            let text = replica.redacting("\(error)")
+            let isNew = lastComplaint.withLock { last in
+                defer { last = text }
+                return last != text
+            }
+            if isNew { complain("whether another machine is the writer is not known: \(text)") }
+        }
+        note(.isInTerm(term?.number ?? 0))
+        wakeUp.signal()
+    }
+
+    private func fence(by claim: TermClaim, _ keeper: TermKeeper) {
+        do {
+            try keeper.fence(by: claim, database)
+        } catch {
+            complain("the database cannot be marked as fenced, so end the programs that write to it: \(error)")
+        }
+    }
+
+    /// Looks at the terms on another thread.
+    private func lookAtTermsLater() {
+        guard replica.hasTerms, !isLooking.exchange(true, ordering: .sequentiallyConsistent) else { return }
+        Thread.detachNewThread { [self] in
+            lookAtTerms(TermKeeper(claims(patience: .seconds(30)), databasePath: database.path))
+            isLooking.store(false, ordering: .sequentiallyConsistent)
+        }
+    }
+
+    /// - throws: `ToolError` when another machine is the writer.
+    private func refuse() throws {
+        switch standing.withLock({ $0 }) {
+        case .writer: return
+        case .fenced(let claim):
+            throw ToolError(
+                """
+                \(database.path): \(claim.writer), is the writer now, in term \(claim.term.number). The database is fenced, and nothing is written \
+                here any more. 'roundtable status' says what to do.
+                """
+            )
+        case .stranger(let claim):
+            throw ToolError(
+                """
+                \(replica.shown): \(claim.writer), is the writer there, in term \(claim.term.number), and \(database.path) never was. Make it the \
+                writer with 'roundtable promote', or replicate it to another URL.
+                """
+            )
+        }
+    }
+
+    // MARK: Litestream
 
     /// Takes the lease, and waits until no checkpoint runs that has begun before (rule Y6).
     private func keepOthersFromCheckpointing() {
@@ -175,6 +266,7 @@ final class ReplicationSupervisor: Sendable {
     /// - returns: whether the program has ended without being killed and without an error.
     private func supervise(_ running: RunningProgram) -> Bool {
         var nextQuestion: Nanoseconds = 0
+        var nextLook = MonotonicClock.now + termInterval
         var deadline: Nanoseconds?
         var endedAt = Date.distantFuture
         while true {
@@ -200,6 +292,10 @@ final class ReplicationSupervisor: Sendable {
             } else if now >= nextQuestion {
                 nextQuestion = now + Self.questionInterval
                 ask()
+            }
+            if deadline == nil, now >= nextLook {
+                nextLook = now + termInterval
+                lookAtTermsLater()
             }
             _ = wakeUp.wait(until: MonotonicClock.now + (deadline == nil ? Self.tick : 20_000_000))
         }

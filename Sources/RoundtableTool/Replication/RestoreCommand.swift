@@ -85,16 +85,17 @@ struct RestoreCommand: ParsableCommand {
         defer { signals.ignore() }
         let temporary = try target.makeTemporaryFolder()
         defer { try? FileManager.default.removeItem(atPath: temporary) }
-        let request = RestoreRequest(url: url, at: time, output: "\(temporary)/database")
         let job = RestoreJob(
             litestream: litestream,
-            request: request,
+            url: url,
+            at: time,
+            temporary: temporary,
             target: target,
             ending: ending,
             progress: progress,
             style: style
         )
-        let report = try job.run(isReplacing: replace)
+        let report = try job.run(from: job.claims.current(), isReplacing: replace)
         Terminal.write(json ? try report.json : report.text)
     }
 }
@@ -102,33 +103,56 @@ struct RestoreCommand: ParsableCommand {
 /// The steps of a restore.
 struct RestoreJob {
     let litestream: LitestreamProgram
-    let request: RestoreRequest
+    let url: ReplicaURL
+    /// nil: the newest state.
+    let at: RestoreTime?
+    /// The folder in which the database is restored.
+    let temporary: String
     let target: RestoreTarget
     let ending: RestoreEnding
     let progress: RestoreProgress
     let style: RestoreProgress.Style
 
-    func run(isReplacing: Bool) throws -> RestoreReport {
+    private var output: String { "\(temporary)/database" }
+
+    /// The claims at the URL.
+    var claims: ClaimStore {
+        ClaimStore(litestream: litestream, url: url) { [self] in try wait($0) { "looking for the writer …" } }
+    }
+
+    /// - Parameters:
+    ///   - current: the claim of the current term; nil in term 0.
+    ///   - confirm: called before anything is moved.
+    ///   - promoted: the term in which the restored database is the writer's; nil: it is a copy.
+    func run(
+        from current: TermClaim?,
+        isReplacing: Bool,
+        promoted: ReplicaTerm? = nil,
+        confirm: () throws -> Void = {}
+    ) throws -> RestoreReport {
         defer { progress.clear() }
         let begun = ContinuousClock.now
-        let plan = try plan()
-        let state = try fetch(plan)
-        let temporary = (request.output as NSString).deletingLastPathComponent
+        let (plan, request, term) = try plan(TermPlaces(claims, from: current))
+        let state = try fetch(plan, request)
         try ending.checking(temporary)
         let checking = ContinuousClock.now
-        let checked = try CheckedDatabase(at: request.output, shownAs: target.path, from: request.url) {
+        let checked = try CheckedDatabase(at: output, shownAs: target.path, from: url) {
             progress.show("checking the content … \((ContinuousClock.now - checking).components.seconds) s")
         }
-        try target.setAccess(ofFileAt: request.output)
+        try target.setAccess(ofFileAt: output)
+        try confirm()
         try ending.placing()
         let replaced = try place(isReplacing: isReplacing)
+        if let promoted { try TermRecord(besideDatabaseAt: target.path).set(promoted, at: url) }
         let elapsed = (ContinuousClock.now - begun) / .seconds(1)
         return RestoreReport(
             path: target.path,
-            url: request.url.shown,
+            url: url.shown,
+            term: term.number,
+            promotedTerm: promoted?.number,
             transaction: state.transaction,
             time: state.time.text,
-            at: request.at?.text,
+            at: at?.text,
             bytes: checked.bytes,
             seconds: (elapsed * 1000).rounded() / 1000,
             isWAL: checked.isWAL,
@@ -142,14 +166,25 @@ struct RestoreJob {
 
     // MARK: Fetching
 
-    private func plan() throws -> RestorePlan {
-        let output = try run(request.arguments(isPlan: true)) { "looking for the backup …" }
-        if let failure = output.litestreamFailure {
+    /// Finds the state to restore, in the highest term that has it (rule D7).
+    func plan(_ places: TermPlaces) throws -> (RestorePlan, RestoreRequest, ReplicaTerm) {
+        var places = places
+        var first: RestoreTime?
+        while true {
+            let request = RestoreRequest(url: places.place, at: at, output: output)
+            let planned = try run(request.arguments(isPlan: true), request) { "looking for the backup …" }
+            guard let failure = planned.litestreamFailure else {
+                return (try decode(planned), request, places.term)
+            }
             guard RestoreFailure.isNothingFound(failure) else { throw error(failure) }
-            let first = try firstState()
-            guard let at = request.at, let first else { throw RestoreFailure.nothing(at: request.url) }
-            throw RestoreFailure.tooEarly(at, at: request.url, first: first)
+            if at != nil { first = try firstState(request) ?? first }
+            if try places.descend() { continue }
+            guard let at, let first else { throw RestoreFailure.nothing(at: url) }
+            throw RestoreFailure.tooEarly(at, at: url, first: first)
         }
+    }
+
+    private func decode(_ output: ProgramOutput) throws -> RestorePlan {
         do {
             return try JSONDecoder().decode(RestorePlan.self, from: Data(output.standardOutput.utf8))
         } catch {
@@ -160,7 +195,7 @@ struct RestoreJob {
     }
 
     /// The time of the first state that the replica has; nil when it has none.
-    private func firstState() throws -> RestoreTime? {
+    private func firstState(_ request: RestoreRequest) throws -> RestoreTime? {
         struct File: Decodable {
             let level: Int
             let firstTransaction: String
@@ -175,7 +210,7 @@ struct RestoreJob {
             "ltx", "-config", LitestreamProgram.configurationPath, "-no-expand-env", "-level", "all", "-json",
             request.output,
         ]
-        let output = try run(arguments) { "looking for the backup …" }
+        let output = try run(arguments, request) { "looking for the backup …" }
         guard output.litestreamFailure == nil,
             let files = try? JSONDecoder().decode([File].self, from: Data(output.standardOutput.utf8))
         else { return nil }
@@ -184,10 +219,10 @@ struct RestoreJob {
             .compactMap { RestoreTime($0.timestamp) }.min()
     }
 
-    private func fetch(_ plan: RestorePlan) throws -> RestoredState {
+    private func fetch(_ plan: RestorePlan, _ request: RestoreRequest) throws -> RestoredState {
         let file = GrowingFile(path: request.output + ".tmp")
         var expected: Int?
-        let output = try run(request.arguments(isPlan: false)) {
+        let output = try run(request.arguments(isPlan: false), request) {
             let size = file.size
             if expected == nil, size > 0 { expected = file.expectedSize }
             return RestoreProgress.text(size, of: expected, fetching: plan.size, style: style)
@@ -195,18 +230,25 @@ struct RestoreJob {
         if let failure = output.litestreamFailure { throw error(failure) }
         guard let state = RestoredState(output.litestreamLog) else {
             throw ToolError(
-                "\(request.url.shown): the backup of that time was made by Litestream 0.3. Restore it with 'litestream restore', or give a later --at."
+                "\(url.shown): the backup of that time was made by Litestream 0.3. Restore it with 'litestream restore', or give a later --at."
             )
         }
         return state
     }
 
     private func error(_ failure: String) -> ToolError {
-        RestoreFailure.error(failure, from: request.url, into: target.folder)
+        RestoreFailure.error(failure, from: url, into: target.folder)
     }
 
-    private func run(_ arguments: [String], showing text: () -> String) throws -> ProgramOutput {
-        let run = try litestream.start(arguments, configuration: try request.configuration)
+    private func run(
+        _ arguments: [String],
+        _ request: RestoreRequest,
+        showing text: () -> String
+    ) throws -> ProgramOutput {
+        try wait(try litestream.start(arguments, configuration: try request.configuration), showing: text)
+    }
+
+    private func wait(_ run: ProgramRun, showing text: () -> String) throws -> ProgramOutput {
         try ending.running(run)
         while true {
             if let output = try run.wait(upTo: 100) {
@@ -238,7 +280,7 @@ struct RestoreJob {
         let aside = try now.setAside()
         withExtendedLifetime(lock) {}
         do {
-            try now.place(request.output)
+            try now.place(output)
         } catch {
             guard let aside, let error = error as? ToolError else { throw error }
             throw ToolError("\(error.description) What was there before is in \(aside).")

@@ -30,7 +30,13 @@ final class RestoreEnding: Sendable {
     /// Clears the line of the progress, before the process ends.
     private let clear: @Sendable () -> Void
 
-    init(clear: @escaping @Sendable () -> Void) { self.clear = clear }
+    /// What is true of a restore that was ended.
+    private let result: String
+
+    init(result: String = "nothing was restored, and nothing has changed", clear: @escaping @Sendable () -> Void) {
+        self.result = result
+        self.clear = clear
+    }
 
     func receive(_ signal: Int32) {
         state.withLock { state in
@@ -41,7 +47,7 @@ final class RestoreEnding: Sendable {
             case .checking(let folder):
                 try? FileManager.default.removeItem(atPath: folder)
                 clear()
-                Self.say(signal)
+                say(signal)
                 // Not `exit`, whose handlers would run beside the thread that reads.
                 _exit(128 + signal)
             }
@@ -61,11 +67,11 @@ final class RestoreEnding: Sendable {
         }
         guard let signal else { return }
         clear()
-        Self.say(signal)
+        say(signal)
         throw ExitCode(128 + signal)
     }
 
-    private static func say(_ signal: Int32) {
-        Terminal.complain("ended by signal \(signal): nothing was restored, and nothing has changed.")
+    private func say(_ signal: Int32) {
+        Terminal.complain("ended by signal \(signal): \(result).")
     }
 }

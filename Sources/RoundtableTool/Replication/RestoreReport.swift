@@ -7,6 +7,10 @@ struct RestoreReport: Encodable {
     let path: String
     /// Without credentials.
     let url: String
+    /// The number of the term whose state it is; 0 before the first promotion.
+    let term: UInt64
+    /// The term in which the restored database is the writer's; nil: it is a copy.
+    let promotedTerm: UInt64?
     let transaction: String
     /// The time of that transaction.
     let time: String
@@ -44,8 +48,9 @@ struct RestoreReport: Encodable {
     }
 
     enum CodingKeys: String, CodingKey {
-        case path, url, transaction, time, at, bytes, seconds, tables, migrations, checks, replaced
+        case path, url, term, transaction, time, at, bytes, seconds, tables, migrations, checks, replaced
         case isWAL = "wal"
+        case promotedTerm = "promoted_term"
         case waitingCommands = "waiting_commands"
     }
 
@@ -62,7 +67,7 @@ struct RestoreReport: Encodable {
         var lines = [
             path, "",
             "  restored    transaction \(transaction) of \(time)\(wanted)",
-            "  from        \(url)",
+            "  from        \(url)\(term == 0 ? "" : ", term \(term)")",
             "  size        \(bytes.byteSize), in \(seconds.seconds)",
             "  schema      \(schema)",
             "  checked     integrity_check: ok\(extensions)",
@@ -73,6 +78,10 @@ struct RestoreReport: Encodable {
             lines.append(
                 "  outbox      \(waitingCommands.of("command")) \(verb), and will be applied to the restored database"
             )
+        }
+        if let promotedTerm {
+            lines.append("  promoted    this machine is the writer now, in term \(promotedTerm)")
+            lines.append("  next        roundtable replicate \(path) --to \(url)")
         }
         for finding in checks.findings {
             lines += ["", "  ! \(finding.what)", "    next  \(finding.next)"]

@@ -53,7 +53,7 @@ struct RestoreTarget {
             guard candidate.hasPrefix(name) else { return false }
             let ending = candidate.dropFirst(name.count)
             return Self.journals.contains(String(ending))
-                || ["-shm", "-salt", "-replication", "-txid"].contains(ending)
+                || ["-shm", "-salt", "-replication", "-replica", "-term", "-fenced", "-txid"].contains(ending)
                 || ending.wholeMatch(of: /-coord[0-9]*/) != nil
         }.sorted()
     }

@@ -14,6 +14,11 @@ extension StatusText {
     var replica: String? { status.replica.map { ReplicaText.line($0, at: Date()) } }
 }
 
+extension StatusText {
+    /// Who writes instead; nil when the database is not fenced.
+    var fence: String? { status.fence.map { "! \($0.lines.what) \($0.lines.next)" } }
+}
+
 /// The state of a read replica as one line.
 enum ReplicaText {
     static func line(_ status: ReplicaStatus, at now: Date) -> String {
@@ -43,7 +48,7 @@ enum ReplicaText {
 enum ReplicationText {
     static func line(_ status: ReplicationStatus, at now: Date) -> String {
         var parts = ["Litestream\(status.litestream.map { " (pid \($0))" } ?? "")"]
-        if let url = status.url { parts[0] += " to \(url)" }
+        if let url = status.url { parts[0] += " to \(url)\(status.term.map { " in term \($0)" } ?? "")" }
         switch status.state {
         case .starting: parts.append("is starting")
         case .replicating: parts.append("last synced \(age(status.lastSync, now)) ago")

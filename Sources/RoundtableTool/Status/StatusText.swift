@@ -15,7 +15,7 @@ struct StatusText {
             ("control block", controlBlock), ("other blocks", otherControlBlocks), ("turn", turn),
             ("write lock", writeLock), ("outbox", outbox), ("extensions", extensions),
             ("replication", replication),
-            ("follows", replica),
+            ("follows", replica), ("fenced", fence),
         ]
         facts += (status.outboxTravel ?? []).map { ($0.direction.rawValue, OutboxTravelText.line($0, at: Date())) }
         lines += facts.compactMap { name, value in value.map { "  \(name.padded(to: 14)) \($0)" } }

@@ -1,0 +1,157 @@
+import Foundation
+import GRDB
+
+/// The claims at a URL, which Litestream uploads and restores as databases of one row (rules D1 and D2). Nothing of it is confined to a
+/// thread.
+struct ClaimStore: Sendable {
+    let litestream: LitestreamProgram
+    let url: ReplicaURL
+    /// Waits until a run of Litestream has ended.
+    let wait: @Sendable (ProgramRun) throws -> ProgramOutput
+
+    /// The claim of the current term; nil in term 0.
+    ///
+    /// - parameter known: a term that is known to have begun.
+    /// - throws: `ToolError` if Litestream fails, if the claim of the known term is gone, or if a claim is not understood.
+    func current(since known: ReplicaTerm = .first) throws -> TermClaim? {
+        guard url.hasTerms else { return nil }
+        var current: TermClaim?
+        if known.number > 0 {
+            current = try claim(ofTerm: known.number)
+            if current == nil {
+                throw ToolError(
+                    "\(url.shown): there is no claim of term \(known.number), which has begun: the URL leads elsewhere now, or what was there is gone. Check the URL."
+                )
+            }
+        }
+        while let next = try claim(ofTerm: (current?.term.number ?? 0) + 1) { current = next }
+        return current
+    }
+
+    /// - returns: nil when there is none.
+    func claim(ofTerm number: UInt64) throws -> TermClaim? {
+        try inTemporaryFolder { folder in
+            let request = RestoreRequest(url: url.place(ofClaim: number), at: nil, output: "\(folder)/claim")
+            let run = try litestream.start(request.arguments(isPlan: false), configuration: request.configuration)
+            if let failure = try wait(run).litestreamFailure {
+                if RestoreFailure.isNothingFound(failure) { return nil }
+                throw RestoreFailure.error(failure, from: url, into: folder)
+            }
+            guard let claim = try? read(request.output), claim.term.number == number else {
+                throw ToolError(
+                    "\(url.place(ofClaim: number).shown): is no claim that this version understands. Use the version of Roundtable that has made it."
+                )
+            }
+            return claim
+        }
+    }
+
+    /// Uploads a claim. What was uploaded of the same term before is replaced by it.
+    func upload(_ claim: TermClaim) throws {
+        try inTemporaryFolder { folder in
+            let path = "\(folder)/claim"
+            try write(claim, to: path)
+            let configuration = LitestreamConfiguration(
+                databasePath: path,
+                replica: url.place(ofClaim: claim.term.number),
+                interval: 1,
+                socketPath: nil
+            )
+            let run = try litestream.start(
+                ["replicate", "-once", "-no-expand-env", "-config", LitestreamProgram.configurationPath],
+                configuration: configuration.text
+            )
+            if let failure = try wait(run).litestreamFailure {
+                let problem = LitestreamProblem(message: failure, of: url)
+                throw ToolError("\(url.shown): the claim cannot be uploaded: \(problem.what). \(problem.advice).")
+            }
+        }
+    }
+
+    private func write(_ claim: TermClaim, to path: String) throws {
+        let queue = try DatabaseQueue(path: path)
+        let encoder = JSONEncoder()
+        encoder.dateEncodingStrategy = .iso8601
+        let text = String(decoding: try encoder.encode(claim), as: UTF8.self)
+        try queue.write { db in
+            try db.execute(sql: "CREATE TABLE claim(value TEXT NOT NULL)")
+            try db.execute(sql: "INSERT INTO claim VALUES (?)", arguments: [text])
+        }
+        try queue.close()
+    }
+
+    private func read(_ path: String) throws -> TermClaim? {
+        let queue = try DatabaseQueue(path: path)
+        defer { try? queue.close() }
+        guard let text = try queue.read({ db in try String.fetchOne(db, sql: "SELECT value FROM claim") }) else {
+            return nil
+        }
+        let decoder = JSONDecoder()
+        decoder.dateDecodingStrategy = .iso8601
+        return try decoder.decode(TermClaim.self, from: Data(text.utf8))
+    }
+
+    private func inTemporaryFolder<T>(_ body: (String) throws -> T) throws -> T {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "roundtable-\(UUID().uuidString.prefix(8))"
+        )
+        try FileManager.default.createDirectory(
+            at: folder,
+            withIntermediateDirectories: false,
+            attributes: [.posixPermissions: 0o700]
+        )
+        defer { try? FileManager.default.removeItem(at: folder) }
+        return try body(folder.path)
+    }
+}
+
+extension ClaimStore {
+    /// - Parameters:
+    ///   - patience: how long Litestream may take for one call.
+    ///   - mustEnd: whether the wait is to end.
+    init(
+        _ litestream: LitestreamProgram,
+        _ url: ReplicaURL,
+        patience: Duration = .seconds(30),
+        unless mustEnd: @escaping @Sendable () -> Bool = { false }
+    ) {
+        self.init(litestream: litestream, url: url) { run in
+            let deadline = ContinuousClock.now + patience
+            while !mustEnd(), .now < deadline {
+                if let output = try run.wait(upTo: 100) { return output }
+            }
+            throw ToolError(
+                "\(url.shown): the claims cannot be read within \(patience). Check the network and the URL's host."
+            )
+        }
+    }
+}
+
+/// The places of a database's states, from the current term down (rule D7).
+struct TermPlaces {
+    private let store: ClaimStore
+    private(set) var term: ReplicaTerm
+
+    init(_ store: ClaimStore, from current: TermClaim?) {
+        self.store = store
+        term = current?.term ?? .first
+    }
+
+    var place: ReplicaURL { store.url.place(of: term) }
+
+    /// Continues with the next lower term.
+    ///
+    /// - returns: false when there is none.
+    mutating func descend() throws -> Bool {
+        guard term.number > 0 else { return false }
+        if term.number == 1 {
+            term = .first
+            return true
+        }
+        guard let claim = try store.claim(ofTerm: term.number - 1) else {
+            throw ToolError("\(store.url.shown): there is no claim of term \(term.number - 1), only later ones.")
+        }
+        term = claim.term
+        return true
+    }
+}

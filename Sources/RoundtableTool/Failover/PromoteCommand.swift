@@ -1,0 +1,105 @@
+import ArgumentParser
+import Foundation
+import Roundtable
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+struct PromoteCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "promote",
+        abstract: "Make this machine the writer of a replicated database, instead of one that is lost.",
+        discussion: """
+            Claims the next term at the URL, which fences the machine that was the writer: its 'roundtable replicate' ends when it sees the \
+            claim, and its programs cannot write any more. Then it restores the newest state, as 'roundtable restore' does, and says how to \
+            replicate from here. Followers of the URL continue with what is replicated from here.
+
+            Commits that the other machine has not uploaded are lost, as far as they are not on its disk. If that machine still works, end \
+            its programs, and then its 'roundtable replicate', which uploads the rest, before you promote another one.
+
+            Not for nats:// URLs, which name a bucket without folders.
+
+            With --json, prints the JSON object of 'roundtable restore', with "promoted_term".
+
+            Exit code: 0 when this machine is the writer; 1 when not; 130 after Ctrl-C. Promote again after a failure.
+
+            Examples:
+              roundtable promote s3://bucket/app app.db
+              roundtable promote s3://bucket/app app.db --replace
+            """
+    )
+
+    @Argument(help: "The replica, as 'roundtable replicate --to' was given it.")
+    var url: String
+
+    @Argument(help: "The database file to create.", completion: .file())
+    var path: String
+
+    @Flag(help: "Move a database that is there, with its -wal and other files, to a folder beside it.")
+    var replace = false
+
+    @Option(
+        name: .customLong("litestream"),
+        help: ArgumentHelp("The program 'litestream', if it is not in PATH.", valueName: "path"),
+        completion: .file()
+    )
+    var program: String?
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    func run() throws {
+        let url = try ReplicaURL(url)
+        guard url.hasTerms else {
+            throw ToolError(
+                "\(url.shown): a NATS bucket has no folders for terms. Restore the database, and replicate it to another bucket."
+            )
+        }
+        let litestream = try LitestreamProgram.find(program)
+        try litestream.requireVersion()
+        let target = try RestoreTarget(path)
+        try target.removeAbandoned()
+        try target.check(isReplacing: replace)
+
+        let style: RestoreProgress.Style = json ? .none : isatty(STDERR_FILENO) == 1 ? .bar : .lines
+        let progress = RestoreProgress(style)
+        let ending = RestoreEnding(result: "nothing was restored. Promote again, here or elsewhere") { progress.clear() }
+        let signals = EndingSignals { ending.receive($0) }
+        defer { signals.ignore() }
+        let temporary = try target.makeTemporaryFolder()
+        defer { try? FileManager.default.removeItem(atPath: temporary) }
+        let job = RestoreJob(
+            litestream: litestream,
+            url: url,
+            at: nil,
+            temporary: temporary,
+            target: target,
+            ending: ending,
+            progress: progress,
+            style: style
+        )
+        let report = try promote(job)
+        Terminal.write(json ? try report.json : report.text)
+    }
+
+    private func promote(_ job: RestoreJob) throws -> RestoreReport {
+        let claims = job.claims
+        let known = try TermRecord(besideDatabaseAt: job.target.path).term(at: job.url)
+        let current = try claims.current(since: known ?? .first)
+        // Nothing is claimed where there is nothing to restore.
+        _ = try job.plan(TermPlaces(claims, from: current))
+        let claim = TermClaim((current?.term ?? .first).next, ofDatabaseAt: job.target.path)
+        try claims.upload(claim)
+        let confirm = {
+            guard let winner = try claims.current(since: claim.term), winner != claim else { return }
+            throw ToolError(
+                "\(job.url.shown): another machine was promoted meanwhile: \(winner.writer). Nothing was restored here. To be the writer, promote again."
+            )
+        }
+        try confirm()
+        return try job.run(from: claim, isReplacing: replace, promoted: claim.term, confirm: confirm)
+    }
+}
