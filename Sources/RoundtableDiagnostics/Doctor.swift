@@ -56,6 +56,7 @@ struct Doctor {
         examineExtensions(status)
         examineReplication(status)
         examineReplica(status)
+        examineFence(status)
         examineTravel(status.outboxTravel ?? [])
     }
 

@@ -41,7 +41,11 @@ extension FenceStatus {
     package static func file(besideDatabaseAt path: String) -> SnapshotFile<FenceStatus> {
         var options = SnapshotFileOptions()
         options.durability = .machine
-        return SnapshotFile(at: URL(fileURLWithPath: path + Fence.suffix), as: ReplicationStatus.author, options: options)
+        return SnapshotFile(
+            at: URL(fileURLWithPath: path + Fence.suffix),
+            as: ReplicationStatus.author,
+            options: options
+        )
     }
 
     /// The fence of a database.

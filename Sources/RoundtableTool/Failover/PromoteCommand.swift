@@ -66,7 +66,9 @@ struct PromoteCommand: ParsableCommand {
 
         let style: RestoreProgress.Style = json ? .none : isatty(STDERR_FILENO) == 1 ? .bar : .lines
         let progress = RestoreProgress(style)
-        let ending = RestoreEnding(result: "nothing was restored. Promote again, here or elsewhere") { progress.clear() }
+        let ending = RestoreEnding(result: "nothing was restored. Promote again, here or elsewhere") {
+            progress.clear()
+        }
         let signals = EndingSignals { ending.receive($0) }
         defer { signals.ignore() }
         let temporary = try target.makeTemporaryFolder()

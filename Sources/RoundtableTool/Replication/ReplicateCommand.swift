@@ -79,7 +79,11 @@ struct ReplicateCommand: ParsableCommand {
         )
         defer { try? database.close() }
         let printer = ReplicationPrinter(isJSON: json, path: database.path)
-        let supervisor = try ReplicationSupervisor(database, program, version, to: replica,
+        let supervisor = try ReplicationSupervisor(
+            database,
+            program,
+            version,
+            to: replica,
             interval: interval,
             termInterval: checkWriter
         ) {
