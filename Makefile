@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo examples test test-long test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies
+.PHONY: demo demo-replication examples test test-long test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -50,9 +50,15 @@ test-sqlcipher: dependencies
 
 # With Litestream, rclone and an S3 server, which the other targets do without: where they are not in PATH, they skip these tests.
 test-replication: $(REPLICATION_PACKAGES)/ready
-	@sh scripts/dependencies.sh $(SWIFT) rclone
+	@sh scripts/dependencies.sh $(SWIFT) rclone nats-server
 	$(SWIFT) build --build-tests $(BUILD_FLAGS)
 	PATH="$(CURDIR)/$(REPLICATION_PACKAGES)/bin:$$PATH" bash scripts/test.sh $(SWIFT) test --skip-build --no-parallel --filter '[./]Replication'
+
+# Two machines and an S3 server, as network namespaces: needs root.
+demo-replication: $(REPLICATION_PACKAGES)/ready
+	@sh scripts/dependencies.sh $(SWIFT) rclone ip:iproute2
+	@bash scripts/with-progress.sh "building for release" $(SWIFT) build -c release --product roundtable
+	@PATH="$(CURDIR)/$(REPLICATION_PACKAGES)/bin:$$PATH" bash scripts/demo-replication.sh "$(CURDIR)/.build/release/roundtable"
 
 # In a folder of their own, where they change nothing of the system's Python.
 $(REPLICATION_PACKAGES)/ready: scripts/replication-requirements.txt

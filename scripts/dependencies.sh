@@ -13,9 +13,9 @@ fi
 [ "$(uname)" = Linux ] || exit 0
 missing=
 [ -e /usr/include/sqlite3.h ] || missing=libsqlite3-dev
+# PROGRAM is its name, which is that of Debian's package, too, or "name:package". Servers are where the superuser alone looks.
 for program; do
-    # Debian's package has the name of its program.
-    command -v "$program" >/dev/null 2>&1 || missing="$missing $program"
+    PATH="$PATH:/usr/sbin:/sbin" command -v "${program%%:*}" >/dev/null 2>&1 || missing="$missing ${program##*:}"
 done
 [ -n "$missing" ] || exit 0
 

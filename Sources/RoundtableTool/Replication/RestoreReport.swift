@@ -81,7 +81,7 @@ struct RestoreReport: Encodable {
         }
         if let promotedTerm {
             lines.append("  promoted    this machine is the writer now, in term \(promotedTerm)")
-            lines.append("  next        roundtable replicate \(path) --to \(url)")
+            lines.append("  next        roundtable replicate '\(path)' --to '\(url)'")
         }
         for finding in checks.findings {
             lines += ["", "  ! \(finding.what)", "    next  \(finding.next)"]
