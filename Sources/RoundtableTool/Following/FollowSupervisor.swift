@@ -88,15 +88,14 @@ final class FollowSupervisor: Sendable {
                 note(.isInTerm(term.number))
                 let staged = try database.makeFolder()
                 let request = RestoreRequest(url: url.place(of: term), at: nil, output: staged.path)
-                // Other users cannot read the folder, and the configuration may hold credentials.
-                let configuration = "\(database.folder)/litestream.json"
-                try Data(try request.configuration.utf8).write(to: URL(fileURLWithPath: configuration))
                 let running = try RunningProgram(
                     program.path,
                     [
-                        "restore", "-config", configuration, "-no-expand-env", "-f", "-follow-interval",
+                        "restore", "-config", LitestreamProgram.configurationPath, "-no-expand-env", "-f",
+                        "-follow-interval",
                         "\(Int((interval * 1000).rounded(.up)))ms", "-o", staged.path, staged.path,
                     ],
+                    configuration: request.configuration,
                     isBound: true,
                     onLine: { [wakeUp] in wakeUp.signal() }
                 )

@@ -29,23 +29,21 @@ final class ProgramRun: Sendable {
         var launch = launch
         var inherited: [Int32] = []
         defer { for descriptor in inherited { close(descriptor) } }
-        let output = try Self.pipe()
+        let output = try ProgramPipe.make()
         inherited.append(output.writing)
         var captures = [Capture(output.reading)]
         var isStarted = false
         defer { if !isStarted { for capture in captures { close(capture.descriptor) } } }
-        let errors = try Self.pipe()
+        let errors = try ProgramPipe.make()
         inherited.append(errors.writing)
         captures.append(Capture(errors.reading))
-        guard let none = Self.aside(open("/dev/null", O_RDONLY | O_CLOEXEC)) else { throw POSIXError.last }
+        guard let none = ProgramPipe.aside(open("/dev/null", O_RDONLY | O_CLOEXEC)) else { throw POSIXError.last }
         inherited.append(none)
         launch.descriptors = [STDIN_FILENO: none, STDOUT_FILENO: output.writing, STDERR_FILENO: errors.writing]
         if let configuration {
-            let pipe = try Self.pipe()
-            inherited.append(pipe.reading)
-            defer { close(pipe.writing) }
-            try Self.put(Array(configuration.utf8), into: pipe.writing)
-            launch.descriptors[Self.configurationDescriptor] = pipe.reading
+            let pipe = try ProgramPipe.filled(with: configuration)
+            inherited.append(pipe)
+            launch.descriptors[Self.configurationDescriptor] = pipe
         }
         pid = try launch.start().mapError { ToolError("\($0)") }.get()
         isStarted = true
@@ -128,44 +126,6 @@ final class ProgramRun: Sendable {
                 close(descriptor)
                 isOpen = false
             }
-        }
-    }
-
-    /// A pipe that no other child inherits, and whose descriptors are none of those that the program has.
-    private static func pipe() throws -> (reading: Int32, writing: Int32) {
-        var ends: [Int32] = [-1, -1]
-        #if canImport(Darwin)
-            guard Darwin.pipe(&ends) == 0 else { throw POSIXError.last }
-        #else
-            guard Glibc.pipe(&ends) == 0 else { throw POSIXError.last }
-        #endif
-        guard let reading = aside(ends[0]) else {
-            let error = POSIXError.last
-            close(ends[1])
-            throw error
-        }
-        guard let writing = aside(ends[1]) else {
-            let error = POSIXError.last
-            close(reading)
-            throw error
-        }
-        return (reading, writing)
-    }
-
-    /// Moves a descriptor to a number that the program does not use, and lets `exec` close it.
-    private static func aside(_ descriptor: Int32) -> Int32? {
-        let moved = fcntl(descriptor, F_DUPFD_CLOEXEC, configurationDescriptor + 1)
-        let error = errno
-        close(descriptor)
-        errno = error
-        return moved == -1 ? nil : moved
-    }
-
-    /// Fills a pipe that nobody reads yet.
-    private static func put(_ bytes: [UInt8], into descriptor: Int32) throws {
-        _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
-        guard systemWrite(descriptor, bytes, bytes.count) == bytes.count else {
-            throw ToolError("a configuration of \(bytes.count) bytes cannot be passed to a program. Shorten the URL.")
         }
     }
 }

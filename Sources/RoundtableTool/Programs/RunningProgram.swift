@@ -24,6 +24,7 @@ final class RunningProgram: @unchecked Sendable {
     private var state = State()
 
     /// - Parameters:
+    ///   - configuration: what the program reads from ``ProgramRun/configurationDescriptor``.
     ///   - isBound: whether the program gets SIGTERM when the calling thread, or this process, dies. Only on Linux, and if `setpriv` is
     ///     installed.
     ///   - onLine: called on another thread when lines have come, and when the output has ended.
@@ -32,25 +33,27 @@ final class RunningProgram: @unchecked Sendable {
         _ program: String,
         _ arguments: [String],
         environment: [String: String] = [:],
+        configuration: String? = nil,
         isBound: Bool = false,
         onLine: @escaping @Sendable () -> Void = {}
     ) throws {
-        var ends: [Int32] = [-1, -1]
-        guard pipe(&ends) == 0 else { throw ToolError("no pipe: \(String(cString: strerror(errno)))") }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        let text = try configuration.map { try ProgramPipe.filled(with: $0) }
+        defer { if let text { close(text) } }
+        let ends = try ProgramPipe.make()
         var launch = isBound ? ProgramLaunch.bound(program, arguments) : ProgramLaunch(program, arguments)
         launch.environment.merge(environment) { $1 }
-        launch.descriptors = [STDOUT_FILENO: ends[1], STDERR_FILENO: ends[1]]
+        launch.descriptors = [STDOUT_FILENO: ends.writing, STDERR_FILENO: ends.writing]
+        launch.descriptors[ProgramRun.configurationDescriptor] = text
         let result = launch.start()
-        close(ends[1])
+        close(ends.writing)
         switch result {
         case .success(let pid): self.pid = pid
         case .failure(let error):
-            close(ends[0])
+            close(ends.reading)
             throw ToolError("\(error)")
         }
         self.onLine = onLine
-        let source = ends[0]
+        let source = ends.reading
         Thread.detachNewThread { [self] in read(from: source) }
     }
 

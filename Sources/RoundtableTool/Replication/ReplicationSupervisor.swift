@@ -16,7 +16,6 @@ final class ReplicationSupervisor: Sendable {
     private let database: SharedDatabase
     private let program: LitestreamProgram
     private let version: ProgramVersion
-    private let configurationPath: String
     private let socketPath: String
     private let folder: URL
     private let report: @Sendable (ReplicationStatus) -> Void
@@ -67,8 +66,7 @@ final class ReplicationSupervisor: Sendable {
         self.interval = interval
         self.termInterval = Nanoseconds(termInterval * 1e9)
         file = ReplicationStatus.file(besideDatabaseAt: database.path)
-        // Other users must not read the URL, which may hold credentials. The path of a socket has 107 bytes at most, so the folder is not
-        // beside the database.
+        // The path of a socket has 107 bytes at most, so the folder is not beside the database.
         folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "roundtable-\(UUID().uuidString.prefix(8))"
         )
@@ -77,7 +75,6 @@ final class ReplicationSupervisor: Sendable {
             withIntermediateDirectories: false,
             attributes: [.posixPermissions: 0o700]
         )
-        configurationPath = folder.appendingPathComponent("litestream.json").path
         socketPath = folder.appendingPathComponent("socket").path
         monitor = Mutex(
             ReplicationMonitor(
@@ -126,12 +123,13 @@ final class ReplicationSupervisor: Sendable {
         lookAtTerms(TermKeeper(claims(patience: Self.termPatience), databasePath: database.path))
         while let term, !isEnding {
             do {
-                try configure(term)
                 keepOthersFromCheckpointing()
                 try makeContinuous()
                 let running = try RunningProgram(
                     program.path,
-                    ["replicate", "-no-expand-env", "-config", configurationPath],
+                    ["replicate", "-no-expand-env", "-config", LitestreamProgram.configurationPath],
+                    // Not in a file, which a supervisor that is killed would leave behind, perhaps with credentials.
+                    configuration: configuration(term).text,
                     isBound: true,
                     onLine: { [wakeUp] in wakeUp.signal() }
                 )
@@ -149,15 +147,13 @@ final class ReplicationSupervisor: Sendable {
         return isClean
     }
 
-    /// Writes the configuration of Litestream for a term.
-    private func configure(_ term: ReplicaTerm) throws {
-        let configuration = LitestreamConfiguration(
+    private func configuration(_ term: ReplicaTerm) -> LitestreamConfiguration {
+        LitestreamConfiguration(
             databasePath: database.path,
             replica: replica.place(of: term),
             interval: interval,
             socketPath: socketPath
         )
-        try Data(configuration.text.utf8).write(to: URL(fileURLWithPath: configurationPath))
     }
 
     // MARK: Terms
