@@ -153,7 +153,8 @@ package final class Fleet {
         let process = try ChildProcess(
             executable: program,
             arguments: arguments,
-            environment: environment,
+            // What a program that is killed leaves in its temporary folder is removed with the fleet.
+            environment: ["TMPDIR": notes.path].merging(environment) { $1 },
             blockedSignals: blockedSignals,
             errorOutput: notes.appendingPathComponent("program-\(others.count + 1).stderr")
         )
