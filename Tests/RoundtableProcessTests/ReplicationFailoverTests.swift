@@ -195,8 +195,11 @@ extension ProcessTests {
         /// A restore to a time before a promotion takes the state from the earlier term (**D7**).
         @Test func aTimeBeforeThePromotionIsRestored() throws {
             try Fleet.run { fleet in
-                let machines = try [Machine("a", fleet), Machine("b", fleet)]
+                // Litestream by itself would use a folder with an encoded name.
+                let url = "file://\(fleet.folder.path)/Müşteri %20 ığIİ"
+                let machines = try ["a", "ö b"].map { try Machine($0, fleet, url: url) }
                 try machines[0].writeAndUploadOneRow()
+                #expect(FileManager.default.fileExists(atPath: fleet.folder.path + "/Müşteri   ığIİ/ltx"))
                 let before = Date()
                 // Litestream records milliseconds, and the time that is asked for has whole seconds.
                 try eventually("a second has passed") { Date().timeIntervalSince(before) > 2 }

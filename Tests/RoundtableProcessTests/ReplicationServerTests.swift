@@ -84,7 +84,7 @@ extension ProcessTests {
                 #expect(try machine.restored().entries == ["a": 201])
                 #expect(follower.process.isRunning)
                 let promotion = try machine.startPromotion(of: "other.sqlite")
-                #expect(try promotion.waitForExit(within: .seconds(60)) == .status(1))
+                #expect(try promotion.waitForExit(within: .seconds(60)) == .status(64))
                 #expect(promotion.errorText.contains("a NATS bucket has no folders for terms"))
             }
         }

@@ -45,9 +45,9 @@ import Testing
         #expect(monitor.status.state == .starting && monitor.status.lag == nil)
         monitor.handle(.copied(transaction: Self.one), at: later(1))
         #expect(monitor.status.state == .following && monitor.status.arrived == later(1))
-        monitor.handle(.listed(try transactions(Self.one), inTerm: 0), at: later(2))
+        monitor.handle(.listed(try transactions(Self.one), inTerm: .first), at: later(2))
         #expect(monitor.status.lag == 0 && monitor.status.time != nil)
-        monitor.handle(.listed(try transactions(Self.one, Self.two), inTerm: 0), at: later(3))
+        monitor.handle(.listed(try transactions(Self.one, Self.two), inTerm: .first), at: later(3))
         #expect(monitor.status.lag == 1 && monitor.status.state == .following)
         monitor.handle(.copied(transaction: Self.two), at: later(4))
         #expect(monitor.status.lag == 0 && monitor.status.time == nil, "the time is known from the next list")
@@ -58,9 +58,9 @@ import Testing
         monitor.handle(.copied(transaction: Self.one), at: later(1))
         monitor.handle(.log(LitestreamLine(#"{"level":"ERROR","msg":"follow","err":"access denied"}"#)), at: later(2))
         #expect(monitor.status.state == .failing && monitor.status.problem != nil)
-        monitor.handle(.listed(try transactions(Self.one), inTerm: 0), at: later(3))
+        monitor.handle(.listed(try transactions(Self.one), inTerm: .first), at: later(3))
         #expect(monitor.status.state == .failing)
-        monitor.handle(.listed(try transactions(Self.one), inTerm: 0), at: later(33))
+        monitor.handle(.listed(try transactions(Self.one), inTerm: .first), at: later(33))
         #expect(monitor.status.state == .following && monitor.status.problem == nil, "nothing newer, no error for long")
     }
 
@@ -68,7 +68,7 @@ import Testing
     @Test func aFollowerThatGetsNoNearerBeginsAgain() throws {
         var monitor = try monitor()
         monitor.handle(.copied(transaction: Self.one), at: later(1))
-        monitor.handle(.listed(try transactions(Self.one, Self.two), inTerm: 0), at: later(2))
+        monitor.handle(.listed(try transactions(Self.one, Self.two), inTerm: .first), at: later(2))
         #expect(!monitor.isStuck(at: later(61)))
         #expect(monitor.isStuck(at: later(63)))
         monitor.handle(.started(pid: 9), at: later(64))
@@ -97,18 +97,51 @@ import Testing
         var last = ReplicaStatus(state: .abandoned, since: begun)
         last.transaction = Self.two
         var monitor = try monitor(after: last)
-        monitor.handle(.listed(try transactions(Self.one), inTerm: 0), at: later(1))
+        monitor.handle(.listed(try transactions(Self.one), inTerm: .first), at: later(1))
         #expect(monitor.status.state == .failing)
         #expect(monitor.status.problem?.contains("has been replaced") == true)
     }
 
     @Test func anEndHasAReason() throws {
         var monitor = try monitor()
-        monitor.handle(.log(LitestreamLine("Error: no matching backup files available")), at: later(1))
+        monitor.handle(.log(LitestreamLine("Error: something new")), at: later(1))
         monitor.handle(.ended(.status(1)), at: later(1))
         #expect(monitor.status.state == .ended && monitor.status.litestream == nil)
-        #expect(monitor.status.problem?.contains("no matching backup files available") == true)
+        #expect(monitor.status.problem?.contains("something new") == true)
         #expect(monitor.pause == 1)
+    }
+
+    /// A writer that has not replicated yet is waited for, with short pauses, and named as what it is.
+    @Test func aURLWithoutAStateIsWaitedFor() throws {
+        var monitor = try monitor()
+        for second in stride(from: 1.0, through: 20, by: 1) {
+            monitor.handle(.started(pid: 8), at: later(second))
+            monitor.handle(.log(LitestreamLine("Error: no matching backup files available")), at: later(second))
+            monitor.handle(.ended(.status(1)), at: later(second))
+            #expect(monitor.status.state == .failing && monitor.status.litestream == nil)
+            #expect(monitor.status.problem == "there is no state at the URL yet")
+            #expect(monitor.pause == 2)
+        }
+        monitor.handle(.isInTerm(ReplicaTerm(number: 3, token: 7)), at: later(21))
+        monitor.handle(.log(LitestreamLine("Error: no matching backup files available")), at: later(21))
+        #expect(monitor.status.problem == "the writer of term 3 has not replicated yet")
+    }
+
+    /// **D8**: each term counts its transactions anew, and two terms of one number are two.
+    @Test func transactionsOfAnotherTermAreNotCompared() throws {
+        var monitor = try monitor()
+        monitor.handle(.copied(transaction: Self.two), at: later(1))
+        #expect(monitor.transactionInTerm == Self.two)
+        for token in [UInt64(7), 8] {
+            let term = ReplicaTerm(number: 1, token: token)
+            monitor.handle(.isInTerm(term), at: later(2))
+            #expect(monitor.transactionInTerm == nil)
+            monitor.handle(.listed(try transactions(Self.one, Self.two), inTerm: .first), at: later(2))
+            #expect(monitor.status.newestTransaction == nil, "a list of another term")
+            monitor.handle(.copied(transaction: Self.one), at: later(3))
+            #expect(monitor.transactionInTerm == Self.one && monitor.status.term == 1)
+            #expect(monitor.status.state == .following)
+        }
     }
 
     @Test func listsOfAnyKindAreRead() throws {

@@ -167,7 +167,9 @@ import Testing
         let database = try #require((json["dbs"] as? [[String: Any]])?.first)
         #expect(database["path"] as? String == #"/tmp/a "b" $HOME: {x} #é.db"#)
         #expect(database["monitor-interval"] as? String == "250ms")
-        #expect((database["replica"] as? [String: String]) == ["url": "file:///tmp/$x", "sync-interval": "250ms"])
+        #expect(
+            (database["replica"] as? [String: String]) == ["type": "file", "path": "/tmp/$x", "sync-interval": "250ms"]
+        )
         #expect((json["socket"] as? [String: Any])?["path"] as? String == "/tmp/s")
     }
 }

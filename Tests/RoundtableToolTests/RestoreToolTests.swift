@@ -337,7 +337,7 @@ import Testing
         #expect(time.code == 64)
         #expect(time.errors.contains("--at takes a time with its offset from UTC"))
         let url = try Tool.run(["restore", "/backup", "app.db"], in: folder)
-        #expect(url.code == 1)
+        #expect(url.code == 64)
         #expect(url.errors.contains("or file:///backup for that folder"))
         let program = try Tool.run(["restore", "s3://b", "app.db", "--litestream", "nothing"], in: folder)
         #expect(program.errors.contains("./nothing: is not a program"))

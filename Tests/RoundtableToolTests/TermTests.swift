@@ -36,12 +36,17 @@ import Testing
     /// **D5**.
     @Test func standings() {
         let claim = TermClaim(second, ofDatabaseAt: "/b")
+        func own(_ number: UInt64, _ token: UInt64, isCopy: Bool = false) -> OwnTerm {
+            OwnTerm(term: ReplicaTerm(number: number, token: token), isOfThisFile: !isCopy)
+        }
         #expect(TermStanding(of: nil, in: nil) == .writer(.first))
-        #expect(TermStanding(of: .first, in: nil) == .writer(.first))
-        #expect(TermStanding(of: second, in: claim) == .writer(second))
-        #expect(TermStanding(of: .first, in: claim) == .fenced(by: claim))
-        #expect(TermStanding(of: ReplicaTerm(number: 2, token: 7), in: claim) == .fenced(by: claim))
-        #expect(TermStanding(of: ReplicaTerm(number: 1, token: 7), in: claim) == .fenced(by: claim))
+        #expect(TermStanding(of: own(0, 0), in: nil) == .writer(.first))
+        #expect(TermStanding(of: own(2, 0xab), in: claim) == .writer(second))
+        #expect(TermStanding(of: own(2, 0xab, isCopy: true), in: claim) == .stranger(to: claim))
+        #expect(TermStanding(of: own(0, 0), in: claim) == .fenced(by: claim))
+        #expect(TermStanding(of: own(2, 7), in: claim) == .fenced(by: claim))
+        #expect(TermStanding(of: own(1, 7), in: claim) == .fenced(by: claim))
+        #expect(TermStanding(of: own(1, 7, isCopy: true), in: claim) == .fenced(by: claim))
         #expect(TermStanding(of: nil, in: claim) == .stranger(to: claim))
     }
 
@@ -57,16 +62,48 @@ import Testing
     /// **D4**: one entry a URL, and credentials in none.
     @Test func theRecordKeepsTheTermsOfEachURL() throws {
         let folder = try Folder()
-        let record = TermRecord(besideDatabaseAt: folder.path("app.db"))
+        let database = folder.path("app.db")
+        try Data("a".utf8).write(to: URL(fileURLWithPath: database))
+        let record = TermRecord(besideDatabaseAt: database)
         let (one, other) = (try ReplicaURL("s3://a/b?secret-key=hunter2"), try ReplicaURL("file:///b"))
         #expect(try record.term(at: one) == nil)
-        try record.set(second, at: one)
-        try record.set(.first, at: other)
-        #expect(try record.term(at: one) == second)
-        #expect(try record.term(at: other) == .first)
-        #expect(
-            try !String(decoding: Data(contentsOf: folder.url.appendingPathComponent("app.db-term")), as: UTF8.self)
-                .contains("hunter2")
-        )
+        try record.set(second, at: one, ofDatabaseAt: database)
+        try record.set(.first, at: other, ofDatabaseAt: database)
+        #expect(try record.term(at: one) == OwnTerm(term: second, isOfThisFile: true))
+        #expect(try record.term(at: ReplicaURL("s3://a/b/?secret-key=other"))?.term == second, "a / at the end")
+        #expect(try record.term(at: other)?.term == .first)
+        let file = URL(fileURLWithPath: "\(database)-term")
+        let bytes = try Data(contentsOf: file)
+        #expect(!String(decoding: bytes, as: UTF8.self).contains("hunter2"))
+        try FileManager.default.moveItem(atPath: database, toPath: folder.path("old"))
+        try FileManager.default.copyItem(atPath: folder.path("old"), toPath: database)
+        #expect(try record.term(at: one) == OwnTerm(term: second, isOfThisFile: false), "a copy")
+        try bytes.prefix(100).write(to: file)
+        let error = #expect(throws: ToolError.self) { try record.term(at: one) }
+        #expect(error?.description.contains("app.db-term: says which writer's term") == true, "damaged is not absent")
+    }
+
+    /// URLs that no replica can have are refused, with what to write instead.
+    @Test(arguments: [
+        ("http://x/y", "no replicas of the kind 'http'"),
+        ("file://tmp/x", "file:///tmp/x"),
+        ("file:x", "or file:///"),
+        ("s3://", "has no bucket"),
+        ("sftp:///x", "has no host"),
+        ("", "needs a scheme"),
+    ])
+    func mistakes(_ url: String, _ text: String) {
+        let error = #expect(throws: ToolError.self) { try ReplicaURL(url) }
+        #expect(error?.description.contains(text) == true, "\(error.debugDescription)")
+    }
+
+    /// Litestream would encode the characters of a file URL, and use a folder of that name.
+    @Test(arguments: [
+        ("file:///a b/ı ö", "/a b/ı ö"), ("file:///a%20b", "/a b"), ("file:///a%2", "/a%2"),
+        ("file:///a?b#c", "/a?b#c"),
+    ])
+    func foldersOfFileURLs(_ url: String, _ folder: String) throws {
+        #expect(try ReplicaURL(url).folder == folder)
+        #expect(try ReplicaURL(url).appending("x").folder == folder + "/x")
     }
 }

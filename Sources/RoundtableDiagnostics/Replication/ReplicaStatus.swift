@@ -42,6 +42,8 @@ public struct ReplicaStatus: Codable, Sendable, Equatable {
     /// The number of the writer's term of which that transaction is (`roundtable promote`); nil before the first promotion. Each term counts
     /// its transactions anew.
     public var term: UInt64?
+    /// Tells two terms of one number apart, of which one did not last.
+    package var termToken: UInt64?
     /// When that transaction was uploaded, by the clock of the writer's machine; nil when it is not known (yet).
     public var time: Date?
     /// When its state came into this database, by the clock of this machine.
@@ -100,6 +102,7 @@ public struct ReplicaStatus: Codable, Sendable, Equatable {
         case litestream = "litestream_pid"
         case newestTransaction = "newest_transaction"
         case newestTerm = "newest_term"
+        case termToken = "term_token"
         case newestTime = "newest_time"
     }
 }

@@ -1,5 +1,12 @@
 import Foundation
 import GRDB
+import RoundtableKernel
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// The claims at a URL, which Litestream uploads and restores as databases of one row (rules D1 and D2). Nothing of it is confined to a
 /// thread.
@@ -17,7 +24,8 @@ struct ClaimStore: Sendable {
         guard url.hasTerms else { return nil }
         var current: TermClaim?
         if known.number > 0 {
-            current = try claim(ofTerm: known.number)
+            // The claim of the known term may have been removed, but not that of the next one, too.
+            current = try claim(ofTerm: known.number) ?? claim(ofTerm: known.number + 1)
             if current == nil {
                 throw ToolError(
                     "\(url.shown): there is no claim of term \(known.number), which has begun: the URL leads elsewhere now, or what was there is gone. Check the URL."
@@ -32,21 +40,30 @@ struct ClaimStore: Sendable {
     func claim(ofTerm number: UInt64) throws -> TermClaim? {
         try inTemporaryFolder { folder in
             let request = RestoreRequest(url: url.place(ofClaim: number), at: nil, output: "\(folder)/claim")
-            let run = try litestream.start(request.arguments(isPlan: false), configuration: request.configuration)
-            if let failure = try wait(run).litestreamFailure {
-                if RestoreFailure.isNothingFound(failure) { return nil }
-                throw RestoreFailure.error(failure, from: url, into: folder)
-            }
-            guard let claim = try? read(request.output), claim.term.number == number else {
+            // The first upload counts (rule D3a): later ones are later transactions.
+            let first = ["-txid", UInt64(1).digits]
+            let arguments = request.arguments(isPlan: false)
+            let run = try litestream.start(
+                arguments.dropLast() + first + arguments.suffix(1),
+                configuration: request.configuration
+            )
+            let failure = try wait(run).litestreamFailure?.replacingOccurrences(of: folder, with: "…")
+            if let failure, RestoreFailure.isNothingFound(failure) { return nil }
+            if let failure, !RestoreFailure.isDamage(failure) { throw ClaimFailure(failure, of: url) }
+            guard failure == nil, let claim = try? read(request.output), claim.term.number == number else {
                 throw ToolError(
-                    "\(url.place(ofClaim: number).shown): is no claim that this version understands. Use the version of Roundtable that has made it."
+                    """
+                    \(url.place(ofClaim: number).shown): the claim of term \(number) is damaged, or of a newer version of Roundtable\
+                    \(failure.map { " (\(url.redacting($0)))" } ?? ""). If it is damaged, remove it: the machine that has made it uploads it again \
+                    while it replicates, and otherwise, 'roundtable promote' takes that term.
+                    """
                 )
             }
             return claim
         }
     }
 
-    /// Uploads a claim. What was uploaded of the same term before is replaced by it.
+    /// Uploads a claim, which counts if none of the same term was there before.
     func upload(_ claim: TermClaim) throws {
         try inTemporaryFolder { folder in
             let path = "\(folder)/claim"
@@ -61,11 +78,19 @@ struct ClaimStore: Sendable {
                 ["replicate", "-once", "-no-expand-env", "-config", LitestreamProgram.configurationPath],
                 configuration: configuration.text
             )
-            if let failure = try wait(run).litestreamFailure {
-                let problem = LitestreamProblem(message: failure, of: url)
-                throw ToolError("\(url.shown): the claim cannot be uploaded: \(problem.what). \(problem.advice).")
-            }
+            if let failure = try wait(run).litestreamFailure { throw ClaimFailure(failure, of: url) }
         }
+        giveToOwner()
+    }
+
+    /// Lets the users who may read a replica in a local folder read its claims, too: what the superuser uploads would be its own.
+    private func giveToOwner() {
+        guard geteuid() == 0, let root = url.folder,
+            let model = try? System.status(ofFileAt: root)
+        else { return }
+        let claims = root + "/roundtable"
+        let names = FileManager.default.enumerator(atPath: claims)?.compactMap { $0 as? String } ?? []
+        for path in [claims] + names.map({ "\(claims)/\($0)" }) { _ = chown(path, model.st_uid, model.st_gid) }
     }
 
     private func write(_ claim: TermClaim, to path: String) throws {
@@ -124,6 +149,17 @@ extension ClaimStore {
                 "\(url.shown): the claims cannot be read within \(patience). Check the network and the URL's host."
             )
         }
+    }
+}
+
+/// Litestream cannot read or upload claims.
+struct ClaimFailure: Error, CustomStringConvertible {
+    let problem: LitestreamProblem
+    let description: String
+
+    init(_ failure: String, of url: ReplicaURL) {
+        problem = LitestreamProblem(message: failure, of: url)
+        description = RestoreFailure.error(failure, from: url, into: "the temporary folder").description
     }
 }
 

@@ -51,13 +51,18 @@ struct PromoteCommand: ParsableCommand {
     @Flag(help: "Print JSON.")
     var json = false
 
-    func run() throws {
-        let url = try ReplicaURL(url)
-        guard url.hasTerms else {
-            throw ToolError(
-                "\(url.shown): a NATS bucket has no folders for terms. Restore the database, and replicate it to another bucket."
+    func validate() throws {
+        let parsed: ReplicaURL
+        do { parsed = try ReplicaURL(url) } catch { throw ValidationError(error.description) }
+        if !parsed.hasTerms {
+            throw ValidationError(
+                "\(parsed.shown): a NATS bucket has no folders for terms. Restore the database, and replicate it to another bucket."
             )
         }
+    }
+
+    func run() throws {
+        let url = try ReplicaURL(url)
         let litestream = try LitestreamProgram.find(program)
         try litestream.requireVersion()
         let target = try RestoreTarget(path)
@@ -89,10 +94,15 @@ struct PromoteCommand: ParsableCommand {
 
     private func promote(_ job: RestoreJob) throws -> RestoreReport {
         let claims = job.claims
-        let known = try TermRecord(besideDatabaseAt: job.target.path).term(at: job.url)
-        let current = try claims.current(since: known ?? .first)
-        // Nothing is claimed where there is nothing to restore.
-        _ = try job.plan(TermPlaces(claims, from: current))
+        let current = try claims.current()
+        // Nothing is claimed where there is nothing to restore, or no room for it.
+        let (plan, _, _) = try job.plan(TermPlaces(claims, from: current))
+        let free = GrowingFile(path: job.temporary + "/database").freeSpace ?? .max
+        if free < plan.size.addingSaturating(1_000_000) {
+            throw ToolError(
+                "\(job.target.folder): has \(free.byteSize) free, and the backup has \(plan.size.byteSize). Make room, and promote again."
+            )
+        }
         let claim = TermClaim((current?.term ?? .first).next, ofDatabaseAt: job.target.path)
         try claims.upload(claim)
         let confirm = {
@@ -102,6 +112,12 @@ struct PromoteCommand: ParsableCommand {
             )
         }
         try confirm()
-        return try job.run(from: claim, isReplacing: replace, promoted: claim.term, confirm: confirm)
+        let report = try job.run(from: claim, isReplacing: replace, promoted: claim.term, confirm: confirm)
+        if let winner = try? claims.current(since: claim.term), winner != claim {
+            throw ToolError(
+                "\(job.url.shown): another machine was promoted meanwhile: \(winner.writer). The database was restored to \(report.path), and its first 'roundtable replicate' fences it. To be the writer, promote again with --replace."
+            )
+        }
+        return report
     }
 }

@@ -69,13 +69,13 @@ enum TermStanding: Equatable, Sendable {
     case writer(ReplicaTerm)
     /// It was the writer's, and another is now.
     case fenced(by: TermClaim)
-    /// It never was the writer's, and another is.
+    /// It never was the writer's, or is a copy, and another is.
     case stranger(to: TermClaim)
 
     /// - Parameters:
-    ///   - own: the term in which the database is the writer's; nil when it never was.
+    ///   - own: what the record of the database says; nil when it never was the writer's.
     ///   - current: the claim of the current term; nil in term 0.
-    init(of own: ReplicaTerm?, in current: TermClaim?) {
+    init(of own: OwnTerm?, in current: TermClaim?) {
         guard let current else {
             self = .writer(.first)
             return
@@ -84,6 +84,10 @@ enum TermStanding: Equatable, Sendable {
             self = .stranger(to: current)
             return
         }
-        self = own == current.term ? .writer(own) : .fenced(by: current)
+        guard own.term == current.term else {
+            self = .fenced(by: current)
+            return
+        }
+        self = own.isOfThisFile ? .writer(own.term) : .stranger(to: current)
     }
 }

@@ -16,16 +16,23 @@ struct TermKeeper: Sendable {
         record = TermRecord(besideDatabaseAt: path)
     }
 
-    /// The term in which the database is the writer's, by its own record; nil when it never was.
-    var own: ReplicaTerm? { get throws { try record.term(at: store.url) } }
+    /// The term of the database, by its own record; nil when it never was the writer's.
+    var own: OwnTerm? { get throws { try record.term(at: store.url) } }
 
-    /// Looks at the claims, and records term 0 if there are none.
+    /// Looks at the claims. Records term 0 if there are none, and uploads the own claim again if it is gone.
     ///
-    /// - throws: `ToolError` if the URL cannot be read.
+    /// - throws: `ToolError` if the record or the URL cannot be read.
     func look() throws -> TermStanding {
         let own = try own
-        let standing = TermStanding(of: own, in: try store.current(since: own ?? .first))
-        if case .writer(let term) = standing, own == nil { try record.set(term, at: store.url) }
+        if let own, own.term.number > 0, own.isOfThisFile, try store.claim(ofTerm: own.term.number) == nil,
+            try store.claim(ofTerm: own.term.number + 1) == nil
+        {
+            try store.upload(TermClaim(own.term, ofDatabaseAt: path))
+        }
+        let standing = TermStanding(of: own, in: try store.current(since: own?.term ?? .first))
+        if case .writer(let term) = standing, own?.isOfThisFile != true {
+            try record.set(term, at: store.url, ofDatabaseAt: path)
+        }
         return standing
     }
 

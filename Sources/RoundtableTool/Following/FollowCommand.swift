@@ -42,6 +42,7 @@ struct FollowCommand: ParsableCommand {
     var json = false
 
     func validate() throws {
+        do { _ = try ReplicaURL(url) } catch { throw ValidationError(error.description) }
         if !(interval >= 0.05 && interval <= 86400) {
             throw ValidationError("--interval takes a number of seconds from 0.05 to 86400.")
         }

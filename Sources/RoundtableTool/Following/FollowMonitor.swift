@@ -9,13 +9,13 @@ struct FollowMonitor {
     enum Event {
         case started(pid: Int32)
         /// The current term is this one, from which Litestream fetches from now on.
-        case isInTerm(UInt64)
+        case isInTerm(ReplicaTerm)
         case log(LitestreamLine)
         /// The state of this transaction has come into the database.
         case copied(transaction: String)
         case notCopied(LitestreamProblem)
         /// The transactions at the URL, with the times of their uploads.
-        case listed(FollowedTransactions, inTerm: UInt64)
+        case listed(FollowedTransactions, inTerm: ReplicaTerm)
         case ended(ProgramExit)
         case notStarted(LitestreamProblem)
     }
@@ -28,7 +28,9 @@ struct FollowMonitor {
     /// Since when the newest transaction has been another than that of the database.
     private var behindSince: Date?
     /// The term from which Litestream fetches.
-    private var followed: UInt64?
+    private var followed = ReplicaTerm.first
+    /// Whether the URL has no state (of the current term) yet.
+    private var isWaiting = false
 
     /// After so many seconds without a new state, while there are newer transactions, Litestream does not find its way to them.
     static let patience = 60.0
@@ -40,8 +42,7 @@ struct FollowMonitor {
         status.identity = follower
         status.version = version
         status.transaction = last?.transaction
-        status.term = last?.term
-        followed = last?.term
+        (status.term, status.termToken) = (last?.term, last?.termToken)
         status.time = last?.time
         status.arrived = last?.arrived
         self.status = status
@@ -49,10 +50,12 @@ struct FollowMonitor {
     }
 
     /// How long to wait before Litestream is started again, in seconds.
-    var pause: Double { min(Self.longestPause, Double(1 << min(6, max(0, failedStarts - 1)))) }
+    var pause: Double { isWaiting ? 2 : min(Self.longestPause, Double(1 << min(6, max(0, failedStarts - 1)))) }
 
     /// The last transaction of the followed term that the database has; nil when it has none.
-    var transactionInTerm: String? { status.term == followed ? status.transaction : nil }
+    var transactionInTerm: String? {
+        (status.term ?? 0, status.termToken ?? 0) == (followed.number, followed.token) ? status.transaction : nil
+    }
 
     /// Whether Litestream should begin again with a whole restore.
     func isStuck(at now: Date) -> Bool {
@@ -67,31 +70,33 @@ struct FollowMonitor {
             startedAt = now
             enter(.starting, at: now)
         case .isInTerm(let term):
-            let new = term == 0 ? nil : term
-            if new != followed { (status.newestTransaction, status.newestTime, behindSince) = (nil, nil, nil) }
-            followed = new
-            status.newestTerm = new
+            if term != followed { (status.newestTransaction, status.newestTime, behindSince) = (nil, nil, nil) }
+            followed = term
+            status.newestTerm = term.number == 0 ? nil : term.number
         case .log(let line):
             guard line.isError else { return }
-            let problem = LitestreamProblem(message: line.text, of: url)
+            isWaiting = RestoreFailure.isNothingFound(line.text)
+            let problem = isWaiting ? nothingYet : LitestreamProblem(message: line.text, of: url)
             lastError = (problem, now)
             enter(.failing, problem, at: now)
         case .copied(let transaction):
             if transactionInTerm != transaction {
                 status.transaction = transaction
-                status.term = followed
+                status.term = followed.number == 0 ? nil : followed.number
+                status.termToken = followed.number == 0 ? nil : followed.token
                 status.time = nil
             }
             status.arrived = now
             lastError = nil
             failedStarts = 0
+            isWaiting = false
             noteDistance(at: now)
             enter(.following, at: now)
         case .notCopied(let problem):
             lastError = (problem, now)
             enter(.failing, problem, at: now)
         case .listed(let transactions, let term):
-            guard term == followed ?? 0 else { return }
+            guard term == followed else { return }
             status.checked = now
             status.newestTransaction = transactions.newest?.transaction
             status.newestTime = transactions.newest?.time
@@ -108,6 +113,7 @@ struct FollowMonitor {
                 case .signal(let number): "by signal \(number)"
                 }
             status.litestream = nil
+            if isWaiting { return enter(.failing, nothingYet, at: now) }
             let problem = LitestreamProblem(
                 what: "Litestream has ended \(how)\(lastError.map { ": \($0.problem.what)" } ?? "")",
                 advice: lastError?.problem.advice ?? "It is started again in \(Int(pause)) s"
@@ -118,6 +124,14 @@ struct FollowMonitor {
             status.litestream = nil
             enter(.ended, problem, at: now)
         }
+    }
+
+    private var nothingYet: LitestreamProblem {
+        LitestreamProblem(
+            what: followed.number == 0
+                ? "there is no state at the URL yet" : "the writer of term \(followed.number) has not replicated yet",
+            advice: "Start 'roundtable replicate' on the writer's machine, and check that the URLs are the same"
+        )
     }
 
     private mutating func noteDistance(at now: Date) {

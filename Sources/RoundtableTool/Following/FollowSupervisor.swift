@@ -51,9 +51,8 @@ final class FollowSupervisor: Sendable {
         self.report = report
         self.complain = complain
         path = database.path
-        let last = database.last?.url == url.shown ? database.last?.term : nil
-        // The token is not known, and not asked for.
-        term = Mutex(ReplicaTerm(number: last ?? 0, token: 0))
+        let last = database.last?.url == url.shown ? database.last : nil
+        term = Mutex(ReplicaTerm(number: last?.term ?? 0, token: last?.termToken ?? 0))
         monitor = Mutex(
             FollowMonitor(
                 url: url,
@@ -85,7 +84,7 @@ final class FollowSupervisor: Sendable {
         while !mustEnd {
             do {
                 let term = try lookAtTerms()
-                note(.isInTerm(term.number))
+                note(.isInTerm(term))
                 let staged = try database.makeFolder()
                 let request = RestoreRequest(url: url.place(of: term), at: nil, output: staged.path)
                 let running = try RunningProgram(
@@ -143,7 +142,7 @@ final class FollowSupervisor: Sendable {
                 case false: nextCopy = now + Self.tick
                 }
             }
-            if now >= nextListing, FileManager.default.fileExists(atPath: staged.path) {
+            if now >= nextListing {
                 nextListing = now + Self.listingInterval
                 list(request, in: term)
             }
@@ -231,6 +230,7 @@ final class FollowSupervisor: Sendable {
             defer { isListing.store(false, ordering: .sequentiallyConsistent) }
             // What cannot be read now is looked at again, and Litestream reports why.
             if let current = try? lookAtTerms(), current != term { return }
+            guard FileManager.default.fileExists(atPath: request.output) else { return }
             let arguments = [
                 "ltx", "-config", LitestreamProgram.configurationPath, "-no-expand-env", "-level", "all", "-json",
                 request.output,
@@ -239,7 +239,7 @@ final class FollowSupervisor: Sendable {
                 let output = try? run.wait(upTo: 30_000), output.exit == .status(0),
                 let transactions = FollowedTransactions(output.standardOutput)
             else { return }
-            note(.listed(transactions, inTerm: term.number))
+            note(.listed(transactions, inTerm: term))
         }
     }
 
@@ -251,9 +251,12 @@ final class FollowSupervisor: Sendable {
         }
         guard before != after else { return }
         // The report is advice, and its loss changes nothing: the file that is there marks the database.
-        isReporting.withLock { if $0 { _ = try? ReplicaStatus.file(besideDatabaseAt: path).write(after) } }
+        isReporting.withLock { if $0, mayReport { _ = try? ReplicaStatus.file(besideDatabaseAt: path).write(after) } }
         report(after)
     }
+
+    /// Whether the file is still the mark of this follower. Another program may have taken the place of the database.
+    private var mayReport: Bool { ReadReplica.exists(databasePath: path) }
 
     private func wait(_ time: Nanoseconds) {
         let deadline = MonotonicClock.now + time

@@ -59,6 +59,11 @@ final class FollowedDatabase {
 
     /// Copies a state, in one transaction.
     func copy(from state: DatabaseQueue) throws {
+        guard ReadReplica.exists(databasePath: path) else {
+            throw ToolError(
+                "\(path): is no read replica any more: another program has taken its place. End this follower."
+            )
+        }
         guard let database else { return try makeFirst(from: state) }
         try state.read { source in
             try database.writeWithoutTransaction { db in try source.backup(to: db) }

@@ -20,7 +20,7 @@ struct LitestreamConfiguration {
                     .init(
                         path: databasePath,
                         monitorInterval: duration,
-                        replica: .init(url: replica.text, syncInterval: duration)
+                        replica: .init(replica, syncInterval: duration)
                     )
                 ]
             )
@@ -33,12 +33,8 @@ struct LitestreamConfiguration {
     private struct File: Encodable {
         struct Socket: Encodable { let enabled: Bool, path: String }
         struct Logging: Encodable { let level: String, type: String, stderr: Bool }
-        struct Replica: Encodable {
-            let url: String, syncInterval: String
-            enum CodingKeys: String, CodingKey { case url, syncInterval = "sync-interval" }
-        }
         struct Database: Encodable {
-            let path: String, monitorInterval: String, replica: Replica
+            let path: String, monitorInterval: String, replica: ReplicaConfiguration
             enum CodingKeys: String, CodingKey { case path, monitorInterval = "monitor-interval", replica }
         }
         let socket: Socket?, logging: Logging, dbs: [Database]

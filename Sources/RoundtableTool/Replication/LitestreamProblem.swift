@@ -15,7 +15,7 @@ struct LitestreamProblem: Error, Equatable {
         what = known.map { "\($0.what) (\(cause))" } ?? cause
         advice =
             known?.advice
-            ?? "Litestream tries again by itself. If it does not recover, look at its errors in the output of 'roundtable replicate'"
+            ?? "Litestream tries again by itself. If it does not recover, look at its errors in the output of 'roundtable replicate' or 'roundtable follow'"
     }
 
     init(what: String, advice: String) {

@@ -52,6 +52,7 @@ struct ReplicateCommand: ParsableCommand {
     var json = false
 
     func validate() throws {
+        do { _ = try ReplicaURL(to) } catch { throw ValidationError("--to: \(error.description)") }
         if !(interval >= 0.05 && interval <= 86400) {
             throw ValidationError("--interval takes a number of seconds from 0.05 to 86400.")
         }
@@ -62,8 +63,7 @@ struct ReplicateCommand: ParsableCommand {
 
     func run() throws {
         let url = URL(fileURLWithPath: path)
-        let replica: ReplicaURL
-        do { replica = try ReplicaURL(to) } catch { throw ToolError("--to: \(error)") }
+        let replica = try ReplicaURL(to)
         let program = try LitestreamProgram.find(litestream)
         let version = try program.requireVersion()
         try check(url)
@@ -89,7 +89,7 @@ struct ReplicateCommand: ParsableCommand {
         ) {
             printer.print($0)
         } complain: {
-            Terminal.complain("Litestream: \($0)")
+            Terminal.complain($0)
         }
         let signals = EndingSignals { _ in
             Terminal.complain("ending: Litestream uploads the rest. A second signal ends it at once.")
@@ -124,7 +124,7 @@ struct ReplicateCommand: ParsableCommand {
             )
         case .starting, .replicating, .failing, .unresponsive, .ended:
             throw ToolError(
-                "\(status.path): 'roundtable replicate' (pid \(replication.supervisor ?? 0)) replicates it already\(replication.url.map { ", to \($0)" } ?? "")."
+                "\(status.path): 'roundtable replicate' (pid \(replication.supervisor ?? 0)) replicates it already\(replication.url.map { ", to \($0)" } ?? ""). End that first."
             )
         case .abandoned:
             // On Linux, Litestream ends with its supervisor, after it has uploaded what it has.

@@ -13,6 +13,8 @@ struct ReplicationMonitor {
         case ended(ProgramExit)
         case notStarted(LitestreamProblem)
         case isInTerm(UInt64)
+        /// Whether this database may be replicated is not known, so Litestream was not started; or it must not, and cannot be marked.
+        case cannotLook(LitestreamProblem)
     }
 
     private(set) var status: ReplicationStatus
@@ -70,9 +72,10 @@ struct ReplicationMonitor {
                     advice: "Continue it (kill -CONT \(pid)), or end it, and it is started again"
                 )
                 : LitestreamProblem(
-                    what: "Litestream (pid \(pid)) does not answer, as when it cannot reach the replica",
-                    advice:
-                        "Check that the replica's address can be reached from here. Litestream tries again by itself"
+                    what:
+                        "Litestream (pid \(pid)) does not answer, as when it cannot reach the replica\(lastError.map { "; its last error: \($0.problem.what)" } ?? "")",
+                    advice: lastError?.problem.advice
+                        ?? "Check that the replica's address can be reached from here. Litestream tries again by itself"
                 )
             enter(.unresponsive, problem, at: now)
         case .ended(let exit):
@@ -94,6 +97,7 @@ struct ReplicationMonitor {
             status.litestream = nil
             enter(.ended, problem, at: now)
         case .isInTerm(let term): status.term = term == 0 ? nil : term
+        case .cannotLook(let problem): enter(.failing, problem, at: now)
         }
     }
 

@@ -29,9 +29,12 @@ final class ReplicationSupervisor: Sendable {
     private let wakeUp = MonotonicSemaphore()
     private let request = Atomic(Request.none.rawValue)
     private let isAsking = Atomic(false)
-    private let isLooking = Atomic(false)
-    /// What is known of the terms: this database is the writer's in a term, or it must not replicate any more.
-    private let standing = Mutex(TermStanding.writer(.first))
+    /// What is known of the terms; nil before the first look.
+    private let standing = Mutex<TermStanding?>(nil)
+    /// Whether the database has the mark of rule D6.
+    private let isMarked = Atomic(false)
+    private let looks = MonotonicSemaphore()
+    private let looksEnded = MonotonicSemaphore()
     /// Held while the file of the report is written or removed.
     private let isReporting = Mutex(true)
 
@@ -39,8 +42,8 @@ final class ReplicationSupervisor: Sendable {
     private static let tick: Nanoseconds = 1_000_000_000
     private static let questionInterval: Nanoseconds = 2_000_000_000
     private static let patience: Nanoseconds = 35_000_000_000
-    /// How long the start waits for the first look at the terms.
-    private static let termPatience = Duration.seconds(5)
+    /// How long Litestream may take for one look at a claim.
+    private static let termPatience = Duration.seconds(30)
 
     /// - Parameters:
     ///   - interval: how often Litestream looks for commits and uploads them, in seconds.
@@ -99,10 +102,16 @@ final class ReplicationSupervisor: Sendable {
     }
 
     private var isAskedToEnd: Bool { request.load(ordering: .sequentiallyConsistent) != Request.none.rawValue }
-    private var isEnding: Bool { isAskedToEnd || term == nil }
-    /// The term in which this database is the writer's; nil when another machine is the writer.
+    private var isEnding: Bool { isAskedToEnd || mustNotReplicate }
+    /// The term in which this database is the writer's; nil when that is not known, or when another machine is the writer.
     private var term: ReplicaTerm? {
         standing.withLock { if case .writer(let term) = $0 { term } else { nil } }
+    }
+    private var mustNotReplicate: Bool {
+        standing.withLock { standing in
+            if case .writer = standing { return false }
+            return standing != nil
+        }
     }
 
     /// Supervises until `end()`. Call it on the main thread: Litestream gets a signal when the thread that has started it ends.
@@ -120,8 +129,14 @@ final class ReplicationSupervisor: Sendable {
             try? FileManager.default.removeItem(at: folder)
         }
         var isClean = true
-        lookAtTerms(TermKeeper(claims(patience: Self.termPatience), databasePath: database.path))
-        while let term, !isEnding {
+        let keeper = TermKeeper(claims, databasePath: database.path)
+        look(keeper)
+        startLooking(keeper)
+        while !isEnding {
+            guard let term else {
+                wait(Self.tick)
+                continue
+            }
             do {
                 keepOthersFromCheckpointing()
                 try makeContinuous()
@@ -143,6 +158,7 @@ final class ReplicationSupervisor: Sendable {
             database.leaveCheckpointsToOthers(false)
             wait(Nanoseconds(monitor.withLock { $0.pause } * 1e9))
         }
+        endLooking()
         try refuse()
         return isClean
     }
@@ -158,52 +174,91 @@ final class ReplicationSupervisor: Sendable {
 
     // MARK: Terms
 
-    private func claims(patience: Duration) -> ClaimStore {
-        ClaimStore(program, replica, patience: patience) { [self] in isAskedToEnd }
+    private var claims: ClaimStore {
+        ClaimStore(program, replica, patience: Self.termPatience) { [self] in isAskedToEnd }
     }
 
-    /// Looks whether another machine is the writer (rule D5). What cannot be read changes nothing (rule D5a): if the network is the reason,
-    /// Litestream reports that.
-    private func lookAtTerms(_ keeper: TermKeeper) {
-        if let own = try? keeper.own { standing.withLock { $0 = .writer(own) } }
+    /// Looks whether another machine is the writer (rule D5). Called by one thread at a time.
+    private func look(_ keeper: TermKeeper) {
+        if mustNotReplicate { return }
         do {
             let found = try keeper.look()
+            if case .writer(let term) = found { note(.isInTerm(term.number)) }
             standing.withLock { $0 = found }
-            if case .fenced(let claim) = found { fence(by: claim, keeper) }
+            wakeUp.signal()
         } catch {
-            if isAskedToEnd { return }
-            let text = replica.redacting("\(error)")
-            let isNew = lastComplaint.withLock { last in
-                defer { last = text }
-                return last != text
-            }
-            if isNew { complain("whether another machine is the writer is not known: \(text)") }
+            if !isAskedToEnd { couldNotLook(error, keeper) }
         }
-        note(.isInTerm(term?.number ?? 0))
-        wakeUp.signal()
     }
 
-    private func fence(by claim: TermClaim, _ keeper: TermKeeper) {
+    /// In its own term, this database disturbs nobody (rule D5a). If it is not known to have one, Litestream waits.
+    private func couldNotLook(_ error: any Error, _ keeper: TermKeeper) {
+        if term == nil, let own = try? keeper.own, own.isOfThisFile { standing.withLock { $0 = .writer(own.term) } }
+        complainOnce("whether another machine is the writer is not known: \(ToolError.line(for: error))")
+        guard term == nil else { return }
+        note(
+            .cannotLook(
+                (error as? ClaimFailure)?.problem
+                    ?? LitestreamProblem(what: ToolError.line(for: error), advice: "It is tried again")
+            )
+        )
+    }
+
+    /// Looks again and again on another thread, and marks a database that is fenced, until `endLooking()`.
+    private func startLooking(_ keeper: TermKeeper) {
+        Thread.detachNewThread { [self] in
+            defer { looksEnded.signal() }
+            while true {
+                if case .fenced(let claim) = standing.withLock({ $0 }), mark(claim, keeper) { return }
+                let pause = term == nil ? Self.tick : termInterval
+                if looks.wait(until: MonotonicClock.now + pause) { return }
+                if replica.hasTerms { look(keeper) }
+            }
+        }
+    }
+
+    /// Ends the looks, once a fenced database has its mark, or the process is asked to end.
+    private func endLooking() {
+        while case .fenced = standing.withLock({ $0 }), !isAskedToEnd, !isMarked.load(ordering: .sequentiallyConsistent)
+        {
+            _ = wakeUp.wait(until: MonotonicClock.now + Self.tick)
+        }
+        looks.signal()
+        _ = looksEnded.wait(until: .max)
+    }
+
+    /// - returns: false when the mark cannot be written.
+    private func mark(_ claim: TermClaim, _ keeper: TermKeeper) -> Bool {
         do {
             try keeper.fence(by: claim, database)
+            isMarked.store(true, ordering: .sequentiallyConsistent)
+            wakeUp.signal()
+            return true
         } catch {
-            complain("the database cannot be marked as fenced, so end the programs that write to it: \(error)")
+            let what = "\(claim.writer), is the writer, and the database cannot be marked as fenced: \(error)"
+            complainOnce(what)
+            note(.cannotLook(.init(what: what, advice: "End the programs that write here. It is tried again")))
+            return false
         }
     }
 
-    /// Looks at the terms on another thread.
-    private func lookAtTermsLater() {
-        guard replica.hasTerms, !isLooking.exchange(true, ordering: .sequentiallyConsistent) else { return }
-        Thread.detachNewThread { [self] in
-            lookAtTerms(TermKeeper(claims(patience: .seconds(30)), databasePath: database.path))
-            isLooking.store(false, ordering: .sequentiallyConsistent)
+    private func complainOnce(_ text: String) {
+        let text = replica.redacting(text)
+        let isNew = lastComplaint.withLock { last in
+            defer { last = text }
+            return last != text
         }
+        if isNew { complain(text) }
     }
 
     /// - throws: `ToolError` when another machine is the writer.
     private func refuse() throws {
         switch standing.withLock({ $0 }) {
-        case .writer: return
+        case .writer, nil: return
+        case .fenced(let claim) where !isMarked.load(ordering: .sequentiallyConsistent):
+            throw ToolError(
+                "\(database.path): \(claim.writer), is the writer now, in term \(claim.term.number). The database could not be marked as fenced: end the programs that write here."
+            )
         case .fenced(let claim):
             throw ToolError(
                 """
@@ -214,8 +269,8 @@ final class ReplicationSupervisor: Sendable {
         case .stranger(let claim):
             throw ToolError(
                 """
-                \(replica.shown): \(claim.writer), is the writer there, in term \(claim.term.number), and \(database.path) never was. Make it the \
-                writer with 'roundtable promote', or replicate it to another URL.
+                \(replica.shown): \(claim.writer), is the writer there, in term \(claim.term.number), and \(database.path) never was, or is a copy. \
+                Make this machine the writer with 'roundtable promote', or replicate to another URL.
                 """
             )
         }
@@ -262,7 +317,6 @@ final class ReplicationSupervisor: Sendable {
     /// - returns: whether the program has ended without being killed and without an error.
     private func supervise(_ running: RunningProgram) -> Bool {
         var nextQuestion: Nanoseconds = 0
-        var nextLook = MonotonicClock.now + termInterval
         var deadline: Nanoseconds?
         var endedAt = Date.distantFuture
         while true {
@@ -288,10 +342,6 @@ final class ReplicationSupervisor: Sendable {
             } else if now >= nextQuestion {
                 nextQuestion = now + Self.questionInterval
                 ask()
-            }
-            if deadline == nil, now >= nextLook {
-                nextLook = now + termInterval
-                lookAtTermsLater()
             }
             _ = wakeUp.wait(until: MonotonicClock.now + (deadline == nil ? Self.tick : 20_000_000))
         }
@@ -323,13 +373,7 @@ final class ReplicationSupervisor: Sendable {
         for line in running.takeLines() {
             let log = LitestreamLine(line)
             note(.log(log))
-            guard log.isError else { continue }
-            let text = replica.redacting(log.text)
-            let isNew = lastComplaint.withLock { last in
-                defer { last = text }
-                return last != text
-            }
-            if isNew { complain(text) }
+            if log.isError { complainOnce("Litestream: \(log.text)") }
         }
     }
 

@@ -18,10 +18,10 @@ struct RestoreCommand: ParsableCommand {
             than that time. The state is restored into a temporary folder beside the path, checked (PRAGMA integrity_check, schema, \
             extensions), and only then gets its name. Nothing is replaced, unless there is --replace; and no database that a program uses.
 
-            Litestream takes credentials from the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for s3), or from the URL, which is \
+            Litestream takes credentials from the environment (LITESTREAM_ACCESS_KEY_ID and LITESTREAM_SECRET_ACCESS_KEY, or AWS_…, for s3), or from the URL, which is \
             not shown to other processes.
 
-            With --json, prints one JSON object: "path", "url" (without credentials), "transaction", "time", "at", "bytes", "seconds", "wal", \
+            With --json, prints one JSON object: "path", "url" (without credentials), "term", "current_term", "transaction", "time", "at", "bytes", "seconds", "wal", \
             "tables", "migrations", "checks", "replaced", "waiting_commands".
 
             Exit code: 0 when the database is restored; 1 when not, and nothing has changed; 130 after Ctrl-C.
@@ -33,7 +33,7 @@ struct RestoreCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "The replica, as 'litestream replicate' was given it: file:///folder, s3://bucket/path.")
+    @Argument(help: "The replica, as 'roundtable replicate --to' was given it: file:///folder, s3://bucket/path.")
     var url: String
 
     @Argument(help: "The database file to create.", completion: .file())
@@ -63,6 +63,7 @@ struct RestoreCommand: ParsableCommand {
     private var time: RestoreTime? { at.flatMap(RestoreTime.init) }
 
     func validate() throws {
+        do { _ = try ReplicaURL(url) } catch { throw ValidationError(error.description) }
         if at != nil, time == nil {
             throw ValidationError(
                 "--at takes a time with its offset from UTC, such as 2026-11-23T17:29:21Z or 2026-11-23T18:29:21+01:00."
@@ -95,7 +96,16 @@ struct RestoreCommand: ParsableCommand {
             progress: progress,
             style: style
         )
+        let fence = FenceStatus(ofDatabaseAt: URL(fileURLWithPath: target.path))
         let report = try job.run(from: job.claims.current(), isReplacing: replace)
+        if let fence {
+            Terminal.complain(
+                """
+                what was here is fenced. \(fence.lines.what) What is restored is a copy: what is written to it reaches no other machine. To be \
+                the writer, use 'roundtable promote'.
+                """
+            )
+        }
         Terminal.write(json ? try report.json : report.text)
     }
 }
@@ -140,15 +150,16 @@ struct RestoreJob {
             progress.show("checking the content … \((ContinuousClock.now - checking).components.seconds) s")
         }
         try target.setAccess(ofFileAt: output)
+        try System.syncFile(at: output)
         try confirm()
         try ending.placing()
-        let replaced = try place(isReplacing: isReplacing)
-        if let promoted { try TermRecord(besideDatabaseAt: target.path).set(promoted, at: url) }
+        let replaced = try place(isReplacing: isReplacing, promoted)
         let elapsed = (ContinuousClock.now - begun) / .seconds(1)
         return RestoreReport(
             path: target.path,
             url: url.shown,
             term: term.number,
+            currentTerm: current?.term.number ?? 0,
             promotedTerm: promoted?.number,
             transaction: state.transaction,
             time: state.time.text,
@@ -263,7 +274,7 @@ struct RestoreJob {
     // MARK: Placing
 
     /// - returns: the folder to which the database that was there has been moved.
-    private func place(isReplacing: Bool) throws -> String? {
+    private func place(isReplacing: Bool, _ promoted: ReplicaTerm?) throws -> String? {
         // What has been there for all the time is known; what is used or was created meanwhile is not touched.
         let now = try RestoreTarget(target.path)
         try now.check(isReplacing: isReplacing)
@@ -280,6 +291,10 @@ struct RestoreJob {
         let aside = try now.setAside()
         withExtendedLifetime(lock) {}
         do {
+            // Before the database has its name, because programs may use it at once (rule D4).
+            if let promoted {
+                try TermRecord(besideDatabaseAt: now.path).set(promoted, at: url, ofDatabaseAt: output)
+            }
             try now.place(output)
         } catch {
             guard let aside, let error = error as? ToolError else { throw error }

@@ -9,9 +9,18 @@ enum RestoreFailure {
         }
     }
 
+    /// Whether a file of the replica is not whole.
+    static func isDamage(_ failure: String) -> Bool {
+        let text = failure.lowercased()
+        return [
+            "non-contiguous", "checksum mismatch", "invalid ltx file", "decode", "truncated", "unexpected eof",
+            "invalid magic",
+        ].contains { text.contains($0) }
+    }
+
     static func nothing(at url: ReplicaURL) -> ToolError {
         ToolError(
-            "\(url.shown): there is no backup. Check the URL: the folder or path that 'litestream replicate' was given, of Litestream 0.5 or later."
+            "\(url.shown): there is no backup. Check the URL: what 'roundtable replicate --to' was given, which must have synced once; of Litestream, 0.5 or later."
         )
     }
 
@@ -58,7 +67,7 @@ enum RestoreFailure {
         ):
             what = "the credentials are missing or refused"
             next =
-                "Set them in the environment as Litestream takes them (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for s3), or check those of the URL"
+                "Set them in the environment as Litestream takes them (LITESTREAM_ACCESS_KEY_ID and LITESTREAM_SECRET_ACCESS_KEY, or AWS_…, for s3), or check those of the URL"
         case has("permission denied"):
             what = "permission denied"
             next = "Run it as a user who may read the replica and write \(folder)"
@@ -80,15 +89,7 @@ enum RestoreFailure {
         case has("nosuchbucket", "bucket does not exist", "stream not found", "no such file or directory"):
             what = "there is nothing of that name"
             next = "Check the URL"
-        case has(
-            "non-contiguous",
-            "checksum mismatch",
-            "invalid ltx file",
-            "decode",
-            "truncated",
-            "unexpected eof",
-            "invalid magic"
-        ):
+        case isDamage(failure):
             what = "the backup is damaged"
             next = "Restore an earlier state with --at, or another replica; 'litestream ltx -level all' lists the files"
         default:

@@ -60,15 +60,14 @@ struct RestoreRequest: Sendable {
                     let level = "debug"
                     let stderr = true
                 }
-                struct Replica: Encodable { let url: String }
                 struct Database: Encodable {
                     let path: String
-                    let replica: Replica
+                    let replica: ReplicaConfiguration
                 }
                 let logging = Logging()
                 let dbs: [Database]
             }
-            let database = Configuration.Database(path: output, replica: Configuration.Replica(url: url.text))
+            let database = Configuration.Database(path: output, replica: ReplicaConfiguration(url))
             let encoder = JSONEncoder()
             encoder.outputFormatting = .withoutEscapingSlashes
             return String(decoding: try encoder.encode(Configuration(dbs: [database])), as: UTF8.self)

@@ -9,6 +9,8 @@ struct RestoreReport: Encodable {
     let url: String
     /// The number of the term whose state it is; 0 before the first promotion.
     let term: UInt64
+    /// The number of the current term at the URL. If it is higher than ``term``, the writer of the current term had no such state there.
+    let currentTerm: UInt64
     /// The term in which the restored database is the writer's; nil: it is a copy.
     let promotedTerm: UInt64?
     let transaction: String
@@ -51,6 +53,7 @@ struct RestoreReport: Encodable {
         case path, url, term, transaction, time, at, bytes, seconds, tables, migrations, checks, replaced
         case isWAL = "wal"
         case promotedTerm = "promoted_term"
+        case currentTerm = "current_term"
         case waitingCommands = "waiting_commands"
     }
 
@@ -78,6 +81,9 @@ struct RestoreReport: Encodable {
             lines.append(
                 "  outbox      \(waitingCommands.of("command")) \(verb), and will be applied to the restored database"
             )
+        }
+        if promotedTerm == nil, term < currentTerm {
+            lines.append("  ! of an earlier writer: there is no such state of the current one, in term \(currentTerm)")
         }
         if let promotedTerm {
             lines.append("  promoted    this machine is the writer now, in term \(promotedTerm)")

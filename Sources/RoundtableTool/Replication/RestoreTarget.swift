@@ -82,6 +82,12 @@ struct RestoreTarget {
                 liveness: $0.liveness == .stopped ? .stopped : .alive
             )
         }
+        // Before its first state, a follower is no participant, because there is no database.
+        if let replica = ReplicaStatus(ofDatabaseAt: URL(fileURLWithPath: path)), replica.state != .abandoned,
+            let pid = replica.follower, !participants.contains(where: { $0.isProcess(pid) })
+        {
+            users.append(SharingProcess(pid: pid, name: ReplicaStatus.author, isParticipant: true))
+        }
         let others = OtherControlBlock.all(besideDatabaseAt: path).flatMap(\.pids)
         for pid in SystemLocks.users(databasePath: path) + others + [blocker()].compactMap(\.self)
         where pid != getpid() && !participants.contains(where: { $0.isProcess(pid) })
