@@ -29,6 +29,9 @@ extension ProcessTests {
                 for number in 1...3 {
                     try store.upload(TermClaim(ReplicaTerm.first.next, ofDatabaseAt: "/late-\(number)"))
                     #expect(try store.current() == first)
+                    // As one that has looked before the first was there.
+                    try store.put(TermClaim(ReplicaTerm.first.next, ofDatabaseAt: "/later-\(number)"))
+                    #expect(try store.current() == first)
                 }
                 let second = TermClaim(term.next, ofDatabaseAt: "/second")
                 try store.upload(second)

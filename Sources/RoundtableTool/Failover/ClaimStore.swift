@@ -63,8 +63,38 @@ struct ClaimStore: Sendable {
         }
     }
 
-    /// Uploads a claim, which counts if none of the same term was there before.
+    /// Uploads a claim, unless there is one of the same term.
     func upload(_ claim: TermClaim) throws {
+        try exclusively {
+            if try self.claim(ofTerm: claim.term.number) == nil { try put(claim) }
+        }
+        giveToOwner()
+    }
+
+    /// Runs `body` while no other process on this machine uploads a claim into the same folder: Litestream would write both into one
+    /// temporary file. Other kinds of places replace objects whole.
+    private func exclusively(_ body: () throws -> Void) throws {
+        guard let root = url.folder else { return try body() }
+        let folder = "\(root)/roundtable"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let path = "\(folder)/claims.lock"
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o666)
+        guard file != -1 else { throw SystemError(call: .open, errno: errno, path: path) }
+        defer { close(file) }
+        let deadline = MonotonicClock.now + Self.patienceForOthers
+        while lockf(file, F_TLOCK, 0) == -1 {
+            guard MonotonicClock.now < deadline else {
+                throw ToolError("\(path): another promotion holds it for long. End that one, and promote again.")
+            }
+            MonotonicClock.sleep(20_000_000)
+        }
+        try body()
+    }
+
+    private static let patienceForOthers: Nanoseconds = 60_000_000_000
+
+    /// Uploads a claim, which counts if none of the same term was there before.
+    func put(_ claim: TermClaim) throws {
         try inTemporaryFolder { folder in
             let path = "\(folder)/claim"
             try write(claim, to: path)
@@ -80,7 +110,6 @@ struct ClaimStore: Sendable {
             )
             if let failure = try wait(run).litestreamFailure { throw ClaimFailure(failure, of: url) }
         }
-        giveToOwner()
     }
 
     /// Lets the users who may read a replica in a local folder read its claims, too: what the superuser uploads would be its own.

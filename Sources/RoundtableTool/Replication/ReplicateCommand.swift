@@ -92,7 +92,7 @@ struct ReplicateCommand: ParsableCommand {
             Terminal.complain($0)
         }
         let signals = EndingSignals { _ in
-            Terminal.complain("ending: Litestream uploads the rest. A second signal ends it at once.")
+            Terminal.complain("ending: Litestream uploads the rest, for 35 s at most. A second signal ends it at once.")
             supervisor.end()
         }
         defer { signals.ignore() }

@@ -134,6 +134,7 @@ final class ReplicationSupervisor: Sendable {
         startLooking(keeper)
         while !isEnding {
             guard let term else {
+                isClean = false
                 wait(Self.tick)
                 continue
             }
