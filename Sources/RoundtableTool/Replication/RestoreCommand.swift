@@ -127,7 +127,9 @@ struct RestoreJob {
 
     /// The claims at the URL.
     var claims: ClaimStore {
-        ClaimStore(litestream: litestream, url: url) { [self] in try wait($0) { "looking for the writer …" } }
+        ClaimStore(litestream: litestream, url: url) { [ending, progress] run in
+            try Self.wait(run, ending, progress) { "looking for the writer …" }
+        }
     }
 
     /// - Parameters:
@@ -256,10 +258,16 @@ struct RestoreJob {
         _ request: RestoreRequest,
         showing text: () -> String
     ) throws -> ProgramOutput {
-        try wait(try litestream.start(arguments, configuration: try request.configuration), showing: text)
+        let run = try litestream.start(arguments, configuration: try request.configuration)
+        return try Self.wait(run, ending, progress, showing: text)
     }
 
-    private func wait(_ run: ProgramRun, showing text: () -> String) throws -> ProgramOutput {
+    private static func wait(
+        _ run: ProgramRun,
+        _ ending: RestoreEnding,
+        _ progress: RestoreProgress,
+        showing text: () -> String
+    ) throws -> ProgramOutput {
         try ending.running(run)
         while true {
             if let output = try run.wait(upTo: 100) {
