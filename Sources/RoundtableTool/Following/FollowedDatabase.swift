@@ -88,7 +88,8 @@ final class FollowedDatabase {
         try System.syncFile(at: first)
         // A program may have created an empty file.
         if try isAbsent { System.removeIfPossible(path) }
-        try System.renameFile(at: first, toUnused: path)
+        // Not by a second name for a moment, which a reader that opens the database then would be refused for (rule W5).
+        try RestoreTarget.move(first, toUnused: path)
         try System.syncFolder(at: (path as NSString).deletingLastPathComponent)
         try openForWriting()
     }

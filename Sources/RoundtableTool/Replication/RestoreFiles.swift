@@ -140,7 +140,7 @@ extension RestoreTarget {
     }
 
     /// Renames a file or folder, in one step and replacing nothing; where the system cannot do that, a file has both names for a moment.
-    private static func move(_ path: String, toUnused new: String) throws {
+    static func move(_ path: String, toUnused new: String) throws {
         switch renameExclusively?(AT_FDCWD, path, AT_FDCWD, new, renameFlag) {
         case 0: return
         case -1 where ![EINVAL, ENOSYS, ENOTSUP].contains(errno):
