@@ -56,14 +56,23 @@ let package = Package(
             name: "RoundtableC",
             dependencies: ["CRoundtable", "Roundtable", .product(name: "GRDB", package: "GRDB.swift")]
         ),
-        .target(
-            name: "CRoundtableTestShims",
-            dependencies: ["CRoundtableShims", .product(name: "GRDBSQLite", package: "GRDB.swift")]
-        ),
+        .target(name: "CRoundtableTestShims"),
         .target(
             name: "RoundtableTestKit",
             dependencies: [
                 "CRoundtableTestShims", "Roundtable", "RoundtableKernel",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ]
+        ),
+        // What only the tests of this package need: their scriptable peer, its commands, and the judgement of timed trials.
+        .target(
+            name: "CRoundtableTestSupport",
+            dependencies: ["CRoundtableShims", .product(name: "GRDBSQLite", package: "GRDB.swift")]
+        ),
+        .target(
+            name: "RoundtableTestSupport",
+            dependencies: [
+                "CRoundtableTestShims", "CRoundtableTestSupport", "Roundtable", "RoundtableKernel", "RoundtableTestKit",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),
@@ -79,31 +88,43 @@ let package = Package(
         .executableTarget(
             name: "roundtable-peer",
             dependencies: [
-                "CRoundtableShims", "CRoundtableTestShims", "Roundtable", "RoundtableKernel", "RoundtableTestKit",
+                "CRoundtableShims", "CRoundtableTestSupport", "Roundtable", "RoundtableKernel", "RoundtableTestSupport",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            ]
+        ),
+        // The campaigns of `make torture`, `make soak` and their like.
+        .executableTarget(
+            name: "roundtable-torture",
+            dependencies: [
+                "Roundtable", "RoundtableKernel", "RoundtableTestSupport",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),
         .executableTarget(
             name: "roundtable-c-peer",
             dependencies: ["CRoundtable", "RoundtableC", .product(name: "GRDBSQLite", package: "GRDB.swift")]
         ),
-        .testTarget(name: "RoundtableKernelTests", dependencies: ["RoundtableKernel", "RoundtableTestKit"]),
+        .testTarget(name: "RoundtableKernelTests", dependencies: ["RoundtableKernel", "RoundtableTestSupport"]),
         .testTarget(
             name: "RoundtableTests",
             dependencies: [
                 "Roundtable", "RoundtableC", "RoundtableCore", "RoundtableDelivery", "RoundtableDiagnostics",
                 "RoundtableExtensions",
-                "RoundtableFiles", "RoundtableHistory", "RoundtableKernel", "RoundtableTables", "RoundtableTestKit",
+                "RoundtableFiles", "RoundtableHistory", "RoundtableKernel", "RoundtableTables", "RoundtableTestSupport",
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]
         ),
-        .testTarget(name: "RoundtableTestKitTests", dependencies: ["RoundtableTestKit"]),
-        .testTarget(name: "RoundtableToolTests", dependencies: ["RoundtableTool", "Roundtable", "RoundtableTestKit"]),
+        .testTarget(name: "RoundtableTestKitTests", dependencies: ["RoundtableTestKit", "RoundtableTestSupport"]),
+        .testTarget(
+            name: "RoundtableToolTests",
+            dependencies: ["RoundtableTool", "Roundtable", "RoundtableTestSupport"]
+        ),
         .testTarget(
             name: "RoundtableProcessTests",
             dependencies: [
-                "Roundtable", "RoundtableKernel", "RoundtableTestKit", "RoundtableTool", "roundtable-peer",
+                "Roundtable", "RoundtableKernel", "RoundtableTestSupport", "RoundtableTool", "roundtable-peer",
                 "roundtable-c-peer",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]

@@ -53,6 +53,7 @@ check() {
 check_on_foundation() {
     check "$@" -I "$products/Modules" -I "$checkouts/GRDB.swift/Sources/GRDBSQLite" \
         -Xcc "-fmodule-map-file=$products/CRoundtableTestShims.build/module.modulemap" \
+        -Xcc "-fmodule-map-file=$products/CRoundtableTestSupport.build/module.modulemap" \
         -Xfrontend -import-module -Xfrontend FoundationOnApple
 }
 
@@ -66,7 +67,7 @@ for platform in iOS macOS; do
         check_on_foundation "$platform" "Roundtable$target"
     done
 done
-for target in RoundtableC RoundtableTestKit RoundtableTool roundtable-peer; do check_on_foundation macOS "$target"; done
+for target in RoundtableC RoundtableTestKit RoundtableTestSupport RoundtableTool roundtable-peer; do check_on_foundation macOS "$target"; done
 
 # The C shims, with the Linux headers and those of Apple's that they add.
 for shim in Sources/CRoundtableShims/*.c; do

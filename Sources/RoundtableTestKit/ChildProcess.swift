@@ -16,7 +16,7 @@ package final class ChildProcess {
 
     package let pid: Int32
     /// The test's end of the socket.
-    let socket: Int32
+    package let socket: Int32
     private let errorOutput: URL
     private var exit: Exit?
     private var isSocketOpen = true
@@ -128,6 +128,6 @@ package struct TestKitError: Error, CustomStringConvertible {
     package init(_ description: String) { self.description = description }
 }
 
-func check(_ result: Int32, _ call: String) throws {
+package func check(_ result: Int32, _ call: String) throws {
     if result == -1 { throw TestKitError("\(call): \(String(cString: strerror(errno)))") }
 }

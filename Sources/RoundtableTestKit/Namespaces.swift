@@ -16,10 +16,10 @@
         /// A user namespace and a pid namespace, in which the process is the superuser.
         package static let userAndPID = Namespaces(["--user", "--map-root-user", "--pid", "--mount-proc"])
 
-        static let unshare = "/usr/bin/unshare"
+        package static let unshare = "/usr/bin/unshare"
 
         /// The arguments of `unshare` that start a program. `unshare` ends when the program ends, and the program when `unshare` ends.
-        func command(_ program: [String]) -> [String] { arguments + ["--fork", "--kill-child"] + program }
+        package func command(_ program: [String]) -> [String] { arguments + ["--fork", "--kill-child"] + program }
 
         /// Whether the system allows this process to create these namespaces.
         package var arePermitted: Bool {

@@ -1,10 +1,10 @@
 import CRoundtableShims
-import CRoundtableTestShims
+import CRoundtableTestSupport
 import Foundation
 import GRDB
 import GRDBSQLite
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 
 #if canImport(Darwin)
     import Darwin

@@ -1,6 +1,6 @@
 import GRDB
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 
 extension PeerSession {
     /// Consumes the history until a command arrives. One named consumer writes a journal, another one a table of the database.

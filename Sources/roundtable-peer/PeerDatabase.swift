@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import GRDBSQLite
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 import Synchronization
 
 /// The database of a peer: a `SharedDatabase`, or GRDB's for comparison.

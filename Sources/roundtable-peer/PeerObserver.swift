@@ -3,7 +3,7 @@ import GRDB
 import GRDBSQLite
 import Roundtable
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 
 #if canImport(Darwin)
     import Darwin

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 
 extension PeerSession {
     /// Performs any command but `open`, which the caller performs.

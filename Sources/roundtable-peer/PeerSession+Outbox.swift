@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 
 extension PeerSession {
     func submit(_ load: SubmitLoad) throws {

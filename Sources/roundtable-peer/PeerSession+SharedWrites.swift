@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 import Synchronization
 
 extension PeerSession {

@@ -1,6 +1,6 @@
 import Foundation
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 import Synchronization
 
 extension PeerSession {

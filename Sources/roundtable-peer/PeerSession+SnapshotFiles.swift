@@ -1,7 +1,7 @@
 import Foundation
 import Roundtable
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 
 extension PeerSession {
     func perform(_ command: SnapshotFileCommand) throws -> PeerReply {

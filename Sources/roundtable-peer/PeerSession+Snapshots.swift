@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import Roundtable
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 
 extension PeerSession {
     func perform(_ command: SnapshotCommand) throws -> PeerReply {
@@ -19,7 +19,7 @@ extension PeerSession {
             var moments: [PeerMoment] = []
             while MonotonicClock.now < end, !channel.hasInput {
                 moments.append(try advance())
-                RoundtableTestKit.pause(milliseconds: pause * .random(in: 0...1))
+                RoundtableTestSupport.pause(milliseconds: pause * .random(in: 0...1))
             }
             return PeerReply(moments: moments)
         case .close:
@@ -52,7 +52,7 @@ extension PeerSession {
             let sql = LedgerSchema.transaction(author: author, tables: Array(tables))
             try database.write { try $0.execute(sql: sql) }
             commits += 1
-            RoundtableTestKit.pause(milliseconds: pause * .random(in: 0...1, using: &random))
+            RoundtableTestSupport.pause(milliseconds: pause * .random(in: 0...1, using: &random))
         }
         return PeerReply(number: commits)
     }

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import Roundtable
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 
 /// Performs commands, one after the other, on one database.
 final class PeerSession {

@@ -1,6 +1,6 @@
 import Foundation
 import GRDB
-import RoundtableTestKit
+import RoundtableTestSupport
 
 /// Makes the peer suspend its `SharedDatabase`s when the police is about to freeze the process.
 func followPolice(takingAssertions: Bool) throws {

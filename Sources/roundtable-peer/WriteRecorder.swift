@@ -1,5 +1,5 @@
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 
 /// The measurements of a write loop.
 struct WriteRecorder {

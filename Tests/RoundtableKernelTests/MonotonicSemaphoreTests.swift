@@ -1,6 +1,6 @@
 import Foundation
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 import Synchronization
 import Testing
 

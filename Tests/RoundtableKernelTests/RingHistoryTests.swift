@@ -1,4 +1,4 @@
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 @testable import RoundtableKernel

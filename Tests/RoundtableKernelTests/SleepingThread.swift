@@ -1,5 +1,5 @@
 import Foundation
-import RoundtableTestKit
+import RoundtableTestSupport
 
 #if canImport(Darwin)
     import Darwin

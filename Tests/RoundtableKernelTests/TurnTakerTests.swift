@@ -1,6 +1,6 @@
 import Dispatch
 import Foundation
-import RoundtableTestKit
+import RoundtableTestSupport
 import Synchronization
 import Testing
 

@@ -2,7 +2,7 @@
     import CRoundtableShims
     import Foundation
     import Glibc
-    import RoundtableTestKit
+    import RoundtableTestSupport
     import Synchronization
     import Testing
 

@@ -1,6 +1,6 @@
 import Foundation
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -14,7 +14,7 @@ extension ProcessTests {
     @Suite struct BadInput {
         /// Opens `url` in a new peer; expects an error with all of these texts in it, and no change in the folder.
         private func expectRefusal(
-            _ fleet: Fleet,
+            _ fleet: PeerFleet,
             at url: URL? = nil,
             schema: PeerSchema = PeerSchema(),
             faults: [Fault] = [],
@@ -44,7 +44,7 @@ extension ProcessTests {
 
         @Test(.timeLimit(.minutes(1)))
         func folder() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let url = fleet.database(named: "folder")
                 try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
                 try expectRefusal(fleet, at: url, saying: "is a folder")
@@ -53,7 +53,7 @@ extension ProcessTests {
 
         @Test(.timeLimit(.minutes(1)))
         func missingFolder() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let url = fleet.database(named: "missing/shared.sqlite")
                 try expectRefusal(fleet, at: url, saying: "does not exist")
             }
@@ -61,7 +61,7 @@ extension ProcessTests {
 
         @Test(.timeLimit(.minutes(1)))
         func notADatabase() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 try Data(repeating: 0x41, count: 10_000).write(to: fleet.database)
                 // SQLITE_NOTADB.
                 try expectRefusal(fleet, code: 26, saying: "is not a SQLite database")
@@ -70,7 +70,7 @@ extension ProcessTests {
 
         @Test(.timeLimit(.minutes(1)))
         func networkFileSystem() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 // The magic number of NFS.
                 let fault = Fault(.statfs, returning: 0x6969)
                 try expectRefusal(fleet, faults: [fault], saying: "on a network file system (NFS)")
@@ -79,7 +79,7 @@ extension ProcessTests {
 
         @Test(.timeLimit(.minutes(1)))
         func newerSchema() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let newer = try fleet.spawn("newer")
                 try newer.call(.open(fleet.opening(newer, schema: PeerSchema(migrations: 3))))
                 try newer.call(.write(rows: 1))
@@ -97,7 +97,7 @@ extension ProcessTests {
         /// Nor is the journal mode of a newer database changed.
         @Test(.timeLimit(.minutes(1)))
         func newerSchemaInRollbackJournal() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 try makeDatabase(at: fleet.database, PeerSchema(migrations: 2))
                 try expectRefusal(fleet, saying: "is newer than this program", "'v2'")
             }
@@ -105,7 +105,7 @@ extension ProcessTests {
 
         @Test(.timeLimit(.minutes(1)), arguments: [false, true])
         func erasesDatabaseOnSchemaChange(exists: Bool) throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 if exists { try makeDatabase(at: fleet.database, PeerSchema()) }
                 let schema = PeerSchema(.erasing, migrations: 2)
                 let texts = ("eraseDatabaseOnSchemaChange", "delete the database file")
@@ -119,7 +119,7 @@ extension ProcessTests {
             arguments: [false, true]
         )
         func noPermission(exists: Bool) throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 if exists { try makeDatabase(at: fleet.database, PeerSchema(migrations: 1)) }
                 chmod(fleet.databaseFolder.path, 0o755)
                 // SQLITE_CANTOPEN, or SQLITE_READONLY for a file that is there.
@@ -132,7 +132,7 @@ extension ProcessTests {
             .enabled(if: isSuperuser, "only the superuser can start a process as another user")
         )
         func unreadable() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 try makeDatabase(at: fleet.database, PeerSchema())
                 chmod(fleet.database.path, 0o600)
                 try expectRefusal(fleet, user: nobody, code: 14, saying: "permission")
@@ -143,7 +143,7 @@ extension ProcessTests {
         /// acknowledged (rules B1, S5; DESIGN rule 6).
         @Test(.timeLimit(.minutes(1)), .enabled(if: SmallDisk.isPossible, "a small file system cannot be mounted here"))
         func fullDisk() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let disk = try SmallDisk(at: fleet.folder.appendingPathComponent("disk"), kibibytes: 512)
                 defer { disk.unmount() }
                 let url = disk.folder.appendingPathComponent("shared.sqlite")

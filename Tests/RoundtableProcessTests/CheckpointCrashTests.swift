@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import Roundtable
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -18,7 +18,7 @@ extension ProcessTests {
         @Test(.timeLimit(.minutes(10)), arguments: CheckpointSweep.Way.allCases)
         func killedAtEveryCall(way: CheckpointSweep.Way) throws {
             // In memory: no power is cut here, and disks are slow.
-            try Fleet.runTimed(inMemory: true) { fleet, trial in
+            try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                 var sweep = try CheckpointSweep(way, in: fleet)
                 let calls = try sweep.calls()
                 let fates = sweep.fates(at: calls)
@@ -57,7 +57,7 @@ extension ProcessTests {
         /// does not die in between.
         @Test(.timeLimit(.minutes(2)), arguments: [CheckpointSweep.Way.passive, .background])
         func countingTooEarlyIsFound(way: CheckpointSweep.Way) throws {
-            try Fleet.run(inMemory: true) { fleet in
+            try PeerFleet.run(inMemory: true) { fleet in
                 var sweep = try CheckpointSweep(way, in: fleet)
                 let sound = CheckpointFate(call: 1, of: .writeMain, moment: .after)
                 try sweep.run(sound, .withOthers)
@@ -72,7 +72,7 @@ extension ProcessTests {
         @Test(.timeLimit(.minutes(5)))
         func othersGoOn() throws {
             var random = SeededGenerator()
-            try Fleet.runTimed(inMemory: true) { fleet, trial in
+            try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                 let options = PeerOptions(checkpointing: .automatic(threshold: CheckpointSweep.threshold))
                 let others = try fleet.spawnOpen(2, options: options)
                 for peer in others { try peer.send(.writeLoop(WriteLoad(seconds: 600, think: 1))) }
@@ -114,7 +114,7 @@ extension ProcessTests {
         /// is dead, the WAL is short again within two seconds; once it goes on, the same, and nothing is wrong.
         @Test(.timeLimit(.minutes(2)), arguments: [SIGKILL, SIGCONT])
         func frozenInTheMiddle(then signal: Int32) throws {
-            try Fleet.runTimed(inMemory: true) { fleet, trial in
+            try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                 let threshold = 100
                 let options = PeerOptions(checkpointing: .automatic(threshold: threshold))
                 let others = try fleet.spawnOpen(2, options: options)

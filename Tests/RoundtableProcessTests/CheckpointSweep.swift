@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 import Synchronization
 import Testing
 
@@ -42,14 +42,14 @@ struct CheckpointSweep {
     private static let allPages = longest + 8
 
     let way: Way
-    let fleet: Fleet
+    let fleet: PeerFleet
     /// How long the first write and checkpoint after each death took together, in ms.
     private(set) var recoveries: [Double] = []
     private(set) var deaths = 0
     private var versions: [Int: Int] = [:]
     private var version = 0
 
-    init(_ way: Way, in fleet: Fleet) throws {
+    init(_ way: Way, in fleet: PeerFleet) throws {
         self.way = way
         self.fleet = fleet
         let database = try inspector()

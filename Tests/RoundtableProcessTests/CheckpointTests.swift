@@ -1,6 +1,6 @@
 import Foundation
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
@@ -103,7 +103,7 @@ extension ProcessTests {
         }
 
         private func outcomes(_ schedules: [CheckpointSchedule], by kind: Checkpointer) throws -> [ScheduleOutcome] {
-            try Fleet.run(inMemory: true) { fleet in
+            try PeerFleet.run(inMemory: true) { fleet in
                 let peer = try fleet.spawn("\(kind)")
                 var outcomes: [ScheduleOutcome] = []
                 for start in stride(from: 0, to: schedules.count, by: 20) {

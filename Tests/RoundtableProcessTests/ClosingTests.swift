@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import Roundtable
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -14,12 +14,12 @@ import Testing
 extension ProcessTests {
     /// The last one out leaves a small WAL (rule K11): the file is empty, and the database file has all rows.
     @Suite struct Closing {
-        private func walSize(_ fleet: Fleet) throws -> Int? {
+        private func walSize(_ fleet: PeerFleet) throws -> Int? {
             try System.status(ofFileAt: fleet.database.path + "-wal").map { Int($0.st_size) }
         }
 
         /// What the database file alone holds: nothing of the WAL is read.
-        private func rowsInFile(_ fleet: Fleet) throws -> Int {
+        private func rowsInFile(_ fleet: PeerFleet) throws -> Int {
             var configuration = Configuration()
             configuration.readonly = true
             let queue = try DatabaseQueue(path: "file:\(fleet.database.path)?immutable=1", configuration: configuration)
@@ -28,7 +28,7 @@ extension ProcessTests {
         }
 
         private func expectAllInFile(
-            _ fleet: Fleet,
+            _ fleet: PeerFleet,
             _ rows: Int,
             _ comment: Comment? = nil,
             sourceLocation: SourceLocation = #_sourceLocation
@@ -39,7 +39,7 @@ extension ProcessTests {
 
         @Test(.timeLimit(.minutes(1)))
         func one() throws {
-            try Fleet.run(inMemory: true) { fleet in
+            try PeerFleet.run(inMemory: true) { fleet in
                 let peer = try fleet.spawnOpen("one")
                 try peer.call(.write(rows: 10))
                 #expect(try walSize(fleet) ?? 0 > 0)
@@ -53,7 +53,7 @@ extension ProcessTests {
         func inAnyOrder() throws {
             var random = SeededGenerator()
             for _ in 0..<(isLongRun ? 30 : 5) {
-                try Fleet.run(inMemory: true) { fleet in
+                try PeerFleet.run(inMemory: true) { fleet in
                     let peers = try fleet.spawnOpen(4)
                     for peer in peers { try peer.call(.write(rows: 10)) }
                     var rows = 40
@@ -72,7 +72,7 @@ extension ProcessTests {
         /// Several at the same moment: whichever is the last, empties it.
         @Test(.timeLimit(.minutes(2)))
         func atTheSameMoment() throws {
-            try Fleet.run(inMemory: true) { fleet in
+            try PeerFleet.run(inMemory: true) { fleet in
                 let peers = try fleet.spawn(3)
                 var full = 0
                 let rounds = isLongRun ? 300 : 30
@@ -98,7 +98,7 @@ extension ProcessTests {
         /// A stranger that has it open, and does not read, is not in the way. It stays connected.
         @Test(.timeLimit(.minutes(1)))
         func besideAStranger() throws {
-            try Fleet.run(inMemory: true) { fleet in
+            try PeerFleet.run(inMemory: true) { fleet in
                 let peer = try fleet.spawnOpen("one")
                 try peer.call(.write(rows: 10))
                 let stranger = try DatabaseQueue(path: fleet.database.path)
@@ -113,7 +113,7 @@ extension ProcessTests {
         /// The dead do not count.
         @Test(.timeLimit(.minutes(1)))
         func besideTheDead() throws {
-            try Fleet.run(inMemory: true) { fleet in
+            try PeerFleet.run(inMemory: true) { fleet in
                 let peers = try fleet.spawnOpen(2)
                 for peer in peers { try peer.call(.write(rows: 10)) }
                 try peers[1].process.killAndReap()
@@ -126,7 +126,7 @@ extension ProcessTests {
         /// Read-only participants do not checkpoint, when they are last neither.
         @Test(.timeLimit(.minutes(1)))
         func readOnlyOnesAreLast() throws {
-            try Fleet.run(inMemory: true) { fleet in
+            try PeerFleet.run(inMemory: true) { fleet in
                 let writer = try fleet.spawnOpen("writer")
                 let reader = try fleet.spawn("reader")
                 try writer.call(.write(rows: 10))
@@ -148,7 +148,7 @@ extension ProcessTests {
         /// By policy *external*, the WAL is somebody else's (rule K1).
         @Test(.timeLimit(.minutes(1)))
         func external() throws {
-            try Fleet.run(inMemory: true) { fleet in
+            try PeerFleet.run(inMemory: true) { fleet in
                 let peer = try fleet.spawnOpen("one", options: PeerOptions(checkpointing: .external))
                 try peer.call(.write(rows: 10))
                 let size = try walSize(fleet)

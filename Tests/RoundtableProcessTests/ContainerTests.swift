@@ -2,7 +2,7 @@
     import Foundation
     import Roundtable
     import RoundtableKernel
-    import RoundtableTestKit
+    import RoundtableTestSupport
     import Testing
 
     private let mayUnshare = Namespaces.pid.arePermitted
@@ -19,7 +19,7 @@
                 let status: DatabaseStatus
                 let diagnosis: Diagnosis
 
-                init(_ fleet: Fleet, from observer: Peer?) throws {
+                init(_ fleet: PeerFleet, from observer: Peer?) throws {
                     if let observer {
                         let reply = try observer.call(.look(path: fleet.database.path))
                         status = try #require(reply.status)
@@ -30,7 +30,7 @@
                     }
                 }
 
-                static func status(_ fleet: Fleet, from observer: Peer?) throws -> DatabaseStatus {
+                static func status(_ fleet: PeerFleet, from observer: Peer?) throws -> DatabaseStatus {
                     guard let observer else { return try DatabaseStatus(ofDatabaseAt: fleet.database) }
                     return try #require(observer.call(.lookAtStatus(path: fleet.database.path)).status)
                 }
@@ -54,7 +54,7 @@
             @Test(.timeLimit(.minutes(5))) func deathsAreSeen() throws {
                 var random = SeededGenerator()
                 var slowest = 0.0
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let observer = try fleet.spawn("observer", in: .pid)
                     for round in 0..<(isLongRun ? 100 : 6) {
                         let peers = try ["server", "worker"].map { role in
@@ -108,7 +108,7 @@
 
             /// The dead holder of the turn is found by its lock, and not only when patience is over (rule T8).
             @Test(.timeLimit(.minutes(1))) func theDeadAreSteppedOver() throws {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let options = PeerOptions(patience: 8000)
                     let peers = try ["a", "b"].map { name in
                         let peer = try fleet.spawn(name, in: .pid)
@@ -129,7 +129,7 @@
 
             /// Who applies commands is seen from everywhere, and gone when it dies (rule X14).
             @Test(.timeLimit(.minutes(1))) func theOwnerOfTheOutboxIsSeen() throws {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let observer = try fleet.spawn("observer", in: .pid)
                     let owner = try fleet.spawn("owner", in: .pid)
                     try owner.call(.ownOutbox(path: fleet.database.path))
@@ -155,13 +155,13 @@
 
             /// `status` and `doctor` say whose pid it is.
             @Test(.timeLimit(.minutes(1))) func theToolSaysWhere() throws {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let server = try fleet.spawn("server", in: .pid)
                     try server.call(.open(fleet.opening(server)))
                     try server.call(.holdTransaction)
                     func output(_ verb: String) throws -> String {
                         let process = Process()
-                        process.executableURL = try Fleet.program(named: "roundtable")
+                        process.executableURL = try PeerFleet.program(named: "roundtable")
                         process.arguments = [verb, fleet.database.path]
                         let pipe = Pipe()
                         process.standardOutput = pipe
@@ -181,7 +181,7 @@
 
             /// Turns are shared equally among those who do not see each other (rules T1–T5).
             @Test(.timeLimit(.minutes(1))) func sharesAreEqual() throws {
-                try Fleet.run(inMemory: true) { fleet in
+                try PeerFleet.run(inMemory: true) { fleet in
                     let peers = try (0..<4).map { number in
                         let peer = try fleet.spawn("peer-\(number)", in: .pid)
                         try peer.call(.open(fleet.opening(peer)))
@@ -199,7 +199,7 @@
             /// Clocks that differ by hours change nothing: neither who lives, nor how long it has been doing what.
             @Test(.timeLimit(.minutes(1)), .enabled(if: mayUnshareTime, "unshare(1) may not make time namespaces here"))
             func timeNamespaces() throws {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let observer = try fleet.spawn("observer", in: .time)
                     let here = try fleet.spawnOpen("here")
                     let later = try fleet.spawn("later", in: .time)
@@ -254,7 +254,7 @@
                 .enabled(if: isSuperuser && mayUnshareUsers, "needs root, and unshare(1) of user namespaces")
             )
             func users() throws {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let observers = [
                         nil, try fleet.spawn("looks", in: .userAndPID),
                         try fleet.spawn("other", in: .pid, user: nobody),

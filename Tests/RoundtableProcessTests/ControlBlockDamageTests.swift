@@ -1,6 +1,6 @@
 import Foundation
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -39,7 +39,7 @@ extension ProcessTests {
         @Test(.timeLimit(.minutes(1)), arguments: Damage.allCases)
         func whileFourWrite(damage: Damage) throws {
             var random = SeededGenerator()
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 var peers = try fleet.spawnOpen(4)
                 for peer in peers { try peer.send(.writeLoop(WriteLoad(seconds: 60))) }
                 for _ in 0..<(isLongRun ? 20 : 4) {
@@ -80,7 +80,7 @@ extension ProcessTests {
         }
 
         /// Waits until all who write are at the control block that is there now.
-        private func expectMeeting(of peers: [Peer], in fleet: Fleet) throws {
+        private func expectMeeting(of peers: [Peer], in fleet: PeerFleet) throws {
             try eventually("all meet at one control block") {
                 let pids = ((try? fleet.participants()) ?? []).filter { $0.liveness != .dead }.map(\.pid)
                 return Set(pids) == Set(peers.map(\.pid))
@@ -147,7 +147,7 @@ extension ProcessTests {
         /// Who may not open the control block writes without it, beside those who have it, and says why (rule L5).
         @Test(.timeLimit(.minutes(1)))
         func unopenable() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let seated = try fleet.spawnOpen(2)
                 let standing = try fleet.spawn(2)
                 for peer in standing {
@@ -170,7 +170,7 @@ extension ProcessTests {
             .enabled(if: isSuperuser, "only the superuser can start a process as another user")
         )
         func anotherUsersControlBlock() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let owner = try fleet.spawnOpen("owner")
                 for suffix in ["", "-wal", "-shm"] { chmod(fleet.database.path + suffix, 0o666) }
                 chmod(fleet.controlBlock.path, 0o644)
@@ -189,7 +189,7 @@ extension ProcessTests {
         /// that make the control block (rules B1, L5).
         @Test(.timeLimit(.minutes(1)), arguments: [SystemCall.open, .write, .link, .mmap, .fstat, .chmod, .unlink])
         func systemCallsFail(call: SystemCall) throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let first = try fleet.spawnOpen("first")
                 try first.call(.write(rows: 1))
                 try first.call(.close)

@@ -3,7 +3,7 @@
     import Glibc
     import GRDB
     import Roundtable
-    import RoundtableTestKit
+    import RoundtableTestSupport
     import Synchronization
     import Testing
 
@@ -58,7 +58,7 @@
             /// - parameter left: how much is free when it is submitted and written: nothing, or enough for a part of it.
             @Test(.timeLimit(.minutes(1)), arguments: [0, 4096, 16384], [true, false])
             func submittingAndPublishing(left: Int, isDurable: Bool) throws {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let volume = try SmallVolume(fleet)
                     defer { volume.unmount() }
                     let url = volume.folder.appendingPathComponent("shared.sqlite")
@@ -114,7 +114,7 @@
 
             /// A publisher tells, keeps the old value, and publishes the last state by itself once there is space.
             @Test(.timeLimit(.minutes(1))) func publisher() throws {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let volume = try SmallVolume(fleet)
                     defer { volume.unmount() }
                     let db = try open(fleet.database)
@@ -153,7 +153,7 @@
 
             /// The owner's database has no room: what was acknowledged waits, no try is counted, and it is applied once when there is.
             @Test(.timeLimit(.minutes(1))) func draining() throws {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let volume = try SmallVolume(fleet)
                     defer { volume.unmount() }
                     let url = volume.folder.appendingPathComponent("shared.sqlite")
@@ -205,7 +205,7 @@
             /// The WAL has room, and the database file has none: commits go on, checkpoints fail, and everybody can see why, until there is room (rule
             /// K12).
             @Test(.timeLimit(.minutes(1))) func checkpointing() throws {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let volume = try SmallVolume(fleet)
                     defer { volume.unmount() }
                     let url = volume.folder.appendingPathComponent("shared.sqlite")
@@ -271,7 +271,7 @@
         }()
 
         /// It is unmounted by `unmount`, before the fleet removes its folder.
-        init(_ fleet: Fleet) throws {
+        init(_ fleet: PeerFleet) throws {
             folder = fleet.folder.appendingPathComponent("volume")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
             try Self.mount(folder)

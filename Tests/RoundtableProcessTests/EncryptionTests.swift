@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -22,14 +22,14 @@ extension ProcessTests {
             return options
         }
 
-        private func open(_ fleet: Fleet) throws -> SharedDatabase {
+        private func open(_ fleet: PeerFleet) throws -> SharedDatabase {
             let schema = PeerSchema().schema
             return try SharedDatabase.open(at: fleet.database, schema: schema, as: "audit", options: Self.key.options)
         }
 
         /// Whole, and everything that was acknowledged is there.
         private func expectEverything(
-            _ fleet: Fleet,
+            _ fleet: PeerFleet,
             _ peers: [Peer],
             dead: [Peer] = [],
             sourceLocation: SourceLocation = #_sourceLocation
@@ -58,7 +58,7 @@ extension ProcessTests {
         /// All agree on one salt, and on one database.
         @Test(.timeLimit(.minutes(3))) func manyProcessesCreateAtOnce() throws {
             for _ in 1...(isLongRun ? 50 : 5) {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let peers = try fleet.spawn(16)
                     for peer in peers { try peer.send(.open(fleet.opening(peer, options: options()))) }
                     for peer in peers {
@@ -78,7 +78,7 @@ extension ProcessTests {
         /// With two keys, one wins, and all others are told.
         @Test(.timeLimit(.minutes(2))) func twoKeysAtOnce() throws {
             for _ in 1...(isLongRun ? 50 : 5) {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let peers = try fleet.spawn(8)
                     for (index, peer) in peers.enumerated() {
                         let key = PeerEncryption.rawKey(UInt8(index % 2))
@@ -102,7 +102,7 @@ extension ProcessTests {
             var random = SeededGenerator()
             var (unsalted, salted, created) = (0, 0, 0)
             for round in 1...(isLongRun ? 500 : 60) {
-                try Fleet.run(inMemory: true) { fleet in
+                try PeerFleet.run(inMemory: true) { fleet in
                     let victim = try fleet.spawn("victim")
                     try victim.send(
                         .open(fleet.opening(victim, schema: PeerSchema(migrations: 3), options: options()))
@@ -134,7 +134,7 @@ extension ProcessTests {
 
         /// Readers and writers at work, some of which are killed: WAL, checkpoints, observations.
         @Test(.timeLimit(.minutes(3))) func writersAreKilled() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 var options = options()
                 options.checkpointing = .automatic(threshold: 100)
                 var peers = try fleet.spawnOpen(3, options: options)
@@ -167,7 +167,7 @@ extension ProcessTests {
             @Test(.timeLimit(.minutes(2))) func police() throws {
                 var terms = SuspensionTerms.reporting()
                 terms.notice = .milliseconds(200)
-                try Fleet.run(inMemory: true) { fleet in
+                try PeerFleet.run(inMemory: true) { fleet in
                     try withPolice(terms) { police in
                         let peer = try fleet.spawn("writer", environment: police.environment)
                         try peer.call(.open(fleet.opening(peer, options: options(policy: .writeLocks))))

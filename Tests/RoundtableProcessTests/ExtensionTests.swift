@@ -1,14 +1,14 @@
 import Foundation
 import GRDB
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
     @Suite struct Extensions {
         /// Extensions of one process alone: not while another process may write (rule E9).
         @Test(.timeLimit(.minutes(1))) func temporaryOnes() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let view = MaterializedView("mine", version: 1, of: "entry", groupedBy: "author")
                 var options = SharedDatabase.Options()
                 options.temporaryExtensions = [view]
@@ -59,7 +59,7 @@ extension ProcessTests {
             var random = SeededGenerator()
             var (kills, halfBuilt, refused) = (0, 0, 0)
             for round in 1...(isLongRun ? 100 : 10) {
-                try Fleet.run(inMemory: true) { fleet in
+                try PeerFleet.run(inMemory: true) { fleet in
                     let path = fleet.database.path
                     try Self.fill(fleet.database, count: 12_000)
                     var peers: [(peer: Peer, revision: Int)] = []
@@ -129,7 +129,7 @@ extension ProcessTests {
         /// The changes that views tell are the difference of what can be recomputed, while three processes write (rule E3).
         @Test(.timeLimit(.minutes(20))) func viewChanges() throws {
             var random = SeededGenerator()
-            try Fleet.run(inMemory: true) { fleet in
+            try PeerFleet.run(inMemory: true) { fleet in
                 let path = fleet.database.path
                 let count = isLongRun ? 3334 : 200
                 let peers = try (1...4).map { try fleet.spawn("\($0)") }

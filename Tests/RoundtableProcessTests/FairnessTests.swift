@@ -1,6 +1,6 @@
 import Foundation
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
@@ -14,7 +14,7 @@ extension ProcessTests {
         /// the longest two of each process, which may meet the other programs of the machine; for them it is doubled.
         @Test(.timeLimit(.minutes(1)), arguments: [2, 8])
         func sharesAreEqual(count: Int) throws {
-            try Fleet.runTimed(inMemory: true) { fleet, trial in
+            try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                 let peers = try fleet.spawnOpen(count)
                 let reports = try fleet.writeAtOnce(peers, WriteLoad(seconds: 5))
                 for (peer, report) in zip(peers, reports) { report.expectNoErrors(peer) }
@@ -34,7 +34,7 @@ extension ProcessTests {
         /// slices of those ahead (rules T3, T4).
         @Test(.timeLimit(.minutes(1)))
         func longTransactionsDelayByOne() throws {
-            try Fleet.runTimed(inMemory: true) { fleet, trial in
+            try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                 let peers = try fleet.spawnOpen(4)
                 let long = peers[0]
                 let short = Array(peers[1...])
@@ -59,7 +59,7 @@ extension ProcessTests {
         /// go on (rule T3).
         @Test(.timeLimit(.minutes(1)))
         func interactiveGoesFirst() throws {
-            try Fleet.runTimed(inMemory: true) { fleet, trial in
+            try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                 let interactive = try fleet.spawnOpen("interactive", options: PeerOptions(priority: 0))
                 let background = try fleet.spawnOpen(7, options: PeerOptions(priority: 2))
                 for peer in background { try peer.send(.writeLoop(WriteLoad(seconds: 4))) }

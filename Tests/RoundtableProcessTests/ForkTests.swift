@@ -1,5 +1,5 @@
 import Foundation
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
@@ -9,7 +9,7 @@ extension ProcessTests {
         /// before, and it does not hang because another thread of its parent was registering a mapping.
         @Test(.timeLimit(.minutes(1)))
         func childIsTold() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let parent = try fleet.spawnOpen("parent")
                 let others = try fleet.spawnOpen(2)
                 try parent.call(.write(rows: 1))

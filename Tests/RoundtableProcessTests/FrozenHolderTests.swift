@@ -1,6 +1,6 @@
 import Foundation
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -26,7 +26,7 @@ extension ProcessTests {
         @Test(.timeLimit(.minutes(1)), arguments: Fate.allCases)
         func holderWithoutTransaction(fate: Fate) throws {
             // In memory: see `Fairness`.
-            try Fleet.runTimed(inMemory: true) { fleet, trial in
+            try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                 let holder = try fleet.spawnOpen("holder")
                 let others = try fleet.spawnOpen(3)
                 // The turn is held when the reply comes, and given away after patience although nobody is frozen: so
@@ -62,7 +62,7 @@ extension ProcessTests {
         @Test(.timeLimit(.minutes(1)))
         func writersThatAreStoppedAtRandom() throws {
             var random = SeededGenerator()
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let peers = try fleet.spawnOpen(4, options: PeerOptions(busyTimeout: 20_000))
                 for peer in peers { try peer.send(.writeLoop(WriteLoad(seconds: 60))) }
                 for _ in 0..<(isLongRun ? 100 : 10) {
@@ -91,7 +91,7 @@ extension ProcessTests {
         ///                               SIGCONT, write
         @Test(.timeLimit(.minutes(1)))
         func waitersThatAreFrozen() throws {
-            try Fleet.runTimed(inMemory: true) { fleet, trial in
+            try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                 let options = PeerOptions(busyTimeout: 20_000)
                 let holder = try fleet.spawnOpen("holder")
                 let frozen = try fleet.spawnOpen(4, options: options)
@@ -132,7 +132,7 @@ extension ProcessTests {
         /// dies (rules T8, T11, G1).
         @Test(.timeLimit(.minutes(1)), arguments: Fate.allCases)
         func holderInsideTransaction(fate: Fate) throws {
-            try Fleet.runTimed { fleet, trial in
+            try PeerFleet.runTimed { fleet, trial in
                 let holder = try fleet.spawnOpen("sync")
                 let others = try fleet.spawnOpen(2, options: PeerOptions(busyTimeout: 600))
                 let patient = try fleet.spawnOpen("patient", options: PeerOptions(busyTimeout: 20_000))
@@ -172,7 +172,7 @@ extension ProcessTests {
         @Test(.timeLimit(.minutes(3)))
         func writersThatAreKilledAtRandom() throws {
             var random = SeededGenerator()
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 var living = try fleet.spawnOpen(6)
                 var dead: [Peer] = []
                 for peer in living { try peer.send(.writeLoop(WriteLoad(seconds: 120))) }

@@ -1,5 +1,5 @@
 import Foundation
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 /// The program in C, `roundtable-c-peer`, which writes by a raw handle.
@@ -49,7 +49,7 @@ final class CPeer {
     }
 }
 
-extension Fleet {
+extension PeerFleet {
     /// Starts the program in C. The database must be there, with the peers' schema.
     func spawnC(_ name: String) throws -> CPeer {
         let progress = folder.appendingPathComponent("\(name).progress").path

@@ -1,6 +1,6 @@
 import Foundation
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
@@ -13,7 +13,7 @@ extension ProcessTests {
         /// A slice is of time: all transactions take equally long, since a program in C is faster than ours in a debug build.
         @Test(.timeLimit(.minutes(1)))
         func sharesAreEqual() throws {
-            try Fleet.runTimed(inMemory: true) { fleet, trial in
+            try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                 let peers = try fleet.spawnOpen(7)
                 let program = try fleet.spawnC("c")
                 for peer in peers { try peer.send(.writeLoop(WriteLoad(seconds: 5, transaction: 0.5))) }
@@ -39,7 +39,7 @@ extension ProcessTests {
         /// Frozen or killed in its turn, it delays the others by their patience, once (rules T8, T9).
         @Test(.timeLimit(.minutes(1)), arguments: Fate.allCases)
         func turnWithoutTransaction(fate: Fate) throws {
-            try Fleet.runTimed(inMemory: true) { fleet, trial in
+            try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                 let others = try fleet.spawnOpen(3)
                 let program = try fleet.spawnC("c")
                 #expect(try program.call("hold turn") == "held")
@@ -73,7 +73,7 @@ extension ProcessTests {
         /// Frozen inside a transaction, it is named by who waits, and they go on when it resumes or dies (rules T8, T11, G1).
         @Test(.timeLimit(.minutes(1)), arguments: Fate.allCases)
         func turnWithTransaction(fate: Fate) throws {
-            try Fleet.runTimed { fleet, trial in
+            try PeerFleet.runTimed { fleet, trial in
                 let other = try fleet.spawnOpen("other", options: PeerOptions(busyTimeout: 600))
                 let patient = try fleet.spawnOpen("patient", options: PeerOptions(busyTimeout: 20_000))
                 let program = try fleet.spawnC("c")
@@ -106,7 +106,7 @@ extension ProcessTests {
         @Test(.timeLimit(.minutes(1)))
         func killedAtRandom() throws {
             var random = SeededGenerator()
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let others = try fleet.spawnOpen(3)
                 let observer = try fleet.spawnObserver("observer")
                 for peer in others { try peer.send(.writeLoop(WriteLoad(seconds: 60))) }
@@ -132,7 +132,7 @@ extension ProcessTests {
         /// name none, that anything may have changed (rules U4, U5).
         @Test(.timeLimit(.minutes(1)))
         func observersAreTold() throws {
-            try Fleet.runTimed { fleet, trial in
+            try PeerFleet.runTimed { fleet, trial in
                 let observer = try fleet.spawnObserver("observer")
                 let program = try fleet.spawnC("c")
                 var delays: [Double] = []
@@ -162,7 +162,7 @@ extension ProcessTests {
         /// A commit whose publisher dies before it has told of it is told as "anything may have changed" (rules R4, R5).
         @Test(.timeLimit(.minutes(1)))
         func deathBeforeTelling() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let observer = try fleet.spawnObserver("observer")
                 let program = try fleet.spawnC("c")
                 try program.send("commit and die")
@@ -178,7 +178,7 @@ extension ProcessTests {
         /// It is told of the commits of others, by the tables that they wrote.
         @Test(.timeLimit(.minutes(1)))
         func seesOthers() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let peer = try fleet.spawnOpen("other")
                 let program = try fleet.spawnC("c")
                 #expect(try program.call("rows 20") == "waiting")
@@ -192,7 +192,7 @@ extension ProcessTests {
         /// Each mistake has a code of its own, and leaves things as they were.
         @Test(.timeLimit(.minutes(1)))
         func mistakesInC() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let peer = try fleet.spawnOpen("other")
                 let program = try fleet.spawnC("c")
                 #expect(try program.call("misuse") == "as expected")
@@ -211,7 +211,7 @@ extension ProcessTests {
                 encoding: .utf8
             )
             let example = try #require(guide.components(separatedBy: "```c\n").dropFirst().first)
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let source = fleet.folder.appendingPathComponent("example.c")
                 try example.components(separatedBy: "```")[0].write(to: source, atomically: true, encoding: .utf8)
                 let header = package.appendingPathComponent("Sources/CRoundtable/include").path

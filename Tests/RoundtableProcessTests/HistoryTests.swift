@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -38,7 +38,7 @@ extension ProcessTests {
         func killedConsumers() throws {
             let kills = isLongRun ? 1000 : 120
             var random = SeededGenerator()
-            try Fleet.run(inMemory: true) { fleet in
+            try PeerFleet.run(inMemory: true) { fleet in
                 try prepare(fleet.database)
                 let journal = fleet.folder.appendingPathComponent("journal").path
                 var writers = try (0..<2).map { try startWriter(fleet, "writer-\($0)-0") }
@@ -88,13 +88,13 @@ extension ProcessTests {
             for name in ["journal", "mirror"] { try db.history.restartConsumer(name) }
         }
 
-        private func startWriter(_ fleet: Fleet, _ name: String) throws -> Peer {
+        private func startWriter(_ fleet: PeerFleet, _ name: String) throws -> Peer {
             let writer = try fleet.spawnOpen(name)
             try writer.send(.writeLoop(WriteLoad(seconds: 600, think: 3)))
             return writer
         }
 
-        private func startPython(_ fleet: Fleet) throws -> ChildProcess {
+        private func startPython(_ fleet: PeerFleet) throws -> ChildProcess {
             try fleet.spawn(
                 program: Self.python,
                 arguments: ["python3", "-c", Self.pythonWriter, fleet.database.path]
@@ -103,7 +103,7 @@ extension ProcessTests {
 
         /// Starts a consumer, and kills it some time after it was handed something.
         private func liveAndDie(
-            _ fleet: Fleet,
+            _ fleet: PeerFleet,
             _ name: String,
             _ journal: String,
             _ random: inout SeededGenerator
@@ -118,7 +118,7 @@ extension ProcessTests {
         }
 
         /// Lets a last consumer do what is left.
-        private func finish(_ fleet: Fleet, _ journal: String) throws {
+        private func finish(_ fleet: PeerFleet, _ journal: String) throws {
             let consumer = try fleet.spawnOpen("last")
             try consumer.send(.consumeLoop(ConsumeLoad(journal: journal, limit: 1000, milliseconds: 0)))
             let db = try SharedDatabase.open(at: fleet.database, schema: PeerSchema().schema, as: "test")
@@ -136,7 +136,7 @@ extension ProcessTests {
         }
 
         private func verify(
-            _ fleet: Fleet,
+            _ fleet: PeerFleet,
             _ journal: String,
             killed: (consumers: Int, writers: Int, strangers: Int)
         ) throws {

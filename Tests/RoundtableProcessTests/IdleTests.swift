@@ -1,5 +1,5 @@
 import Foundation
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
@@ -10,7 +10,7 @@ extension ProcessTests {
         /// peers use neither, so what is counted is ours.
         @Test(.timeLimit(.minutes(2)), .enabled(if: ThreadSwitches.isSupported, "needs /proc/PID/task"))
         func nobodyWakesUp() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let writer = try fleet.spawnOpen("writer")
                 let observers = [
                     try fleet.spawnObserver("app"), try fleet.spawnObserver("widget", readOnly: true),

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
@@ -10,7 +10,7 @@ extension ProcessTests {
         /// A file that another process has open is not opened without locks, whether that process shares or not.
         @Test(.timeLimit(.minutes(1)), arguments: [true, false])
         func noLocksBesideOthers(isParticipant: Bool) throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let peer = try fleet.spawn("app")
                 try peer.call(isParticipant ? .open(fleet.opening(peer)) : .openPool(fleet.opening(peer)))
                 try peer.call(.write(rows: 1))
@@ -39,7 +39,7 @@ extension ProcessTests {
         /// The callback of a busy mode names the holder in another process, and that it is stopped.
         @Test(.timeLimit(.minutes(1)), arguments: [true, false])
         func busyCallbackNamesTheHolder(isParticipant: Bool) throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let first = try fleet.spawnOpen("first")
                 let holder = try fleet.spawn("holder")
                 try holder.call(isParticipant ? .open(fleet.opening(holder)) : .openPool(fleet.opening(holder)))

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
@@ -15,20 +15,20 @@ extension ProcessTests {
             var tables: Set<String>
         }
 
-        private func makeLedger(_ fleet: Fleet) throws -> Peer {
+        private func makeLedger(_ fleet: PeerFleet) throws -> Peer {
             let peer = try fleet.spawn("founder")
             try peer.call(.open(fleet.opening(peer, schema: PeerSchema(.unmanaged))))
             try peer.call(.execute(sql: LedgerSchema.make))
             return peer
         }
 
-        private func spawnWriter(_ fleet: Fleet, _ name: String) throws -> Peer {
+        private func spawnWriter(_ fleet: PeerFleet, _ name: String) throws -> Peer {
             let peer = try fleet.spawn(name)
             try peer.call(.open(fleet.opening(peer, schema: PeerSchema(.unmanaged))))
             return peer
         }
 
-        private func spawnReader(_ fleet: Fleet, _ name: String, readOnly: Bool) throws -> Peer {
+        private func spawnReader(_ fleet: PeerFleet, _ name: String, readOnly: Bool) throws -> Peer {
             guard readOnly else { return try spawnWriter(fleet, name) }
             let peer = try fleet.spawn(name)
             try peer.call(.openReadOnly(fleet.opening(peer, schema: PeerSchema(.unmanaged)), waiting: 0))
@@ -44,7 +44,7 @@ extension ProcessTests {
         }
 
         /// A program that knows nothing of Roundtable commits.
-        private func commitByStranger(_ fleet: Fleet, _ tables: [String]) throws {
+        private func commitByStranger(_ fleet: PeerFleet, _ tables: [String]) throws {
             let sql = LedgerSchema.transaction(author: "stranger", tables: tables)
             let script = """
                 import sqlite3
@@ -55,7 +55,7 @@ extension ProcessTests {
             #expect(try process.waitForExit(within: .seconds(20)) == .status(0), "\(process.errorText)")
         }
 
-        private func ledger(_ fleet: Fleet) throws -> [Transaction] {
+        private func ledger(_ fleet: PeerFleet) throws -> [Transaction] {
             let queue = try DatabaseQueue(path: fleet.database.path)
             defer { try? queue.close() }
             return try queue.read { db in
@@ -69,7 +69,7 @@ extension ProcessTests {
             }
         }
 
-        private func oldestRead(_ fleet: Fleet, _ peer: Peer) throws -> ParticipantStatus.Read? {
+        private func oldestRead(_ fleet: PeerFleet, _ peer: Peer) throws -> ParticipantStatus.Read? {
             try DatabaseStatus(ofDatabaseAt: fleet.database).participants.first { $0.pid == peer.pid }?
                 .oldestRead
         }
@@ -81,7 +81,7 @@ extension ProcessTests {
             arguments: [false, true]
         )
         func advanceTellsEachTransaction(readOnly: Bool) throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let founder = try makeLedger(fleet)
                 let (a, b) = (try spawnWriter(fleet, "a"), try spawnWriter(fleet, "b"))
                 let reader = try spawnReader(fleet, "reader", readOnly: readOnly)
@@ -112,7 +112,7 @@ extension ProcessTests {
         func advanceTellsWhatWasCommitted() throws {
             var random = SeededGenerator()
             let seconds = isLongRun ? 12.0 : 4.0
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 _ = try makeLedger(fleet)
                 let writers = try ["a", "b", "c"].map { try spawnWriter(fleet, $0) }
                 let victim = try spawnWriter(fleet, "victim")
@@ -172,7 +172,7 @@ extension ProcessTests {
         /// The WAL grows while a snapshot stays where it is, and no more once it advances, whatever the role (rule O4).
         @Test(.timeLimit(.minutes(1)), arguments: [false, true])
         func walIsBoundedByAdvancing(readOnly: Bool) throws {
-            try Fleet.run(inMemory: true) { fleet in
+            try PeerFleet.run(inMemory: true) { fleet in
                 _ = try makeLedger(fleet)
                 let writers = try ["a", "b"].map { try spawnWriter(fleet, $0) }
                 let reader = try spawnReader(fleet, "reader", readOnly: readOnly)
@@ -202,14 +202,14 @@ extension ProcessTests {
             }
         }
 
-        private func frames(_ fleet: Fleet) throws -> Int {
+        private func frames(_ fleet: PeerFleet) throws -> Int {
             try DatabaseStatus(ofDatabaseAt: fleet.database).wal?.committedFrames ?? 0
         }
 
         /// Whoever holds the WAL back is named by the status, and is no more once it is dead (rules O2, O3).
         @Test(.timeLimit(.minutes(1)))
         func statusNamesWhoHoldsTheWAL() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let founder = try makeLedger(fleet)
                 let reader = try spawnReader(fleet, "reader", readOnly: true)
                 _ = try moment(reader, .make)

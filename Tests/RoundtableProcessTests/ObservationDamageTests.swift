@@ -1,6 +1,6 @@
 import Foundation
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -12,11 +12,11 @@ import Testing
 extension ProcessTests {
     /// Observers whose help is damaged, or not there, see all there is, if not as exactly (rules G1, L1–L5, N1–N4).
     @Suite struct ObservationDamage {
-        private func spawnObservers(_ fleet: Fleet) throws -> [Observer] {
+        private func spawnObservers(_ fleet: PeerFleet) throws -> [Observer] {
             [try fleet.spawnObserver("app"), try fleet.spawnObserver("widget", readOnly: true)]
         }
 
-        private func expectFinalState(_ observers: [Observer], in fleet: Fleet) throws {
+        private func expectFinalState(_ observers: [Observer], in fleet: PeerFleet) throws {
             let rows = try fleet.authors().count
             for observer in observers {
                 try observer.expectFinalState(rows: rows)
@@ -27,7 +27,7 @@ extension ProcessTests {
         @Test(.timeLimit(.minutes(1)), arguments: ControlBlockDamage.Damage.allCases)
         func controlBlock(damage: ControlBlockDamage.Damage) throws {
             var random = SeededGenerator()
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let observers = try spawnObservers(fleet)
                 let writers = try fleet.spawnOpen(2)
                 for writer in writers { try writer.send(.writeLoop(WriteLoad(seconds: 60, think: 1))) }
@@ -62,7 +62,7 @@ extension ProcessTests {
             arguments: [(0o600 as mode_t, 0o666 as mode_t), (0o600, 0o644), (0o644, 0o644)]
         )
         func anotherUser(block: mode_t, files: mode_t) throws {
-            try Fleet.runTimed { fleet, trial in
+            try PeerFleet.runTimed { fleet, trial in
                 let writer = try fleet.spawnOpen("writer")
                 for suffix in ["", "-wal", "-shm"] { chmod(fleet.database.path + suffix, files) }
                 chmod(fleet.controlBlock.path, block)
@@ -80,7 +80,7 @@ extension ProcessTests {
 
         /// A program that does to the wal-index what a process does that dies while it writes its header, or has yet to rebuild it.
         /// It does not use SQLite: closing the file drops no lock.
-        private func spawnVandal(_ fleet: Fleet) throws -> (String) throws -> Void {
+        private func spawnVandal(_ fleet: PeerFleet) throws -> (String) throws -> Void {
             let script = """
                 import fcntl, os, sys
                 index = os.open(sys.argv[1] + "-shm", os.O_RDWR)
@@ -116,7 +116,7 @@ extension ProcessTests {
             arguments: ["zero", "tear"]
         )
         func walIndexIsRebuilt(damage: String) throws {
-            try Fleet.runTimed { fleet, trial in
+            try PeerFleet.runTimed { fleet, trial in
                 let observers = try spawnObservers(fleet)
                 let writer = try fleet.spawnOpen("writer")
                 let pool = try fleet.spawn("pool")
@@ -146,7 +146,7 @@ extension ProcessTests {
         /// An observation that meets `SQLITE_BUSY` waits, and goes on: here another process rebuilds the wal-index, and takes long.
         @Test(.timeLimit(.minutes(1)), .enabled(if: Program.python != nil, "python3 is not installed"))
         func anObservationThatMeetsALock() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let options = PeerOptions(busyTimeout: 100)
                 let observers = [
                     try fleet.spawnObserver("app", options: options),

@@ -1,13 +1,13 @@
 import Foundation
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
     /// Commits of many processes, as observers in others are told of them (rules R, N).
     @Suite struct Observation {
         /// Two that write, two that only read; one of them slow.
-        private func spawnObservers(_ fleet: Fleet) throws -> [Observer] {
+        private func spawnObservers(_ fleet: PeerFleet) throws -> [Observer] {
             [
                 try fleet.spawnObserver("watcher"),
                 try fleet.spawnObserver("sequence", asSequence: true),
@@ -32,7 +32,7 @@ extension ProcessTests {
 
         private func expectSound(
             _ observers: [Observer],
-            in fleet: Fleet,
+            in fleet: PeerFleet,
             offset: UInt64,
             _ title: String,
             sourceLocation: SourceLocation = #_sourceLocation
@@ -59,7 +59,7 @@ extension ProcessTests {
         /// what is told as exact is (rules R3, R5, N2, N6).
         @Test(.timeLimit(.minutes(5)))
         func fourWritersAndFourObservers() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let writers = try fleet.spawnOpen(4)
                 let observers = try spawnObservers(fleet)
                 let offset = try begin(observers, with: writers[0])
@@ -82,7 +82,7 @@ extension ProcessTests {
         }
 
         /// A burst of commits that comes while nobody gets to run costs few fetches, however fast or busy the machine is.
-        private func expectFewFetches(of observers: [Observer], forABurstOf writer: Peer, in fleet: Fleet) throws {
+        private func expectFewFetches(of observers: [Observer], forABurstOf writer: Peer, in fleet: PeerFleet) throws {
             func fetches() throws -> [Int] {
                 let rows = try fleet.authors().count
                 return try observers.map { observer in
@@ -101,7 +101,7 @@ extension ProcessTests {
         @Test(.timeLimit(.minutes(5)))
         func writersThatAreKilledAndFrozen() throws {
             var random = SeededGenerator()
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 var writers = try fleet.spawnOpen(4)
                 let observers = try spawnObservers(fleet)
                 let offset = try begin(observers, with: writers[0])
@@ -130,7 +130,7 @@ extension ProcessTests {
         /// nobody wakes them. One that dies before committing has committed nothing (rules R4, R5, N3).
         @Test(.timeLimit(.minutes(1)), arguments: DyingMoment.allCases)
         func publisherThatDies(moment: DyingMoment) throws {
-            try Fleet.runTimed { fleet, trial in
+            try PeerFleet.runTimed { fleet, trial in
                 let writer = try fleet.spawnOpen("writer")
                 let observers = try spawnObservers(fleet)
                 let offset = try begin(observers, with: writer)
@@ -160,7 +160,7 @@ extension ProcessTests {
         /// Wakes are hints: when none arrives, everybody is told all the same, soon (rules N2, N3).
         @Test(.timeLimit(.minutes(1)))
         func wakesThatAreLost() throws {
-            try Fleet.runTimed { fleet, trial in
+            try PeerFleet.runTimed { fleet, trial in
                 let writer = try fleet.spawnOpen("writer")
                 let observers = try spawnObservers(fleet)
                 let offset = try begin(observers, with: writer)
@@ -178,7 +178,7 @@ extension ProcessTests {
         /// Own commits are told once, and as own (rule N5).
         @Test(.timeLimit(.minutes(1)))
         func ownCommitsAreNotEchoed() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let both = try fleet.spawnObserver("both")
                 let other = try fleet.spawnObserver("other")
                 for observer in [both, other] { try observer.waitForValue(0) }
@@ -201,7 +201,7 @@ extension ProcessTests {
     }
 }
 
-extension Fleet {
+extension PeerFleet {
     /// Of all peers.
     fileprivate var totalCommits: Int { peers.map(\.acknowledged).reduce(0, +) }
 }

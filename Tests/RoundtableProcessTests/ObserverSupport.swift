@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 /// A peer that observes, and what it was told so far.
@@ -64,7 +64,7 @@ final class Observer {
     }
 }
 
-extension Fleet {
+extension PeerFleet {
     /// Opens the database in a new peer that observes it.
     func spawnObserver(
         _ name: String,

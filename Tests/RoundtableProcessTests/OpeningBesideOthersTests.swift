@@ -1,6 +1,6 @@
 import Foundation
 import GRDB
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
@@ -18,7 +18,7 @@ extension ProcessTests {
         func onABusyMachine() throws {
             var random = SeededGenerator()
             var openings = 0
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let peers = try fleet.spawn(Self.peers)
                 for _ in 0..<Self.busyLoops { try spawnBusyLoop(fleet) }
                 for round in 1...Self.rounds {
@@ -62,21 +62,21 @@ extension ProcessTests {
             print("\(openings) openings in \(Self.rounds) rounds")
         }
 
-        private func open(_ fleet: Fleet, _ peer: Peer, _ url: URL, readOnly: Bool) throws {
+        private func open(_ fleet: PeerFleet, _ peer: Peer, _ url: URL, readOnly: Bool) throws {
             let opening = fleet.opening(peer, at: url, options: PeerOptions(busyTimeout: 60_000))
             try peer.send(readOnly ? .openReadOnly(opening, waiting: 0) : .open(opening))
         }
 
-        private func spawnTool(_ fleet: Fleet, _ url: URL, creates: Bool) throws -> ChildProcess {
+        private func spawnTool(_ fleet: PeerFleet, _ url: URL, creates: Bool) throws -> ChildProcess {
             let arguments =
                 creates
                 ? ["sql", "--timeout", "60", url.path, Self.creating]
                 : ["sql", "--timeout", "60", "--read-only", url.path, Self.reading]
-            return try fleet.spawn(program: try Fleet.program(named: "roundtable"), arguments: arguments)
+            return try fleet.spawn(program: try PeerFleet.program(named: "roundtable"), arguments: arguments)
         }
 
         /// It ends with the fleet, or when the process of the test has died.
-        private func spawnBusyLoop(_ fleet: Fleet) throws {
+        private func spawnBusyLoop(_ fleet: PeerFleet) throws {
             let loop = "while kill -0 $PPID 2>/dev/null; do :; done"
             _ = try fleet.spawn(program: URL(fileURLWithPath: "/bin/sh"), arguments: ["-c", loop])
         }

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -68,9 +68,9 @@ extension ProcessTests {
         }
 
         /// Each round has new processes and a new path.
-        private func inEachRound(_ body: (Fleet, Int, [Peer]) throws -> Void) throws {
+        private func inEachRound(_ body: (PeerFleet, Int, [Peer]) throws -> Void) throws {
             for round in 1...(isLongRun ? 5 * Self.rounds : Self.rounds) {
-                try Fleet.run { fleet in try body(fleet, round, try fleet.spawn(Self.processes)) }
+                try PeerFleet.run { fleet in try body(fleet, round, try fleet.spawn(Self.processes)) }
             }
         }
 
@@ -90,7 +90,7 @@ extension ProcessTests {
         /// switched to WAL by a read-write one (rules S2, S7).
         @Test(.timeLimit(.minutes(1)))
         func rollbackJournal() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 try makeDatabase(at: fleet.database, PeerSchema())
                 let before = try FolderContents(of: fleet.databaseFolder)
 
@@ -117,7 +117,7 @@ extension ProcessTests {
         /// Several processes switch a database from rollback-journal mode at once: none fails (rule S2).
         @Test(.timeLimit(.minutes(1)))
         func rollbackJournalSwitchedByMany() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let peers = try fleet.spawn(8)
                 for round in 1...5 {
                     let url = fleet.database(named: "journal-\(round).sqlite")
@@ -136,7 +136,7 @@ extension ProcessTests {
         /// none, and creates nothing (rule S7).
         @Test(.timeLimit(.minutes(1)))
         func readOnlyWaits() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let impatient = try fleet.spawn("impatient")
                 let answer = try impatient.attempt(.openReadOnly(fleet.opening(impatient), waiting: 0))
                 #expect(answer.outcome == .unavailable)

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 /// A sender of commands, through all its lives.
@@ -15,7 +15,7 @@ final class MortalSender {
     var acknowledged: Int { ProgressFile.count(at: progress) }
 
     /// - parameter path: the database beside whose place the outbox is; nil: the fleet's.
-    init(_ number: Int, _ fleet: Fleet, pauseMilliseconds: Double, path: String? = nil) {
+    init(_ number: Int, _ fleet: PeerFleet, pauseMilliseconds: Double, path: String? = nil) {
         self.number = number
         self.path = path ?? fleet.database.path
         self.pauseMilliseconds = pauseMilliseconds
@@ -24,7 +24,7 @@ final class MortalSender {
 
     /// Kills the one before. Whoever was killed does not know what became of its last command: it submits that again under the same id,
     /// acknowledged or not.
-    func live(_ fleet: Fleet, through last: Int) throws {
+    func live(_ fleet: PeerFleet, through last: Int) throws {
         peer?.process.end()
         peer = nil
         guard acknowledged < last else { return }
@@ -50,7 +50,7 @@ final class MortalSender {
     }
 }
 
-extension Fleet {
+extension PeerFleet {
     /// Of a sender, each number once, and ascending in the order in which they were applied. Opens the database in this process.
     func expectOnceInOrder(
         sender: Int,

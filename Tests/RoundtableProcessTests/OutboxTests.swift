@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
@@ -12,7 +12,7 @@ extension ProcessTests {
         func killedSendersAndOwners() throws {
             let (count, last) = isLongRun ? (8, 5000) : (4, 200)
             var random = SeededGenerator()
-            try Fleet.run(inMemory: true) { fleet in
+            try PeerFleet.run(inMemory: true) { fleet in
                 let began = ContinuousClock.now
                 let senders = (1...count).map { MortalSender($0, fleet, pauseMilliseconds: isLongRun ? 4 : 40) }
                 for sender in senders { try sender.live(fleet, through: last) }
@@ -66,7 +66,7 @@ extension ProcessTests {
         @Test(.timeLimit(.minutes(5)))
         func catchingUp() throws {
             let count = isLongRun ? 10_000 : 2000
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let sender = try fleet.spawn("sender")
                 let progress = fleet.folder.appendingPathComponent("progress").path
                 let load = SubmitLoad(
@@ -99,7 +99,7 @@ extension ProcessTests {
         /// An owner that sleeps costs nothing: no thread of it wakes, while nobody submits.
         @Test(.timeLimit(.minutes(1)), .enabled(if: ThreadSwitches.isSupported, "needs /proc/PID/task"))
         func anIdleOwnerSleeps() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let owner = try fleet.spawn("owner")
                 try owner.call(.ownOutbox(path: fleet.database.path))
                 let deadline = ContinuousClock.now + .seconds(30)

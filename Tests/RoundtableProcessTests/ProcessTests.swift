@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -79,12 +79,12 @@ extension WriteReport {
     }
 }
 
-extension Fleet {
+extension PeerFleet {
     /// `run`, in a timed trial. On a machine that is never quiet, the test is cancelled: it says so, and does not pass.
     static func runTimed(
         inMemory: Bool = false,
         sourceLocation: SourceLocation = #_sourceLocation,
-        _ body: (Fleet, TimedTrial) throws -> Void
+        _ body: (PeerFleet, TimedTrial) throws -> Void
     ) throws {
         do {
             let violations = try TimedTrial.run { trial in

@@ -1,5 +1,5 @@
 import Foundation
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
@@ -22,18 +22,18 @@ extension ProcessTests {
             let wal: Int
         }
 
-        private func writers(_ fleet: Fleet, _ mode: Mode) throws -> [Peer] {
+        private func writers(_ fleet: PeerFleet, _ mode: Mode) throws -> [Peer] {
             let options = PeerOptions(checkpointing: mode == .external ? .external : .automatic(threshold: 1000))
             return try fleet.spawnOpen(4, options: options)
         }
 
-        private func walSize(_ fleet: Fleet) -> Int {
+        private func walSize(_ fleet: PeerFleet) -> Int {
             let attributes = try? FileManager.default.attributesOfItem(atPath: fleet.database.path + "-wal")
             return (attributes?[.size] as? Int) ?? 0
         }
 
         private func trial(_ mode: Mode, seconds: Double) throws -> Trial {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let peers = try writers(fleet, mode)
                 var supervisor: ReplicationProcess?
                 if mode == .replicated {
@@ -81,7 +81,7 @@ extension ProcessTests {
         @Test func everythingIsKilled() throws {
             var random = SeededGenerator()
             for interval in isLongRun ? [0.2, 1, 1, 5] : [0.2] {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let peers = try writers(fleet, .replicated)
                     let supervisor = try fleet.replicate(interval: interval)
                     let litestream = try #require(try supervisor.wait(for: .replicating).litestream)

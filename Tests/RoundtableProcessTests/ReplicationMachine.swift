@@ -1,18 +1,18 @@
 import Foundation
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 /// A machine that may be the writer of a replicated database: a folder, in which the database is.
 struct Machine {
     let name: String
     let folder: URL
-    private let fleet: Fleet
+    private let fleet: PeerFleet
     private let url: String
     private let environment: [String: String]
 
     /// - parameter url: where the database is replicated; nil: in a folder of the fleet.
-    init(_ name: String, _ fleet: Fleet, url: String? = nil, environment: [String: String] = [:]) throws {
+    init(_ name: String, _ fleet: PeerFleet, url: String? = nil, environment: [String: String] = [:]) throws {
         self.name = name
         self.fleet = fleet
         self.url = url ?? fleet.replica
@@ -27,7 +27,7 @@ struct Machine {
 
     private func run(_ arguments: [String]) throws -> ChildProcess {
         try fleet.spawn(
-            program: try Fleet.program(named: "roundtable"),
+            program: try PeerFleet.program(named: "roundtable"),
             arguments: arguments,
             environment: environment
         )

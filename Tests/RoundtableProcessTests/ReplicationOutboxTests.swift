@@ -3,7 +3,7 @@ import GRDB
 import Roundtable
 import RoundtableDiagnostics
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -24,7 +24,7 @@ extension ProcessTests {
         @Test func killedOnBothSidesOverAStoreThatFails() throws {
             let (machines, last, kills) = isLongRun ? (2, 2500, 50) : (2, 50, 8)
             var random = SeededGenerator()
-            try Fleet.run(inMemory: true) { fleet in
+            try PeerFleet.run(inMemory: true) { fleet in
                 let began = ContinuousClock.now
                 let world = try TravelWorld(fleet, machines: machines, seed: random.next())
                 let senders = (1...machines * 2).map { number in
@@ -75,7 +75,7 @@ extension ProcessTests {
         func killedOnBothSidesOverS3() throws {
             let (last, kills) = isLongRun ? (1000, 20) : (40, 4)
             var random = SeededGenerator()
-            try Fleet.run(inMemory: true) { fleet in
+            try PeerFleet.run(inMemory: true) { fleet in
                 let began = ContinuousClock.now
                 let server = try S3Server(fleet)
                 let world = try TravelWorld(
@@ -114,12 +114,12 @@ extension ProcessTests {
         /// Wrong credentials and a server that is gone are named, and the way recovers.
         @Test(.enabled(if: S3Server.program != nil, "weed (SeaweedFS) is not in PATH"))
         func wrongCredentialsAreNamed() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let server = try S3Server(fleet)
                 let machine = fleet.folder.appendingPathComponent("a.sqlite").path
                 let arguments = ["outbox", "ship", machine, "--every", "0.2", "--json", "--to"]
                 let ship = try fleet.spawn(
-                    program: try Fleet.program(named: "roundtable"),
+                    program: try PeerFleet.program(named: "roundtable"),
                     arguments: arguments + [server.url(secret: "wrong")],
                     environment: S3Server.environment
                 )
@@ -137,7 +137,7 @@ extension ProcessTests {
 
         /// A sender on one machine, the database on another: the outcome comes to who waits for it, and the published file arrives.
         @Test func aWidgetGetsItsOutcomeAndItsBoard() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let machine = fleet.folder.appendingPathComponent("machine")
                 try FileManager.default.createDirectory(at: machine, withIntermediateDirectories: false)
                 let board = fleet.databaseFolder.appendingPathComponent("board.json").path
@@ -147,7 +147,7 @@ extension ProcessTests {
                 let place = machine.appendingPathComponent("shared.sqlite")
                 func start(_ arguments: [String]) throws -> ChildProcess {
                     try fleet.spawn(
-                        program: try Fleet.program(named: "roundtable"),
+                        program: try PeerFleet.program(named: "roundtable"),
                         arguments: ["outbox"] + arguments + ["--every", "0.1", "--json"]
                     )
                 }
@@ -191,7 +191,7 @@ extension ProcessTests {
 
         /// rclone ends with the tool, however that ends, and a frozen one does not keep it from ending.
         @Test func aTransferDoesNotOutliveItsSide() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let pids = fleet.folder.appendingPathComponent("pids")
                 let bin = fleet.folder.appendingPathComponent("bin")
                 try FileManager.default.createDirectory(at: bin, withIntermediateDirectories: false)
@@ -216,7 +216,7 @@ extension ProcessTests {
                 }
                 func ship() throws -> ChildProcess {
                     try fleet.spawn(
-                        program: try Fleet.program(named: "roundtable"),
+                        program: try PeerFleet.program(named: "roundtable"),
                         arguments: ["outbox", "ship", fleet.database.path, "--to", "store", "--rclone", program.path]
                     )
                 }
@@ -265,7 +265,7 @@ final class TravelWorld {
     /// The places of the databases of the senders' machines, where there are none.
     let machines: [String]
     let store: String
-    private let fleet: Fleet
+    private let fleet: PeerFleet
     private let wrapper: URL
     private var ships: [ChildProcess] = []
     private var collector: ChildProcess?
@@ -274,7 +274,7 @@ final class TravelWorld {
     private(set) var counts = ["ship": 0, "collect": 0, "owner": 0]
 
     /// - parameter store: the place of the store; nil: a folder, whose objects are lost, too.
-    init(_ fleet: Fleet, machines count: Int, store: String? = nil, seed: UInt64) throws {
+    init(_ fleet: PeerFleet, machines count: Int, store: String? = nil, seed: UInt64) throws {
         self.fleet = fleet
         self.store = store ?? fleet.folder.appendingPathComponent("store").path
         machines = try (0..<count).map { number in
@@ -304,7 +304,7 @@ final class TravelWorld {
 
     private func run(_ arguments: [String]) throws -> ChildProcess {
         try fleet.spawn(
-            program: try Fleet.program(named: "roundtable"),
+            program: try PeerFleet.program(named: "roundtable"),
             arguments: ["outbox"] + arguments + ["--every", "0.1"],
             environment: S3Server.environment.merging(
                 ["PATH": "\(wrapper.path):\(ProcessInfo.processInfo.environment["PATH"] ?? "")"]
@@ -444,7 +444,7 @@ final class S3Server {
     let port: Int
 
     /// Starts it, and waits until it answers.
-    init(_ fleet: Fleet) throws {
+    init(_ fleet: PeerFleet) throws {
         let folder = fleet.folder.appendingPathComponent("seaweedfs")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let configuration = folder.appendingPathComponent("s3.json")

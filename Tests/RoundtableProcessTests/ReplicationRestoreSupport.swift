@@ -1,6 +1,6 @@
 import Foundation
 import GRDB
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 @testable import RoundtableTool
@@ -108,7 +108,7 @@ final class RestoreWorld {
     }
 
     func start(_ arguments: [String], environment: [String: String] = [:]) throws -> ProgramRun {
-        var launch = ProgramLaunch(try Fleet.program(named: "roundtable").path, ["restore", url] + arguments)
+        var launch = ProgramLaunch(try PeerFleet.program(named: "roundtable").path, ["restore", url] + arguments)
         launch.environment.merge(environment) { $1 }
         return try ProgramRun(launch)
     }

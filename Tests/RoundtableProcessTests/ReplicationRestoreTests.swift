@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 @testable import RoundtableTool
@@ -106,7 +106,7 @@ extension ProcessTests {
             try RestoreWorld.addRow(source)
             try world.replicate()
             try source.close()
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let peer = try fleet.spawnOpen("writer")
                 try peer.send(.writeLoop(WriteLoad(seconds: 60)))
                 try eventually("it writes") { peer.acknowledged > 10 }

@@ -1,6 +1,6 @@
 import Foundation
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
@@ -12,7 +12,7 @@ extension ProcessTests {
     struct ReplicationServers {
         @Test(.enabled(if: S3Server.program != nil && Rclone.path != nil, "weed (SeaweedFS) or rclone is not in PATH"))
         func failoverOverS3() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let server = try S3Server(fleet)
                 try server.makeBucket(fleet)
                 let machines = try ["a", "b"].map {
@@ -40,7 +40,7 @@ extension ProcessTests {
         /// Wrong credentials are named, change nothing, and are no reason to fence (**D5a**).
         @Test(.enabled(if: S3Server.program != nil && Rclone.path != nil, "weed (SeaweedFS) or rclone is not in PATH"))
         func wrongCredentials() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let server = try S3Server(fleet)
                 try server.makeBucket(fleet)
                 let wrong = ["LITESTREAM_SECRET_ACCESS_KEY": "wrong", "AWS_SECRET_ACCESS_KEY": "wrong"]
@@ -65,7 +65,7 @@ extension ProcessTests {
         /// A bucket of NATS has one term, and replicates, restores and is followed as any other place.
         @Test(.enabled(if: NATSServer.program != nil, "nats-server is not installed"))
         func replicationOverNATS() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let server = try NATSServer(fleet)
                 let machine = try Machine("a", fleet, url: server.url)
                 let peer = try fleet.spawn("a")
@@ -102,7 +102,7 @@ extension S3Server {
         "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "hunter2",
     ]) { $1 }
 
-    func makeBucket(_ fleet: Fleet) throws {
+    func makeBucket(_ fleet: PeerFleet) throws {
         let place = url(secret: "hunter2").replacingOccurrences(of: "/outbox", with: "")
         let process = try fleet.spawn(
             program: URL(fileURLWithPath: try #require(Rclone.path)),
@@ -126,7 +126,7 @@ struct NATSServer {
 
     /// Starts it, and waits until it has the bucket: a stream, as the client libraries of NATS define it
     /// (<https://github.com/nats-io/nats-architecture-and-design/blob/main/adr/ADR-20.md>).
-    init(_ fleet: Fleet) throws {
+    init(_ fleet: PeerFleet) throws {
         let port = Int.random(in: 19000..<25000)
         self.port = port
         _ = try fleet.spawn(

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
@@ -11,7 +11,7 @@ extension ProcessTests {
         /// at random (rules M2 to M5, M9). What was acknowledged is there, what failed is not, and nothing is there twice.
         @Test(.timeLimit(.minutes(30))) func failuresAndKillsAtRandom() throws {
             var random = SeededGenerator()
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let (tasks, target) = (32, isLongRun ? 100_000 : 6000)
                 func start(_ name: String) throws -> Peer {
                     let peer = try fleet.spawnOpen(name)

@@ -1,7 +1,7 @@
 #if os(Linux)
     import Foundation
     import Roundtable
-    import RoundtableTestKit
+    import RoundtableTestSupport
     import Testing
 
     extension ProcessTests {
@@ -10,7 +10,7 @@
         @Suite(.serialized) struct SharingUnderPolice {
             @Test(.timeLimit(.minutes(5))) func nobodyIsConvicted() throws {
                 let random = SeededGenerator()
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     try withPolice(.reporting(.strict)) { police in
                         let snapshot = fleet.folder.appendingPathComponent("published").path
                         let owner = try fleet.spawn("owner")
@@ -53,7 +53,7 @@
             /// What an outbox with a lock file would meet.
             @Test(.timeLimit(.minutes(1)), .enabled(if: Program.python != nil, "python3 is not installed"))
             func aLockInTheOutboxIsConvicted() throws {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let outbox = try Outbox(forDatabaseAt: fleet.database, as: "widget")
                     try outbox.submit(PeerCommandEntry(sender: 1, n: 1))
                     try withPolice(.reporting(.strict)) { police in

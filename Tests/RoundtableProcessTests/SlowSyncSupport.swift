@@ -2,7 +2,7 @@
     import Foundation
     import Glibc
     import RoundtableKernel
-    import RoundtableTestKit
+    import RoundtableTestSupport
 
     /// A library that delays `fsync` and `fdatasync` in the programs that preload it (`ld.so(8)`): what a slow disk does, and one that others use.
     ///
@@ -38,7 +38,7 @@
         }()
 
         /// The environment of a program whose syncs take so long.
-        static func environment(_ fleet: Fleet, milliseconds: Int) throws -> [String: String] {
+        static func environment(_ fleet: PeerFleet, milliseconds: Int) throws -> [String: String] {
             let library = fleet.folder.appendingPathComponent("slow-sync.so")
             if !FileManager.default.fileExists(atPath: library.path) {
                 let file = fleet.folder.appendingPathComponent("slow-sync.c")
@@ -58,7 +58,7 @@
         }
     }
 
-    extension Fleet {
+    extension PeerFleet {
         /// The exclusive locks that a process has on the database and its wal-index, by `/proc/locks`: as `-shm 120...120`.
         func exclusiveLocks(of process: ChildProcess) throws -> [String] {
             let names = try Dictionary(

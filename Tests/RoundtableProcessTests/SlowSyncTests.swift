@@ -2,7 +2,7 @@
     import Foundation
     import Glibc
     import RoundtableKernel
-    import RoundtableTestKit
+    import RoundtableTestSupport
     import Testing
 
     extension ProcessTests {
@@ -18,7 +18,7 @@
             func stoppedWithoutALock(milliseconds: Int) throws {
                 var random = SeededGenerator(for: "stoppedWithoutALock(milliseconds: \(milliseconds))")
                 let freezes = isLongRun ? 700 : 20
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     var options = PeerOptions(checkpointing: .automatic(threshold: Self.threshold))
                     options.suspendsOnTerminalStop = true
                     let environment = try SlowSync.environment(fleet, milliseconds: milliseconds)
@@ -63,7 +63,7 @@
             }
 
             /// A judge who sees nothing would acquit.
-            private func expectThatLocksAreSeen(_ fleet: Fleet, _ writer: Peer) throws {
+            private func expectThatLocksAreSeen(_ fleet: PeerFleet, _ writer: Peer) throws {
                 try writer.call(.holdTransaction)
                 let locks = try fleet.exclusiveLocks(of: writer.process)
                 #expect(locks == ["-shm 120...120"])

@@ -1,7 +1,7 @@
 import Foundation
 import Roundtable
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
@@ -16,7 +16,7 @@ extension ProcessTests {
         @Test(.timeLimit(.minutes(5)), arguments: [1, 3])
         func writersAreKilled(count: Int) throws {
             var random = SeededGenerator()
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let folder = fleet.databaseFolder
                 let path = folder.appendingPathComponent("état.snapshot").path
                 let readers = try fleet.spawn(2)
@@ -61,7 +61,7 @@ extension ProcessTests {
 
         /// Where folders cannot be watched, because the system has no more watches, say, the file is looked at now and then.
         @Test(.timeLimit(.minutes(2))) func aReaderWithoutAWatch() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let path = fleet.databaseFolder.appendingPathComponent("state").path
                 let log = fleet.folder.appendingPathComponent("told").path
                 let (reader, writer) = (try fleet.spawn("widget"), try fleet.spawn("app"))
@@ -81,7 +81,7 @@ extension ProcessTests {
         /// A reader of another process wakes when the file is replaced, and only then.
         @Test(.timeLimit(.minutes(2)), .enabled(if: ThreadSwitches.isSupported, "needs /proc/PID/task"))
         func aReaderWakes() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let path = fleet.databaseFolder.appendingPathComponent("state").path
                 let log = fleet.folder.appendingPathComponent("told").path
                 let (reader, writer) = (try fleet.spawn("widget"), try fleet.spawn("app"))

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -13,12 +13,12 @@ import Testing
 extension ProcessTests {
     /// Commits of programs that do not know us reach observations, in participants of either role (rules R5, N3).
     @Suite struct StrangerObservation {
-        private func spawnObservers(_ fleet: Fleet) throws -> [Observer] {
+        private func spawnObservers(_ fleet: PeerFleet) throws -> [Observer] {
             [try fleet.spawnObserver("app"), try fleet.spawnObserver("widget", readOnly: true)]
         }
 
         /// The `sqlite3` shell on the fleet's database; answers each statement with a line.
-        private func spawnShell(_ fleet: Fleet) throws -> Stranger {
+        private func spawnShell(_ fleet: PeerFleet) throws -> Stranger {
             let shell = try #require(Program.shell)
             let arguments = ["-batch", "-bail", fleet.database.path]
             let session = ProgramSession(try fleet.spawn(program: shell, arguments: arguments))
@@ -33,7 +33,7 @@ extension ProcessTests {
         }
 
         /// Python's sqlite3, the same.
-        private func spawnPython(_ fleet: Fleet) throws -> Stranger {
+        private func spawnPython(_ fleet: PeerFleet) throws -> Stranger {
             let python = try #require(Program.python)
             let script = """
                 import sqlite3, sys
@@ -51,7 +51,7 @@ extension ProcessTests {
         }
 
         /// A plain GRDB pool, in a process of its own.
-        private func spawnPool(_ fleet: Fleet) throws -> Stranger {
+        private func spawnPool(_ fleet: PeerFleet) throws -> Stranger {
             let pool = try fleet.spawn("pool")
             try pool.call(.openPool(fleet.opening(pool)))
             return Stranger(process: pool.process) { _ in try pool.call(.write(rows: 1)) }
@@ -64,9 +64,9 @@ extension ProcessTests {
         /// From the moment when the stranger is told to commit until the value is told: more than the wait that counts. The longest
         /// wait is counted from the commit's return, because a sync of the stranger comes before others can see its commit, and
         /// may take as long as the disk likes.
-        private func measure(_ name: String, _ spawn: (Fleet) throws -> Stranger) throws {
+        private func measure(_ name: String, _ spawn: (PeerFleet) throws -> Stranger) throws {
             var random = SeededGenerator()
-            try Fleet.runTimed { fleet, trial in
+            try PeerFleet.runTimed { fleet, trial in
                 let observers = try spawnObservers(fleet)
                 let stranger = try spawn(fleet)
                 try stranger.execute(insert(1))
@@ -116,7 +116,7 @@ extension ProcessTests {
         /// empties the WAL; `VACUUM` writes everything anew.
         @Test(.timeLimit(.minutes(1)), .enabled(if: Program.python != nil, "python3 is not installed"))
         func whatStrangersDo() throws {
-            try Fleet.runTimed { fleet, trial in
+            try PeerFleet.runTimed { fleet, trial in
                 let observers = try spawnObservers(fleet)
                 let stranger = try spawnPython(fleet)
                 var row = 0
@@ -177,7 +177,7 @@ extension ProcessTests {
         /// A stranger that is killed inside of a transaction has committed nothing; the next one is told.
         @Test(.timeLimit(.minutes(1)), .enabled(if: Program.python != nil, "python3 is not installed"))
         func strangersThatAreKilled() throws {
-            try Fleet.runTimed { fleet, trial in
+            try PeerFleet.runTimed { fleet, trial in
                 let observers = try spawnObservers(fleet)
                 for row in 1...5 {
                     let victim = try spawnPython(fleet)
@@ -200,7 +200,7 @@ extension ProcessTests {
         /// Those who know the ring write at the same time as one who does not: nothing is missed, and all ends well.
         @Test(.timeLimit(.minutes(1)), .enabled(if: Program.python != nil, "python3 is not installed"))
         func besideParticipants() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let observers = try spawnObservers(fleet)
                 let writers = try fleet.spawnOpen(2)
                 let stranger = try spawnPython(fleet)

@@ -1,5 +1,5 @@
 import Foundation
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
@@ -11,7 +11,7 @@ extension ProcessTests {
         /// (rules G1, T11).
         @Test(.timeLimit(.minutes(1)), .enabled(if: hasShell, "/usr/bin/sqlite3 is not installed"))
         func shellWritesToo() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let peers = try fleet.spawnOpen(2)
                 for peer in peers { try peer.send(.writeLoop(WriteLoad(seconds: 60))) }
                 let rows = 3000
@@ -35,7 +35,7 @@ extension ProcessTests {
         /// A plain GRDB pool beside ours: no error on our side (rule G1).
         @Test(.timeLimit(.minutes(1)))
         func poolWritesToo() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let peers = try fleet.spawnOpen(2)
                 let pool = try fleet.spawn("pool")
                 try pool.call(.openPool(fleet.opening(pool)))
@@ -48,7 +48,7 @@ extension ProcessTests {
         /// A stranger that holds the write lock is named by program and pid (rule T11).
         @Test(.timeLimit(.minutes(1)))
         func strangerIsNamed() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let peer = try fleet.spawnOpen("app", options: PeerOptions(busyTimeout: 300))
                 let pool = try fleet.spawn("pool")
                 try pool.call(.openPool(fleet.opening(pool)))
@@ -65,7 +65,7 @@ extension ProcessTests {
         /// One that has the database to itself (`PRAGMA locking_mode = EXCLUSIVE`) keeps everybody from opening it, and is named.
         @Test(.timeLimit(.minutes(1)), .enabled(if: hasShell, "/usr/bin/sqlite3 is not installed"))
         func exclusiveStrangerIsNamed() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let peer = try fleet.spawnOpen("app", options: PeerOptions(busyTimeout: 300, setupTimeout: 300))
                 try peer.call(.write(rows: 1))
                 try peer.call(.close)

@@ -1,6 +1,6 @@
 import Foundation
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -17,7 +17,7 @@ extension ProcessTests {
         @Test(.timeLimit(.minutes(10))) func everywhere() throws {
             let (count, last) = isLongRun ? (4, 3000) : (4, 150)
             var random = SeededGenerator()
-            try Fleet.run(inMemory: true) { fleet in
+            try PeerFleet.run(inMemory: true) { fleet in
                 let state = fleet.folder.appendingPathComponent("snapshots/state")
                 try FileManager.default.createDirectory(
                     at: state.deletingLastPathComponent(),
@@ -136,7 +136,7 @@ private struct StrayFileThrower {
     /// Commands at whose question or answer something lies that is no file.
     private(set) var blockedAnswers: Set<UUID> = []
 
-    init(_ fleet: Fleet, state: URL, senders: Int, last: Int) throws {
+    init(_ fleet: PeerFleet, state: URL, senders: Int, last: Int) throws {
         outbox = fleet.database.path + "-outbox"
         self.state = state.path
         self.senders = senders

@@ -1,7 +1,7 @@
 #if os(Linux)
     import Foundation
     import Roundtable
-    import RoundtableTestKit
+    import RoundtableTestSupport
     import Testing
 
     extension ProcessTests {
@@ -35,7 +35,7 @@
                 var suspension = SuspensionTerms.reporting(terms.law)
                 suspension.notice = notice
                 suspension.assertionTime = assertions ? .seconds(30) : .zero
-                try Fleet.run(inMemory: true) { fleet in
+                try PeerFleet.run(inMemory: true) { fleet in
                     try withPolice(suspension) { police in
                         let peer = try fleet.spawn("writer", environment: police.environment)
                         let options = PeerOptions(suspensionPolicy: terms.policy, takesAssertions: assertions)
@@ -62,7 +62,7 @@
             @Test(.timeLimit(.minutes(1))) func connectsDuringTheNotice() throws {
                 var terms = SuspensionTerms.reporting()
                 terms.notice = .seconds(2)
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     try withPolice(terms) { police in
                         let peer = try fleet.spawn("writer", environment: police.environment)
                         let options = PeerOptions(suspensionPolicy: .writeLocks, takesAssertions: false)

@@ -1,7 +1,7 @@
 #if os(Linux)
     import Foundation
     import Glibc
-    import RoundtableTestKit
+    import RoundtableTestSupport
     import Testing
 
     extension ProcessTests {
@@ -144,7 +144,7 @@
             ]
 
             @Test(.timeLimit(.minutes(1)), arguments: cases) func realProgram(_ test: Case) throws {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let program = try PythonProgram(fleet)
                     try program.run("import os; os.chdir('\(fleet.databaseFolder.path)')")
                     for line in test.lines { try program.run(line) }
@@ -166,7 +166,7 @@
 
             /// A FULL checkpoint that waits for a reader holds WRITE and CKPT, which are one lock to the system.
             @Test(.timeLimit(.minutes(1))) func checkpoint() throws {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let program = try PythonProgram(fleet)
                     try program.run("import os; os.chdir('\(fleet.databaseFolder.path)')")
                     for line in Self.connectWAL { try program.run(line) }
@@ -197,7 +197,7 @@
             /// A forked child shares its parent's `flock`, and not its `fcntl` lock; both are looked at.
             @Test(.timeLimit(.minutes(1)), arguments: [FileLock.Kind.flock, .posix])
             func forkedChild(_ kind: FileLock.Kind) throws {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let program = try PythonProgram(fleet)
                     try program.run("import os, fcntl, time; f = open('\(fleet.database.path).lock', 'w')")
                     try program.run("fcntl.\(kind == .flock ? "flock" : "lockf")(f, fcntl.LOCK_EX)")
@@ -222,7 +222,7 @@
             /// The police is called by a process that has the database open, too, and inside a transaction: its locks stay. To read
             /// the header of the file in any ordinary way would drop them.
             @Test(.timeLimit(.minutes(1))) func ownLocksStay() throws {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let path = fleet.database.path
                     let file = try #require(fopen(path, "w+"))
                     defer { fclose(file) }
@@ -247,7 +247,7 @@
 
             /// What `/proc/PID/fdinfo` says is what `/proc/locks` says, for the kinds that it lists by process.
             @Test(.timeLimit(.minutes(1))) func agreesWithTheListOfAllLocks() throws {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let program = try PythonProgram(fleet)
                     try program.run("import os; os.chdir('\(fleet.databaseFolder.path)')")
                     for line in Self.connectWAL + ["c.execute('BEGIN IMMEDIATE')"] { try program.run(line) }

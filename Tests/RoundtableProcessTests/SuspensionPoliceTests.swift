@@ -2,7 +2,7 @@
     import Foundation
     import Glibc
     import RoundtableKernel
-    import RoundtableTestKit
+    import RoundtableTestSupport
     import Testing
 
     extension ProcessTests {
@@ -16,7 +16,7 @@
                 _ terms: SuspensionTerms,
                 _ body: (SuspensionPolice, PythonProgram) throws -> Void
             ) throws {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     try withPolice(terms) { police in
                         let program = try PythonProgram(fleet, environment: police.environment)
                         try program.run("import os; os.chdir('\(fleet.databaseFolder.path)')")
@@ -101,7 +101,7 @@
 
             /// Whatever happens, nothing stays stopped: what was launched is ended, and what was not goes on.
             @Test(.timeLimit(.minutes(1))) func nothingIsLeftBehind() throws {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let program = try PythonProgram(fleet)
                     let police = try SuspensionPolice(.reporting())
                     let launched = try police.launch(["sh", "-c", "sleep 1000 & sleep 1000"])
@@ -249,7 +249,7 @@
             func orphanedProcessGroup(isOrphaned: Bool, isHandled: Bool) throws {
                 var terms = SuspensionTerms()
                 terms.notice = .milliseconds(300)
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let folder = fleet.databaseFolder.path
                     let code = """
                         import fcntl, os, signal, time
@@ -446,7 +446,7 @@
 
             /// A patrol tells what it did, and ends when the process does.
             @Test(.timeLimit(.minutes(1))) func patrol() throws {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     try withPolice(.reporting()) { police in
                         let lock = fleet.folder.appendingPathComponent("half.lock").path
                         let script = """

@@ -1,6 +1,6 @@
 #if os(Linux)
     import Foundation
-    import RoundtableTestKit
+    import RoundtableTestSupport
     import Testing
 
     extension ProcessTests {
@@ -38,7 +38,7 @@
                 let random = SeededGenerator(for: "writer(\(test.testDescription))")
                 var terms = SuspensionTerms.reporting()
                 terms.notice = test.notice
-                try Fleet.run(inMemory: true) { fleet in
+                try PeerFleet.run(inMemory: true) { fleet in
                     try withPolice(terms) { police in
                         let peer = try fleet.spawn("writer", environment: police.environment)
                         let options = PeerOptions(observesSuspension: test.observes)

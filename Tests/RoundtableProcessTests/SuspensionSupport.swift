@@ -1,6 +1,6 @@
 #if os(Linux)
     import Foundation
-    import RoundtableTestKit
+    import RoundtableTestSupport
     import Testing
 
     /// A Python program that does what it is told, line by line.
@@ -17,7 +17,7 @@
                 print(names['answer'], flush=True)
             """
 
-        init(_ fleet: Fleet, environment: [String: String] = [:]) throws {
+        init(_ fleet: PeerFleet, environment: [String: String] = [:]) throws {
             let program = try #require(Program.python)
             session = ProgramSession(
                 try fleet.spawn(program: program, arguments: ["-c", Self.driver], environment: environment)

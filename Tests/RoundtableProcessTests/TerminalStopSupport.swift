@@ -3,7 +3,7 @@
     import Glibc
     import Roundtable
     import RoundtableKernel
-    import RoundtableTestKit
+    import RoundtableTestSupport
     import Testing
 
     extension Program {
@@ -16,7 +16,7 @@
         }
     }
 
-    extension Fleet {
+    extension PeerFleet {
         func spawnTool(_ arguments: String...) throws -> ChildProcess {
             try spawn(program: Program.roundtable(), arguments: arguments)
         }

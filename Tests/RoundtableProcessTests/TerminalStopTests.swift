@@ -3,7 +3,7 @@
     import GRDB
     import Glibc
     import RoundtableKernel
-    import RoundtableTestKit
+    import RoundtableTestSupport
     import Testing
 
     extension ProcessTests {
@@ -21,7 +21,7 @@
             @Test(.timeLimit(.minutes(2)), arguments: [SIGTSTP, SIGTTIN, SIGTTOU])
             func othersWaitNoLongerThanTheGrace(_ number: Int32) throws {
                 var random = SeededGenerator()
-                try Fleet.run(inMemory: true) { fleet in
+                try PeerFleet.run(inMemory: true) { fleet in
                     let other = try fleet.spawnOpen("other", options: PeerOptions(busyTimeout: 1000))
                     try fleet.makeBigTable(other)
                     var waits: [Double] = []
@@ -53,7 +53,7 @@
 
             /// After SIGCONT, the statement is told as rolled back, and run again.
             @Test(.timeLimit(.minutes(1))) func continuesAfterwards() throws {
-                try Fleet.run(inMemory: true) { fleet in
+                try PeerFleet.run(inMemory: true) { fleet in
                     let other = try fleet.spawnOpen("other")
                     try fleet.makeBigTable(other)
                     let tool = try fleet.spawnLongWrite(of: 2_000_000)
@@ -74,11 +74,11 @@
 
             /// A script with transactions of its own cannot be run again: what is committed is kept.
             @Test(.timeLimit(.minutes(1))) func ownTransactions() throws {
-                try Fleet.run(inMemory: true) { fleet in
+                try PeerFleet.run(inMemory: true) { fleet in
                     let other = try fleet.spawnOpen("other")
                     try fleet.makeBigTable(other)
                     let script =
-                        "BEGIN; INSERT INTO big VALUES (-1); COMMIT; BEGIN; \(Fleet.longWrite(of: nil)); COMMIT"
+                        "BEGIN; INSERT INTO big VALUES (-1); COMMIT; BEGIN; \(PeerFleet.longWrite(of: nil)); COMMIT"
                     let tool = try fleet.spawnTool("sql", fleet.database.path, script, "--as", "tool")
                     // The second transaction is under way when the first is there.
                     try eventually("the first transaction is committed") { try Self.count("big", fleet) == 1 }
@@ -94,7 +94,7 @@
 
             /// A program that does nothing stops and goes on, again and again; SIGCONT without a stop does nothing.
             @Test(.timeLimit(.minutes(1))) func idle() throws {
-                try Fleet.run(inMemory: true) { fleet in
+                try PeerFleet.run(inMemory: true) { fleet in
                     let other = try fleet.spawnOpen("other")
                     let watch = ProgramSession(try fleet.spawnTool("watch", fleet.database.path, "--as", "watcher"))
                     try eventually("it watches") { watch.process.errorText.contains("watching") }
@@ -117,7 +117,7 @@
             /// that compute beyond it: the process is not stopped before they have ended.
             @Test(.timeLimit(.minutes(3)), arguments: [3.0, 60]) func againAndAgain(milliseconds: Double) throws {
                 var random = SeededGenerator(for: "againAndAgain(milliseconds: \(milliseconds))")
-                try Fleet.run(inMemory: true) { fleet in
+                try PeerFleet.run(inMemory: true) { fleet in
                     var options = PeerOptions()
                     options.suspendsOnTerminalStop = true
                     let writer = try fleet.spawnOpen("writer", options: options)
@@ -174,11 +174,11 @@
 
             /// No shell would continue it: by POSIX, it is not stopped, and goes on.
             @Test(.timeLimit(.minutes(1))) func orphanedProcessGroup() throws {
-                try Fleet.run(inMemory: true) { fleet in
+                try PeerFleet.run(inMemory: true) { fleet in
                     let other = try fleet.spawnOpen("other")
                     try fleet.makeBigTable(other)
                     let tool = try Program.roundtable().path
-                    let sql = ["sql", fleet.database.path, Fleet.longWrite(of: 2_000_000), "--as", "tool"]
+                    let sql = ["sql", fleet.database.path, PeerFleet.longWrite(of: 2_000_000), "--as", "tool"]
                     let session = try fleet.spawn(
                         program: URL(fileURLWithPath: "/usr/bin/setsid"),
                         arguments: ["--wait", tool] + sql
@@ -195,7 +195,7 @@
 
             /// Who ignores it is not stopped by it.
             @Test(.timeLimit(.minutes(1))) func ignored() throws {
-                try Fleet.run(inMemory: true) { fleet in
+                try PeerFleet.run(inMemory: true) { fleet in
                     let other = try fleet.spawnOpen("other")
                     let tool = try Program.roundtable().path
                     let watch = ProgramSession(
@@ -226,7 +226,7 @@
             /// A process that was spawned with its signals blocked is stopped and continued like any other, its gates closed meanwhile.
             @Test(.timeLimit(.minutes(1))) func spawnedWithBlockedSignals() throws {
                 #expect(Self.blockedByLibdispatch.isSuperset(of: [SIGTSTP, SIGCONT, SIGTERM, SIGINT]))
-                try Fleet.run(inMemory: true) { fleet in
+                try PeerFleet.run(inMemory: true) { fleet in
                     var options = PeerOptions()
                     options.suspendsOnTerminalStop = true
                     let blocked = Self.blockedByLibdispatch
@@ -248,7 +248,7 @@
 
             /// The verbs of the tool unblock what they were spawned with.
             @Test(.timeLimit(.minutes(1))) func toolSpawnedWithBlockedSignals() throws {
-                try Fleet.run(inMemory: true) { fleet in
+                try PeerFleet.run(inMemory: true) { fleet in
                     let other = try fleet.spawnOpen("other")
                     try fleet.makeBigTable(other)
                     func spawn(_ arguments: String...) throws -> ChildProcess {
@@ -259,7 +259,7 @@
                             blockedSignals: blocked
                         )
                     }
-                    let sql = try spawn("sql", fleet.database.path, Fleet.longWrite(of: nil), "--as", "tool")
+                    let sql = try spawn("sql", fleet.database.path, PeerFleet.longWrite(of: nil), "--as", "tool")
                     try fleet.waitForWriting("tool", sql)
                     sql.signal(SIGTERM)
                     #expect(try sql.waitForExit() == .signal(SIGTERM))
@@ -276,7 +276,7 @@
 
             /// What nohup(1) has a program ignore does not end it.
             @Test(.timeLimit(.minutes(1))) func hangupIsIgnored() throws {
-                try Fleet.run(inMemory: true) { fleet in
+                try PeerFleet.run(inMemory: true) { fleet in
                     let other = try fleet.spawnOpen("other")
                     let tool = try Program.roundtable().path
                     let watch = ProgramSession(
@@ -296,7 +296,7 @@
 
             /// A shell with job control on a terminal; Ctrl-Z is typed, and `fg`.
             @Test(.timeLimit(.minutes(1))) func shell() throws {
-                try Fleet.run(inMemory: true) { fleet in
+                try PeerFleet.run(inMemory: true) { fleet in
                     let other = try fleet.spawnOpen("other")
                     try fleet.makeBigTable(other)
                     let terminal = ProgramSession(
@@ -312,7 +312,7 @@
                         return lines
                     }
                     let tool = try Program.roundtable().path
-                    let sql = Fleet.longWrite(of: 2_000_000)
+                    let sql = PeerFleet.longWrite(of: 2_000_000)
                     try terminal.send("'\(tool)' sql '\(fleet.database.path)' '\(sql)' --as tool; echo end=$?")
                     try fleet.waitForWriting("tool", terminal.process)
                     try terminal.send("\u{1A}")
@@ -341,7 +341,7 @@
                 terms.notice = .seconds(2)
                 terms.noticeSignal = SIGTSTP
                 if !hasNotice { terms.notice = nil }
-                try Fleet.run(inMemory: true) { fleet in
+                try PeerFleet.run(inMemory: true) { fleet in
                     try withPolice(terms) { police in
                         let other = try fleet.spawnOpen("other")
                         try fleet.makeBigTable(other)
@@ -361,7 +361,7 @@
                 }
             }
 
-            private static func count(_ table: String, _ fleet: Fleet) throws -> Int {
+            private static func count(_ table: String, _ fleet: PeerFleet) throws -> Int {
                 let queue = try DatabaseQueue(path: fleet.database.path)
                 defer { try? queue.close() }
                 return try queue.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM \(table)") } ?? 0

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
@@ -14,7 +14,7 @@ extension ProcessTests {
         /// their policy; the newer ones are the older ones of the next upgrade.
         @Test(.timeLimit(.minutes(10)), arguments: SharedDatabase.NewerSchemaPolicy.allCases)
         func rolling(_ policy: SharedDatabase.NewerSchemaPolicy) throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 var tally = Tally()
                 var all: [Peer] = []
                 func begin(version: Int) throws -> [Peer] {

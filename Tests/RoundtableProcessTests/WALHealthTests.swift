@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 extension ProcessTests {
@@ -11,8 +11,8 @@ extension ProcessTests {
         private static var hasPython: Bool { FileManager.default.isExecutableFile(atPath: python.path) }
 
         /// What the command-line tool says.
-        private func toolPins(_ fleet: Fleet) throws -> [WALHealth.Pin] {
-            let tool = try Fleet.program(named: "roundtable")
+        private func toolPins(_ fleet: PeerFleet) throws -> [WALHealth.Pin] {
+            let tool = try PeerFleet.program(named: "roundtable")
             let output = fleet.folder.appendingPathComponent("status.json")
             let process = try fleet.spawn(
                 program: URL(fileURLWithPath: "/bin/sh"),
@@ -38,7 +38,7 @@ extension ProcessTests {
         ///     SIGKILL           names nobody
         @Test(.timeLimit(.minutes(1)), arguments: [false, true])
         func frozenReaderIsNamed(readOnly: Bool) throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let writer = try fleet.spawnOpen("app")
                 let reader = try fleet.spawn("widget")
                 let opening = fleet.opening(reader)
@@ -92,7 +92,7 @@ extension ProcessTests {
         )
         func strangerIsNamed() throws {
             #if os(Linux)
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let writer = try fleet.spawnOpen("app")
                     try writer.call(.write(rows: 1))
                     let script = """
@@ -127,7 +127,7 @@ extension ProcessTests {
         /// Nobody is named while all goes well, nor after a read has ended.
         @Test(.timeLimit(.minutes(1)))
         func healthyFleetPinsNothing() throws {
-            try Fleet.run { fleet in
+            try PeerFleet.run { fleet in
                 let peers = try fleet.spawnOpen(2)
                 for peer in peers { try peer.call(.write(rows: 1)) }
                 for peer in peers { #expect(try health(peer).pins.isEmpty) }

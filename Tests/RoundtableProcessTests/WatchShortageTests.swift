@@ -3,7 +3,7 @@
     import Glibc
     import Roundtable
     import RoundtableKernel
-    import RoundtableTestKit
+    import RoundtableTestSupport
     import Testing
 
     extension ProcessTests {
@@ -31,7 +31,7 @@
                 var count: Int { descriptors.count }
             }
 
-            private func isWatching(_ observer: Observer, _ fleet: Fleet) throws -> Bool {
+            private func isWatching(_ observer: Observer, _ fleet: PeerFleet) throws -> Bool {
                 guard let wal = try System.identity(ofFileAt: fleet.database.path + "-wal") else { return false }
                 // Lines such as `inotify wd:1 ino:f90044 sdev:fe00000 mask:100 …` (proc_pid_fdinfo(5)).
                 let folder = "/proc/\(observer.peer.pid)/fdinfo"
@@ -53,7 +53,7 @@
             func observersGoWithout() async throws {
                 let hog = try await Hog(user: Self.users.short)
                 try #require(hog.count > 0)
-                try Fleet.runTimed { fleet, trial in
+                try PeerFleet.runTimed { fleet, trial in
                     let writer = try fleet.spawn("writer", user: Self.users.short)
                     try writer.call(.open(fleet.opening(writer)))
                     let observers = [
@@ -84,7 +84,7 @@
                     }
                 }
                 // The same, and instances come back.
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let observer = try fleet.spawnObserver("app", user: Self.users.short)
                     hog.end()
                     try eventually("it watches the file") { try isWatching(observer, fleet) }
@@ -102,7 +102,7 @@
                 .enabled(if: OtherUser.isPossible && isLongRun, "starts 300 processes: ROUNDTABLE_LONG=1")
             )
             func threeHundredObservers() throws {
-                try Fleet.run { fleet in
+                try PeerFleet.run { fleet in
                     let user = Self.users.many
                     let writer = try fleet.spawn("writer", user: user)
                     try writer.call(.open(fleet.opening(writer)))

@@ -1,5 +1,5 @@
 import Foundation
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 /// A bound that does not hold is forgiven only where the machine was seen to be busy, and never three times.

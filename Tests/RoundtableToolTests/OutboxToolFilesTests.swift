@@ -1,6 +1,6 @@
 import Foundation
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 /// Files of an outbox that are no commands which wait.

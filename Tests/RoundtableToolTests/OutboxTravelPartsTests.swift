@@ -2,7 +2,7 @@ import Foundation
 import Roundtable
 import RoundtableDiagnostics
 import RoundtableFiles
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 @testable import RoundtableTool

@@ -2,7 +2,7 @@ import Foundation
 import Roundtable
 import RoundtableFiles
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 @testable import RoundtableTool

@@ -4,7 +4,7 @@ import Roundtable
 import RoundtableDelivery
 import RoundtableFiles
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 @testable import RoundtableTool

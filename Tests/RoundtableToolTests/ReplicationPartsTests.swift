@@ -1,5 +1,5 @@
 import Foundation
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 @testable import Roundtable

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import Roundtable
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 /// `roundtable restore` with a script in the place of Litestream, which "restores" a file that the test has prepared.

@@ -3,15 +3,6 @@
 #ifndef ROUNDTABLE_TEST_SHIMS_H
 #define ROUNDTABLE_TEST_SHIMS_H
 
-#include "rt_checkpoint_vfs.h"
-
-/// Forks `forks` times, one child after the other, while two threads of this process add mappings to the guard's table and remove them.
-/// Each child changes the table, too, and ends. Returns 0, ETIMEDOUT when a child hung for 10 s, or another errno.
-///
-/// Why: a child that runs Swift can hang at a lock of Swift's runtime that another thread held during the fork. Here, neither the threads
-/// nor the children run Swift, so a child that hangs does so because of the table.
-int rt_fork_while_changing(int forks);
-
 #if defined(__linux__)
 
 /// Gives the calling thread its own table of open files: an empty one since Linux 5.9, else a copy. The thread must end soon, and must

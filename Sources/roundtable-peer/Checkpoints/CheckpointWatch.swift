@@ -1,7 +1,7 @@
-import CRoundtableTestShims
+import CRoundtableTestSupport
 import GRDB
 import GRDBSQLite
-import RoundtableTestKit
+import RoundtableTestSupport
 
 /// Watches the calls that checkpoints make, through the VFS of CRoundtableTestShims.
 final class CheckpointWatch {

@@ -1,6 +1,6 @@
-import CRoundtableTestShims
+import CRoundtableTestSupport
 import Foundation
-import RoundtableTestKit
+import RoundtableTestSupport
 import Synchronization
 
 #if canImport(Darwin)

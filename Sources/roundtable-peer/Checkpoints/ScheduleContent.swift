@@ -1,6 +1,6 @@
 import Foundation
 import GRDB
-import RoundtableTestKit
+import RoundtableTestSupport
 
 /// The expected content of the database of a schedule, and the changes to it.
 struct ScheduleContent {

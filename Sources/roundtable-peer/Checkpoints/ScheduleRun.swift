@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
-import RoundtableTestKit
+import RoundtableTestSupport
 
 /// Runs one schedule on its own database, and compares the database with a model of its content.
 final class ScheduleRun {

@@ -4,9 +4,9 @@ import RoundtableKernel
 import Synchronization
 import Testing
 
-import enum RoundtableTestKit.ExtensionWorld
-import enum RoundtableTestKit.PeerEncryption
-import enum RoundtableTestKit.SQLCipherRequirement
+import enum RoundtableTestSupport.ExtensionWorld
+import enum RoundtableTestSupport.PeerEncryption
+import enum RoundtableTestSupport.SQLCipherRequirement
 
 @testable import Roundtable
 @testable import RoundtableCore

@@ -3,7 +3,7 @@ import GRDB
 import Synchronization
 import Testing
 
-import enum RoundtableTestKit.PeerEncryption
+import enum RoundtableTestSupport.PeerEncryption
 
 @testable import Roundtable
 @testable import RoundtableCore

@@ -3,7 +3,7 @@ import GRDB
 import RoundtableKernel
 import Testing
 
-import enum RoundtableTestKit.PeerEncryption
+import enum RoundtableTestSupport.PeerEncryption
 
 @testable import Roundtable
 @testable import RoundtableCore

@@ -4,7 +4,7 @@
     import Glibc
     import Testing
 
-    import enum RoundtableTestKit.SQLCipherRequirement
+    import enum RoundtableTestSupport.SQLCipherRequirement
 
     @testable import Roundtable
     @testable import RoundtableCore

@@ -4,8 +4,8 @@ import GRDBSQLite
 import Synchronization
 import Testing
 
-import enum RoundtableTestKit.PeerEncryption
-import enum RoundtableTestKit.SQLCipherRequirement
+import enum RoundtableTestSupport.PeerEncryption
+import enum RoundtableTestSupport.SQLCipherRequirement
 
 @testable import Roundtable
 @testable import RoundtableCore

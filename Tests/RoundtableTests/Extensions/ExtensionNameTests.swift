@@ -3,7 +3,7 @@ import GRDB
 import GRDBSQLite
 import Testing
 
-import enum RoundtableTestKit.ExtensionWorld
+import enum RoundtableTestSupport.ExtensionWorld
 
 @testable import Roundtable
 @testable import RoundtableCore

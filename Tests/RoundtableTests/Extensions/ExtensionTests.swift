@@ -2,10 +2,10 @@ import Foundation
 import GRDB
 import Testing
 
-import enum RoundtableTestKit.ExtensionWorld
-import struct RoundtableTestKit.RandomStatements
-import struct RoundtableTestKit.SeededGenerator
-import enum RoundtableTestKit.ViewWitness
+import enum RoundtableTestSupport.ExtensionWorld
+import struct RoundtableTestSupport.RandomStatements
+import struct RoundtableTestSupport.SeededGenerator
+import enum RoundtableTestSupport.ViewWitness
 
 @testable import Roundtable
 @testable import RoundtableCore

@@ -1,6 +1,6 @@
 import Foundation
 import GRDB
-import RoundtableTestKit
+import RoundtableTestSupport
 import Testing
 
 @testable import Roundtable

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import Testing
 
-import enum RoundtableTestKit.ExtensionWorld
+import enum RoundtableTestSupport.ExtensionWorld
 
 @testable import Roundtable
 @testable import RoundtableCore

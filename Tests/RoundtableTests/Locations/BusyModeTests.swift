@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import Testing
 
-import class RoundtableTestKit.TimedTrial
+import class RoundtableTestSupport.TimedTrial
 
 @testable import Roundtable
 @testable import RoundtableCore

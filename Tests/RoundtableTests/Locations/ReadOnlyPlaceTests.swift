@@ -1,7 +1,7 @@
 #if os(Linux)
     import Foundation
     import GRDB
-    import RoundtableTestKit
+    import RoundtableTestSupport
     import RoundtableKernel
     import Testing
 

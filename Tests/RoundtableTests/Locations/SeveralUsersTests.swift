@@ -2,7 +2,7 @@
     import Foundation
     import GRDB
     import RoundtableKernel
-    import RoundtableTestKit
+    import RoundtableTestSupport
     import Testing
 
     @testable import Roundtable

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "CRoundtableTestShims.h"
+#include "CRoundtableTestSupport.h"
 
 #include "CRoundtableShims.h"
 

@@ -5,7 +5,7 @@ import RoundtableKernel
 ///
 /// When `run` returns or throws, all processes are killed and reaped, whatever a test did to them, and the folder is removed. Only
 /// one thread at a time may use a fleet.
-package final class Fleet {
+package final class PeerFleet {
     package let folder: URL
     package private(set) var peers: [Peer] = []
     private let temporary: TemporaryFolder
@@ -29,9 +29,9 @@ package final class Fleet {
     package static func run<T>(
         executable: URL? = nil,
         inMemory: Bool = false,
-        _ body: (Fleet) throws -> T
+        _ body: (PeerFleet) throws -> T
     ) throws -> T {
-        let fleet = try Fleet(executable: executable, inMemory: inMemory)
+        let fleet = try PeerFleet(executable: executable, inMemory: inMemory)
         defer { fleet.end() }
         return try body(fleet)
     }
