@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo demo-replication examples test test-long test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies
+.PHONY: demo demo-replication examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -33,7 +33,11 @@ test: dependencies
 	$(SWIFT) build --build-tests $(BUILD_FLAGS)
 	$(call run_tests,)
 
-# The same, with all rounds and the larger worlds.
+# Shows that the tests notice plausible bugs: see Tests/Mutants. ONLY=3,17 chooses some of them by their numbers.
+mutants: dependencies
+	python3 scripts/mutants.py $(if $(ONLY),--only $(ONLY)) --report .build/mutants-report.json
+
+# The same as `test`, with all rounds and the larger worlds.
 test-long: dependencies
 	$(SWIFT) build --build-tests $(BUILD_FLAGS)
 	$(call run_tests,ROUNDTABLE_LONG=1)

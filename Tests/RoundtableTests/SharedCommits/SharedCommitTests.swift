@@ -421,6 +421,25 @@ import Testing
         #expect(try results[3].get() == 2)
     }
 
+    /// A column that an undone closure added is unknown to the next one, although GRDB had cached it.
+    @Test func anUndoneColumn() async throws {
+        let world = try World()
+        let before = try await world.db.read { try $0.columns(in: "player").count }
+        world.keepWriterBusy()
+        world.insert("a")
+        world.add { db in
+            try db.execute(sql: "ALTER TABLE player ADD COLUMN undone")
+            let count = try db.columns(in: "player").count
+            throw Failure(name: "\(count) columns")
+        }
+        world.add { db in try db.columns(in: "player").count }
+        world.release()
+        let results = await world.results()
+        let failure = try #require(throws: Failure.self) { try results[1].get() }
+        #expect(failure.name == "\(before + 1) columns")
+        #expect(try results[2].get() == before)
+    }
+
     /// Writes that wait when the database is closed are committed, or fail because it is closed.
     @Test func closing() async throws {
         let world = try World()
