@@ -73,13 +73,13 @@ struct ClaimStore: Sendable {
 
     /// Runs `body` while no other process on this machine uploads a claim into the same folder: Litestream would write both into one
     /// temporary file. Other kinds of places replace objects whole.
-    private func exclusively(_ body: () throws -> Void) throws {
+    func exclusively(_ body: () throws -> Void) throws {
         guard let root = url.folder else { return try body() }
-        let folder = "\(root)/roundtable"
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        let path = "\(folder)/claims.lock"
-        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o666)
-        guard file != -1 else { throw SystemError(call: .open, errno: errno, path: path) }
+        try FileManager.default.createDirectory(atPath: "\(root)/\(Self.folderName)", withIntermediateDirectories: true)
+        // Users who may write the replica could put links here, which a promotion of the superuser must not follow.
+        let folder = try OpenFolder(at: root, followingLinks: true).folder(Self.folderName)
+        let path = folder.file(Self.lockName)
+        let file = try folder.openLock(Self.lockName)
         defer { close(file) }
         let deadline = MonotonicClock.now + Self.patienceForOthers
         while lockf(file, F_TLOCK, 0) == -1 {
@@ -91,6 +91,8 @@ struct ClaimStore: Sendable {
         try body()
     }
 
+    private static let folderName = "roundtable"
+    private static let lockName = "claims.lock"
     private static let patienceForOthers: Nanoseconds = 60_000_000_000
 
     /// Uploads a claim, which counts if none of the same term was there before.
@@ -113,13 +115,12 @@ struct ClaimStore: Sendable {
     }
 
     /// Lets the users who may read a replica in a local folder read its claims, too: what the superuser uploads would be its own.
-    private func giveToOwner() {
+    func giveToOwner() {
         guard geteuid() == 0, let root = url.folder,
             let model = try? System.status(ofFileAt: root)
         else { return }
-        let claims = root + "/roundtable"
-        let names = FileManager.default.enumerator(atPath: claims)?.compactMap { $0 as? String } ?? []
-        for path in [claims] + names.map({ "\(claims)/\($0)" }) { _ = chown(path, model.st_uid, model.st_gid) }
+        let claims = try? OpenFolder(at: root, followingLinks: true).folder(Self.folderName)
+        claims?.give(to: model.st_uid, model.st_gid)
     }
 
     private func write(_ claim: TermClaim, to path: String) throws {
