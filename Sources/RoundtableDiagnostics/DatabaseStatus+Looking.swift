@@ -103,7 +103,7 @@ extension DatabaseStatus {
                 controlBlock.state = .absent
                 return (nil, [])
             case .damaged, .full: controlBlock.state = .damaged
-            case .locked, .system: controlBlock.state = .unreadable
+            case .locked, .system, .foreign: controlBlock.state = .unreadable
             }
             unknowns.append(Doctor.sentence("The participants: \(error)"))
             return (nil, [])

@@ -1,3 +1,5 @@
+import RoundtableKernel
+
 // Texts, names and paths of other programs may contain control characters, which a terminal would obey.
 
 extension String {
@@ -14,5 +16,5 @@ extension String {
 }
 
 extension Character {
-    fileprivate var isControl: Bool { unicodeScalars.contains { $0.properties.generalCategory == .control } }
+    var isControl: Bool { unicodeScalars.contains(where: \.controlsText) }
 }

@@ -13,6 +13,8 @@ extension ControlBlock {
         /// The name of the control block is a link to a file of a database (rule G5).
         case locked(LockedFileError)
         case system(SystemError)
+        /// The file belongs to a user who may not write the database (rule B7).
+        case foreign(owner: UInt32)
         /// All slots belong to processes that are not proven dead.
         case full
 
@@ -22,6 +24,8 @@ extension ControlBlock {
             case .damaged: "the control block is damaged"
             case .locked(let error): error.description
             case .system(let error): error.description
+            case .foreign(let owner):
+                "the control block belongs to user \(owner), who may not write the database: remove the file"
             case .full: "all \(Layout.slotCount) places of the control block are taken"
             }
         }
@@ -33,6 +37,9 @@ extension ControlBlock {
         do {
             let file = try MappedFile(path: path, size: Layout.fileSize, writable: writable, notOf: databasePath)
             let block = ControlBlock(path: path, file: file)
+            guard try mayOwnBlock(file.owner, ofDatabaseAt: databasePath) else {
+                throw Unusable.foreign(owner: UInt32(file.owner))
+            }
             guard block.hasSeal else { throw Unusable.damaged }
             return block
         } catch let error as Unusable {
@@ -81,6 +88,13 @@ extension ControlBlock {
             }
         }
         throw last
+    }
+
+    /// Whether a control block of this user is used (rule B7). Before there is a database, only the own user's and the superuser's are.
+    private static func mayOwnBlock(_ owner: uid_t, ofDatabaseAt databasePath: String) throws -> Bool {
+        if owner == 0 || owner == geteuid() { return true }
+        guard let database = try System.status(ofFileAt: databasePath) else { return false }
+        return owner == database.st_uid || database.st_mode & 0o022 != 0
     }
 
     /// Whether the seal is intact and the mapping still shows the file. It costs two loads, and is checked before each turn (rule L3).

@@ -8,16 +8,20 @@ enum SharedText {
         var word = load(0)
         let number = UInt32(truncatingIfNeeded: word)
         let length = min(Int(word >> 32 & 0xFF), size - 5)
+        // Names are nearly always printable ASCII, which needs no second look.
+        var isPlain = true
         // `String` repairs invalid UTF-8.
         let text = String(unsafeUninitializedCapacity: length) { bytes in
             for index in 0..<length {
                 let offset = index + 5
                 if offset % 8 == 0 { word = load(offset) }
-                bytes[index] = UInt8(truncatingIfNeeded: word >> UInt64(offset % 8 * 8))
+                let byte = UInt8(truncatingIfNeeded: word >> UInt64(offset % 8 * 8))
+                if byte < 0x20 || byte >= 0x7F { isPlain = false }
+                bytes[index] = byte
             }
             return length
         }
-        return (text, number)
+        return (isPlain ? text : text.withVisibleControls, number)
     }
 
     /// - parameter store: writes the word at an offset.

@@ -17,7 +17,7 @@
         package static func name(_ pid: Int32) -> String? {
             guard let info = info(pid) else { return nil }
             return withUnsafeBytes(of: info.kp_proc.p_comm) { bytes in
-                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self).withVisibleControls
             }
         }
 

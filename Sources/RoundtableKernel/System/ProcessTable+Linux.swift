@@ -67,10 +67,12 @@
             return line?.split(whereSeparator: \.isWhitespace).last.flatMap { Int32($0) }
         }
 
-        /// The program's name, as `ps` shows it.
+        /// The program's name, as `ps` shows it. A process may give itself any name, so control characters are made visible.
         package static func name(_ pid: Int32) -> String? {
-            guard let bytes = try? contents(of: "/proc/\(pid)/comm") else { return nil }
-            return String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+            guard var bytes = try? contents(of: "/proc/\(pid)/comm") else { return nil }
+            // The system adds the last line end.
+            if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
+            return String(decoding: bytes, as: UTF8.self).withVisibleControls
         }
 
         /// The user and the groups that decide which files a process may open; nil when there is no such process.

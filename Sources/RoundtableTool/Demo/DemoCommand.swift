@@ -201,7 +201,12 @@ struct DemoStage: Sendable {
         } else {
             let folder = FileManager.default.temporaryDirectory
                 .appendingPathComponent("roundtable-demo-\(ProcessInfo.processInfo.processIdentifier)")
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            // Its name must be unused, because other users may write into the system's folder for temporary files.
+            try FileManager.default.createDirectory(
+                at: folder,
+                withIntermediateDirectories: false,
+                attributes: [.posixPermissions: 0o700]
+            )
             database = folder.appendingPathComponent("demo.sqlite")
             temporaryFolder = folder
         }

@@ -201,8 +201,7 @@ extension String {
     fileprivate var printable: String {
         String(
             map { character in
-                let isControl = character.unicodeScalars.contains { $0.properties.generalCategory == .control }
-                return isControl && character != "\n" && character != "\t" ? "?" : character
+                return character.isControl && character != "\n" && character != "\t" ? "?" : character
             }
         )
     }

@@ -130,7 +130,3 @@ struct WatchFormat {
         }
     }
 }
-
-extension Character {
-    fileprivate var isControl: Bool { unicodeScalars.contains { $0.properties.generalCategory == .control } }
-}
