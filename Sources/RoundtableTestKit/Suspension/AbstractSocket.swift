@@ -76,14 +76,17 @@
     /// Splits the bytes that a socket receives into lines.
     struct SocketLines {
         private var rest: [UInt8] = []
+        /// The most bytes that are read at once, and the longest line. Any user of the machine can connect to an abstract socket, and must
+        /// neither keep its reader busy nor fill its memory.
+        static let limit = 1 << 16
 
         /// Reads the messages that have arrived, without waiting.
         ///
-        /// - returns: nil when the other end has closed the connection and everything has been read.
+        /// - returns: nil when the other end has closed the connection and everything has been read, or when it sends what is no line.
         mutating func read(_ descriptor: Int32) -> [SuspensionMessage]? {
             var isAtEnd = false
             var buffer = [UInt8](repeating: 0, count: 4096)
-            while true {
+            while rest.count < Self.limit {
                 let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
                 if count == -1, errno == EINTR { continue }
                 if count == -1, errno == EAGAIN { break }
@@ -94,6 +97,7 @@
                 rest += buffer[..<count]
             }
             var messages: [SuspensionMessage] = []
+            if rest.count >= Self.limit, !rest.contains(UInt8(ascii: "\n")) { return nil }
             while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
                 if let message = SuspensionMessage(line: String(decoding: rest[..<end], as: UTF8.self)) {
                     messages.append(message)
