@@ -1,0 +1,140 @@
+#if os(Linux)
+    import Foundation
+    import RoundtableTestSupport
+    import Synchronization
+    import Testing
+
+    @testable import RoundtableKernel
+
+    /// What other users can do by files of theirs, or by links, in folders that they may write (`docs/SECURITY.md`).
+    @Suite struct SecurityFilesTests {
+        private let folder: TemporaryFolder
+        private let database: String
+
+        init() throws {
+            folder = try TemporaryFolder()
+            database = folder.file("db")
+        }
+
+        private func permissions(of path: String) throws -> mode_t {
+            try #require(try System.statusOfLink(at: path)).st_mode & 0o777
+        }
+
+        /// A descriptor keeps the rights that it was opened with, so a file that is to be private is never open to others.
+        @Test func aFileIsPrivateBeforeItHasItsPermissions() throws {
+            let path = folder.file("new")
+            let seen = Mutex<[mode_t]>([])
+            try System.withInterposed { call in
+                if call == .chmod, let mode = try? permissions(of: path) { seen.withLock { $0.append(mode) } }
+            } _: {
+                try System.makeFile(at: path, [1], access: FileAccess(mode: 0o640), isDurable: false)
+            }
+            #expect(seen.withLock { $0 } == [0o600])
+            #expect(try permissions(of: path) == 0o640)
+        }
+
+        /// A name that is taken, by whatever, is never written through.
+        @Test(arguments: ["link", "dangling", "file", "pipe"])
+        func aNewFileReplacesNothing(kind: String) throws {
+            let path = folder.file("new")
+            let target = folder.file("target")
+            try System.makeFile(at: target, [7], isDurable: false)
+            switch kind {
+            case "link": #expect(symlink(target, path) == 0)
+            case "dangling": #expect(symlink(folder.file("nowhere"), path) == 0)
+            case "file": #expect(link(target, path) == 0)
+            default: #expect(mkfifo(path, 0o666) == 0)
+            }
+            #expect(throws: SystemError(call: .open, errno: EEXIST, path: path)) {
+                try System.makeFile(at: path, [1], isDurable: false)
+            }
+            #expect(try System.contents(ofFileAt: target, limit: 9) == [7])
+            #expect(try System.statusOfLink(at: folder.file("nowhere")) == nil)
+        }
+
+        // MARK: The control block of another owner (rule B7)
+
+        private func openBlock() throws(ControlBlock.Unusable) -> ControlBlock {
+            try ControlBlock.openOrCreate(forDatabaseAt: database, access: nil)
+        }
+
+        @Test(
+            .enabled(if: OtherUser.isPossible, "needs root, to become another user"),
+            arguments: [
+                // (owner of the database, its mode, owner of the block, whether user 65534 uses it)
+                (65534, 0o644, 65534, true), (65534, 0o644, 0, true), (65534, 0o644, 65533, false),
+                (65534, 0o664, 65533, true), (65534, 0o646, 65533, true), (65533, 0o644, 65533, true),
+                (0, 0o644, 65533, false), (0, 0o644, 65534, true),
+            ] as [(UInt32, mode_t, UInt32, Bool)]
+        )
+        func aControlBlockOfAnotherOwner(owner: UInt32, mode: mode_t, blockOwner: UInt32, isUsed: Bool) throws {
+            #expect(chmod(folder.path, 0o777) == 0)
+            try System.makeFile(at: database, [1], isDurable: false)
+            _ = try openBlock()
+            let path = ControlBlock.path(forDatabaseAt: database)
+            #expect(chmod(path, 0o666) == 0 && chown(path, blockOwner, blockOwner) == 0)
+            #expect(chmod(database, mode) == 0 && chown(database, owner, owner) == 0)
+            let database = database
+            let error = try OtherUser.runBlocking { () -> ControlBlock.Unusable? in
+                do {
+                    _ = try ControlBlock.openOrCreate(forDatabaseAt: database, access: nil)
+                    return nil
+                } catch {
+                    return error as? ControlBlock.Unusable
+                }
+            }
+            #expect(error == (isUsed ? nil : .foreign(owner: blockOwner)))
+            // It stays what it is: the name may be all that another user has.
+            #expect(try System.statusOfLink(at: path)?.st_uid == blockOwner)
+        }
+
+        @Test(.enabled(if: OtherUser.isPossible, "needs root, to become another user"))
+        func aControlBlockBeforeThereIsADatabase() throws {
+            _ = try openBlock()
+            let path = ControlBlock.path(forDatabaseAt: database)
+            #expect(chmod(path, 0o666) == 0 && chown(path, 65533, 65533) == 0)
+            #expect(throws: ControlBlock.Unusable.foreign(owner: 65533)) { try openBlock() }
+            try System.makeFile(at: database, [1], isDurable: false)
+            #expect(throws: ControlBlock.Unusable.foreign(owner: 65533)) { try openBlock() }
+            #expect(chmod(database, 0o664) == 0)
+            _ = try openBlock()
+        }
+
+        // MARK: Giving a folder away
+
+        /// The superuser gives a folder to its user, who has put links into it.
+        @Test(.enabled(if: OtherUser.isPossible, "only the superuser gives files away"))
+        func givingFollowsNoLink() throws {
+            let outside = folder.file("outside")
+            #expect(mkdir(outside, 0o755) == 0)
+            try System.makeFile(at: outside + "/secret", [1], isDurable: false)
+            let given = folder.file("given")
+            #expect(mkdir(given, 0o755) == 0 && mkdir(given + "/inner", 0o755) == 0)
+            try System.makeFile(at: given + "/inner/own", [1], isDurable: false)
+            #expect(symlink(outside, given + "/folder") == 0)
+            #expect(symlink(outside + "/secret", given + "/link") == 0)
+            #expect(link(outside + "/secret", given + "/inner/hard") == 0)
+            #expect(mkfifo(given + "/pipe", 0o600) == 0)
+            try OpenFolder(at: given).give(to: 65534, 65534)
+            func owner(_ path: String) throws -> uid_t? { try System.statusOfLink(at: path)?.st_uid }
+            #expect(
+                try owner(given) == 65534 && owner(given + "/inner") == 65534 && owner(given + "/inner/own") == 65534
+            )
+            for path in [outside, outside + "/secret", given + "/pipe"] { #expect(try owner(path) == 0, "\(path)") }
+        }
+
+        // MARK: Text of others
+
+        /// **P3a**.
+        @Test(arguments: [
+            ("app", "app"), ("Zoë ∂", "Zoë ∂"), ("a\u{1B}[2J\r\n", "a·[2J··"), ("\u{202E}x\u{2066}", "·x·"),
+            ("\u{85}\u{9B}31m", "··31m"), ("\u{2028}", "·"),
+        ])
+        func textInSharedMemory(text: String, shown: String) throws {
+            let words = Mutex<[Int: UInt64]>([:])
+            SharedText.write(text, number: 7, size: 48) { offset, word in words.withLock { $0[offset] = word } }
+            let read = SharedText.read(size: 48) { offset in words.withLock { $0[offset] ?? 0 } }
+            #expect(read.text == shown && read.number == 7)
+        }
+    }
+#endif
