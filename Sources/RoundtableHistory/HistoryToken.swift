@@ -22,6 +22,8 @@ extension HistoryToken: LosslessStringConvertible {
             let dash = description.firstIndex(of: "-"), dash != description.startIndex,
             let sequence = Int64(description[description.index(after: dash)...]), sequence >= 0
         else { return nil }
+        // Of the texts of a number, one is that of a token: without a sign, and without zeros before it.
+        guard "\(sequence)" == description[description.index(after: dash)...] else { return nil }
         self.init(identity: String(description[..<dash]), sequence: sequence)
     }
 }

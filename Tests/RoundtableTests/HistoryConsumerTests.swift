@@ -337,6 +337,9 @@ import Testing
             try await reader.history.consume(as: "widget") { _ in }
         }
         #expect(HistoryToken("nonsense") == nil && HistoryToken("-5") == nil && HistoryToken("a-x") == nil)
+        // One position has one text (a fuzzer found others).
+        for text in ["a-05", "a-+5", "a--0", "a-00"] { #expect(HistoryToken(text) == nil, "\(text)") }
+        #expect(HistoryToken("a-0") != nil)
     }
 
     /// **Rule H3**: nobody makes the history give a number twice.
