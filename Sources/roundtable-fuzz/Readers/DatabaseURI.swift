@@ -1,0 +1,1 @@
+../../RoundtableCore/Locations/DatabaseURI.swift

@@ -1,0 +1,1 @@
+../../RoundtableHistory/HistoryToken.swift

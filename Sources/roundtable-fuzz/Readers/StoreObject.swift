@@ -1,0 +1,1 @@
+../../RoundtableTool/OutboxTravel/StoreObject.swift
