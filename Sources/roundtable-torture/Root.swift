@@ -6,6 +6,6 @@ struct Root: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "roundtable-torture",
         abstract: "Campaigns that try to make Roundtable lose, corrupt or hang.",
-        subcommands: []
+        subcommands: [PowerCutCommand.self, PowerCutVictim.self]
     )
 }

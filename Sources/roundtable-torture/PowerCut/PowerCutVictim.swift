@@ -1,0 +1,105 @@
+import ArgumentParser
+import Foundation
+import GRDB
+import Glibc
+import Roundtable
+import RoundtableTestSupport
+
+/// A process that writes until it is done, or the file system is gone.
+struct PowerCutVictim: ParsableCommand {
+    enum Role: String, CaseIterable, ExpressibleByArgument {
+        case writer, sender, owner, publisher
+    }
+
+    static let configuration = CommandConfiguration(
+        commandName: "powercut-victim",
+        abstract: "What `powercut` starts.",
+        shouldDisplay: false
+    )
+
+    @Option var role: Role
+    @Option var folder: String
+    @Option var index: Int
+    @Option var count: Int
+    @Option var seed: UInt64
+    @Option var durability: String
+    /// A file on another file system, which gets what is acknowledged, 16 bytes each.
+    @Option var journal: String?
+    /// The number of the first command and value.
+    @Option var first = 1
+
+    func run() throws {
+        let acknowledge = try Acknowledging(journal: journal)
+        let url = URL(fileURLWithPath: folder)
+        guard let durability = Durability(rawValue: durability) else { throw ValidationError("no such durability") }
+        var random = SeededGenerator(seed: seed)
+        switch role {
+        case .writer:
+            let database = try open(url, durability, handlers: nil)
+            for number in 1...count {
+                let seq = try database.write { try Ledger.commit($0, process: index, number: number, &random) }
+                acknowledge(.commit, seq)
+            }
+            try database.close()
+        case .sender:
+            let outbox = try Outbox(forDatabaseAt: PowerCutPlaces.database(url), as: "sender")
+            for n in first..<first + count {
+                let command = LedgerCommand(n: n)
+                let _: OutboxSubmission = try outbox.submit(command, id: command.id)
+                acknowledge(.command, UInt64(n))
+                // So that the owner decides them in several rounds.
+                usleep(UInt32.random(in: 0...20_000, using: &random))
+            }
+        case .owner:
+            let database = try open(url, durability, handlers: Ledger.handlers)
+            // Until the campaign closes the standard input.
+            while readLine() != nil {}
+            try database.close()
+        case .publisher:
+            let files = [true, false].map { PowerCutPlaces.snapshot(url, isSynced: $0) }
+            for number in first..<first + count {
+                let _: SnapshotInfo = try files[0].write(LedgerValue(UInt64(number)))
+                acknowledge(.snapshot, UInt64(number))
+                let _: SnapshotInfo = try files[1].write(LedgerValue(UInt64(number)))
+                usleep(UInt32.random(in: 0...10_000, using: &random))
+            }
+        }
+    }
+
+    private func open(_ url: URL, _ durability: Durability, handlers: OutboxHandlers?) throws -> SharedDatabase {
+        var options = SharedDatabase.Options()
+        options.durability = durability
+        options.checkpointing = .automatic(threshold: 16)
+        options.busyMode = .timeout(.seconds(30))
+        options.outbox = handlers
+        return try SharedDatabase.open(
+            at: PowerCutPlaces.database(url),
+            schema: Ledger.schema,
+            as: "\(role) \(index)",
+            options: options
+        )
+    }
+
+    /// Tells the recorder, and the journal, what is acknowledged.
+    private struct Acknowledging {
+        private typealias Function = @convention(c) (UInt64, UInt64) -> Void
+        private let function: Function?
+        private let journal: Int32?
+
+        init(journal path: String?) throws {
+            let symbol = dlsym(UnsafeMutableRawPointer(bitPattern: 0), "powercut_acknowledge")
+            function = symbol.map { unsafeBitCast($0, to: Function.self) }
+            journal = path.map { Glibc.open($0, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644) }
+            guard function != nil || journal ?? -1 >= 0 else {
+                throw ValidationError("nothing records what is acknowledged")
+            }
+        }
+
+        func callAsFunction(_ kind: Acknowledgement.Kind, _ number: UInt64) {
+            function?(kind.rawValue, number)
+            guard let journal else { return }
+            let words = [kind.rawValue, number]
+            _ = words.withUnsafeBytes { Glibc.write(journal, $0.baseAddress, $0.count) }
+        }
+    }
+}
