@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo demo-replication examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer
+.PHONY: demo demo-replication examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -51,6 +51,10 @@ test-sqlcipher: dependencies
 	bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test --skip-build --no-parallel --skip RoundtableProcessTests --skip ModelTests
 	bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test --skip-build \
 		--filter '$(if $(ROUNDTABLE_LONG),RoundtableProcessTests,$(SQLCIPHER_PROCESS_TESTS))'
+
+# GRDB's own tests on shared databases, compared with the same tests on GRDB's pools.
+test-grdb: dependencies
+	sh scripts/test-grdb.sh $(SWIFT) $(BUILD_FLAGS)
 
 # With Litestream, rclone and an S3 server, which the other targets do without: where they are not in PATH, they skip these tests.
 test-replication: $(REPLICATION_PACKAGES)/ready

@@ -167,4 +167,23 @@ if Context.environment["ROUNDTABLE_FUZZING"] != nil {
     )
     package.products = [.executable(name: "roundtable-fuzz", targets: ["roundtable-fuzz"])]
     package.dependencies = []
+// `scripts/test-grdb.sh` copies the tests of the resolved GRDB to this folder, and patches them to open shared databases.
+if Context.environment["ROUNDTABLE_GRDB_SUITE"] != nil {
+    package.targets.append(
+        .testTarget(
+            name: "GRDBSuite",
+            dependencies: ["Roundtable"] + sql,
+            path: ".build/grdb-suite",
+            resources: [
+                .copy("Betty.jpeg"), .copy("InflectionsTests.json"), .copy("Issue1383.sqlite"), .copy("db.SQLCipher3"),
+            ],
+            swiftSettings: [
+                .define("SQLITE_ENABLE_FTS5"), .define("SQLITE_ENABLE_SNAPSHOT"), .define("SQLITE_DISABLE_SNAPSHOT"),
+                .swiftLanguageMode(.v5), .enableUpcomingFeature("InferSendableFromCaptures"),
+                .enableUpcomingFeature("GlobalActorIsolatedTypesUsability"),
+                // The tests are not ours to mend.
+                .unsafeFlags(["-Xfrontend", "-suppress-warnings"]),
+            ]
+        )
+    )
 }
