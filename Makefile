@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo demo-replication examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb
+.PHONY: demo demo-replication examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -44,6 +44,12 @@ test-long: dependencies
 
 # Of the tests with real processes, those that depend most on SQLite; all of them with ROUNDTABLE_LONG=1.
 SQLCIPHER_PROCESS_TESTS = ProcessTests/(EncryptionBetweenProcesses|Checkpoints|Closing|Extensions|HistoryBetweenProcesses|StrangerObservation|WALHealthTests)/
+
+# Kills processes and makes their system calls fail, at calls that SEED chooses, for MINUTES. Prints how to repeat what it finds.
+torture: dependencies
+	$(SWIFT) build --product roundtable-peer $(BUILD_FLAGS)
+	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
+	.build/debug/roundtable-torture sweep --minutes $(or $(MINUTES),2) $(if $(SEED),--seed $(SEED))
 
 # With SQLCipher in SQLite's place: what encrypts, and the rest without a key, since its SQLite is newer.
 test-sqlcipher: dependencies

@@ -74,7 +74,9 @@ let package = Package(
             dependencies: [
                 "CRoundtableTestShims", "CRoundtableTestSupport", "Roundtable", "RoundtableKernel", "RoundtableTestKit",
                 .product(name: "GRDB", package: "GRDB.swift"),
-            ]
+            ],
+            // Compiled when a campaign begins, and preloaded into peers alone.
+            resources: [.embedInCode("Sweep/faults.c")]
         ),
         .executableTarget(
             name: "RoundtableTool",
@@ -125,7 +127,7 @@ let package = Package(
             name: "RoundtableProcessTests",
             dependencies: [
                 "Roundtable", "RoundtableKernel", "RoundtableTestSupport", "RoundtableTool", "roundtable-peer",
-                "roundtable-c-peer",
+                "roundtable-c-peer", "roundtable-torture",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),

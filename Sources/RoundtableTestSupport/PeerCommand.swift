@@ -83,6 +83,8 @@ package enum PeerCommand: Codable, Sendable {
     case checkpoint(CheckpointSchedule.Mode)
     /// Commits one row, and dies during the commit (`kill -9`), without a reply.
     case die(DyingMoment)
+    /// Performs a step of the sweep through every system call. The reply has `sweep`. Steps in one folder belong together.
+    case sweep(SweepStep)
 }
 
 /// How a peer observes the database. It writes an `ObservationLog`.

@@ -22,6 +22,7 @@ package struct PeerReply: Codable, Sendable {
     package var sharing: SharingReport?
     package var status: DatabaseStatus?
     package var diagnosis: Diagnosis?
+    package var sweep: SweepReport?
 
     package init(
         _ outcome: Outcome = .done,

@@ -17,6 +17,9 @@ final class PeerSession {
     private var suspension: PoolSuspension?
     private var checkpoints: CheckpointWitness?
     private var publisher: SnapshotPublisher?
+    #if os(Linux)
+        private var sweep: (folder: String, subject: SweepSubject)?
+    #endif
     private let schemaEvents = SchemaEvents()
 
     func run() -> Never {
@@ -139,6 +142,13 @@ final class PeerSession {
                 try insert(db, rows: 1)
                 arrangeDeath(at: moment, in: db)
             }
+        case .sweep(let step):
+            #if os(Linux)
+                if sweep?.folder != step.folder { sweep = (step.folder, try SweepSubject(step)) }
+                return try sweep!.subject.perform(step.kind)
+            #else
+                throw TestKitError("the sweep works on Linux only")
+            #endif
         }
         return PeerReply()
     }

@@ -8,4 +8,12 @@ struct Root: AsyncParsableCommand {
         abstract: "Campaigns that try to make Roundtable lose, corrupt or hang.",
         subcommands: [PowerCutCommand.self, PowerCutVictim.self]
     )
+
+    private static var verbs: [any ParsableCommand.Type] {
+        #if os(Linux)
+            [SweepVerb.self]
+        #else
+            []
+        #endif
+    }
 }

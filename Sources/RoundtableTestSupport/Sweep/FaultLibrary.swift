@@ -1,0 +1,76 @@
+#if os(Linux)
+    import Foundation
+    import Glibc
+
+    /// The preloaded library `faults.c`: compiled when a campaign begins, because it must not come near a product.
+    package enum FaultLibrary {
+        package static let folderVariable = "ROUNDTABLE_FAULT_FOLDER"
+
+        private static let compiler: URL? = {
+            let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
+            let candidates = ["cc", "clang", "gcc"].flatMap { name in folders.map { "\($0)/\(name)" } }
+            return candidates.first(where: FileManager.default.isExecutableFile).map { URL(fileURLWithPath: $0) }
+        }()
+
+        /// Compiles the library in the folder of the fleet.
+        ///
+        /// - parameter concerned: the folder whose calls are intercepted.
+        /// - returns: the environment of a peer that preloads it.
+        package static func environment(_ fleet: PeerFleet, concerning concerned: URL) throws -> [String: String] {
+            let library = fleet.folder.appendingPathComponent("faults.so")
+            if !FileManager.default.fileExists(atPath: library.path) {
+                guard let compiler else { throw TestKitError("there is no C compiler") }
+                let source = fleet.folder.appendingPathComponent("faults.c")
+                try Data(PackageResources.faults_c).write(to: source)
+                let arguments = ["-O1", "-shared", "-fPIC", "-o", library.path, source.path, "-ldl"]
+                let process = try fleet.spawn(program: compiler, arguments: arguments)
+                guard try process.waitForExit(within: .seconds(60)) == .status(0) else {
+                    throw TestKitError("\(compiler.path) does not compile: \(process.errorText)")
+                }
+            }
+            return ["LD_PRELOAD": library.path, folderVariable: concerned.path]
+        }
+
+        // MARK: In the process that has it
+
+        private static func symbol<T>(_ name: String, _ type: T.Type) throws -> T {
+            guard let address = dlsym(nil, name) else { throw TestKitError("the fault library is not preloaded") }
+            return unsafeBitCast(address, to: type)
+        }
+
+        /// Counts the calls from 0 on, and does `action` at the call `number`; nil to record them.
+        package static func arm(_ action: SweepAction?, at number: Int) throws {
+            let arm = try symbol("rt_faults_arm", (@convention(c) (Int32, Int32, Int32) -> Void).self)
+            switch action {
+            case nil: arm(0, -1, 0)
+            case .killBefore: arm(1, Int32(number), 0)
+            case .killAfter: arm(2, Int32(number), 0)
+            case .killHalf: arm(3, Int32(number), 0)
+            case .errnoOnce(let code): arm(4, Int32(number), code)
+            case .errnoForever(let code): arm(5, Int32(number), code)
+            case .short: arm(6, Int32(number), 0)
+            }
+        }
+
+        /// Ends what `arm` began. Does nothing in a process without the library.
+        ///
+        /// - returns: how many calls were counted, and at how many of them the action was performed.
+        @discardableResult
+        package static func disarm() -> (counted: Int, taken: Int) {
+            guard let disarm = try? symbol("rt_faults_disarm", (@convention(c) () -> Int32).self),
+                let taken = try? symbol("rt_faults_taken", (@convention(c) () -> Int32).self)
+            else { return (0, 0) }
+            return (Int(disarm()), Int(taken()))
+        }
+
+        /// The recorded calls.
+        package static func calls(_ count: Int) throws -> [SweepCall] {
+            typealias Text = @convention(c) (Int32) -> UnsafePointer<CChar>
+            let name = try symbol("rt_faults_call", Text.self)
+            let role = try symbol("rt_faults_role", Text.self)
+            return (0..<Int32(count)).map {
+                SweepCall(name: String(cString: name($0)), role: String(cString: role($0)))
+            }
+        }
+    }
+#endif

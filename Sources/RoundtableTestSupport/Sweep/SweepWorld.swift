@@ -1,0 +1,137 @@
+import Foundation
+import GRDB
+import Roundtable
+
+/// The database that operations of the sweep work on, and what must hold in it.
+package struct SweepWorld {
+    package let operation: SweepOperation
+    package let folder: URL
+
+    package init(_ operation: SweepOperation, folder: String) {
+        self.operation = operation
+        self.folder = URL(fileURLWithPath: folder, isDirectory: true)
+    }
+
+    package var database: URL { folder.appendingPathComponent("shared.sqlite") }
+    package var snapshot: URL { folder.appendingPathComponent("snapshot.file") }
+
+    // MARK: Schema
+
+    package enum Moment { case before, after }
+
+    /// The schema before and after the operation.
+    package func schema(_ moment: Moment) -> Schema {
+        let migrations = operation == .migrate && moment == .after ? 4 : 2
+        var migrator = PeerSchema(migrations: migrations).migrator
+        migrator.registerMigration("tables") { [operation] db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE applied (id INTEGER PRIMARY KEY, sender INTEGER NOT NULL, n INTEGER NOT NULL);
+                    CREATE TABLE filling (id INTEGER PRIMARY KEY, bytes BLOB);
+                    """
+            )
+            if operation == .buildExtension { try db.execute(sql: ExtensionWorld.tables) }
+            if operation == .prune {
+                try History.enable(for: "entry", in: db)
+                var settings = History.Settings()
+                settings.minimumCount = 4
+                settings.maximumCount = 8
+                try History.setSettings(settings, in: db)
+            }
+        }
+        guard operation == .buildExtension, moment == .after else { return Schema(migrator) }
+        return Schema(migrator, extensions: ExtensionSet(revision: 1, Self.extensions))
+    }
+
+    package static let extensions: [any SharedExtension] = [
+        ExtensionWorld.boxes, ExtensionWorld.sums, ExtensionWorld.words,
+    ]
+
+    package static let options: SharedDatabase.Options = {
+        var options = SharedDatabase.Options()
+        options.busyTimeout = .seconds(2)
+        options.setupTimeout = .seconds(4)
+        options.suspensionPolicy = .everything
+        return options
+    }()
+
+    package static var ownerOptions: SharedDatabase.Options {
+        var options = Self.options
+        options.outbox = PeerOutbox.handlers
+        return options
+    }
+
+    // MARK: Content
+
+    /// Commits a transaction of two rows.
+    package static func insert(_ number: Int, by author: String, _ db: Database) throws {
+        for part in 0..<2 { try db.execute(sql: PeerSchema.insertEntry, arguments: [author, number, part]) }
+    }
+
+    /// What is wrong with the content; empty when all is well.
+    ///
+    /// - parameter acknowledged: the transactions of the victim, as bits.
+    package func problems(_ db: Database, acknowledged: Int) throws -> [String] {
+        var problems = try String.fetchAll(db, sql: "PRAGMA integrity_check").filter { $0 != "ok" }
+            .map { "integrity: \($0)" }
+        problems += try lostTransactions(db, acknowledged)
+        let halves = try Row.fetchAll(
+            db,
+            sql: "SELECT author, n, count(*) FROM entry GROUP BY author, n HAVING count(*) <> 2"
+        )
+        problems += halves.map { "a part of a transaction: \($0)" }
+        let base = try Int.fetchOne(db, sql: "SELECT count(*) FROM entry WHERE author = 'base'") ?? 0
+        if operation != .create, base != Self.baseTransactions(operation) * 2 {
+            problems.append("\(base) rows are left of those from before")
+        }
+        problems += try wrongMigrations(db)
+        if operation == .buildExtension { problems += try ExtensionWorld.discrepancies(of: Self.extensions, db) }
+        if operation == .prune { problems += try wrongHistory(db) }
+        return problems
+    }
+
+    package static func baseTransactions(_ operation: SweepOperation) -> Int { operation == .prune ? 30 : 3 }
+
+    private func lostTransactions(_ db: Database, _ acknowledged: Int) throws -> [String] {
+        switch operation {
+        // What is acknowledged here is no row of the database.
+        case .writeFile, .create, .open, .migrate: return []
+        case .submit, .drain:
+            let rows = try Row.fetchAll(db, sql: "SELECT n, count(*) AS count FROM applied GROUP BY n")
+            let counts = Dictionary(uniqueKeysWithValues: rows.map { ($0["n"] as Int, $0["count"] as Int) })
+            let expected = operation == .drain ? 0b1110 : acknowledged
+            return (1..<60).compactMap { number in
+                let count = counts[number] ?? 0
+                if count > 1 { return "command \(number) was applied \(count) times" }
+                return expected & 1 << number != 0 && count == 0 ? "lost: command \(number)" : nil
+            }
+        default:
+            let found = Set(try Int.fetchAll(db, sql: "SELECT n FROM entry WHERE author = 'victim'"))
+            return (0..<60).filter { acknowledged & 1 << $0 != 0 && !found.contains($0) }
+                .map { "lost: transaction \($0), which was acknowledged" }
+        }
+    }
+
+    private func wrongMigrations(_ db: Database) throws -> [String] {
+        let applied = try String.fetchAll(db, sql: "SELECT migration FROM migrationLog ORDER BY 1")
+        let expected = operation == .migrate ? ["v1", "v2", "v3", "v4"] : ["v1", "v2"]
+        return applied == expected ? [] : ["migrations \(applied) instead of \(expected)"]
+    }
+
+    /// What is left of the history must be whole: the changes that inserted the last rows, one for each, in this order.
+    private func wrongHistory(_ db: Database) throws -> [String] {
+        let changes = try Int.fetchAll(db, sql: "SELECT row_key FROM roundtable_history ORDER BY sequence DESC")
+        let rows = try Int.fetchAll(
+            db,
+            sql: "SELECT id FROM entry ORDER BY id DESC LIMIT ?",
+            arguments: [changes.count]
+        )
+        guard changes.count >= 4, changes == rows else { return ["history \(changes) of the rows \(rows)"] }
+        return []
+    }
+
+    /// Files that no participant removes any more.
+    package func leftOver() throws -> [String] {
+        try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".new") }
+    }
+}

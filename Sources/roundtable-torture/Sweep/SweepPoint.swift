@@ -1,0 +1,103 @@
+#if os(Linux)
+    import Foundation
+    import Glibc
+    import RoundtableTestSupport
+
+    /// One round of the sweep: what happens at which call of which operation, and who else has the database open.
+    struct SweepPoint: Hashable, Sendable {
+        enum Company: String, CaseIterable, Sendable {
+            case alone
+            /// Another participant has the database open.
+            case beside
+        }
+
+        var operation: SweepOperation
+        var company: Company
+        var fault: SweepFault
+        /// What the recording found at this number.
+        var call: SweepCall
+
+        /// All points at the recorded calls.
+        static func all(_ operation: SweepOperation, _ company: Company, _ door: SweepDoor, _ calls: [SweepCall])
+            -> [SweepPoint]
+        {
+            calls.enumerated().flatMap { number, call in
+                actions(at: call, door).map {
+                    SweepPoint(
+                        operation: operation,
+                        company: company,
+                        fault: SweepFault(door, call: number, $0),
+                        call: call
+                    )
+                }
+            }
+        }
+
+        private static func actions(at call: SweepCall, _ door: SweepDoor) -> [SweepAction] {
+            var actions: [SweepAction] = [.killBefore]
+            // The door of the kernel layer sees a call only before it is made.
+            if door == .calls { actions.append(.killAfter) }
+            let isWrite = call.name == "write" || call.name == "pwrite"
+            if isWrite, door == .calls { actions += [.killHalf, .short] }
+            for code in ErrnoTable.errnos(of: call.name, at: door) {
+                actions.append(.errnoOnce(code))
+                // Every program repeats what a signal has interrupted, SQLite too: that would never end.
+                if code != EINTR { actions.append(.errnoForever(code)) }
+            }
+            return actions
+        }
+
+        // MARK: Names
+
+        /// `operation.company.door.number.action`: what `--only` takes.
+        var name: String {
+            let action: String
+            switch fault.action {
+            case .killBefore: action = "kill-before"
+            case .killAfter: action = "kill-after"
+            case .killHalf: action = "kill-half"
+            case .short: action = "short"
+            case .errnoOnce(let code): action = "once-\(ErrnoTable.names[code]!)"
+            case .errnoForever(let code): action = "forever-\(ErrnoTable.names[code]!)"
+            }
+            return "\(operation.rawValue).\(company.rawValue).\(fault.door.rawValue).\(fault.call).\(action)"
+        }
+
+        /// nil when the text is no name of a point.
+        init?(_ name: String) {
+            let parts = name.split(separator: ".").map(String.init)
+            guard parts.count == 5, let operation = SweepOperation(rawValue: parts[0]),
+                let company = Company(rawValue: parts[1]), let door = SweepDoor(rawValue: parts[2]),
+                let number = Int(parts[3]), let action = Self.action(parts[4])
+            else { return nil }
+            self.init(
+                operation: operation,
+                company: company,
+                fault: SweepFault(door, call: number, action),
+                call: SweepCall(name: "?", role: "")
+            )
+        }
+
+        private init(operation: SweepOperation, company: Company, fault: SweepFault, call: SweepCall) {
+            self.operation = operation
+            self.company = company
+            self.fault = fault
+            self.call = call
+        }
+
+        private static func action(_ text: String) -> SweepAction? {
+            switch text {
+            case "kill-before": return .killBefore
+            case "kill-after": return .killAfter
+            case "kill-half": return .killHalf
+            case "short": return .short
+            default: break
+            }
+            let parts = text.split(separator: "-").map(String.init)
+            guard parts.count == 2, let code = ErrnoTable.names.first(where: { $0.value == parts[1] })?.key else {
+                return nil
+            }
+            return parts[0] == "once" ? .errnoOnce(code) : parts[0] == "forever" ? .errnoForever(code) : nil
+        }
+    }
+#endif

@@ -1,0 +1,102 @@
+#if os(Linux)
+    import ArgumentParser
+    import Foundation
+    import RoundtableTestSupport
+
+    struct SweepVerb: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "sweep",
+            abstract: "Kills a process, and makes its system calls fail, at every call of every operation.",
+            discussion: """
+                Without --minutes all points are taken, in a random order. After each, another process must find all acknowledged \
+                transactions, an intact database, and go on within its deadlines.
+                """
+        )
+
+        @Option(help: "An operation; may be repeated. All by default.")
+        var operation: [SweepOperation] = []
+        @Option(help: "The order of the points.")
+        var seed: String?
+        @Option(help: "Takes points until this time is over.")
+        var minutes: Double?
+        @Option(help: "Takes one point, by the name that a failure prints.")
+        var only: String?
+        @Flag(help: "Leaves out the errors.")
+        var killsOnly = false
+        @Flag(help: "Leaves out the kills.")
+        var errorsOnly = false
+        @Flag(help: "Leaves out the rounds with another participant.")
+        var alone = false
+        @Option(help: "Gives the peer a defect, which must be found.")
+        var defect: SweepDefect?
+        @Option(help: "The number of points that are taken at the same time.")
+        var workers = 2
+        @Flag(help: "Prints the report as JSON.")
+        var json = false
+
+        func run() throws {
+            let point = try only.map { name in
+                guard let point = SweepPoint(name) else { throw ValidationError("'\(name)' is no point") }
+                return point
+            }
+            let summary = try SweepCampaign(
+                .init(
+                    operations: operation.isEmpty ? SweepOperation.allCases : operation,
+                    companies: alone ? [.alone] : SweepPoint.Company.allCases,
+                    seed: try seed.map(Self.number) ?? UInt64.random(in: 0...UInt64.max),
+                    minutes: minutes,
+                    kills: !errorsOnly,
+                    errors: !killsOnly,
+                    only: point,
+                    defect: defect,
+                    workers: point == nil ? workers : 1
+                )
+            ).run()
+            if json {
+                let encoder = JSONEncoder()
+                encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+                print(String(decoding: try encoder.encode(summary), as: UTF8.self))
+            } else {
+                print(summary.table)
+            }
+            if !summary.failures.isEmpty { throw ExitCode.failure }
+        }
+
+        private static func number(_ text: String) throws -> UInt64 {
+            let value = text.hasPrefix("0x") ? UInt64(text.dropFirst(2), radix: 16) : UInt64(text)
+            guard let value else { throw ValidationError("'\(text)' is no seed") }
+            return value
+        }
+    }
+
+    extension SweepOperation: ExpressibleByArgument {}
+    extension SweepDefect: ExpressibleByArgument {}
+
+    extension SweepSummary {
+        var table: String {
+            func cell(_ value: Any, _ width: Int) -> String {
+                let text = "\(value)"
+                return String(repeating: " ", count: max(0, width - text.count)) + text
+            }
+            var lines = [
+                "operation        calls    kills (of)      errors (of)     absorbed  failed  missed  wrong  longest wait"
+            ]
+            for one in operations {
+                lines.append(
+                    one.operation.padding(toLength: 14, withPad: " ", startingAt: 0)
+                        + cell(one.calls.values.reduce(0, +), 8)
+                        + cell(one.killsTaken, 8) + cell("(\(one.killPoints))", 8)
+                        + cell(one.errorsTaken, 9) + cell("(\(one.errorPoints))", 9)
+                        + cell(one.absorbed, 10) + cell(one.failed, 8) + cell(one.missed, 8) + cell(one.wrong, 7)
+                        + cell("\(Int(one.longestMilliseconds)) ms", 14)
+                )
+            }
+            let kills = operations.reduce(0) { $0 + $1.killsTaken }
+            let errors = operations.reduce(0) { $0 + $1.errorsTaken }
+            lines.append(
+                "seed \(seed): \(kills) kills, \(errors) errors, \(missed.count) not reached, \(failures.count) wrong, \(Int(seconds)) s"
+            )
+            return lines.joined(separator: "\n")
+        }
+    }
+#endif

@@ -1,0 +1,54 @@
+#if os(Linux)
+    import Foundation
+    import RoundtableTestSupport
+    import Testing
+
+    @testable import RoundtableTool
+
+    extension ProcessTests {
+        /// The checks of `roundtable-torture sweep` fail where they must: at a peer that is wrong on purpose. And only there.
+        @Suite struct Sweep {
+            struct Case: CustomStringConvertible, Sendable {
+                var defect: SweepDefect?
+                /// A part of what must be reported; nil when nothing may be.
+                var complaint: String?
+                var description: String { defect?.rawValue ?? "none" }
+            }
+
+            static let cases = [
+                Case(),
+                Case(defect: .acknowledgesEarly, complaint: "lost: transaction 2"),
+                Case(defect: .splitsTransactions, complaint: "a part of a transaction"),
+                Case(defect: .hidesErrors, complaint: "lost: transaction 2"),
+                Case(defect: .traps, complaint: "the process ended"),
+                Case(defect: .littersFolder, complaint: "an unfinished file is left"),
+            ]
+
+            @Test(.timeLimit(.minutes(3)), arguments: cases)
+            func finds(_ one: Case) throws {
+                var arguments = ["sweep", "--operation", "write", "--alone", "--json", "--seed", "1"]
+                if let defect = one.defect { arguments += ["--defect", defect.rawValue] }
+                let run = try ProgramRun(
+                    ProgramLaunch(try PeerFleet.program(named: "roundtable-torture").path, arguments)
+                )
+                let output = try #require(try run.wait(upTo: 150_000), "it does not end")
+                let json = try JSONSerialization.jsonObject(with: Data(output.standardOutput.utf8)) as? [String: Any]
+                let report = try #require(json, "\(output.standardError)")
+                let failures = try #require(report["failures"] as? [[String: Any]])
+                let problems = failures.flatMap { $0["problems"] as? [String] ?? [] }
+                let counts = try #require((report["operations"] as? [[String: Any]])?.first)
+                // A sweep that kills nobody and lets nothing fail finds nothing either.
+                #expect(counts["killsTaken"] as? Int ?? 0 > 10, "\(counts)")
+                #expect(counts["errorsTaken"] as? Int ?? 0 > 20, "\(counts)")
+                if let complaint = one.complaint {
+                    #expect(problems.contains { $0.contains(complaint) }, "\(problems)")
+                    #expect(output.exit == .status(1))
+                    #expect(output.standardError.contains("replay: roundtable-torture sweep --only write.alone."))
+                } else {
+                    #expect(problems.isEmpty, "\(output.standardError)")
+                    #expect(output.exit == .status(0))
+                }
+            }
+        }
+    }
+#endif
