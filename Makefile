@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo demo-replication examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture
+.PHONY: demo demo-replication examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -67,6 +67,21 @@ test-replication: $(REPLICATION_PACKAGES)/ready
 	@sh scripts/dependencies.sh $(SWIFT) rclone nats-server
 	$(SWIFT) build --build-tests $(BUILD_FLAGS)
 	PATH="$(CURDIR)/$(REPLICATION_PACKAGES)/bin:$$PATH" bash scripts/test.sh $(SWIFT) test --skip-build --no-parallel --filter '[./]Replication'
+
+# Kills at random moments for some minutes; `make torture-random KILLS=5000 MINUTES=30` for many. SEED= repeats a campaign.
+MINUTES ?= 1
+KILLS ?= 1000000
+torture-random: dependencies
+	$(SWIFT) build --product roundtable-peer $(BUILD_FLAGS)
+	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
+	.build/debug/roundtable-torture random --kills $(KILLS) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+# All faults, for hours, with a look for leaks. The report is .build/soak.json, also when the run is cut short.
+HOURS ?= 2
+soak: dependencies
+	$(SWIFT) build --product roundtable-peer $(BUILD_FLAGS)
+	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
+	.build/debug/roundtable-torture soak --hours $(HOURS) --report .build/soak.json $(if $(SEED),--seed $(SEED))
 
 # Two machines and an S3 server, as network namespaces: needs root.
 demo-replication: $(REPLICATION_PACKAGES)/ready

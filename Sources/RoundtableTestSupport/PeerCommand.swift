@@ -79,6 +79,8 @@ package enum PeerCommand: Codable, Sendable {
     case watchCheckpoints(CheckpointFate? = nil, beyond: Bool = false)
     /// The reply has the recorded `calls`.
     case checkpointCalls
+    /// Opens the database of a campaign and does one process's part of it, until a command arrives.
+    case campaign(CampaignWork)
     /// Makes a checkpoint. The reply's number is the number of frames that are not in the database file.
     case checkpoint(CheckpointSchedule.Mode)
     /// Commits one row, and dies during the commit (`kill -9`), without a reply.

@@ -12,6 +12,8 @@ package struct SharedWriteLoad: Codable, Sendable {
     /// The path of a ``SharedWriteJournal``.
     package var journal: String
     package var seed: UInt64
+    /// The pause of each task between two writes.
+    package var pauseMilliseconds: Int?
 
     package init(tasks: Int, journal: String, seed: UInt64) {
         self.tasks = tasks

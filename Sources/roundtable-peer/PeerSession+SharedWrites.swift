@@ -8,15 +8,18 @@ extension PeerSession {
     /// Writes in many tasks until a command arrives.
     ///
     /// - returns: the number of writes.
-    func writeShared(_ load: SharedWriteLoad, in database: SharedDatabase) throws -> Int {
+    func writeShared(_ load: SharedWriteLoad, as author: String? = nil, in database: SharedDatabase) throws -> Int {
         let journal = try SharedWriteJournal(appendingTo: load.journal)
-        let writing = SharedWriting(database, author: author, journal)
+        let writing = SharedWriting(database, author: author ?? self.author, journal)
         let ended = DispatchGroup()
         for task in 0..<load.tasks {
             ended.enter()
             Task.detached {
                 var random = SeededGenerator(seed: load.seed &+ UInt64(task))
-                while !writing.isOver { await writing.write(&random) }
+                while !writing.isOver {
+                    await writing.write(&random)
+                    if let pause = load.pauseMilliseconds { try? await Task.sleep(for: .milliseconds(pause)) }
+                }
                 ended.leave()
             }
         }

@@ -134,6 +134,8 @@ final class PeerSession {
             witness.begin(fate)
         case .checkpointCalls:
             return PeerReply(calls: checkpoints?.calls)
+        case .campaign(let work):
+            try perform(work)
         case .checkpoint(let mode):
             let result = try opened.shared.checkpoint(mode.grdb)
             return PeerReply(number: result.frames - result.backfilledFrames)

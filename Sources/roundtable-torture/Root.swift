@@ -6,7 +6,7 @@ struct Root: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "roundtable-torture",
         abstract: "Campaigns that try to make Roundtable lose, corrupt or hang.",
-        subcommands: [PowerCutCommand.self, PowerCutVictim.self]
+        subcommands: [PowerCutCommand.self, PowerCutVictim.self, RandomCommand.self, SoakCommand.self]
     )
 
     private static var verbs: [any ParsableCommand.Type] {

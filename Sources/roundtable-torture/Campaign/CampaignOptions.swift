@@ -1,0 +1,39 @@
+import ArgumentParser
+import RoundtableTestSupport
+
+/// The options that all campaigns of random faults have.
+struct CampaignOptions: ParsableArguments {
+    @Option(help: "The seed of all random choices, decimal or with 0x; by default, a new one.") var seed: String?
+    @Flag(help: "Whether the database lies in memory (/dev/shm).") var inMemory = false
+    @Option(help: "A file for the report as JSON, written every minute and at the end.") var report: String?
+    @Option(help: "A defect on purpose, which the campaign must find: \(CampaignWork.Defect.allCases.map(\.rawValue)).")
+    var defect: String?
+    @Option(help: "A process is stuck when it makes no progress for this number of seconds.") var stuckAfter: Double =
+        120
+
+    /// Runs a campaign, whose options of this group are replaced by those given.
+    ///
+    /// - throws: `ExitCode.failure` when it found something.
+    func run(_ settings: CampaignSettings) throws {
+        var settings = settings
+        settings.seed = try chosenSeed()
+        settings.command += " --seed 0x\(String(settings.seed, radix: 16))\(inMemory ? " --in-memory" : "")"
+        settings.report = report
+        settings.stuckAfter = stuckAfter
+        if let defect {
+            guard let known = CampaignWork.Defect(rawValue: defect) else {
+                throw ValidationError("no defect \(defect)")
+            }
+            settings.defect = known
+            settings.command += " --defect \(defect)"
+        }
+        guard try Campaign.run(settings).isClean else { throw ExitCode.failure }
+    }
+
+    private func chosenSeed() throws -> UInt64 {
+        guard let seed else { return .random(in: 0...UInt64.max) }
+        let number = seed.hasPrefix("0x") ? UInt64(seed.dropFirst(2), radix: 16) : UInt64(seed)
+        guard let number else { throw ValidationError("\(seed) is no seed") }
+        return number
+    }
+}
