@@ -5,6 +5,7 @@ import RoundtableKernel
 import RoundtableTestSupport
 import Synchronization
 
+private let lastApplied = "SELECT coalesce(max(id), 0) FROM applied"
 private let lastRow = "SELECT coalesce(max(id), 0) FROM entry"
 
 extension CampaignSession {
@@ -17,17 +18,21 @@ extension CampaignSession {
             let times = work.defect == .commitsTwice && n % 50 == 0 ? 2 : 1
             let author = work.author
             for _ in 0..<times {
-                try database.write { db in
-                    let statement = try db.cachedStatement(sql: PeerSchema.insertEntry)
-                    for part in 0..<CampaignWorld.rows(ofTransaction: n) {
-                        try statement.execute(arguments: [author, n, part])
+                try repeating {
+                    try database.write { db in
+                        let statement = try db.cachedStatement(sql: PeerSchema.insertEntry)
+                        for part in 0..<CampaignWorld.rows(ofTransaction: n) {
+                            try statement.execute(arguments: [author, n, part])
+                        }
+                        if work.defect == .holdsForever, n > 200 { while !isOver() { pause(milliseconds: 100) } }
                     }
-                    if work.defect == .holdsForever, n > 200 { while true { pause(milliseconds: 1000) } }
                 }
             }
             committed = n
             progress.record(committed)
-            if Int.random(in: 0..<6, using: &random) == 0 { try database.write { try statements.transaction($0) } }
+            if Int.random(in: 0..<6, using: &random) == 0 {
+                try repeating { try database.write { try statements.transaction($0) } }
+            }
             if work.defect == .dropsExtensionTriggers, n % 50 == 0 { try dropTriggers(database) }
             endRound()
         }
@@ -52,7 +57,7 @@ extension CampaignSession {
         let changes = try database.observeChanges(on: DispatchQueue(label: "campaign.changes")) { _ in
             if isDeaf, notified.add(1, ordering: .relaxed).oldValue > 0 { return }
             do {
-                let row = try database.read { try Int.fetchOne($0, sql: lastRow) ?? 0 }
+                let row = try repeating { try database.read { try Int.fetchOne($0, sql: lastRow) ?? 0 } }
                 let before = last.withLock { last in
                     let before = last
                     last = row
@@ -86,23 +91,33 @@ extension CampaignSession {
         }
         try ConsumerJournal.append([.begin], to: journal)
         while !isOver() {
-            let noted = try database.history.consume(as: "journal", in: ["entry"], limit: 200) { changes in
-                try ConsumerJournal.append(
-                    inserts(changes).map { .change(id: $0.id ?? -1, author: $0.author) },
-                    to: journal
-                )
+            do {
+                try consumeOnce(database, inserts)
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_INTERRUPT {
+                // A suspension has aborted it. What was not acknowledged comes again, as after a death.
+                try ConsumerJournal.append([.begin], to: journal)
             }
-            if !noted.changes.isEmpty { try ConsumerJournal.append([.acknowledged], to: journal) }
-            let mirrored = try database.history.consumeInTransaction(as: "mirror", in: ["entry"], limit: 200) {
-                db,
-                changes in
-                let statement = try db.cachedStatement(sql: "INSERT INTO mirror (entry) VALUES (?)")
-                for change in inserts(changes) { try statement.execute(arguments: [change.id]) }
-            }
-            if let last = inserts(mirrored.changes).last?.id { progress.record(Int(last)) }
-            if noted.changes.isEmpty, mirrored.changes.isEmpty { pause(milliseconds: 5) }
             endRound()
         }
+    }
+
+    private func consumeOnce(_ database: SharedDatabase, _ inserts: ([HistoryChange]) -> [HistoryChange]) throws {
+        let journal = work.journal
+        let noted = try database.history.consume(as: "journal", in: ["entry"], limit: 200) { changes in
+            try ConsumerJournal.append(
+                inserts(changes).map { .change(id: $0.id ?? -1, author: $0.author) },
+                to: journal
+            )
+        }
+        if !noted.changes.isEmpty { try ConsumerJournal.append([.acknowledged], to: journal) }
+        let mirrored = try database.history.consumeInTransaction(as: "mirror", in: ["entry"], limit: 200) {
+            db,
+            changes in
+            let statement = try db.cachedStatement(sql: "INSERT INTO mirror (entry) VALUES (?)")
+            for change in inserts(changes) { try statement.execute(arguments: [change.id]) }
+        }
+        if let last = inserts(mirrored.changes).last?.id { progress.record(Int(last)) }
+        if noted.changes.isEmpty, mirrored.changes.isEmpty { pause(milliseconds: 5) }
     }
 
     func own(_ database: SharedDatabase) throws {
@@ -111,14 +126,12 @@ extension CampaignSession {
         let url = URL(fileURLWithPath: work.snapshot)
         let file = SnapshotFile<PeerSnapshotValue>(at: url, as: "owner", options: options)
         let publisher = try database.publish(to: file, atMostEvery: .milliseconds(20)) { db in
-            let last = try Int.fetchOne(db, sql: "SELECT coalesce(max(id), 0) FROM applied") ?? 0
+            let last = try Int.fetchOne(db, sql: lastApplied) ?? 0
             return PeerSnapshotValue(number: last, size: 100 + last % 5000)
         }
         try withExtendedLifetime(publisher) {
             while !isOver() {
-                progress.record(
-                    try database.read { try Int.fetchOne($0, sql: "SELECT coalesce(max(id), 0) FROM applied") ?? 0 }
-                )
+                progress.record(try repeating { try database.read { try Int.fetchOne($0, sql: lastApplied) ?? 0 } })
                 pause(milliseconds: 10)
                 endRound()
             }
@@ -149,7 +162,7 @@ extension CampaignSession {
         let file = SnapshotFile<PeerSnapshotValue>(at: URL(fileURLWithPath: work.snapshot), as: work.author)
         var (last, published, count) = (0, 0, 0)
         while !isOver() {
-            let row = try database.read { try Int.fetchOne($0, sql: lastRow) ?? 0 }
+            let row = try repeating { try database.read { try Int.fetchOne($0, sql: lastRow) ?? 0 } }
             if row < last { report("row \(row) is the last one, after \(last)") }
             last = row
             switch try file.read() {
@@ -173,8 +186,8 @@ extension CampaignSession {
             let mode: Database.CheckpointMode = Int.random(in: 0..<8, using: &random) == 0 ? .truncate : .passive
             do {
                 _ = try database.checkpoint(mode)
-            } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
-                // Another process checkpoints, or reads.
+            } catch let error as DatabaseError where [.SQLITE_BUSY, .SQLITE_INTERRUPT].contains(error.resultCode) {
+                // Another process checkpoints, or reads; or a suspension has aborted it.
             }
             count += 1
             progress.record(count)

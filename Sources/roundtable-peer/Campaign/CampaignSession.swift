@@ -90,7 +90,7 @@ extension PeerSession {
         do {
             let session = try CampaignSession(work, until: { [channel] in channel.hasInput })
             if work.role == .sharedWriter {
-                try SharedDatabase.suspendAllOnTerminalStop()
+                // These writes are not suspended, because an aborted one would count as a wrong outcome.
                 let database = try session.open()
                 var load = SharedWriteLoad(tasks: 4, journal: work.journal, seed: work.seed)
                 load.pauseMilliseconds = Int(work.pauseMilliseconds)
@@ -113,4 +113,15 @@ func appendProblem(_ problem: String, to path: String) {
     guard descriptor >= 0 else { return }
     defer { close(descriptor) }
     _ = write(descriptor, text, text.count)
+}
+
+/// Repeats an access that a suspension has aborted. Whatever it wrote must have been rolled back.
+func repeating<T>(_ body: () throws -> T) throws -> T {
+    while true {
+        do {
+            return try body()
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_INTERRUPT {
+            continue
+        }
+    }
 }

@@ -1,12 +1,16 @@
 import Foundation
 import RoundtableKernel
 import RoundtableTestSupport
+import Synchronization
 
 #if canImport(Darwin)
     import Darwin
 #else
     import Glibc
 #endif
+
+/// Set by SIGINT and SIGTERM: the campaign then ends as at the end of its time, with all checks.
+private let endRequested = Atomic(false)
 
 /// Real processes on one database, under faults at random moments, and checks of everything that they were told.
 final class Campaign {
@@ -99,6 +103,7 @@ final class Campaign {
         var nextFault = ContinuousClock.now + .seconds(1)
         var nextCheck = ContinuousClock.now + .seconds(settings.secondsBetweenChecks)
         var nextLine = ContinuousClock.now + .seconds(60)
+        for number in [SIGINT, SIGTERM] { signal(number) { _ in endRequested.store(true, ordering: .relaxed) } }
         while !isOver, report.isClean {
             try watch()
             let now = ContinuousClock.now
@@ -107,7 +112,8 @@ final class Campaign {
                 nextFault = now + .microseconds(Int(.random(in: 0...2, using: &random) * settings.meanInterval * 1000))
             }
             if spares.count < 2 { spares.append(try fleet.spawn()) }
-            if now >= nextCheck {
+            // A stopped process may hold the lock that a check needs.
+            if now >= nextCheck, members.allSatisfy({ $0.resumes == nil }) {
                 try check()
                 nextCheck = .now + .seconds(settings.secondsBetweenChecks)
             }
@@ -127,6 +133,7 @@ final class Campaign {
     private var elapsed: Double { (ContinuousClock.now - began) / .seconds(1) }
 
     private var isOver: Bool {
+        if endRequested.load(ordering: .relaxed) { return true }
         if let seconds = settings.seconds, elapsed >= seconds { return true }
         if let kills = settings.kills, report.faults["kill", default: 0] >= kills { return true }
         return false

@@ -50,7 +50,7 @@ struct CampaignReport: Codable {
     var table: String {
         var lines = ["\(verb): seed \(seed), \(processes) processes, \(Int(seconds)) s\(isComplete ? "" : " so far")"]
         func line(_ name: String, _ value: Any) {
-            lines.append("  " + name.padding(toLength: 28, withPad: " ", startingAt: 0) + "\(value)")
+            lines.append("  " + name.padding(toLength: 48, withPad: " ", startingAt: 0) + "\(value)")
         }
         line("commits", "\(commits) transactions, \(sharedWrites) shared writes, \(commandsApplied) commands")
         line("acknowledged", acknowledged)

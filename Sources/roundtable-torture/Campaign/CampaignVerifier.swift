@@ -18,6 +18,8 @@ final class CampaignVerifier {
     private let note: (Finding, String) -> Void
     private var highest: [String: Int] = [:]
     private var ended: [Ended] = []
+    /// The authors of shared writes that were checked, and not yet deleted.
+    private var checkedAuthors: [String] = []
     private var (verified, before, pruned) = (0, 0, 0)
     private var (mirrored, lastMirrored, mirrorBefore) = (0, 0, 0)
     private var (applied, lastApplied, appliedBefore) = (0, 0, 0)
@@ -58,7 +60,12 @@ final class CampaignVerifier {
             for path in [one.work.journal, one.work.progress] { try? FileManager.default.removeItem(atPath: path) }
             highest[one.work.author] = nil
         }
-        try prune(queue, gone: gone)
+        checkedAuthors += gone.filter { $0.work.role == .sharedWriter }.map(\.work.author)
+        do {
+            try prune(queue)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+            // The next check deletes the rows. If a process holds the lock for ever, the campaign notices that others are stuck.
+        }
     }
 
     // MARK: Parts
@@ -175,9 +182,10 @@ final class CampaignVerifier {
     }
 
     /// Deletes the rows that the check before this one has seen, but never the last row of a table.
-    private func prune(_ queue: DatabaseQueue, gone: [Ended]) throws {
+    private func prune(_ queue: DatabaseQueue) throws {
         let through = min(before, verified - 1)
         try queue.inDatabase { db in
+            try db.execute(sql: "PRAGMA busy_timeout = 5000")
             try db.inTransaction(.immediate) {
                 if through > pruned {
                     try db.execute(sql: "DELETE FROM entry WHERE id <= ?", arguments: [through])
@@ -190,12 +198,13 @@ final class CampaignVerifier {
                 }
                 try db.execute(sql: "DELETE FROM mirror WHERE id <= ?", arguments: [mirrorBefore - 1])
                 try db.execute(sql: "DELETE FROM applied WHERE id <= ?", arguments: [appliedBefore - 1])
-                for one in gone where one.work.role == .sharedWriter {
-                    try db.execute(sql: "DELETE FROM sharedWrite WHERE author = ?", arguments: [one.work.author])
+                for author in checkedAuthors {
+                    try db.execute(sql: "DELETE FROM sharedWrite WHERE author = ?", arguments: [author])
                 }
                 return .commit
             }
         }
+        checkedAuthors = []
         if through > pruned { pruned = through }
     }
 }
