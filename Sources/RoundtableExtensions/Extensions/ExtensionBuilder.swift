@@ -123,7 +123,9 @@ final class ExtensionBuilder: Sendable {
         if (error as? DatabaseError)?.resultCode == .SQLITE_MISUSE { return .done }
         let passes =
             switch (error as? DatabaseError)?.resultCode {
-            case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_INTERRUPT, .SQLITE_ABORT: true
+            case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_INTERRUPT, .SQLITE_ABORT, .SQLITE_PROTOCOL: true
+            // The disk is full, or the system could not read or write. Nothing else would begin the building again in this process.
+            case .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_CANTOPEN, .SQLITE_NOMEM: true
             default: false
             }
         // An obstacle is reported once while it lasts.

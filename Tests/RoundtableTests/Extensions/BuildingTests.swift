@@ -113,6 +113,27 @@ import Testing
         #expect(events.failures.value.count == 1)
     }
 
+    @Test func aFullDisk() async throws {
+        try fill(30_000)
+        let pages = try fixture.stranger().read { try Int.fetchOne($0, sql: "PRAGMA page_count") ?? 0 }
+        let events = Events()
+        let db = try open([Self.sizes]) { options in
+            // There is space for the tables of the extension, but not for all of their rows.
+            options.configuration.prepareDatabase { db in
+                if !db.configuration.readonly { try db.execute(sql: "PRAGMA max_page_count = \(pages + 40)") }
+            }
+            options.onExtensionEvent = events.note
+        }
+        defer { try? db.close() }
+        #expect((events.failures.value.first as? DatabaseError)?.resultCode == .SQLITE_FULL)
+        #expect(throws: ExtensionError.self) { try db.read { try Self.sizes.count(in: $0) } }
+        try await db.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = 100000") }
+        try await eventually("it is built in the background") {
+            (try? await db.read { try Self.sizes.count(in: $0) }) == 30_000
+        }
+        #expect(events.failures.value.count == 1)
+    }
+
     @Test func aSuspension() async throws {
         try fill(30_000)
         let process = ProcessSuspension()
