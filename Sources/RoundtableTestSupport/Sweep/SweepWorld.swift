@@ -1,6 +1,13 @@
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableKernel
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// The database that operations of the sweep work on, and what must hold in it.
 package struct SweepWorld {
@@ -130,8 +137,26 @@ package struct SweepWorld {
         return []
     }
 
-    /// Files that no participant removes any more.
+    /// A writer whose `unlink` failed has its unfinished file as long as it lives (rule V3).
+    private func isWriterAlive(_ name: String) -> Bool {
+        let fields = name.split(separator: ".").dropLast().last?.split(separator: "-")
+        return fields?.first.flatMap { Int32($0) }.map { kill($0, 0) == 0 } ?? false
+    }
+
+    /// Unfinished files that a dead process has left and no other has removed.
+    ///
+    /// Left out is a second name of the control block, which a creator leaves that dies between its two calls: it takes no space, and the
+    /// next creator removes it (rule B1a).
     package func leftOver() throws -> [String] {
-        try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".new") }
+        let files = FileManager.default
+        let controlBlock = try? files.attributesOfItem(atPath: ControlBlock.path(forDatabaseAt: database.path))
+        return try files.subpathsOfDirectory(atPath: folder.path).filter { name in
+            guard name.hasSuffix(".new"), !isWriterAlive(name) else { return false }
+            let attributes = try files.attributesOfItem(atPath: folder.appendingPathComponent(name).path)
+            let isSecondName =
+                name.hasPrefix(".roundtable-coord.") && controlBlock != nil
+                && attributes[.systemFileNumber] as? UInt64 == controlBlock?[.systemFileNumber] as? UInt64
+            return !isSecondName
+        }
     }
 }

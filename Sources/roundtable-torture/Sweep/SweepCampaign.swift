@@ -11,8 +11,7 @@
             var companies: [SweepPoint.Company]
             var seed: UInt64
             var minutes: Double?
-            var kills: Bool
-            var errors: Bool
+            var kinds: [SweepPoint.Kind]
             var only: SweepPoint?
             var defect: SweepDefect?
             var workers: Int
@@ -68,7 +67,9 @@
                         for door in SweepDoor.allCases {
                             let calls = try worker.record(operation, company, door)
                             counts.calls["\(company.rawValue) \(door.rawValue)"] = calls.count
-                            points += SweepPoint.all(operation, company, door, calls)
+                            points += SweepPoint.all(operation, company, door, calls).filter {
+                                settings.kinds.contains($0.kind)
+                            }
                         }
                     }
                     let ours = points.filter { $0.operation == operation }
@@ -77,7 +78,6 @@
                     state.withLock { $0.counts[operation] = counts }
                 }
             }
-            points.removeAll { $0.fault.action.isKill ? !settings.kills : !settings.errors }
             var random = SeededGenerator(seed: settings.seed)
             points.shuffle(using: &random)
             state.withLock { $0.waiting = points.reversed() }

@@ -11,6 +11,16 @@
             case beside
         }
 
+        /// The faults, without their errors.
+        enum Kind: String, CaseIterable, Sendable {
+            case killBefore = "kill-before"
+            case killAfter = "kill-after"
+            case killHalf = "kill-half"
+            case short
+            case once
+            case forever
+        }
+
         var operation: SweepOperation
         var company: Company
         var fault: SweepFault
@@ -47,18 +57,25 @@
             return actions
         }
 
+        var kind: Kind {
+            switch fault.action {
+            case .killBefore: .killBefore
+            case .killAfter: .killAfter
+            case .killHalf: .killHalf
+            case .short: .short
+            case .errnoOnce: .once
+            case .errnoForever: .forever
+            }
+        }
+
         // MARK: Names
 
         /// `operation.company.door.number.action`: what `--only` takes.
         var name: String {
             let action: String
             switch fault.action {
-            case .killBefore: action = "kill-before"
-            case .killAfter: action = "kill-after"
-            case .killHalf: action = "kill-half"
-            case .short: action = "short"
-            case .errnoOnce(let code): action = "once-\(ErrnoTable.names[code]!)"
-            case .errnoForever(let code): action = "forever-\(ErrnoTable.names[code]!)"
+            case .errnoOnce(let code), .errnoForever(let code): action = "\(kind.rawValue)-\(ErrnoTable.names[code]!)"
+            default: action = kind.rawValue
             }
             return "\(operation.rawValue).\(company.rawValue).\(fault.door.rawValue).\(fault.call).\(action)"
         }
@@ -86,18 +103,22 @@
         }
 
         private static func action(_ text: String) -> SweepAction? {
-            switch text {
-            case "kill-before": return .killBefore
-            case "kill-after": return .killAfter
-            case "kill-half": return .killHalf
-            case "short": return .short
+            switch Kind(rawValue: text) {
+            case .killBefore: return .killBefore
+            case .killAfter: return .killAfter
+            case .killHalf: return .killHalf
+            case .short: return .short
             default: break
             }
             let parts = text.split(separator: "-").map(String.init)
             guard parts.count == 2, let code = ErrnoTable.names.first(where: { $0.value == parts[1] })?.key else {
                 return nil
             }
-            return parts[0] == "once" ? .errnoOnce(code) : parts[0] == "forever" ? .errnoForever(code) : nil
+            switch Kind(rawValue: parts[0]) {
+            case .once: return .errnoOnce(code)
+            case .forever: return .errnoForever(code)
+            default: return nil
+            }
         }
     }
 #endif

@@ -21,10 +21,11 @@
         var minutes: Double?
         @Option(help: "Takes one point, by the name that a failure prints.")
         var only: String?
-        @Flag(help: "Leaves out the errors.")
-        var killsOnly = false
-        @Flag(help: "Leaves out the kills.")
-        var errorsOnly = false
+        @Option(
+            help:
+                "A kind of fault: kill-before, kill-after, kill-half, short, once, forever; may be repeated. All by default."
+        )
+        var action: [SweepPoint.Kind] = []
         @Flag(help: "Leaves out the rounds with another participant.")
         var alone = false
         @Option(help: "Gives the peer a defect, which must be found.")
@@ -45,8 +46,7 @@
                     companies: alone ? [.alone] : SweepPoint.Company.allCases,
                     seed: try seed.map(Self.number) ?? UInt64.random(in: 0...UInt64.max),
                     minutes: minutes,
-                    kills: !errorsOnly,
-                    errors: !killsOnly,
+                    kinds: action.isEmpty ? SweepPoint.Kind.allCases : action,
                     only: point,
                     defect: defect,
                     workers: point == nil ? workers : 1
@@ -70,6 +70,7 @@
     }
 
     extension SweepOperation: ExpressibleByArgument {}
+    extension SweepPoint.Kind: ExpressibleByArgument {}
     extension SweepDefect: ExpressibleByArgument {}
 
     extension SweepSummary {

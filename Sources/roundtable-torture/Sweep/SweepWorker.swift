@@ -15,8 +15,9 @@
         private var templates: [SweepOperation: URL] = [:]
         private var rounds = 0
 
-        /// The longest that any step may take, however the machine is loaded: what takes longer is stuck.
-        static let patience = Duration.seconds(25)
+        /// The longest that any step may take, however the machine is loaded: what takes longer is stuck. SQLite itself tries for 10 s
+        /// to begin a read whose locks it cannot have, and an opening reads several times.
+        static let patience = Duration.seconds(60)
 
         init(_ fleet: PeerFleet, defect: SweepDefect?) throws {
             self.fleet = fleet
