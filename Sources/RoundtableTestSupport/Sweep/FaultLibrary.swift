@@ -39,16 +39,22 @@
         }
 
         /// Counts the calls from 0 on, and does `action` at the call `number`; nil to record them.
-        package static func arm(_ action: SweepAction?, at number: Int) throws {
-            let arm = try symbol("rt_faults_arm", (@convention(c) (Int32, Int32, Int32) -> Void).self)
+        ///
+        /// - parameter name: the call that reports an error.
+        package static func arm(_ action: SweepAction?, at number: Int, of name: String) throws {
+            typealias Arm = @convention(c) (Int32, Int32, Int32, UnsafePointer<CChar>) -> Void
+            let function = try symbol("rt_faults_arm", Arm.self)
+            func arm(_ code: Int32, _ errno: Int32 = 0, _ name: String = "") {
+                name.withCString { function(code, Int32(number), errno, $0) }
+            }
             switch action {
-            case nil: arm(0, -1, 0)
-            case .killBefore: arm(1, Int32(number), 0)
-            case .killAfter: arm(2, Int32(number), 0)
-            case .killHalf: arm(3, Int32(number), 0)
-            case .errnoOnce(let code): arm(4, Int32(number), code)
-            case .errnoForever(let code): arm(5, Int32(number), code)
-            case .short: arm(6, Int32(number), 0)
+            case nil: arm(0)
+            case .killBefore: arm(1)
+            case .killAfter: arm(2)
+            case .killHalf: arm(3)
+            case .errnoOnce(let code): arm(4, code, name)
+            case .errnoForever(let code): arm(5, code, name)
+            case .short: arm(6, 0, name)
             }
         }
 

@@ -66,9 +66,12 @@ package struct SweepFault: Codable, Sendable, Hashable {
     package var door: SweepDoor
     /// The number of the call, from 0.
     package var call: Int
+    /// The name of the call that was recorded at this number.
+    package var name: String
     package var action: SweepAction
 
-    package init(_ door: SweepDoor, call: Int, _ action: SweepAction) {
+    package init(_ door: SweepDoor, call: Int, _ name: String, _ action: SweepAction) {
+        self.name = name
         self.door = door
         self.call = call
         self.action = action

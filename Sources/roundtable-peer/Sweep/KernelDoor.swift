@@ -28,7 +28,7 @@
                 calls.withLock { $0.append(SweepCall(name: call.rawValue, role: "")) }
                 return
             }
-            guard number == fault.call else { return }
+            guard number >= fault.call, call.rawValue == fault.name, isTaken == 0 else { return }
             taken.add(1, ordering: .relaxed)
             switch fault.action {
             // The fault is taken by this very call, which asks for faults after this returns.

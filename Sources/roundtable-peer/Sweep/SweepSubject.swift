@@ -31,7 +31,7 @@
             case .record(let door):
                 switch door {
                 case .calls:
-                    try FaultLibrary.arm(nil, at: -1)
+                    try FaultLibrary.arm(nil, at: -1, of: "")
                     try operate(nil)
                     report.calls = try FaultLibrary.calls(FaultLibrary.disarm().counted)
                 case .kernel:
@@ -99,7 +99,7 @@
             var failure: (any Error)?
             switch fault.door {
             case .calls:
-                try FaultLibrary.arm(fault.action, at: fault.call)
+                try FaultLibrary.arm(fault.action, at: fault.call, of: fault.name)
                 do { try operate(step.defect) } catch { failure = error }
                 taken = FaultLibrary.disarm().taken
             case .kernel:

@@ -36,7 +36,7 @@
                     SweepPoint(
                         operation: operation,
                         company: company,
-                        fault: SweepFault(door, call: number, $0),
+                        fault: SweepFault(door, call: number, call.name, $0),
                         call: call
                     )
                 }
@@ -70,28 +70,29 @@
 
         // MARK: Names
 
-        /// `operation.company.door.number.action`: what `--only` takes.
+        /// `operation.company.door.number.call.action`: what `--only` takes.
         var name: String {
             let action: String
             switch fault.action {
             case .errnoOnce(let code), .errnoForever(let code): action = "\(kind.rawValue)-\(ErrnoTable.names[code]!)"
             default: action = kind.rawValue
             }
-            return "\(operation.rawValue).\(company.rawValue).\(fault.door.rawValue).\(fault.call).\(action)"
+            return
+                "\(operation.rawValue).\(company.rawValue).\(fault.door.rawValue).\(fault.call).\(fault.name).\(action)"
         }
 
         /// nil when the text is no name of a point.
         init?(_ name: String) {
             let parts = name.split(separator: ".").map(String.init)
-            guard parts.count == 5, let operation = SweepOperation(rawValue: parts[0]),
+            guard parts.count == 6, let operation = SweepOperation(rawValue: parts[0]),
                 let company = Company(rawValue: parts[1]), let door = SweepDoor(rawValue: parts[2]),
-                let number = Int(parts[3]), let action = Self.action(parts[4])
+                let number = Int(parts[3]), let action = Self.action(parts[5])
             else { return nil }
             self.init(
                 operation: operation,
                 company: company,
-                fault: SweepFault(door, call: number, action),
-                call: SweepCall(name: "?", role: "")
+                fault: SweepFault(door, call: number, parts[4], action),
+                call: SweepCall(name: parts[4], role: "")
             )
         }
 
