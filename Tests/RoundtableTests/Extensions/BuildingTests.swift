@@ -115,7 +115,7 @@ import Testing
 
     @Test func aFullDisk() async throws {
         try fill(30_000)
-        let pages = try fixture.stranger().read { try Int.fetchOne($0, sql: "PRAGMA page_count") ?? 0 }
+        let pages = try await fixture.stranger().read { try Int.fetchOne($0, sql: "PRAGMA page_count") ?? 0 }
         let events = Events()
         let db = try open([Self.sizes]) { options in
             // There is space for the tables of the extension, but not for all of their rows.
