@@ -38,11 +38,14 @@ extension CampaignSession {
         }
     }
 
+    /// Changes rows behind the back of the extensions.
     private func dropTriggers(_ database: SharedDatabase) throws {
         try database.write { db in
-            let sql = "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'item'"
-            for name in try String.fetchAll(db, sql: sql) { try db.execute(sql: "DROP TRIGGER \"\(name)\"") }
-            try db.execute(sql: "UPDATE item SET size = size + 1")
+            let sql = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'item'"
+            let triggers = try Row.fetchAll(db, sql: sql)
+            for trigger in triggers { try db.execute(sql: "DROP TRIGGER \"\(trigger[0] as String)\"") }
+            try db.execute(sql: "INSERT OR REPLACE INTO item (id, box, name, size) VALUES (1000, 'a', 'x', 1000)")
+            for trigger in triggers { try db.execute(sql: trigger[1]) }
         }
     }
 
