@@ -37,7 +37,7 @@ package struct CampaignWork: Codable, Sendable {
         case leaksDescriptors
         /// The processes that are never killed keep 16 KiB of each round of work.
         case leaksMemory
-        /// The processes that are never killed start a thread with each 50th round of work, which never ends.
+        /// The processes that are never killed start a thread with each fifth round of work, which never ends.
         case leaksThreads
         /// Writers delete the triggers of an extension, as a program does that does not keep extensions.
         case dropsExtensionTriggers

@@ -77,7 +77,7 @@ final class CampaignSession {
         switch work.defect {
         case .leaksDescriptors: _ = dup(0)
         case .leaksMemory: kept.append([UInt8](repeating: UInt8(truncatingIfNeeded: rounds), count: 16384))
-        case .leaksThreads where rounds % 50 == 0: Thread.detachNewThread { while true { sleep(1000) } }
+        case .leaksThreads where rounds % 5 == 0: Thread.detachNewThread { while true { sleep(1000) } }
         default: break
         }
         pause(milliseconds: work.pauseMilliseconds * .random(in: 0...1, using: &random))
