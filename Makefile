@@ -69,19 +69,16 @@ test-replication: $(REPLICATION_PACKAGES)/ready
 	PATH="$(CURDIR)/$(REPLICATION_PACKAGES)/bin:$$PATH" bash scripts/test.sh $(SWIFT) test --skip-build --no-parallel --filter '[./]Replication'
 
 # Kills at random moments for some minutes; `make torture-random KILLS=5000 MINUTES=30` for many. SEED= repeats a campaign.
-MINUTES ?= 1
-KILLS ?= 1000000
 torture-random: dependencies
 	$(SWIFT) build --product roundtable-peer $(BUILD_FLAGS)
 	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
-	.build/debug/roundtable-torture random --kills $(KILLS) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+	.build/debug/roundtable-torture random --kills $(or $(KILLS),1000000) --minutes $(or $(MINUTES),1) $(if $(SEED),--seed $(SEED))
 
 # All faults, for hours, with a look for leaks. The report is .build/soak.json, also when the run is cut short.
-HOURS ?= 2
 soak: dependencies
 	$(SWIFT) build --product roundtable-peer $(BUILD_FLAGS)
 	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
-	.build/debug/roundtable-torture soak --hours $(HOURS) --report .build/soak.json $(if $(SEED),--seed $(SEED))
+	.build/debug/roundtable-torture soak --hours $(or $(HOURS),2) --report .build/soak.json $(if $(SEED),--seed $(SEED))
 
 # Two machines and an S3 server, as network namespaces: needs root.
 demo-replication: $(REPLICATION_PACKAGES)/ready

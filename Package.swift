@@ -169,6 +169,8 @@ if Context.environment["ROUNDTABLE_FUZZING"] != nil {
     )
     package.products = [.executable(name: "roundtable-fuzz", targets: ["roundtable-fuzz"])]
     package.dependencies = []
+}
+
 // `scripts/test-grdb.sh` copies the tests of the resolved GRDB to this folder, and patches them to open shared databases.
 if Context.environment["ROUNDTABLE_GRDB_SUITE"] != nil {
     package.targets.append(

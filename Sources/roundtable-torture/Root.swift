@@ -6,14 +6,16 @@ struct Root: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "roundtable-torture",
         abstract: "Campaigns that try to make Roundtable lose, corrupt or hang.",
-        subcommands: [PowerCutCommand.self, PowerCutVictim.self, RandomCommand.self, SoakCommand.self]
+        subcommands: verbs
     )
 
     private static var verbs: [any ParsableCommand.Type] {
+        var verbs: [any ParsableCommand.Type] = [
+            RandomCommand.self, SoakCommand.self, PowerCutCommand.self, PowerCutVictim.self,
+        ]
         #if os(Linux)
-            [SweepVerb.self]
-        #else
-            []
+            verbs.insert(SweepVerb.self, at: 0)
         #endif
+        return verbs
     }
 }
