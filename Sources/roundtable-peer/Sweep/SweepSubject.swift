@@ -257,7 +257,7 @@
         }
 
         private func waitForExtensions(_ database: SharedDatabase) throws {
-            try eventuallyOr("the extensions are built", within: .seconds(4)) {
+            try eventuallyOr("the extensions are built", within: .seconds(12)) {
                 try database.read { db in
                     try String.fetchAll(db, sql: "SELECT state FROM roundtable_extensions")
                 } == Array(repeating: "ready", count: SweepWorld.extensions.count)

@@ -76,6 +76,10 @@ import enum RoundtableTestSupport.ExtensionWorld
         let unraised = try #require(difference { _ = try fixture.open([Self.sums(where: "size > 0")], revision: 2) })
         #expect(unraised.kind == "not raised")
         try fixture.open([Self.sums(version: 2, where: "size > 0")], revision: 2).close()
+        // The revision is raised, and a version goes back.
+        let lowered = try #require(difference { _ = try fixture.open([Self.sums(where: "size > 0")], revision: 3) })
+        #expect(lowered.kind == "not raised")
+        #expect(lowered.1.different == ["sums": .version(declared: 1, stored: 2)])
         let old = try #require(difference { _ = try fixture.open([Self.sums(), Self.fields]) })
         #expect(old.kind == "too old" && old.1.extra == ["fields"])
         // Whoever declares nothing is not compared; nor is who only reads.

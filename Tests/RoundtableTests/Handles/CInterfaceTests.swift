@@ -39,6 +39,26 @@ import Testing
         #expect(roundtableClose(database.raw, nil) == 0)
     }
 
+    /// The time-out is counted in milliseconds, and is not the busy timeout of the database, which is longer.
+    @Test func theTimeoutOfATurn() throws {
+        let (one, other) = (try RawSQLite(folder.file("c.sqlite").path), try RawSQLite(folder.file("c.sqlite").path))
+        var (first, second): (UnsafeMutableRawPointer?, UnsafeMutableRawPointer?)
+        #expect(roundtableAttach(database.raw, one.pointer, &first, nil) == 0)
+        #expect(roundtableAttach(database.raw, other.pointer, &second, nil) == 0)
+        #expect(roundtableBeginTurn(first, 1000, 1, nil) == 0)
+        let began = ContinuousClock.now
+        let refused = outcome { roundtableBeginTurn(second, 100, 1, $0) }
+        let waited = ContinuousClock.now - began
+        #expect(refused.code == SQLITE_BUSY, "\(refused)")
+        #expect(waited >= .milliseconds(100) && waited < SharedDatabase.Options().busyTimeout, "\(waited)")
+        #expect(roundtableEndTurn(first, nil, 0, nil) == 0)
+        #expect(roundtableBeginTurn(second, 10_000, 1, nil) == 0)
+        #expect(roundtableEndTurn(second, nil, 0, nil) == 0)
+        #expect(roundtableDetach(first, nil) == 0)
+        #expect(roundtableDetach(second, nil) == 0)
+        #expect(roundtableClose(database.raw, nil) == 0)
+    }
+
     /// The turn is as it was.
     @Test func namesOfTablesAreChecked() throws {
         let raw = try RawSQLite(folder.file("c.sqlite").path)
