@@ -34,7 +34,7 @@ import Testing
 
     /// A fault that is injected takes the place of the call, as often as it says.
     @Test func faultsTakeThePlaceOfCalls() throws {
-        try System.withFaults([Fault(.write, errno: EIO, skipping: 1, times: 1)]) {
+        try System.withFaults([Fault(.write, errno: EIO, skipping: 1, times: 1)]) { () throws -> Void in
             var count = 0
             func call() throws -> Int32 {
                 try System.perform(.write) {
