@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo demo-replication examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak
+.PHONY: demo demo-replication examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -50,6 +50,11 @@ torture: dependencies
 	$(SWIFT) build --product roundtable-peer $(BUILD_FLAGS)
 	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
 	.build/debug/roundtable-torture sweep --minutes $(or $(MINUTES),2) $(if $(SEED),--seed $(SEED))
+# A million transactions of four processes that are killed and stopped, each checked against all others.
+TRANSACTIONS ?= 1000000
+check-transactions: dependencies
+	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
+	.build/debug/roundtable-torture check --transactions $(TRANSACTIONS)
 
 # With SQLCipher in SQLite's place: what encrypts, and the rest without a key, since its SQLite is newer.
 test-sqlcipher: dependencies

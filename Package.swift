@@ -118,7 +118,13 @@ let package = Package(
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]
         ),
-        .testTarget(name: "RoundtableTestKitTests", dependencies: ["RoundtableTestKit", "RoundtableTestSupport"]),
+        .testTarget(
+            name: "RoundtableTestKitTests",
+            dependencies: [
+                "Roundtable", "RoundtableTestKit", "RoundtableTestSupport", "roundtable-torture",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ]
+        ),
         .testTarget(
             name: "RoundtableToolTests",
             dependencies: ["RoundtableTool", "Roundtable", "RoundtableTestSupport"]

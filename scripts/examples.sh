@@ -60,3 +60,11 @@ nm "$programs/app" | grep sqlite3_ >/dev/null || fail "nm finds no SQLite in the
 if nm "$programs/widget" | grep -E 'sqlite3_|4GRDB'; then fail "the widget is linked with SQLite or GRDB"; fi
 if ldd "$programs/widget" 2>/dev/null | grep sqlite; then fail "the widget loads SQLite"; fi
 echo "The widget has neither SQLite nor GRDB in it."
+
+# Somebody else's database code: the right way is clean, and the wrong way is found.
+cd ../TestKit
+bash ../../scripts/with-progress.sh "building the example of the test kit" "${swift[@]}" build -Xswiftc -warnings-as-errors
+.build/debug/check-notebook || fail "the right code has failed"
+if output=$(.build/debug/check-notebook --naive); then fail "the wrong code was not found: $output"; fi
+[[ $output == *"lost write"* && $output == *"to run it again: ROUNDTABLE_SEED="* ]] || fail "the wrong code failed otherwise: $output"
+echo "${output%%$'\n'*}"

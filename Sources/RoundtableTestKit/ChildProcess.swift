@@ -22,13 +22,15 @@ package final class ChildProcess {
     private var isSocketOpen = true
 
     /// - parameter errorOutput: the file that receives the standard error.
+    /// - parameter outputToErrors: whether that file also receives the standard output, in place of the socket.
     /// - parameter blockedSignals: the signals that are blocked when the process starts, as in a process spawned by a libdispatch thread.
     package init(
         executable: URL,
         arguments: [String] = [],
         environment: [String: String] = [:],
         blockedSignals: Set<Int32> = [],
-        errorOutput: URL
+        errorOutput: URL,
+        outputToErrors: Bool = false
     ) throws {
         var ends: [Int32] = [-1, -1]
         #if canImport(Darwin)
@@ -44,6 +46,12 @@ package final class ChildProcess {
         var launch = ProgramLaunch(executable.path, arguments)
         launch.descriptors = [STDIN_FILENO: ends[1], STDOUT_FILENO: ends[1]]
         launch.errorOutput = errorOutput
+        if outputToErrors {
+            let file = open(errorOutput.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o666)
+            try check(file, "open \(errorOutput.path)")
+            launch.descriptors[STDOUT_FILENO] = file
+        }
+        defer { if outputToErrors, let file = launch.descriptors[STDOUT_FILENO] { close(file) } }
         launch.blockedSignals = blockedSignals
         launch.environment.merge(environment) { $1 }
         // SQLite's shell refuses to run with a library other than its own (`make test-sqlcipher`).

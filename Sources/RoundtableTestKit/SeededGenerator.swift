@@ -2,25 +2,28 @@ import Foundation
 
 /// Reproducible random numbers: SplitMix64 (Steele, Lea, Flood 2014).
 ///
-/// The seed comes from the environment variable `ROUNDTABLE_SEED`, or is a new one. It is printed, so that a failure can be
-/// reproduced.
-package struct SeededGenerator: RandomNumberGenerator {
-    package let seed: UInt64
+public struct SeededGenerator: RandomNumberGenerator, Sendable {
+    /// The seed that these numbers began with.
+    public let seed: UInt64
     private var state: UInt64
 
+    /// Numbers of the seed that the environment variable `ROUNDTABLE_SEED` names, or of a new one. The seed is printed, so that a failure
+    /// can be reproduced.
+    ///
     /// - parameter test: the name that is printed with the seed.
     package init(for test: String = #function) {
-        let chosen = ProcessInfo.processInfo.environment["ROUNDTABLE_SEED"].flatMap(Self.number)
-        self.init(seed: chosen ?? UInt64.random(in: 0...UInt64.max))
+        self.init(seed: Self.chosenSeed ?? UInt64.random(in: 0...UInt64.max))
         print("\(test): ROUNDTABLE_SEED=0x\(String(seed, radix: 16))")
     }
 
-    package init(seed: UInt64) {
+    /// - parameter seed: the same seed gives the same numbers, on every machine.
+    public init(seed: UInt64) {
         self.seed = seed
         state = seed
     }
 
-    package mutating func next() -> UInt64 {
+    /// The next random number.
+    public mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
@@ -31,6 +34,9 @@ package struct SeededGenerator: RandomNumberGenerator {
     package mutating func bytes(_ count: Int) -> [UInt8] {
         (0..<count).map { _ in UInt8(truncatingIfNeeded: next()) }
     }
+
+    /// The seed that the environment names.
+    static var chosenSeed: UInt64? { ProcessInfo.processInfo.environment["ROUNDTABLE_SEED"].flatMap(number) }
 
     private static func number(_ text: String) -> UInt64? {
         text.hasPrefix("0x") ? UInt64(text.dropFirst(2), radix: 16) : UInt64(text)

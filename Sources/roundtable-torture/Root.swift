@@ -6,7 +6,7 @@ struct Root: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "roundtable-torture",
         abstract: "Campaigns that try to make Roundtable lose, corrupt or hang.",
-        subcommands: verbs
+        subcommands: [Check.self, CheckRole.self]
     )
 
     private static var verbs: [any ParsableCommand.Type] {

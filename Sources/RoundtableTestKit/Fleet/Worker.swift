@@ -1,0 +1,150 @@
+import Foundation
+import GRDB
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// The side of a child process of a ``Fleet``: where its database is, and what it records.
+///
+/// Only one thread at a time may use a worker. For several threads that record, start several processes.
+public final class Worker {
+    /// What the fleet passes to a worker.
+    struct Assignment: Codable {
+        var number: Int
+        var folder: URL
+        var notes: URL
+        var seed: UInt64
+        var arguments: [String: String]
+        var firstIndex: Int
+    }
+
+    static let roleVariable = "ROUNDTABLE_FLEET_ROLE"
+    static let assignmentVariable = "ROUNDTABLE_FLEET_WORKER"
+
+    /// The number of the worker in its fleet, from 1. A worker that takes the place of a killed one has a number of its own.
+    public let number: Int
+    /// The folder that all workers share, for the database.
+    public let folder: URL
+    /// What the test has passed to ``Fleet/start(_:count:arguments:)``.
+    public let arguments: [String: String]
+    /// The random numbers of this worker, and numbers that no other worker has.
+    public var source: WorkloadSource
+    private let journal: Journal
+
+    init(_ assignment: Assignment) throws {
+        number = assignment.number
+        folder = assignment.folder
+        arguments = assignment.arguments
+        source = WorkloadSource(worker: number, seed: assignment.seed, index: assignment.firstIndex)
+        journal = try Journal(worker: number, in: assignment.notes, nextIndex: assignment.firstIndex)
+    }
+
+    /// Runs a workload in a database of GRDB or Roundtable: each plan in one write, or in one read if it only reads.
+    ///
+    /// - Parameters:
+    ///   - transactions: the number of transactions of this worker, together with the killed ones before it.
+    /// - throws: the errors of the database, except those after which it is worth to continue: ``isPassing(_:)``.
+    public func run(_ workload: some Workload, in database: some DatabaseWriter, transactions: Int) throws {
+        try run(workload, transactions: transactions) { steps in
+            if steps.allSatisfy(\.isRead) {
+                return try database.read { try workload.perform(steps, $0) }
+            }
+            return try database.write { try workload.perform(steps, $0) }
+        }
+    }
+
+    /// Runs the transactions of a workload by other code.
+    ///
+    /// - Parameters:
+    ///   - transactions: the number of transactions of this worker, together with the killed ones before it.
+    ///   - perform: runs the steps in one transaction, and returns them with the results of the reads.
+    /// - throws: the errors of `perform`, except those after which it is worth to continue: ``isPassing(_:)``.
+    public func run(
+        _ workload: some Workload,
+        transactions: Int,
+        _ perform: ([Step]) throws -> [Step]
+    ) throws {
+        while journal.nextIndex < transactions {
+            source.index = journal.nextIndex
+            let steps = workload.plan(using: &source)
+            do {
+                try record(steps) { try perform(steps) }
+            } catch  where Self.isPassing(error) {
+                usleep(1_000)
+            }
+        }
+    }
+
+    /// Records one transaction.
+    ///
+    /// - Parameters:
+    ///   - planned: the steps without results, which count if the process is killed before `body` returns.
+    ///   - body: runs the transaction, and returns the steps with their results. If it returns, the transaction is acknowledged.
+    /// - throws: what `body` throws.
+    public func record(_ planned: [Step], _ body: () throws -> [Step]) throws {
+        let index = try journal.begin(planned)
+        do {
+            let done = try body()
+            try journal.end(index, .committed, done)
+        } catch {
+            try journal.end(index, Self.isRolledBack(error) ? .failed : .unknown)
+            throw error
+        }
+    }
+
+    /// Whether an error is one of those that faults cause, so that a later transaction may succeed: the database is busy, or the disk is full.
+    public static func isPassing(_ error: any Error) -> Bool {
+        guard let error = error as? DatabaseError else { return false }
+        let passing: [ResultCode] = [
+            .SQLITE_BUSY, .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_ABORT, .SQLITE_INTERRUPT, .SQLITE_CANTOPEN,
+        ]
+        return passing.contains(error.resultCode)
+    }
+
+    /// Whether an error promises that the transaction was rolled back. An I/O error does not.
+    static func isRolledBack(_ error: any Error) -> Bool {
+        guard let error = error as? DatabaseError else { return false }
+        let sure: [ResultCode] = [
+            .SQLITE_BUSY, .SQLITE_FULL, .SQLITE_ABORT, .SQLITE_INTERRUPT, .SQLITE_CONSTRAINT, .SQLITE_ERROR,
+            .SQLITE_READONLY,
+        ]
+        return sure.contains(error.resultCode)
+    }
+}
+
+extension Fleet {
+    /// What a child process does.
+    public typealias Role = @Sendable (Worker) async throws -> Void
+
+    /// Runs a role if a fleet has started this process for it, and ends the process. Otherwise, it returns immediately.
+    ///
+    /// Call it first in `main`, with all roles of the program. When the process that started it dies, the child ends as well.
+    public static func runRole(_ roles: [String: Role]) async {
+        let environment = ProcessInfo.processInfo.environment
+        guard let name = environment[Worker.roleVariable], let text = environment[Worker.assignmentVariable] else {
+            return
+        }
+        Thread.detachNewThread { endWithInput() }
+        do {
+            guard let role = roles[name] else { throw FleetError("this program has no role '\(name)'") }
+            let assignment = try JSONDecoder().decode(Worker.Assignment.self, from: Data(text.utf8))
+            try await role(Worker(assignment))
+        } catch {
+            FileHandle.standardError.write(Data("\(error)\n".utf8))
+            exit(1)
+        }
+        exit(0)
+    }
+
+    /// Ends this process when its standard input ends.
+    private static func endWithInput() {
+        var byte: UInt8 = 0
+        while true {
+            let count = read(STDIN_FILENO, &byte, 1)
+            if count == 0 || count == -1 && errno != EINTR { _exit(3) }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+import Foundation
+import GRDB
+import Roundtable
+import RoundtableTestKit
+import Testing
+
+/// Fleets of real processes. Their roles are in `roundtable-torture`.
+@Suite(.serialized) struct FleetTests {
+    private static let program = Fleet.Program.beside("roundtable-torture", arguments: ["check-role"])
+
+    private static func writers(_ workload: String, _ transactions: Int) -> [String: String] {
+        ["workload": workload, "transactions": String(transactions)]
+    }
+
+    @Test func killedAndStoppedWritersLoseNothing() throws {
+        let report = try Fleet.run(program: Self.program) { fleet in
+            try fleet.start("writer", count: 3, arguments: Self.writers("lists", 1_500))
+            try fleet.carryOut(FaultPlan([(.kill, 2), (.stop, 1), (.suspend, 1)], count: .max))
+            try fleet.waitForEnd()
+            let queue = try DatabaseQueue(path: fleet.folder.appendingPathComponent("shared.sqlite").path)
+            try fleet.finish(ListAppend(), in: queue)
+            return try fleet.report(findings: queue.read { try Invariants.integrity(of: $0) })
+        }
+        #expect(report.isClean, "\(report)")
+        #expect(report.check.transactions >= 4_500 && report.check.committed > 4_400, "\(report)")
+        #expect(
+            report.faults.contains { $0.contains(": kill: ") } && report.faults.contains { $0.contains(": stop: ") }
+        )
+        #expect(report.check.unverified == 0)
+    }
+
+    /// Each step in a transaction of its own, with a delay between two steps.
+    @Test(arguments: ["lists", "registers", "bank", "queue"]) func naiveCodeIsFound(_ workload: String) throws {
+        let report = try Fleet.run(program: Self.program) { fleet in
+            let arguments = Self.writers(workload, 400).merging(["together": "3"]) { $1 }
+            try fleet.start("naive-writer", count: 3, arguments: arguments)
+            var plan = FaultPlan([(.delay(at: "between steps"), 1)], count: .max)
+            plan.pauses = .milliseconds(1)...(.milliseconds(5))
+            plan.durations = .milliseconds(5)...(.milliseconds(20))
+            try fleet.carryOut(plan)
+            try fleet.waitForEnd()
+            return try fleet.report()
+        }
+        #expect(!report.isClean, "\(report)")
+        #expect(
+            "\(report)".contains(
+                "ROUNDTABLE_SEED=0x\(String(report.seed, radix: 16)) swift test --filter 'naiveCodeIsFound'"
+            )
+        )
+        if workload == "lists" { #expect("\(report)".contains("is before"), "\(report)") }
+    }
+
+    @Test func aPointDelaysTheNextToPass() throws {
+        let faults = try Fleet.run(program: Self.program) { fleet in
+            try fleet.start("passer", count: 1)
+            var plan = FaultPlan([(.delay(at: "here and now"), 1)], count: .max)
+            plan.durations = .seconds(1)...(.seconds(1))
+            try fleet.carryOut(plan)
+            try fleet.waitForEnd(within: .seconds(40))
+            return try fleet.report().faults
+        }
+        #expect(!faults.isEmpty)
+    }
+
+    /// A full disk makes transactions fail, and none of them is there afterwards.
+    @Test func aFullDisk() throws {
+        let report = try Fleet.run(disk: .limited(bytes: 24 << 20), program: Self.program) { fleet in
+            try fleet.start("writer", count: 2, arguments: Self.writers("lists", 3_000))
+            // A process that cannot even open the database ends with an error, and rightly so.
+            try eventually("both writers write", within: .seconds(60)) {
+                try Set(fleet.history().transactions.map(\.worker)).count == 2
+            }
+            var plan = FaultPlan([(.diskFull, 1)], count: .max)
+            plan.durations = .milliseconds(50)...(.milliseconds(200))
+            try fleet.carryOut(plan)
+            try fleet.waitForEnd()
+            let queue = try DatabaseQueue(path: fleet.folder.appendingPathComponent("shared.sqlite").path)
+            try fleet.finish(ListAppend(), in: queue)
+            return try fleet.report(findings: queue.read { try Invariants.integrity(of: $0) })
+        }
+        #expect(report.isClean, "\(report)")
+        if report.skipped.isEmpty {
+            #expect(report.check.failed + report.check.unknown > 0, "no transaction met the full disk: \(report)")
+        }
+    }
+
+    @Test func aScriptIsAChild() throws {
+        let text = try Fleet.run { fleet in
+            let script = #"echo "hello" > "$ROUNDTABLE_FLEET_FOLDER/out"; echo "noise""#
+            try fleet.start(program: URL(fileURLWithPath: "/bin/sh"), arguments: ["-c", script])
+            try fleet.waitForEnd(within: .seconds(30))
+            return try String(contentsOf: fleet.folder.appendingPathComponent("out"), encoding: .utf8)
+        }
+        #expect(text == "hello\n")
+    }
+
+    @Test func aRoleThatFailsIsAnError() throws {
+        let error = #expect(throws: FleetError.self) {
+            try Fleet.run(seed: 0x2A, program: Self.program) { fleet in
+                try fleet.start("failing-writer")
+                try fleet.waitForEnd(within: .seconds(30))
+            }
+        }
+        let text = try #require(error).description
+        #expect(text.contains("this role always fails"))
+        #expect(text.contains("ROUNDTABLE_SEED=0x2a swift test --filter 'aRoleThatFailsIsAnError'"))
+    }
+
+    @Test func aRoleThatDoesNotEndIsAnErrorAndIsKilled() throws {
+        var folder: URL?
+        let error = #expect(throws: FleetError.self) {
+            try Fleet.run(program: Self.program) { fleet in
+                folder = fleet.folder
+                try fleet.start("endless-writer")
+                try fleet.waitForEnd(within: .milliseconds(300))
+            }
+        }
+        #expect(try #require(error).description.contains("these have not ended: endless-writer (worker 1)"))
+        #expect(!FileManager.default.fileExists(atPath: try #require(folder).path))
+    }
+}
