@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo demo-replication examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions
+.PHONY: demo demo-replication examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -171,3 +171,7 @@ test-address-sanitizer: dependencies
 SECONDS ?= 5
 fuzz: dependencies
 	bash scripts/fuzz.sh $(SWIFT) $(SECONDS) $(TARGET)
+# Walks the writer queue through all states of three participants with a death, a freeze and an impatient waiter, and lingering turns.
+walk:
+	$(SWIFT) build -c release --product roundtable-walk -Xswiftc -warnings-as-errors
+	.build/release/roundtable-walk --deaths 1 --freezes 1 --patience 1

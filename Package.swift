@@ -108,7 +108,13 @@ let package = Package(
             name: "roundtable-c-peer",
             dependencies: ["CRoundtable", "RoundtableC", .product(name: "GRDBSQLite", package: "GRDB.swift")]
         ),
-        .testTarget(name: "RoundtableKernelTests", dependencies: ["RoundtableKernel", "RoundtableTestSupport"]),
+        // Models of the protocol's state machines, which tests and `make walk` walk through all their states.
+        .target(name: "RoundtableModels", dependencies: ["RoundtableKernel"]),
+        .executableTarget(name: "roundtable-walk", dependencies: ["RoundtableModels"]),
+        .testTarget(
+            name: "RoundtableKernelTests",
+            dependencies: ["RoundtableKernel", "RoundtableModels", "RoundtableTestSupport"]
+        ),
         .testTarget(
             name: "RoundtableTests",
             dependencies: [

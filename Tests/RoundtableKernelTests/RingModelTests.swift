@@ -89,3 +89,9 @@ private func walk(from start: RingModel, limit: Int = 2_000_000) throws {
     #expect(worlds.count > 100, "the walk is suspiciously short")
     print("ring: \(worlds.count) states")
 }
+
+struct ModelViolation: Error, CustomStringConvertible {
+    let what: String
+    let trace: [String]
+    var description: String { what + "\n" + trace.joined(separator: "\n") }
+}

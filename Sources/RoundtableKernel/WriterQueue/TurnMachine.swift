@@ -89,7 +89,7 @@ package struct TurnMachine: Hashable, Sendable {
         case probed(isFree: Bool)
     }
 
-    enum State: Hashable, Sendable {
+    package enum State: Hashable, Sendable {
         case idle
         case lingering(Turn)
         case holding(Turn)
@@ -132,9 +132,9 @@ package struct TurnMachine: Hashable, Sendable {
     }
 
     package let slot: Int
-    private(set) var state = State.idle
+    package private(set) var state = State.idle
     /// The waiter that was woken in this slice to watch the turn linger (rule T5).
-    private var watcher: Waiter?
+    package private(set) var watcher: Waiter?
 
     package init(slot: Int) { self.slot = slot }
 

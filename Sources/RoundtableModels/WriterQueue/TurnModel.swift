@@ -2,17 +2,17 @@ import RoundtableKernel
 
 /// A world of participants that run `TurnMachine`, with the shared memory, SQLite's write lock, and what may befall them.
 /// Each step is one action of one participant, so walking all steps walks all interleavings.
-struct TurnModel: Hashable {
+package struct TurnModel: Hashable, Sendable {
     /// What else a participant does between the actions of its machine.
-    enum Activity: Hashable {
+    package enum Activity: Hashable, Sendable {
         case outside
         case acting(TurnMachine.Action)
         case beginning(hasTurn: Bool)
         case writing(hasTurn: Bool)
     }
 
-    struct Participant: Hashable {
-        var machine: TurnMachine
+    package struct Participant: Hashable, Sendable {
+        package internal(set) var machine: TurnMachine
         var activity = Activity.outside
         var roundsLeft: Int
         var ticket: UInt64 = 0
@@ -22,7 +22,7 @@ struct TurnModel: Hashable {
         /// Whether its time to linger is the end of its slice, and not none at all.
         var lingers = false
         var isSliceOver = false
-        var isDead = false
+        package var isDead = false
         var isFrozen = false
 
         var canAct: Bool { !isDead && !isFrozen }
@@ -30,23 +30,79 @@ struct TurnModel: Hashable {
     }
 
     /// What may still go wrong.
-    struct Budget: Hashable {
-        var deaths = 0
-        var freezes = 0
-        var patience = 0
-        var deadlines = 0
+    package struct Budget: Hashable, Sendable, CustomStringConvertible {
+        package var deaths: Int
+        package var freezes: Int
+        package var patience: Int
+        package var deadlines: Int
+
+        package init(deaths: Int = 0, freezes: Int = 0, patience: Int = 0, deadlines: Int = 0) {
+            (self.deaths, self.freezes, self.patience, self.deadlines) = (deaths, freezes, patience, deadlines)
+        }
+
+        package var description: String {
+            "\(deaths) deaths, \(freezes) freezes, \(patience) patience, \(deadlines) deadlines"
+        }
     }
 
-    var turn = Turn(rawValue: 0)
+    /// A machine that is broken on purpose, to show that the walk detects it.
+    package enum Break: String, CaseIterable, Sendable {
+        /// A wake-up is never sent.
+        case losesWakeUps
+        /// A swap stores the new word although the turn has changed meanwhile.
+        case swapsBlindly
+        /// Whoever loses patience takes the holder for dead, without looking.
+        case condemnsTheLiving
+        /// The write lock always looks busy, so that a frozen holder outside of a transaction keeps the turn.
+        case neverProbes
+        /// A waiter takes the turn of a holder whose time to linger is not over.
+        case ignoresTheSlice
+    }
+
+    /// A step, whose name is composed only when it is shown.
+    package struct Step: CustomStringConvertible, Sendable {
+        package enum Kind: Sendable {
+            case acquires, begins, dies, freezes, thaws
+            case ends(String, mayLinger: Bool?)
+            case acts(TurnMachine.Action, TurnMachine.Event)
+        }
+
+        let index: Int
+        let kind: Kind
+
+        var isLingerOver: Bool {
+            if case .acts(_, .lingerOver) = kind { true } else { false }
+        }
+
+        package var description: String {
+            switch kind {
+            case .ends(let name, let mayLinger?): "\(index) \(name), may linger: \(mayLinger)"
+            case .ends(let name, nil): "\(index) \(name)"
+            case .acts(let action, let event): "\(index) \(action) → \(event)"
+            default: "\(index) \(kind)"
+            }
+        }
+    }
+
+    package var turn = Turn(rawValue: 0)
     var nextTicket: UInt64 = 1
     var lock: Int?
-    var participants: [Participant]
-    var budget: Budget
+    package var participants: [Participant]
+    package var budget: Budget
+    private let patienceAtStart: Int
     /// Whether a holder may leave the turn lingering while others wait (rule T5). Without, worlds are much smaller.
     let lingering: Bool
+    let broken: Break?
 
-    init(participants count: Int, rounds: Int, budget: Budget, lingering: Bool = true) {
-        self.lingering = lingering
+    package init(
+        participants count: Int,
+        rounds: Int,
+        budget: Budget,
+        lingering: Bool = true,
+        broken: Break? = nil
+    ) {
+        (self.lingering, self.broken) = (lingering, broken)
+        patienceAtStart = budget.patience
         participants = (0..<count).map { Participant(machine: TurnMachine(slot: $0), roundsLeft: rounds) }
         self.budget = budget
     }
@@ -56,11 +112,11 @@ struct TurnModel: Hashable {
 
 extension TurnModel {
     /// All worlds that are one step away, with the name of the step.
-    func successors() -> [(step: String, world: TurnModel)] {
+    package func successors() -> [(step: Step, world: TurnModel)] {
         participants.indices.flatMap { steps(of: $0) + faults(of: $0) }
     }
 
-    private func steps(of index: Int) -> [(String, TurnModel)] {
+    private func steps(of index: Int) -> [(Step, TurnModel)] {
         let me = participants[index]
         guard me.canAct else { return [] }
         switch me.activity {
@@ -68,21 +124,21 @@ extension TurnModel {
             guard me.roundsLeft > 0 else { return [] }
             var worlds = [self]
             if me.machine.isLingering, me.lingers, !me.isSliceOver {
-                worlds.append(changed("") { $0.participants[index].isSliceOver = true }.1)
+                worlds.append(changed(index, .acquires) { $0.participants[index].isSliceOver = true }.1)
             }
             return worlds.map { world in
                 var world = world
                 let mayResume = me.machine.isLingering && !world.isOver(index)
                 if !mayResume { world.participants[index].isSliceOver = false }
-                return world.feed(.acquire(mayResume: mayResume), to: index, "\(index) acquires")
+                return world.feed(.acquire(mayResume: mayResume), to: index, .acquires)
             }
         case .acting(let action):
             return perform(action, index)
         case .beginning(let hasTurn):
-            var steps: [(String, TurnModel)] = []
+            var steps: [(Step, TurnModel)] = []
             if lock == nil {
                 steps.append(
-                    changed("\(index) begins") { world in
+                    changed(index, .begins) { world in
                         world.lock = index
                         world.participants[index].activity = .writing(hasTurn: hasTurn)
                     }
@@ -91,35 +147,34 @@ extension TurnModel {
                 // SQLite's busy timeout: without the turn it is over already (rule T11).
                 var world = self
                 if hasTurn { world.budget.deadlines -= 1 }
-                steps += world.end(index, hadTurn: hasTurn, "\(index) is told SQLITE_BUSY")
+                steps += world.end(index, hadTurn: hasTurn, "receives SQLITE_BUSY")
             }
             return steps
         case .writing(let hasTurn):
             var world = self
             world.lock = nil
-            return world.end(index, hadTurn: hasTurn, "\(index) commits")
+            return world.end(index, hadTurn: hasTurn, "commits")
         }
     }
 
     /// The end of a transaction, or of the attempt.
-    private func end(_ index: Int, hadTurn: Bool, _ name: String) -> [(String, TurnModel)] {
+    private func end(_ index: Int, hadTurn: Bool, _ name: String) -> [(Step, TurnModel)] {
         var world = self
         world.participants[index].roundsLeft -= 1
         guard hadTurn else {
             world.participants[index].activity = .outside
-            return [(name, world)]
+            return [(Step(index: index, kind: .ends(name, mayLinger: nil)), world)]
         }
         let lingering = self.lingering && !participants[index].isSliceOver ? [true, false] : [false]
-        return lingering.map { world.feed(.release(mayLinger: $0), to: index, "\(name), may linger: \($0)") }
+        return lingering.map { world.feed(.release(mayLinger: $0), to: index, .ends(name, mayLinger: $0)) }
     }
 
-    private func perform(_ action: TurnMachine.Action, _ index: Int) -> [(String, TurnModel)] {
+    private func perform(_ action: TurnMachine.Action, _ index: Int) -> [(Step, TurnModel)] {
         let me = participants[index]
-        let name = "\(index) \(action)"
-        func answer(_ event: TurnMachine.Event, _ change: (inout TurnModel) -> Void = { _ in }) -> (String, TurnModel) {
+        func answer(_ event: TurnMachine.Event, _ change: (inout TurnModel) -> Void = { _ in }) -> (Step, TurnModel) {
             var world = self
             change(&world)
-            return world.feed(event, to: index, "\(name) → \(event)")
+            return world.feed(event, to: index, .acts(action, event))
         }
 
         switch action {
@@ -136,7 +191,8 @@ extension TurnModel {
         case .listWaiters:
             return [answer(.waiters(queue))]
         case .swap(let from, let to):
-            return [answer(.swapped(turn == from)) { world in if world.turn == from { world.turn = to } }]
+            let isSame = turn == from || broken == .swapsBlindly
+            return [answer(.swapped(isSame)) { world in if isSame { world.turn = to } }]
         case .park(let from, let to, let lingers):
             return [
                 answer(.swapped(turn == from)) { world in
@@ -163,11 +219,13 @@ extension TurnModel {
                     }
                 }
             ]
+        case .wake where broken == .losesWakeUps:
+            return [answer(.done)]
         case .wake(let slot):
             return [answer(.done) { $0.participants[slot].isWoken = true }]
         case .wait(let wait):
             if me.isWoken { return [answer(.woken)] }
-            var answers: [(String, TurnModel)] = []
+            var answers: [(Step, TurnModel)] = []
             switch wait {
             case .linger(let holder):
                 answers.append(answer(.lingerOver) { $0.participants[holder].isSliceOver = true })
@@ -183,10 +241,15 @@ extension TurnModel {
             let left = isOver(index) ? [] : [answer(.timeLeft(true))]
             return left + [answer(.timeLeft(false)) { $0.participants[index].isSliceOver = true }]
         case .judge(let slot):
-            guard participants[slot].isDead else {
+            guard participants[slot].isDead || broken == .condemnsTheLiving else {
                 // The patience of a waiter begins after the announced slice (rule T8).
-                let isInSlice = turn.phase != .granted && turn.slot == slot && !isOver(slot)
-                return [answer(.judged(isDead: false, isExcused: isInSlice))]
+                let late = answer(.judged(isDead: false, isExcused: false))
+                guard turn.phase != .granted, turn.slot == slot, !isOver(slot) else { return [late] }
+                // The slice may end by now, also when no waiter waits for its end.
+                return [
+                    answer(.judged(isDead: false, isExcused: false)) { $0.participants[slot].isSliceOver = true },
+                    answer(.judged(isDead: false, isExcused: true)),
+                ]
             }
             return [
                 answer(.judged(isDead: true, isExcused: false)) { world in
@@ -196,19 +259,19 @@ extension TurnModel {
                 }
             ]
         case .probeWriteLock:
-            return [answer(.probed(isFree: lock == nil))]
+            return [answer(.probed(isFree: lock == nil && broken != .neverProbes))]
         case .finish:
             preconditionFailure("an end is no step")
         }
     }
 
-    private func faults(of index: Int) -> [(String, TurnModel)] {
+    private func faults(of index: Int) -> [(Step, TurnModel)] {
         let me = participants[index]
         guard !me.isDead, !me.isDone else { return [] }
-        var steps: [(String, TurnModel)] = []
+        var steps: [(Step, TurnModel)] = []
         if budget.deaths > 0 {
             steps.append(
-                changed("\(index) dies") { world in
+                changed(index, .dies) { world in
                     world.budget.deaths -= 1
                     world.participants[index].isDead = true
                     // The system releases the locks of the dead.
@@ -217,10 +280,10 @@ extension TurnModel {
             )
         }
         if me.isFrozen {
-            steps.append(changed("\(index) thaws") { $0.participants[index].isFrozen = false })
+            steps.append(changed(index, .thaws) { $0.participants[index].isFrozen = false })
         } else if budget.freezes > 0 {
             steps.append(
-                changed("\(index) freezes") { world in
+                changed(index, .freezes) { world in
                     world.budget.freezes -= 1
                     world.participants[index].isFrozen = true
                 }
@@ -232,7 +295,9 @@ extension TurnModel {
     // MARK: Helpers
 
     /// Whether the time that a participant has announced to linger is over.
-    private func isOver(_ index: Int) -> Bool { !participants[index].lingers || participants[index].isSliceOver }
+    private func isOver(_ index: Int) -> Bool {
+        !participants[index].lingers || participants[index].isSliceOver || broken == .ignoresTheSlice
+    }
 
     private var queue: [TurnMachine.Waiter] {
         participants.enumerated()
@@ -246,13 +311,13 @@ extension TurnModel {
         participants[index].hasBit = false
     }
 
-    private func changed(_ name: String, _ change: (inout TurnModel) -> Void) -> (String, TurnModel) {
+    private func changed(_ index: Int, _ kind: Step.Kind, _ change: (inout TurnModel) -> Void) -> (Step, TurnModel) {
         var world = self
         change(&world)
-        return (name, world)
+        return (Step(index: index, kind: kind), world)
     }
 
-    private func feed(_ event: TurnMachine.Event, to index: Int, _ name: String) -> (String, TurnModel) {
+    private func feed(_ event: TurnMachine.Event, to index: Int, _ kind: Step.Kind) -> (Step, TurnModel) {
         var world = self
         let action = world.participants[index].machine.next(event)
         switch action {
@@ -261,7 +326,7 @@ extension TurnModel {
         case .finish(.released): world.participants[index].activity = .outside
         default: world.participants[index].activity = .acting(action)
         }
-        return (name, world)
+        return (Step(index: index, kind: kind), world)
     }
 }
 
@@ -269,7 +334,7 @@ extension TurnModel {
 
 extension TurnModel {
     /// Those who believe to have the turn, and could act on it.
-    var believers: Int {
+    package var believers: Int {
         participants.count { participant in
             guard !participant.isDead else { return false }
             switch participant.activity {
@@ -279,7 +344,7 @@ extension TurnModel {
         }
     }
 
-    var writers: Int {
+    package var writers: Int {
         participants.count {
             guard !$0.isDead, case .writing = $0.activity else { return false }
             return true
@@ -287,25 +352,40 @@ extension TurnModel {
     }
 
     /// Everyone who can act has done all its rounds.
-    var isFinished: Bool { participants.allSatisfy { !$0.canAct || $0.isDone } }
+    package var isFinished: Bool { participants.allSatisfy { !$0.canAct || $0.isDone } }
+
+    /// What is wrong with this world; nil when nothing is.
+    package var violation: String? {
+        if writers > 1 { return "\(writers) participants write at once" }
+        // Only a waiter whose patience is over steps over a holder (T8–T10), so each that did adds one believer at most.
+        let spent = patienceAtStart - budget.patience
+        if believers > 1 + spent {
+            return "\(believers) participants believe to have the turn, and patience has ended \(spent) times"
+        }
+        return nil
+    }
 
     /// The next world when nothing else goes wrong, and every process that can run does: those who can act do so in
-    /// turn; when all wait, a time to linger ends; when that does not help, somebody's patience, then a deadline.
+    /// turn; when all wait, a time to linger ends; when that does not help, the patience of a waiter; and only while a frozen process
+    /// holds SQLite's write lock, a deadline (T11).
     ///
     /// - parameter bounds: whether patience and deadlines end. Without, only wake-ups and lingering do.
-    func fairSuccessor(round: Int, bounds: Bool) -> TurnModel? {
+    package func fairSuccessor(round: Int, bounds: Bool) -> TurnModel? {
         var stages: [(budget: Budget, lingers: Bool)] = [(Budget(), false), (Budget(), true)]
         if bounds {
-            stages += [(Budget(patience: 1), true), (Budget(patience: 1, deadlines: 1), true)]
-            // What patience has not ended by now, it never will.
-            if round > 400 { stages.removeFirst(3) }
+            stages.append((Budget(patience: 1), true))
+            if let lock, participants[lock].isFrozen {
+                stages.append((Budget(patience: 1, deadlines: 1), true))
+                // What patience has not ended by now, it never will.
+                if round > 400 { stages.removeFirst(3) }
+            }
         }
         for stage in stages {
             var fair = self
             fair.budget = stage.budget
             for offset in participants.indices {
                 let steps = fair.steps(of: (round + offset) % participants.count)
-                let allowed = steps.filter { stage.lingers || !$0.0.hasSuffix("lingerOver") }
+                let allowed = stage.lingers ? steps : steps.filter { !$0.0.isLingerOver }
                 guard let step = stage.budget == Budget() ? allowed.first : allowed.last else { continue }
                 var next = step.1
                 next.budget = Budget()
