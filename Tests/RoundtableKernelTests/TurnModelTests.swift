@@ -73,9 +73,11 @@ import Testing
         world.turn = Turn(.busy, slot: 0, generation: 1)
         world.participants[0].isDead = true
         var unbounded = TurnWalk(bounds: false)
-        #expect(try unbounded.checkLiveness(of: world) != nil)
+        let waits = try unbounded.checkLiveness(of: world)
+        #expect(waits != nil)
         var bounded = TurnWalk(bounds: true)
-        #expect(try bounded.checkLiveness(of: world) == nil)
+        let ends = try bounded.checkLiveness(of: world)
+        #expect(ends == nil)
     }
 
     private func walk(_ world: TurnModel, bounds: Bool = true) throws {
