@@ -8,6 +8,7 @@ import RoundtableKernel
 /// - tickets count by their order, and the next one is above all of them;
 /// - generations count relative to that of the turn word, and all below it are equal: a swap from such a word fails, now and later;
 /// - a participant that is dead, or has done all its rounds, takes no step: of its machine nothing counts, and of its memory what others read;
+/// - whether the write lock was free since a patience ended counts until the waiter has come to a conclusion;
 /// - a wake-up counts between the look that precedes a wait and the end of that wait, because the look clears it.
 extension TurnModel {
     /// - parameter folds: whether slots are renamed, so that worlds that differ by the numbers of their participants are the same.
@@ -32,6 +33,7 @@ extension TurnModel {
         var world = Encoder(generation: turn.generation, renaming: renaming, ranks: ranks)
         world.put(turn)
         world.put(slot: lock)
+        world.put(wrongSwap != nil)
         if withBudget {
             for left in [budget.deaths, budget.freezes, budget.patience, budget.deadlines] { world.put(left, bits: 4) }
         }
@@ -47,6 +49,7 @@ extension TurnModel {
             memory.put(participant.isFrozen)
             if participant.actsAgain {
                 memory.put(participant.isWoken && participant.isAboutToWait)
+                memory.put(participant.sawLockFree && participant.isImpatient)
                 memory.put(participant.roundsLeft, bits: 3)
                 memory.put(participant.activity)
                 var machine = Encoder(generation: turn.generation, renaming: renaming, ranks: ranks)
@@ -64,6 +67,16 @@ extension TurnModel {
 
 extension TurnModel.Participant {
     fileprivate var actsAgain: Bool { !isDead && !isDone }
+
+    /// Whether its patience has ended, and it has not come to a conclusion yet.
+    fileprivate var isImpatient: Bool {
+        switch machine.state {
+        case .watching(_, isSuspicious: true), .ranking(_, _, _, isSuspicious: true), .judging, .choosing, .probing,
+            .steppingOver:
+            true
+        default: false
+        }
+    }
 
     fileprivate var isAboutToWait: Bool {
         switch activity {

@@ -24,6 +24,8 @@ package struct TurnModel: Hashable, Sendable {
         var isSliceOver = false
         package var isDead = false
         var isFrozen = false
+        /// Whether the write lock was free at any time since this participant's patience ended.
+        var sawLockFree = false
 
         var canAct: Bool { !isDead && !isFrozen }
         var isDone: Bool { roundsLeft == 0 && activity == .outside }
@@ -43,6 +45,13 @@ package struct TurnModel: Hashable, Sendable {
         package var description: String {
             "\(deaths) deaths, \(freezes) freezes, \(patience) patience, \(deadlines) deadlines"
         }
+    }
+
+    package enum WrongSwap: String, Sendable {
+        /// T8b, T8d: the waiter took the turn of a participant that lives, and that held the write lock all the time.
+        case fromALivingWriter = "the turn was taken from a living participant that held the write lock all the time"
+        /// T5c: the waiter took a lingering turn before the announced time was over.
+        case withinTheSlice = "a lingering turn was taken before its time was over"
     }
 
     /// A machine that is broken on purpose, to show that the walk detects it.
@@ -90,6 +99,8 @@ package struct TurnModel: Hashable, Sendable {
     package var participants: [Participant]
     package var budget: Budget
     private let patienceAtStart: Int
+    /// A swap that no rule allows, once there was one.
+    var wrongSwap: WrongSwap?
     /// Whether a holder may leave the turn lingering while others wait (rule T5). Without, worlds are much smaller.
     let lingering: Bool
     let broken: Break?
@@ -127,9 +138,7 @@ extension TurnModel {
                 worlds.append(changed(index, .acquires) { $0.participants[index].isSliceOver = true }.1)
             }
             return worlds.map { world in
-                var world = world
                 let mayResume = me.machine.isLingering && !world.isOver(index)
-                if !mayResume { world.participants[index].isSliceOver = false }
                 return world.feed(.acquire(mayResume: mayResume), to: index, .acquires)
             }
         case .acting(let action):
@@ -152,7 +161,7 @@ extension TurnModel {
             return steps
         case .writing(let hasTurn):
             var world = self
-            world.lock = nil
+            world.unlock()
             return world.end(index, hadTurn: hasTurn, "commits")
         }
     }
@@ -182,6 +191,9 @@ extension TurnModel {
             guard turn.phase == .lingering, let holder = turn.slot else {
                 return [answer(.turn(turn, isOver: false)) { $0.participants[index].isWoken = false }]
             }
+            if broken == .ignoresTheSlice {
+                return [answer(.turn(turn, isOver: true)) { $0.participants[index].isWoken = false }]
+            }
             return (isOver(holder) ? [true] : [true, false]).map { isOver in
                 answer(.turn(turn, isOver: isOver)) { world in
                     world.participants[index].isWoken = false
@@ -192,7 +204,13 @@ extension TurnModel {
             return [answer(.waiters(queue))]
         case .swap(let from, let to):
             let isSame = turn == from || broken == .swapsBlindly
-            return [answer(.swapped(isSame)) { world in if isSame { world.turn = to } }]
+            return [
+                answer(.swapped(isSame)) { world in
+                    guard isSame else { return }
+                    world.wrongSwap = wrongSwap(by: index, from: from, to: to)
+                    world.turn = to
+                }
+            ]
         case .park(let from, let to, let lingers):
             return [
                 answer(.swapped(turn == from)) { world in
@@ -233,7 +251,12 @@ extension TurnModel {
                 answers.append(answer(.lingerOver) { $0.participants[holder].isSliceOver = true })
             case .slice, .patience:
                 guard budget.patience > 0 else { break }
-                answers.append(answer(.patienceOver) { $0.budget.patience -= 1 })
+                answers.append(
+                    answer(.patienceOver) { world in
+                        world.budget.patience -= 1
+                        world.participants[index].sawLockFree = lock == nil
+                    }
+                )
             }
             if budget.deadlines > 0 { answers.append(answer(.deadlineOver) { $0.budget.deadlines -= 1 }) }
             return answers
@@ -275,7 +298,7 @@ extension TurnModel {
                     world.budget.deaths -= 1
                     world.participants[index].isDead = true
                     // The system releases the locks of the dead.
-                    if world.lock == index { world.lock = nil }
+                    if world.lock == index { world.unlock() }
                 }
             )
         }
@@ -296,7 +319,23 @@ extension TurnModel {
 
     /// Whether the time that a participant has announced to linger is over.
     private func isOver(_ index: Int) -> Bool {
-        !participants[index].lingers || participants[index].isSliceOver || broken == .ignoresTheSlice
+        !participants[index].lingers || participants[index].isSliceOver
+    }
+
+    private func wrongSwap(by index: Int, from: Turn, to: Turn) -> WrongSwap? {
+        guard let holder = from.slot, holder != index, to.slot != holder, !participants[holder].isDead else {
+            return nil
+        }
+        switch from.phase {
+        case .busy where lock == holder && !participants[index].sawLockFree: return .fromALivingWriter
+        case .lingering where !isOver(holder): return .withinTheSlice
+        default: return nil
+        }
+    }
+
+    private mutating func unlock() {
+        lock = nil
+        for index in participants.indices { participants[index].sawLockFree = true }
     }
 
     private var queue: [TurnMachine.Waiter] {
@@ -319,9 +358,13 @@ extension TurnModel {
 
     private func feed(_ event: TurnMachine.Event, to index: Int, _ kind: Step.Kind) -> (Step, TurnModel) {
         var world = self
+        let isResuming = if case .resuming = participants[index].machine.state { true } else { false }
         let action = world.participants[index].machine.next(event)
         switch action {
-        case .finish(.acquired): world.participants[index].activity = .beginning(hasTurn: true)
+        case .finish(.acquired):
+            // A turn that is not resumed begins a slice (rule T4).
+            if !isResuming { world.participants[index].isSliceOver = false }
+            world.participants[index].activity = .beginning(hasTurn: true)
         case .finish(.timedOut): world.participants[index].activity = .beginning(hasTurn: false)
         case .finish(.released): world.participants[index].activity = .outside
         default: world.participants[index].activity = .acting(action)
@@ -356,6 +399,7 @@ extension TurnModel {
 
     /// What is wrong with this world; nil when nothing is.
     package var violation: String? {
+        if let wrongSwap { return wrongSwap.rawValue }
         if writers > 1 { return "\(writers) participants write at once" }
         // Only a waiter whose patience is over steps over a holder (T8–T10), so each that did adds one believer at most.
         let spent = patienceAtStart - budget.patience
