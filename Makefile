@@ -50,11 +50,11 @@ torture: dependencies
 	$(SWIFT) build --product roundtable-peer $(BUILD_FLAGS)
 	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
 	.build/debug/roundtable-torture sweep --minutes $(or $(MINUTES),2) $(if $(SEED),--seed $(SEED))
+
 # A million transactions of four processes that are killed and stopped, each checked against all others.
-TRANSACTIONS ?= 1000000
 check-transactions: dependencies
 	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
-	.build/debug/roundtable-torture check --transactions $(TRANSACTIONS)
+	.build/debug/roundtable-torture check --transactions $(or $(TRANSACTIONS),1000000)
 
 # With SQLCipher in SQLite's place: what encrypts, and the rest without a key, since its SQLite is newer.
 test-sqlcipher: dependencies
@@ -171,7 +171,8 @@ test-address-sanitizer: dependencies
 SECONDS ?= 5
 fuzz: dependencies
 	bash scripts/fuzz.sh $(SWIFT) $(SECONDS) $(TARGET)
+
 # Walks the writer queue through all states of three participants with a death, a freeze and an impatient waiter, and lingering turns.
-walk:
+walk: dependencies
 	$(SWIFT) build -c release --product roundtable-walk -Xswiftc -warnings-as-errors
 	.build/release/roundtable-walk --deaths 1 --freezes 1 --patience 1

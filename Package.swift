@@ -161,15 +161,13 @@ if Context.environment["ROUNDTABLE_LIBRARY_ONLY"] != nil {
 // For builds with a sanitizer, which take long: the unit tests, and no program.
 if Context.environment["ROUNDTABLE_UNIT_TESTS_ONLY"] != nil {
     let programs: Set = [
-        "RoundtableTool", "roundtable-peer", "roundtable-torture", "roundtable-c-peer", "RoundtableToolTests",
-        "RoundtableProcessTests",
+        "RoundtableTool", "roundtable-peer", "roundtable-c-peer", "RoundtableToolTests", "RoundtableProcessTests",
     ]
     package.targets.removeAll { programs.contains($0.name) }
     package.products.removeAll { $0.name == "roundtable" }
 }
 
-// The fuzzers of `make fuzz`, without GRDB: the files of other modules that
-// they need are linked into their folder.
+// The fuzzers of `make fuzz`, without GRDB: the files of other modules that they need are linked into their folder.
 if Context.environment["ROUNDTABLE_FUZZING"] != nil {
     let kept: Set = ["CRoundtableShims", "RoundtableKernel", "RoundtableFiles"]
     package.targets.removeAll { !kept.contains($0.name) }

@@ -6,12 +6,12 @@ struct Root: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "roundtable-torture",
         abstract: "Campaigns that try to make Roundtable lose, corrupt or hang.",
-        subcommands: [Check.self, CheckRole.self]
+        subcommands: verbs
     )
 
     private static var verbs: [any ParsableCommand.Type] {
         var verbs: [any ParsableCommand.Type] = [
-            RandomCommand.self, SoakCommand.self, PowerCutCommand.self, PowerCutVictim.self,
+            Check.self, CheckRole.self, RandomCommand.self, SoakCommand.self, PowerCutCommand.self, PowerCutVictim.self,
         ]
         #if os(Linux)
             verbs.insert(SweepVerb.self, at: 0)
