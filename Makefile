@@ -175,4 +175,4 @@ fuzz: dependencies
 # Walks the writer queue through all states of three participants with a death, a freeze and an impatient waiter, and lingering turns.
 walk: dependencies
 	$(SWIFT) build -c release --product roundtable-walk -Xswiftc -warnings-as-errors
-	.build/release/roundtable-walk --deaths 1 --freezes 1 --patience 1
+	.build/release/roundtable-walk --deaths 1 --freezes 1 --patience 1 --deadlines 1

@@ -183,11 +183,13 @@ if Context.environment["ROUNDTABLE_FUZZING"] != nil {
 
 // `scripts/test-grdb.sh` copies the tests of the resolved GRDB to this folder, and patches them to open shared databases.
 if Context.environment["ROUNDTABLE_GRDB_SUITE"] != nil {
+    // Only they are built and run then.
+    package.targets.removeAll { $0.type == .test }
     package.targets.append(
         .testTarget(
             name: "GRDBSuite",
             dependencies: ["Roundtable"] + sql,
-            path: ".build/grdb-suite",
+            path: "build-grdb-suite",
             resources: [
                 .copy("Betty.jpeg"), .copy("InflectionsTests.json"), .copy("Issue1383.sqlite"), .copy("db.SQLCipher3"),
             ],

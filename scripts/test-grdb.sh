@@ -3,7 +3,7 @@
 #
 #     sh scripts/test-grdb.sh SWIFT [FLAG OF swift build]...
 #
-# The tests are those of the GRDB that the package resolves to. They are copied into .build, and patched there. A difference
+# The tests are those of the GRDB that the package resolves to, copied into build-grdb-suite and patched there. A difference
 # that docs/GRDB-SUITE.md does not list is a failure, and so is a listed one that does not occur.
 set -eu
 cd "$(dirname "$0")/.."
@@ -11,7 +11,7 @@ swift=$1
 shift
 list=docs/GRDB-SUITE.md
 tests=.build/checkouts/GRDB.swift/Tests/GRDBTests
-suite=.build/grdb-suite
+suite=build-grdb-suite
 work=.build/grdb-suite-runs
 export LC_ALL=C
 
@@ -45,14 +45,14 @@ run() {
     program=$2
     results=$work/$name.results
     : >"$results"
-    cp "$work/aside" "$work/leave-out"
+    cp "$work/aside" "$work/$name.leave-out"
     : >"$work/$name.log"
     while :; do
-        mkdir -p "$work/tmp"
+        mkdir -p "$work/$name.tmp"
         status=0
-        TMPDIR=$PWD/$work/tmp ROUNDTABLE_GRDB_LEAVE_OUT=$work/leave-out "$program" >"$work/part.log" 2>&1 || status=$?
-        rm -rf "$work/tmp"
-        cat "$work/part.log" >>"$work/$name.log"
+        TMPDIR=$PWD/$work/$name.tmp ROUNDTABLE_GRDB_LEAVE_OUT=$work/$name.leave-out "$program" >"$work/$name.part.log" 2>&1 || status=$?
+        rm -rf "$work/$name.tmp"
+        cat "$work/$name.part.log" >>"$work/$name.log"
         awk '
             FILENAME != ARGV[2] { out[$1] = 1; next }
             match($0, /Test Case \047[^\047]*\047 (started|passed|failed|skipped)/) {
@@ -65,10 +65,10 @@ run() {
                 if (!(test in out)) print test, parts[3]
             }
             END { if (running != "") print running, "crashed" }
-        ' "$work/leave-out" "$work/part.log" >"$work/part.results"
-        cat "$work/part.results" >>"$results"
-        grep -q ' crashed$' "$work/part.results" || break
-        awk '{ print $1 }' "$work/part.results" >>"$work/leave-out"
+        ' "$work/$name.leave-out" "$work/$name.part.log" >"$work/$name.part.results"
+        cat "$work/$name.part.results" >>"$results"
+        grep -q ' crashed$' "$work/$name.part.results" || break
+        awk '{ print $1 }' "$work/$name.part.results" >>"$work/$name.leave-out"
     done
     # Cases without a database, such as those of cursors, are not left out of a second run.
     sort -u "$results" -o "$results"
@@ -97,8 +97,12 @@ awk '{ print $1 }' "$work/differences" >"$work/found"
 for name in control shared; do
     echo "$name: $(count $name passed) passed, $(count $name failed) failed, $(count $name skipped) skipped by themselves"
 done
-shared=$(sed -n "s/.*Shared database opened by '\(.*\)'.*/\1/p" "$work/shared.log" | sort -u | wc -l | tr -d ' ')
-echo "$shared tests opened a shared database; $(wc -l <"$work/aside" | tr -d ' ') are set aside, and $(wc -l <"$work/found" | tr -d ' ') differ."
+sed -n "s/.*Shared database opened by '\(.*\)'.*/\1/p" "$work/shared.log" | sort -u >"$work/opened"
+shared=$(wc -l <"$work/opened" | tr -d ' ')
+both=$(join "$work/control.results" "$work/shared.results" | awk '$2 ~ /^(failed|crashed)$/ && $3 ~ /^(failed|crashed)$/' | wc -l | tr -d ' ')
+echo "$shared tests opened a shared database, and $(join "$work/opened" "$work/shared.results" | grep -c ' passed$') of them passed;" \
+    "$both fail on pools and on shared databases, $(wc -l <"$work/found" | tr -d ' ') differ," \
+    "and $(wc -l <"$work/aside" | tr -d ' ') are set aside."
 [ "$shared" -gt 0 ] || { echo "No test opened a shared database." >&2; exit 1; }
 
 status=0

@@ -61,7 +61,9 @@ import Testing
             case .swapsBlindly, .condemnsTheLiving: TurnModel.Budget(patience: 1)
             case .neverProbes: TurnModel.Budget(freezes: 1, patience: 1)
             }
-        let world = TurnModel(participants: 2, rounds: 2, budget: budget, broken: broken)
+        // Lingering turns would show the false verdict of death first by another violation.
+        let lingering = broken != .condemnsTheLiving
+        let world = TurnModel(participants: 2, rounds: 2, budget: budget, lingering: lingering, broken: broken)
         var walk = TurnWalk(folds: folds, bounds: broken != .losesWakeUps)
         #expect(throws: TurnWalk.Violation.self) { try walk.run(from: world) }
     }
