@@ -2,6 +2,7 @@ import Foundation
 import GRDBSQLite
 import Roundtable
 import RoundtableC
+import Synchronization
 import Testing
 
 /// What `roundtable.h` says of arguments that are not right, and of closing.
@@ -40,17 +41,30 @@ import Testing
     }
 
     /// The time-out is counted in milliseconds, and is not the busy timeout of the database, which is longer.
-    @Test func theTimeoutOfATurn() throws {
+    @Test(.timeLimit(.minutes(1))) func theTimeoutOfATurn() throws {
         let (one, other) = (try RawSQLite(folder.file("c.sqlite").path), try RawSQLite(folder.file("c.sqlite").path))
         var (first, second): (UnsafeMutableRawPointer?, UnsafeMutableRawPointer?)
         #expect(roundtableAttach(database.raw, one.pointer, &first, nil) == 0)
         #expect(roundtableAttach(database.raw, other.pointer, &second, nil) == 0)
         #expect(roundtableBeginTurn(first, 1000, 1, nil) == 0)
-        let began = ContinuousClock.now
-        let refused = outcome { roundtableBeginTurn(second, 100, 1, $0) }
-        let waited = ContinuousClock.now - began
-        #expect(refused.code == SQLITE_BUSY, "\(refused)")
+        try one.execute("BEGIN IMMEDIATE")
+        // Another thread waits, because none must wait for its own turn.
+        let waiting = Pointer(raw: second)
+        let answer = Mutex<(code: CInt, waited: Duration)?>(nil)
+        let isAnswered = DispatchSemaphore(value: 0)
+        Thread {
+            let began = ContinuousClock.now
+            let code = roundtableBeginTurn(waiting.raw, 100, 1, nil)
+            answer.withLock { $0 = (code, ContinuousClock.now - began) }
+            isAnswered.signal()
+        }
+        .start()
+        isAnswered.wait()
+        let found = answer.withLock { $0 }
+        let (code, waited) = try #require(found)
+        #expect(code == SQLITE_BUSY)
         #expect(waited >= .milliseconds(100) && waited < SharedDatabase.Options().busyTimeout, "\(waited)")
+        try one.execute("ROLLBACK")
         #expect(roundtableEndTurn(first, nil, 0, nil) == 0)
         #expect(roundtableBeginTurn(second, 10_000, 1, nil) == 0)
         #expect(roundtableEndTurn(second, nil, 0, nil) == 0)
