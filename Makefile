@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo demo-replication examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk
+.PHONY: demo demo-replication examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -154,6 +154,12 @@ typecheck-apple: dependencies
 
 format:
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks Examples
+
+# Power cuts, replayed: a short campaign of each durability.
+powercut: dependencies
+	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
+	.build/debug/roundtable-torture powercut --durability full --states 1500 --seed 1 --seconds 20
+	.build/debug/roundtable-torture powercut --durability normal --states 1500 --seed 1 --seconds 20
 
 # Installs what is missing and can be installed; says plainly what cannot.
 dependencies:

@@ -14,15 +14,21 @@ struct PowerCutCampaign: Sendable {
     /// Of how many states one is opened by the library, too.
     var libraryEvery = 20
     var threads = 2
+    /// When the campaign ends, whatever it has reached.
+    var deadline: ContinuousClock.Instant?
     /// Where traces are left that show a defect; nil: nowhere.
     var keptTraces: URL?
 
     /// The number of different states that are taken from one trace.
     private static let statesOfTrace = 4000
+    private static let variantsOfPass = 4
+    private static let passes = 200
     private static let writers = 3
     private static let commits = 30
     private static let commands = 24
     private static let values = 25
+
+    private var isLate: Bool { deadline.map { $0 < .now } ?? false }
 
     func run() throws -> PowerCutReport {
         let temporary = try TemporaryFolder(inMemory: true)
@@ -46,7 +52,7 @@ struct PowerCutCampaign: Sendable {
                     let traceSeed = seed &+ UInt64(index) &* 0x9E37_79B9
                     let trace = try record(index, traceSeed, in: folder, recorder)
                     let part = try replay(trace, traceSeed, in: folder, recorder) { new in
-                        shared.withLock { $0.report.distinctStates + new >= states }
+                        isLate || shared.withLock { $0.report.distinctStates + new >= states }
                     }
                     try? FileManager.default.removeItem(at: folder)
                     shared.withLock { $0.report.add(part) }
@@ -105,14 +111,17 @@ struct PowerCutCampaign: Sendable {
         var part = PowerCutReport.Part()
         part.events = trace.events.count
         var known: [UInt64: CrashStateChecker.Observation] = [:]
-        var variants = 4
-        var firstVariant = 0
-        while known.count < Self.statesOfTrace, firstVariant < 200, !isEnough(known.count), part.failures.count < 20 {
+        // Each pass goes through the whole trace, so that a campaign of any size sees each part of it.
+        let wanted = min(Self.statesOfTrace, max(1, states / threads))
+        let step = max(1, trace.events.count * Self.variantsOfPass / (2 * wanted))
+        for pass in 0..<Self.passes {
+            if known.count >= wanted || isEnough(known.count) || part.failures.count >= 20 { break }
+            let firstVariant = pass / step * Self.variantsOfPass
             var model = DiskModel(trace, ignoring: ignored)
             for event in trace.events.indices {
-                guard model.apply(event) else { continue }
+                guard model.apply(event), event % step == pass % step else { continue }
                 part.cutPoints += firstVariant == 0 ? 1 : 0
-                for variant in firstVariant..<firstVariant + variants {
+                for variant in firstVariant..<firstVariant + Self.variantsOfPass {
                     let name = CrashState.Name(event: event, variant: variant)
                     let state = CrashState(model, name, seed: traceSeed, hash: recorder.hash)
                     part.replayed += 1
@@ -130,11 +139,9 @@ struct PowerCutCampaign: Sendable {
                         part.add(finding, name, traceSeed, state.description)
                     }
                 }
-                if known.count >= Self.statesOfTrace || isEnough(known.count) || part.failures.count >= 20 { break }
+                if isEnough(known.count) || part.failures.count >= 20 { break }
             }
             if let unsupported = model.unsupported { throw TestKitError("the model does not know \(unsupported)") }
-            firstVariant += variants
-            variants = 2
         }
         part.distinctStates = known.count
         if !part.failures.isEmpty, let keptTraces {

@@ -27,6 +27,7 @@ struct PowerCutCommand: ParsableCommand {
     @Option(help: "The seed of all choices; a new one by default.") var seed: UInt64?
     @Option(help: "Forget these syncs, to see that the check notices.") var ignoreSync = IgnoredSyncs.none
     @Option(help: "Of how many states one is opened by the library, too.") var libraryEvery = 20
+    @Option(help: "End after so many seconds, whatever was reached.") var seconds: Int?
     @Option(help: "How many threads replay.") var threads = 2
     @Option(help: "The folder for traces that show a defect.") var keep: String?
     @Option(help: "A trace that was kept.") var trace: String?
@@ -52,6 +53,7 @@ struct PowerCutCommand: ParsableCommand {
         campaign.ignored = ignoreSync
         campaign.libraryEvery = libraryEvery
         campaign.threads = threads
+        campaign.deadline = seconds.map { .now + .seconds($0) }
         campaign.keptTraces = keep.map { URL(fileURLWithPath: $0, isDirectory: true) }
         if let trace, let only, let name = CrashState.Name(only) {
             let recorded = try RecordedTrace(contentsOf: URL(fileURLWithPath: trace))
