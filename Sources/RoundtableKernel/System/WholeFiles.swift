@@ -25,9 +25,11 @@ extension System {
     static func makeFile(at place: FilePlace, _ bytes: [UInt8], access: FileAccess?, isDurable: Bool) throws {
         let path = place.path
         // Until the file has its permissions, no other user may open it, because a descriptor keeps what it was opened with.
-        let mode: mode_t = access == nil ? 0o644 : 0o600
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
         let descriptor = try perform(.open, path) {
-            openat(place.folder, place.name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
+            access == nil
+                ? openat(place.folder, place.name, flags, 0o644)
+                : openat(place.folder, place.name, flags, 0o600)
         }
         do {
             defer { close(descriptor) }

@@ -117,7 +117,7 @@
 
         private func operate(_ defect: SweepDefect?) throws {
             if defect == .littersFolder {
-                try Data().write(to: world.folder.appendingPathComponent("shared.sqlite.1-2-3-4-5.new"))
+                try Data().write(to: world.folder.appendingPathComponent("shared.sqlite.4194304-2-3-4-5.new"))
             }
             do { try operateOnce(defect) } catch {
                 guard defect == .hidesErrors else { throw error }
