@@ -21,6 +21,7 @@ final class CheckpointConnection: @unchecked Sendable {
         configuration.observesSuspensionNotifications = false
         configuration.busyMode = .callback { _ in budget.mayContinue() }
         configuration.prepareDatabase { db in
+            try db.checkFileIsWritable(path)
             try db.execute(sql: "PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = \(options.synchronous)")
             try db.keepWalFiles()
             try db.setCheckpointOnClose(false)
@@ -33,6 +34,7 @@ final class CheckpointConnection: @unchecked Sendable {
                 throw DatabaseError.leftWAL(path)
             }
             _ = try Int.fetchOne(db, sql: "PRAGMA schema_version")
+            try db.checkWalIndexIsWritable(path)
         }
     }
 

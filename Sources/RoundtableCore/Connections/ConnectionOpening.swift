@@ -9,6 +9,8 @@ struct ConnectionOpening: Sendable {
     let path: String
     /// nil for a database in plain text.
     let keying: Keying?
+    /// The role of the participant. A read-only one may find the wal-index read-only.
+    let role: SharedDatabase.Role
     /// How long each opening waits for other connections that create, recover or close the database (rule W9).
     let timeout: Nanoseconds
 

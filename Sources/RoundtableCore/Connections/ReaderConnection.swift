@@ -35,8 +35,9 @@ final class ReaderConnection: @unchecked Sendable {
         queue = try opening.queue(configuration, at: name)
         walIndex = try queue.inDatabase { db in
             // SQLite would create a wal-index for a database that does not use it.
-            let isWAL = try db.isInWALMode()
-            return isWAL ? WalIndex(db)?.view : nil
+            guard try db.isInWALMode() else { return nil }
+            if opening.role == .readWrite { try db.checkWalIndexIsWritable(opening.path) }
+            return WalIndex(db)?.view
         }
         try queue.inDatabase(prepare)
     }

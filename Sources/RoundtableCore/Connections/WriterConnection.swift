@@ -64,6 +64,7 @@ package final class WriterConnection: @unchecked Sendable {
         let checkpointer = Checkpointer(path: path, options: options, gate: gate)
         walHook.mainDidCommit = { checkpointer.noteCommit(framesInWAL: $0) }
         configuration.prepareDatabase { [walHook] db in
+            try db.checkFileIsWritable(path)
             walHook.install(in: db)
             for companion in companions { try companion.install(in: db) }
             try db.keepWalFiles()
@@ -222,8 +223,9 @@ package final class WriterConnection: @unchecked Sendable {
 
     /// Begins to use a connection that replaces a closed one. Call it on the queue of the connection.
     func adopt(_ db: Database) throws {
-        if recorder != nil, try !db.isInWALMode() {
-            throw DatabaseError.leftWAL(path)
+        if recorder != nil {
+            guard try db.isInWALMode() else { throw DatabaseError.leftWAL(path) }
+            try db.checkWalIndexIsWritable(path)
         }
         isClosing = false
         lastDataVersion = nil

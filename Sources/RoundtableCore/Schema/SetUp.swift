@@ -99,7 +99,9 @@ struct SetUp {
         try on(writer) { db in
             // The schema is checked first, because an opener that finds it too new must leave nothing behind.
             let isMigrated = try needsNothing(db, writer)
-            return try isMigrated && db.isInWALMode()
+            guard try isMigrated && db.isInWALMode() else { return false }
+            try db.checkWalIndexIsWritable(file.path)
+            return true
         }
     }
 

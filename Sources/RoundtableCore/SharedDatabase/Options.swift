@@ -107,6 +107,9 @@ extension SharedDatabase {
         /// The keying of the opened database, determined once.
         var keying: Keying?
 
+        /// The role of the participant that is opened with these options.
+        var role = Role.readWrite
+
         /// The suspension state of the process. Tests use their own.
         package var process = ProcessSuspension.shared
 
@@ -169,7 +172,7 @@ extension SharedDatabase.Options {
     }
 
     func connectionOpening(_ path: String) -> ConnectionOpening {
-        ConnectionOpening(path: path, keying: keying, timeout: backgroundBusyTimeout.nanoseconds)
+        ConnectionOpening(path: path, keying: keying, role: role, timeout: backgroundBusyTimeout.nanoseconds)
     }
 
     /// The configuration of one reader connection, or of the connection that a read-only participant has in the writer's place.

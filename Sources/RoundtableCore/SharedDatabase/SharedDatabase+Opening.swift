@@ -116,6 +116,7 @@ extension SharedDatabase {
         var opening = DatabaseOpening(path: file.path, role: .readOnly, schema: schema, options: options)
         let features = try features.map { try $0.init(&opening) }
         var options = opening.options
+        options.role = .readOnly
         let gate = SuspensionGate(path: file.path, policy: options.suspensionPolicy, process: options.process)
         // The first reader may have to recover the wal-index, under locks like a writer's. The opening stays inside the gate
         // until the database follows the gate.

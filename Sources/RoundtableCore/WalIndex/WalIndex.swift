@@ -123,13 +123,18 @@ struct WalIndex {
     /// nil when there is no wal-index.
     var commitCounter: CommitCounter? { page.map(CommitCounter.init) }
 
-    var page: UnsafeMutableRawPointer? {
+    var page: UnsafeMutableRawPointer? { mapped?.page }
+
+    /// Whether SQLite has opened the wal-index for reading only. No connection of this process can write then.
+    var isReadOnly: Bool { mapped?.isReadOnly ?? false }
+
+    private var mapped: (page: UnsafeMutableRawPointer?, isReadOnly: Bool)? {
         guard let map = file.pointee.pMethods.pointee.xShmMap else { return nil }
         var page: UnsafeMutableRawPointer?
         // SQLite wants `volatile`, which Swift drops.
-        // SQLite reports a read-only mapping as SQLITE_READONLY.
         let code = map(file, 0, Self.headerPage, 0, &page)
-        return code == SQLITE_OK || code & 0xFF == SQLITE_READONLY ? page : nil
+        let isReadOnly = code & 0xFF == SQLITE_READONLY
+        return code == SQLITE_OK || isReadOnly ? (page, isReadOnly) : nil
     }
 
     /// The fields of the header that a commit changes.

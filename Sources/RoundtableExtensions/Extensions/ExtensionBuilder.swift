@@ -121,13 +121,9 @@ final class ExtensionBuilder: Sendable {
     private func failed(_ error: any Error, _ database: SharedDatabase) -> Outcome {
         // The database was closed.
         if (error as? DatabaseError)?.resultCode == .SQLITE_MISUSE { return .done }
-        let passes =
-            switch (error as? DatabaseError)?.resultCode {
-            case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_INTERRUPT, .SQLITE_ABORT, .SQLITE_PROTOCOL: true
-            // The disk is full, or the system could not read or write. Nothing else would begin the building again in this process.
-            case .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_CANTOPEN, .SQLITE_NOMEM: true
-            default: false
-            }
+        // Nothing else would begin the building again in this process. That includes SQLITE_CORRUPT, because FTS5 also reports it when the
+        // system could not read.
+        let passes = (error as? DatabaseError).map { $0.resultCode != .SQLITE_READONLY } ?? false
         // An obstacle is reported once while it lasts.
         let isNews = state.withLock { state in
             defer { state.hasReported = passes }
