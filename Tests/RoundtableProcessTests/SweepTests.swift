@@ -30,15 +30,7 @@
                     "sweep", "--operation", "write", "--alone", "--json", "--seed", "1", "--minutes", "0.15",
                 ]
                 if let defect = one.defect { arguments += ["--defect", defect.rawValue] }
-                let run = try ProgramRun(
-                    ProgramLaunch(try PeerFleet.program(named: "roundtable-torture").path, arguments)
-                )
-                let output = try #require(try run.wait(upTo: 150_000), "it does not end")
-                let json = try JSONSerialization.jsonObject(with: Data(output.standardOutput.utf8)) as? [String: Any]
-                let report = try #require(json, "\(output.standardError)")
-                let failures = try #require(report["failures"] as? [[String: Any]])
-                let problems = failures.flatMap { $0["problems"] as? [String] ?? [] }
-                let counts = try #require((report["operations"] as? [[String: Any]])?.first)
+                let (output, problems, counts) = try sweep(arguments)
                 // A sweep that kills nobody and lets nothing fail finds nothing either.
                 #expect(counts["killsTaken"] as? Int ?? 0 > 0, "\(counts)")
                 #expect(counts["errorsTaken"] as? Int ?? 0 > 2, "\(counts)")
@@ -50,6 +42,27 @@
                     #expect(problems.isEmpty, "\(output.standardError)")
                     #expect(output.exit == .status(0))
                 }
+            }
+
+            /// When the system refuses once to open a file for writing, SQLite opens it for reading only. The participant must write again.
+            @Test(.timeLimit(.minutes(3))) func aFileThatWasRefusedOnceIsOpenedAgain() throws {
+                let arguments = ["sweep", "--operation", "resume", "--call", "open", "--action", "once", "--json"]
+                let (output, problems, counts) = try sweep(arguments)
+                #expect(problems.isEmpty, "\(output.standardError)")
+                // The database, its WAL and its wal-index, each with every error.
+                #expect(counts["failed"] as? Int ?? 0 >= 3 * 8, "\(counts)")
+            }
+
+            private func sweep(_ arguments: [String]) throws -> (ProgramOutput, [String], [String: Any]) {
+                let run = try ProgramRun(
+                    ProgramLaunch(try PeerFleet.program(named: "roundtable-torture").path, arguments)
+                )
+                let output = try #require(try run.wait(upTo: 150_000), "it does not end")
+                let json = try JSONSerialization.jsonObject(with: Data(output.standardOutput.utf8)) as? [String: Any]
+                let report = try #require(json, "\(output.standardError)")
+                let failures = try #require(report["failures"] as? [[String: Any]])
+                let problems = failures.flatMap { $0["problems"] as? [String] ?? [] }
+                return (output, problems, try #require((report["operations"] as? [[String: Any]])?.first))
             }
         }
     }

@@ -35,6 +35,7 @@ final class CheckpointConnection: @unchecked Sendable {
             }
             _ = try Int.fetchOne(db, sql: "PRAGMA schema_version")
             try db.checkWalIndexIsWritable(path)
+            try db.checkWalIsWritable(path)
         }
     }
 
@@ -63,7 +64,7 @@ final class CheckpointConnection: @unchecked Sendable {
     /// - returns: whether a piece was cut off.
     func cutFile(_ limits: CheckpointLimits) -> Bool {
         queue.inDatabase { db in
-            guard let index = WalIndex(db), let file = walFile(db), let methods = file.pointee.pMethods else {
+            guard let index = WalIndex(db), let file = db.walFile, let methods = file.pointee.pMethods else {
                 return false
             }
             return index.whileNobodyWrites {
@@ -87,13 +88,6 @@ final class CheckpointConnection: @unchecked Sendable {
         return max(0, Int(size) - Self.headerSize) / (pageSize + 24)
     }
 
-    private func walFile(_ db: Database) -> UnsafeMutablePointer<sqlite3_file>? {
-        var file: UnsafeMutablePointer<sqlite3_file>?
-        let code = sqlite3_file_control(db.sqliteConnection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file)
-        // A file that is not open yet has no methods.
-        return code == SQLITE_OK && file?.pointee.pMethods != nil ? file : nil
-    }
-
     /// Where the WAL ends; nil while the wal-index header is being written.
     var mark: WalMark? { queue.inDatabase { WalIndex($0)?.header?.mark } }
 
@@ -112,7 +106,7 @@ final class CheckpointConnection: @unchecked Sendable {
     /// Syncs the WAL to the disk, so that the next checkpoint does not have to.
     func syncWAL() {
         queue.inDatabase { db in
-            guard let file = walFile(db), let methods = file.pointee.pMethods else { return }
+            guard let file = db.walFile, let methods = file.pointee.pMethods else { return }
             // If this fails, the checkpoint fails for the same reason and reports it.
             _ = methods.pointee.xSync(file, SQLITE_SYNC_NORMAL)
         }

@@ -10,6 +10,23 @@ extension Database {
         if sqlite3_db_readonly(sqliteConnection, "main") == 1 { throw DatabaseError.openedForReadingOnly(path, path) }
     }
 
+    /// Checks the WAL of a connection in WAL mode that has read. SQLite does not tell how it has opened the file, but a write of no bytes
+    /// fails where the file is open for reading only, and does nothing else.
+    ///
+    /// - throws: `SQLITE_READONLY` or `SQLITE_CANTOPEN` when the WAL is open for reading only.
+    func checkWalIsWritable(_ path: String) throws {
+        guard let file = walFile, let write = file.pointee.pMethods.pointee.xWrite else { return }
+        if write(file, "", 0, 0) != SQLITE_OK { throw DatabaseError.openedForReadingOnly(path, path + "-wal") }
+    }
+
+    /// SQLite's file object of the WAL; nil while the file is not open.
+    var walFile: UnsafeMutablePointer<sqlite3_file>? {
+        var file: UnsafeMutablePointer<sqlite3_file>?
+        let code = sqlite3_file_control(sqliteConnection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file)
+        // A file that is not open yet has no methods.
+        return code == SQLITE_OK && file?.pointee.pMethods != nil ? file : nil
+    }
+
     /// Checks the wal-index of a connection in WAL mode. All connections of a process share it.
     ///
     /// - throws: `SQLITE_READONLY` or `SQLITE_CANTOPEN` when SQLite has opened the wal-index for reading only.

@@ -226,6 +226,7 @@ package final class WriterConnection: @unchecked Sendable {
         if recorder != nil {
             guard try db.isInWALMode() else { throw DatabaseError.leftWAL(path) }
             try db.checkWalIndexIsWritable(path)
+            try db.checkWalIsWritable(path)
         }
         isClosing = false
         lastDataVersion = nil
@@ -387,7 +388,9 @@ package final class WriterConnection: @unchecked Sendable {
             return
         }
         // GRDB's function takes several times as long, but reports why it fails.
-        let schemaVersion = try schemaVersionStatement.value(db) ?? db.schemaVersion()
+        let known = schemaVersionStatement.value(db)
+        if known == nil { try db.throwIfLockedOut() }
+        let schemaVersion = try known ?? db.schemaVersion()
         try lookAtMigrations(db, schemaVersion)
         if lastSchemaVersion != schemaVersion {
             db.clearSchemaCache()
@@ -400,8 +403,9 @@ package final class WriterConnection: @unchecked Sendable {
 
     /// Detects commits of other processes, and prepares the companions. Call it on `queue`, outside of a transaction.
     func prepareOutsideTransaction(_ db: Database) {
-        // If this check fails, the next write fails for the same reason and reports it.
-        try? detectOtherCommits(db)
+        // If this check fails, the next write fails for the same reason and reports it. The companions would fail, too, and perhaps after
+        // 10 s each, for which SQLite tries to begin a read.
+        guard (try? detectOtherCommits(db)) != nil else { return }
         prepareCompanions(db)
     }
 

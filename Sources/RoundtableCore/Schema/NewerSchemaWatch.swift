@@ -156,7 +156,7 @@ extension NewerSchemaWatch.Mark {
     init(_ db: Database) throws {
         let version =
             try db.directTexts("PRAGMA main.schema_version")?.first.flatMap { Int64($0) } ?? Int64(db.schemaVersion())
-        self.init(schemaVersion: version, lastMigration: LastMigration().identifier(db))
+        self.init(schemaVersion: version, lastMigration: try LastMigration().identifier(db))
     }
 }
 
@@ -167,14 +167,18 @@ final class LastMigration {
     deinit { forget() }
 
     /// - returns: nil when there is no migration, or when it cannot be read now.
-    func identifier(_ db: Database) -> String? {
+    /// - throws: `SQLITE_PROTOCOL`.
+    func identifier(_ db: Database) throws -> String? {
         if statement == nil {
             let sql = NewerSchemaWatch.Mark.lastMigrationQuery
             sqlite3_prepare_v3(db.sqliteConnection, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
         }
         guard let statement else { return nil }
         defer { sqlite3_reset(statement) }
-        guard sqlite3_step(statement) == SQLITE_ROW else { return nil }
+        guard sqlite3_step(statement) == SQLITE_ROW else {
+            try db.throwIfLockedOut()
+            return nil
+        }
         return sqlite3_column_text(statement, 0).map { String(cString: $0) }
     }
 

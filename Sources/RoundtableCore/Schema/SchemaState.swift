@@ -16,7 +16,7 @@ extension DatabaseMigrator {
     /// table between the two, the failure is thrown. This method looks for the table first, because an existing table is not dropped.
     func appliedWhileOthersMigrate(_ db: Database) throws -> Set<String> {
         if db.knowsTable("grdb_migrations"),
-            let applied = db.directTexts("SELECT identifier FROM main.grdb_migrations")
+            let applied = try db.directTexts("SELECT identifier FROM main.grdb_migrations")
         {
             return Set(applied)
         }

@@ -101,6 +101,7 @@ struct SetUp {
             let isMigrated = try needsNothing(db, writer)
             guard try isMigrated && db.isInWALMode() else { return false }
             try db.checkWalIndexIsWritable(file.path)
+            try db.checkWalIsWritable(file.path)
             return true
         }
     }
@@ -185,7 +186,6 @@ struct SetUp {
         guard let migrator = schema.migrator else { return }
         // Migrations write history, too, and drop the triggers of the tables that they recreate.
         writer.queue.inDatabase(writer.prepareOutsideTransaction)
-        defer { writer.queue.inDatabase(writer.prepareOutsideTransaction) }
         defer { writer.queue.inDatabase { _ in writer.endAccess() } }
         var tries = 0
         while try !on(writer, { try isMigrated($0, writer) }) {
@@ -195,6 +195,8 @@ struct SetUp {
             do {
                 try writer.namingObstacles { try migrator.migrate(writer.queue) }
             } catch {
+                // SQLite has tried for 10 s to begin a transaction, and each of the following reads would last as long.
+                if (error as? DatabaseError)?.resultCode == .SQLITE_PROTOCOL { throw error }
                 if tries < Self.maximumTries,
                     try on(writer, { db in try companions.contains { try $0.removeObstacle(error, db) } })
                 {
@@ -206,6 +208,7 @@ struct SetUp {
                 guard Self.isOtherProcessesProgress(error, before: applied, after: now) else { throw error }
             }
         }
+        writer.queue.inDatabase(writer.prepareOutsideTransaction)
     }
 
     /// How often a migration is retried after a feature has removed an obstacle. There may be several obstacles, and other processes may

@@ -15,13 +15,13 @@ extension WriterConnection {
         guard let watch else { return }
         let mark = NewerSchemaWatch.Mark(
             schemaVersion: Int64(schemaVersion),
-            lastMigration: lastMigration.identifier(db)
+            lastMigration: try lastMigration.identifier(db)
         )
         try watch.look(&sight, at: mark) { try watch.applied(db) }
     }
 
     func hasNoNewMigration(_ db: Database) -> Bool {
-        watch == nil || lastMigration.identifier(db) == sight.mark?.lastMigration
+        watch == nil || (try? lastMigration.identifier(db)) == sight.mark?.lastMigration
     }
 
     /// Whether all writes fail at present.

@@ -7,7 +7,8 @@ extension Database {
     /// The first column of a query's rows.
     ///
     /// - returns: nil when the query fails. GRDB's functions then report the reason.
-    func directTexts(_ sql: String) -> [String]? {
+    /// - throws: `SQLITE_PROTOCOL`.
+    func directTexts(_ sql: String) throws -> [String]? {
         var statement: OpaquePointer?
         guard sqlite3_prepare_v2(sqliteConnection, sql, -1, &statement, nil) == SQLITE_OK else { return nil }
         defer { sqlite3_finalize(statement) }
@@ -16,9 +17,19 @@ extension Database {
             switch sqlite3_step(statement) {
             case SQLITE_ROW: texts.append(sqlite3_column_text(statement, 0).map { String(cString: $0) } ?? "")
             case SQLITE_DONE: return texts
-            default: return nil
+            default:
+                try throwIfLockedOut()
+                return nil
             }
         }
+    }
+
+    /// Call it when a read has failed and there is another way to read. SQLite tries for 10 s to begin a read whose locks it cannot have, and
+    /// the other way would last as long.
+    ///
+    /// - throws: `SQLITE_PROTOCOL`, if that is the error of the read.
+    func throwIfLockedOut() throws {
+        if sqlite3_errcode(sqliteConnection) == SQLITE_PROTOCOL { throw DatabaseError(lastErrorOf: self) }
     }
 
     /// Whether the schema that this connection has read last names a table. The table may have been dropped or created since.

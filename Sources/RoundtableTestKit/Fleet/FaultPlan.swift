@@ -38,7 +38,8 @@ public struct FaultPlan: Sendable {
         public var victim: UInt64
     }
 
-    /// The faults, and how often each occurs in relation to the others.
+    /// The faults, and how often each occurs in relation to the others. They come in rounds: in each, every fault occurs as often as its
+    /// weight says, in a random order. So a short run meets all of them, too.
     public var faults: [(fault: Fault, weight: Int)]
     /// The time between two faults.
     public var pauses: ClosedRange<Duration> = .milliseconds(5)...(.milliseconds(100))
@@ -60,25 +61,31 @@ public struct FaultPlan: Sendable {
     public func events(seed: UInt64) -> some Sequence<Event> {
         var generator = SeededGenerator(seed: seed)
         var left = faults.isEmpty ? 0 : count
+        var round: [(fault: Fault, weight: Int)] = []
         return AnyIterator {
             guard left > 0 else { return nil }
             left -= 1
-            return event(using: &generator)
+            if round.isEmpty { round = faults }
+            return event(of: &round, using: &generator)
         }
     }
 
-    private func event(using generator: inout SeededGenerator) -> Event {
+    /// - parameter round: the faults that are left in this round, and how often each.
+    private func event(of round: inout [(fault: Fault, weight: Int)], using generator: inout SeededGenerator) -> Event {
         func duration(_ range: ClosedRange<Duration>) -> Duration {
             let bounds = [range.lowerBound, range.upperBound].map { Int($0 / .microseconds(1)) }
             return .microseconds(Int.random(in: bounds[0]...bounds[1], using: &generator))
         }
-        var left = Int.random(in: 0..<faults.reduce(0) { $0 + $1.weight }, using: &generator)
-        let choice = faults.first { choice in
+        var left = Int.random(in: 0..<round.reduce(0) { $0 + $1.weight }, using: &generator)
+        let choice = round.firstIndex { choice in
             left -= choice.weight
             return left < 0
-        }
+        }!
+        let fault = round[choice].fault
+        round[choice].weight -= 1
+        if round[choice].weight == 0 { round.remove(at: choice) }
         return Event(
-            fault: choice!.fault,
+            fault: fault,
             pause: duration(pauses),
             duration: duration(durations),
             victim: generator.next()

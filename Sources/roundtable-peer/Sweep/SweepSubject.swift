@@ -16,6 +16,10 @@
         private var joined: SharedDatabase?
         private var kept: [Any] = []
 
+        /// How long an observer or publisher may be silent. SQLite tries for 10 s to begin a read whose locks it cannot have,
+        /// and an observation begins with two reads.
+        private static let patience = Duration.seconds(25)
+
         init(_ step: SweepStep) throws {
             self.step = step
             world = SweepWorld(step.operation, folder: step.folder)
@@ -201,7 +205,7 @@
             )
             kept += [changes, rows]
             try write(2, database)
-            try eventuallyOr("silent: the observations notify", within: .seconds(3)) {
+            try eventuallyOr("silent: the observations notify", within: Self.patience) {
                 if let error = box.error.withLock({ $0 }) { throw TestKitError("the observation ended: \(error)") }
                 return box.changes.load(ordering: .relaxed) > 0 && box.rows.load(ordering: .relaxed) == 10
             }
@@ -225,7 +229,7 @@
             }
             kept.append(publisher)
             try write(2, database)
-            try eventuallyOr("silent: the database is published", within: .seconds(3)) {
+            try eventuallyOr("silent: the database is published", within: Self.patience) {
                 if let error = box.error.withLock({ $0 }) { throw TestKitError("not published: \(error)") }
                 let file = SnapshotFile<PeerSnapshotValue>(at: world.snapshot, as: "victim")
                 guard box.changes.load(ordering: .relaxed) > 0 else { return false }

@@ -12,6 +12,8 @@
             var seed: UInt64
             var minutes: Double?
             var kinds: [SweepPoint.Kind]
+            /// The names of the system calls; all when empty.
+            var calls: [String]
             var only: SweepPoint?
             var defect: SweepDefect?
             var workers: Int
@@ -23,6 +25,8 @@
             var failures: [SweepSummary.Failure] = []
             var missed: [String] = []
             var broken: String?
+            /// The minutes after which progress was told last.
+            var toldMinutes = 0
         }
 
         private let settings: Settings
@@ -67,8 +71,9 @@
                         for door in SweepDoor.allCases {
                             let calls = try worker.record(operation, company, door)
                             counts.calls["\(company.rawValue) \(door.rawValue)"] = calls.count
-                            points += SweepPoint.all(operation, company, door, calls).filter {
-                                settings.kinds.contains($0.kind)
+                            points += SweepPoint.all(operation, company, door, calls).filter { point in
+                                settings.kinds.contains(point.kind)
+                                    && (settings.calls.isEmpty || settings.calls.contains(point.call.name))
                             }
                         }
                     }
@@ -130,7 +135,17 @@
                 var counts = state.counts[point.operation] ?? SweepCounts(operation: point.operation.rawValue)
                 counts.count(result, isKill: point.fault.action.isKill)
                 state.counts[point.operation] = counts
+                tellProgress(&state)
             }
+        }
+
+        /// Once a minute.
+        private func tellProgress(_ state: inout State) {
+            let minutes = Int((ContinuousClock.now - began) / .seconds(60))
+            guard minutes > state.toldMinutes else { return }
+            state.toldMinutes = minutes
+            let text = "\(minutes) min: \(state.waiting.count) points left, \(state.failures.count) wrong\n"
+            FileHandle.standardError.write(Data(text.utf8))
         }
 
         private func complain(_ point: SweepPoint, _ result: SweepResult) {

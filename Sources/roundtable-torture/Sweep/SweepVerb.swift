@@ -26,6 +26,8 @@
                 "A kind of fault: kill-before, kill-after, kill-half, short, once, forever; may be repeated. All by default."
         )
         var action: [SweepPoint.Kind] = []
+        @Option(help: "A system call, as failures name it (open, pread, fcntl); may be repeated. All by default.")
+        var call: [String] = []
         @Flag(help: "Leaves out the rounds with another participant.")
         var alone = false
         @Option(help: "Gives the peer a defect, which must be found.")
@@ -47,6 +49,7 @@
                     seed: try seed.map(Self.number) ?? UInt64.random(in: 0...UInt64.max),
                     minutes: minutes,
                     kinds: action.isEmpty ? SweepPoint.Kind.allCases : action,
+                    calls: call,
                     only: point,
                     defect: defect,
                     workers: point == nil ? workers : 1

@@ -15,7 +15,10 @@ import Testing
     @Test func killedAndStoppedWritersLoseNothing() throws {
         let report = try Fleet.run(program: Self.program) { fleet in
             try fleet.start("writer", count: 3, arguments: Self.writers("lists", 1_500))
-            try fleet.carryOut(FaultPlan([(.kill, 2), (.stop, 1), (.suspend, 1)], count: .max))
+            var plan = FaultPlan([(.kill, 2), (.stop, 1), (.suspend, 1)], count: .max)
+            plan.pauses = .milliseconds(5)...(.milliseconds(30))
+            plan.durations = .milliseconds(1)...(.milliseconds(50))
+            try fleet.carryOut(plan)
             try fleet.waitForEnd()
             let queue = try DatabaseQueue(path: fleet.folder.appendingPathComponent("shared.sqlite").path)
             try fleet.finish(ListAppend(), in: queue)
