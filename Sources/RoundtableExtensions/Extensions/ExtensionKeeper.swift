@@ -31,10 +31,11 @@ final class ExtensionKeeper: WriteCompanion, @unchecked Sendable {
     func prepare(_ db: Database) {
         let version = schemaVersionStatement.value(db)
         if version != schemaVersion { needsLook = true }
-        guard needsLook else { return }
+        // After a failure, further reads would probably fail for the same reason, and each may last 10 s.
+        guard needsLook, version != nil else { return }
         hasPut = false
         needsLook = (try? look(db)) == nil
-        schemaVersion = schemaVersionStatement.value(db)
+        if !needsLook { schemaVersion = schemaVersionStatement.value(db) }
     }
 
     private func look(_ db: Database) throws {
