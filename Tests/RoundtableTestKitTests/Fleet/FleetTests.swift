@@ -15,7 +15,8 @@ import Testing
     @Test func killedAndStoppedWritersLoseNothing() throws {
         let report = try Fleet.run(program: Self.program) { fleet in
             try fleet.start("writer", count: 3, arguments: Self.writers("lists", 1_500))
-            var plan = FaultPlan([(.kill, 2), (.stop, 1), (.suspend, 1)], count: .max)
+            // Two rounds, which end before the writers do.
+            var plan = FaultPlan([(.kill, 2), (.stop, 1), (.suspend, 1)], count: 8)
             plan.pauses = .milliseconds(5)...(.milliseconds(30))
             plan.durations = .milliseconds(1)...(.milliseconds(50))
             try fleet.carryOut(plan)
