@@ -15,12 +15,14 @@
         /// The database of `join`.
         private var joined: SharedDatabase?
         private var kept: [Any] = []
-        /// The name of the call that is made to fail.
-        private var faultyCall: String?
+        /// Whether SQLite's locks cannot be had while the operation lasts.
+        private var areLocksRefused = false
 
-        /// How long an observer or publisher may be silent. SQLite tries for 10 s to begin a read whose locks it cannot have,
-        /// and an observation begins with two reads.
-        private static let patience = Duration.seconds(25)
+        /// How long an observer or publisher may be silent.
+        private static let patience = Duration.seconds(3)
+        /// The same, while locks are refused. SQLite tries for 10 s to begin a read whose locks it cannot have, and an observation begins
+        /// with two reads.
+        private static let patienceForLocks = Duration.seconds(25)
 
         init(_ step: SweepStep) throws {
             self.step = step
@@ -102,7 +104,7 @@
 
         private func run(_ fault: SweepFault) throws -> PeerReply {
             var taken = 0
-            faultyCall = fault.name
+            if case .errnoForever = fault.action, fault.door == .calls { areLocksRefused = fault.name == "lock" }
             var failure: (any Error)?
             switch fault.door {
             case .calls:
@@ -217,17 +219,17 @@
         /// Waits until an observer or publisher is heard of. Once open, its connection waits for SQLite's locks without a limit. So when it
         /// cannot have them, it must be heard of as soon as it can.
         private func heard(_ what: String, _ condition: () throws -> Bool) throws {
-            let began = ContinuousClock.now
-            var areLocksFree = false
-            try eventuallyOr("silent: \(what)", within: faultyCall == "lock" ? Self.patience * 2 : Self.patience) {
+            guard areLocksRefused else { return try eventually("silent: \(what)", within: Self.patience, condition) }
+            let end = ContinuousClock.now + Self.patienceForLocks
+            try eventually("silent: \(what)", within: Self.patienceForLocks * 2) {
                 if try condition() { return true }
-                if faultyCall == "lock", !areLocksFree, ContinuousClock.now - began > Self.patience {
+                if areLocksRefused, ContinuousClock.now > end {
                     _ = FaultLibrary.disarm()
-                    areLocksFree = true
+                    areLocksRefused = false
                 }
                 return false
             }
-            if areLocksFree { throw TestKitError("\(what) only when the locks are free") }
+            if !areLocksRefused { throw TestKitError("\(what) only when the locks are free") }
         }
 
         private func suspend(_ database: SharedDatabase) throws {
@@ -390,6 +392,7 @@
     /// The acknowledged transactions as bits of a `ProgressFile`.
     final class SweepAcknowledgements: Sendable {
         private let bits = Mutex(0)
+        // nonisolated(unsafe): only used while `bits` is locked.
         private nonisolated(unsafe) let file: ProgressFile
 
         init(_ path: String) throws { file = try ProgressFile(countingAt: path) }
