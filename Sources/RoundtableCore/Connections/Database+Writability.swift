@@ -11,7 +11,8 @@ extension Database {
     }
 
     /// Checks the WAL of a connection in WAL mode that has read. SQLite does not tell how it has opened the file, but a write of no bytes
-    /// fails where the file is open for reading only, and does nothing else.
+    /// fails where the file is open for reading only, and does nothing else. That was seen on Linux, with SQLite 3.40.1, and not tried on
+    /// Apple's systems: where such a write succeeds, this finds nothing.
     ///
     /// - throws: `SQLITE_READONLY` or `SQLITE_CANTOPEN` when the WAL is open for reading only.
     func checkWalIsWritable(_ path: String) throws {
