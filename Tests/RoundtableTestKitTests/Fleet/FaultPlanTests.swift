@@ -20,6 +20,14 @@ import Testing
         #expect(events.allSatisfy { plan.pauses.contains($0.pause) && plan.durations.contains($0.duration) })
     }
 
+    @Test func aRoundHasAllFaults() {
+        let faults = plan.events(seed: 4).map(\.fault)
+        for start in stride(from: 0, to: faults.count, by: 5) {
+            let round = faults[start..<start + 5]
+            #expect(round.count { $0 == .kill } == 3 && Set(round).count == 3)
+        }
+    }
+
     @Test func withoutFaultsThereAreNoEvents() {
         #expect(Array(FaultPlan.none.events(seed: 1)).isEmpty)
         #expect(Array(FaultPlan([(.kill, 0)]).events(seed: 1)).isEmpty)
