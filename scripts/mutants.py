@@ -3,6 +3,7 @@
 and runs the tests that must fail with one of them at a time.
 
   mutants.py [--only N[,N...]] [--report FILE]
+  mutants.py --check                              only checks that each mutant's text is where its file says
 
 Works in a copy of the tree, .build/mutants. Prints a line a mutant, and fails when one of them survives.
 """
@@ -117,9 +118,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="the numbers of the mutants, separated by commas")
     parser.add_argument("--report", help="a file for the results, as JSON")
+    parser.add_argument("--check", action="store_true", help="only checks that the texts of all mutants are found")
     arguments = parser.parse_args()
     mutants = load()
-    make_copy(edits(mutants))
+    changes = edits(mutants)
+    if arguments.check:
+        return
+    make_copy(changes)
     build = [os.environ.get("SWIFT", "swift"), "build", "--build-tests", *os.environ.get("BUILD_FLAGS", "").split()]
     print("building with all mutants", flush=True)
     built = subprocess.run(build, cwd=COPY, capture_output=True, text=True)

@@ -44,7 +44,7 @@
                 }
             }
 
-            /// When the system refuses once to open a file for writing, SQLite opens it for reading only. The participant must write again.
+            /// W9b: when the system refuses once to open a file for writing, SQLite opens it for reading only. The participant must write again.
             @Test(.timeLimit(.minutes(3))) func aFileThatWasRefusedOnceIsOpenedAgain() throws {
                 let arguments = ["sweep", "--operation", "resume", "--call", "open", "--action", "once", "--json"]
                 let (output, problems, counts) = try sweep(arguments)

@@ -3,7 +3,7 @@ import GRDBSQLite
 
 /// When the system refuses to open a file for writing, SQLite opens it for reading only, whatever the reason. A passing reason, such as a
 /// lack of file descriptors, would then make all writes fail until the connection is closed. So a connection that must write is refused
-/// instead, and the next access opens another one.
+/// instead, and the next access opens another one (W9b).
 extension Database {
     /// - throws: `SQLITE_READONLY` or `SQLITE_CANTOPEN` when SQLite has opened the database file for reading only.
     func checkFileIsWritable(_ path: String) throws {
