@@ -143,6 +143,7 @@ $(PLOTS_PACKAGES)/ready: scripts/plots-requirements.txt
 lint: dependencies
 	sh scripts/guides.sh check
 	sh scripts/protocol.sh
+	@sh scripts/dependencies.sh $(SWIFT) python3
 	python3 scripts/mutants.py --check
 	SWIFT=$(SWIFT) sh scripts/layout.sh check
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks Examples
