@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo demo-replication examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut
+.PHONY: demo demo-replication examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -162,6 +162,12 @@ powercut: dependencies
 	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
 	.build/debug/roundtable-torture powercut --durability full --states 1500 --seed 1 --seconds 20
 	.build/debug/roundtable-torture powercut --durability normal --states 1500 --seed 1 --seconds 20
+
+# Power cuts of a real file system, an ext4 image on a loop device: needs root. `make powercut-ext4 CUTS=320 SEED=1` for many.
+powercut-ext4: dependencies
+	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
+	.build/debug/roundtable-torture powercut --filesystem ext4 --durability full --cuts $(or $(CUTS),20) $(if $(SEED),--seed $(SEED))
+	.build/debug/roundtable-torture powercut --filesystem ext4 --durability normal --cuts $(or $(CUTS),20) $(if $(SEED),--seed $(SEED))
 
 # Installs what is missing and can be installed; says plainly what cannot.
 dependencies:

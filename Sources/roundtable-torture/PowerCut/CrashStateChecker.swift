@@ -6,13 +6,15 @@ import RoundtableTestSupport
 /// Looks at what a power cut has left, as the programs that start afterwards do.
 struct CrashStateChecker {
     /// What is there, whatever should be.
-    struct Observation {
+    struct Observation: Codable {
         var commits: UInt64 = 0
         var applied: [Int] = []
         /// The commands that wait in the outbox, as bits.
         var waiting: UInt64 = 0
         /// The number in the synced snapshot file; 0 without one.
         var snapshot: UInt64 = 0
+        /// The number in the other snapshot file; 0 if it is not there or not whole.
+        var unsyncedSnapshot: UInt64 = 0
         /// Which finding, whatever was acknowledged.
         var defect: Finding?
     }
@@ -33,18 +35,27 @@ struct CrashStateChecker {
     func observe(_ state: CrashState, usingLibrary: Bool) throws -> Observation {
         defer { empty() }
         try state.write(into: folder.path)
-        var observation = Observation()
-        observation.waiting = waiting(state)
+        let commands = state.files.filter { $0.key.hasPrefix(Self.commandsFolder + "/") }.map(\.value)
+        let waiting = Self.waiting(commands)
         // The library goes first: it finds the companions that the power cut has left.
         if usingLibrary {
-            let (applied, finding) = useLibrary(observation.waiting)
-            observation.defect = finding
-            guard finding == nil else { return observation }
+            if let finding = useLibrary(waiting).finding {
+                var observation = Observation()
+                observation.waiting = waiting
+                observation.defect = finding
+                return observation
+            }
             // What the library changes is checked here, and what it found is looked at again in the state as it was.
-            _ = applied
             empty()
             try state.write(into: folder.path)
         }
+        return observe(waiting: waiting)
+    }
+
+    /// Looks at the folder as it lies there, by SQLite alone.
+    func observe(waiting: UInt64) -> Observation {
+        var observation = Observation()
+        observation.waiting = waiting
         do {
             let content = try plainContent()
             observation.commits = content.commits
@@ -90,10 +101,15 @@ struct CrashStateChecker {
         return try queue.read { try Ledger.content($0) }
     }
 
-    private func waiting(_ state: CrashState) -> UInt64 {
-        let commands = PowerCutPlaces.databaseName + "-outbox/commands/"
-        return state.files.reduce(into: UInt64(0)) { bits, file in
-            guard file.key.hasPrefix(commands), case .command(let command) = CommandFile.content(of: file.value),
+    /// Where commands wait, below the folder.
+    static let commandsFolder = PowerCutPlaces.databaseName + "-outbox/commands"
+
+    /// The commands that are whole, as bits.
+    ///
+    /// - parameter files: the content of the files in the outbox's folder of commands.
+    static func waiting(_ files: some Sequence<[UInt8]>) -> UInt64 {
+        files.reduce(into: UInt64(0)) { bits, file in
+            guard case .command(let command) = CommandFile.content(of: file),
                 let decoded = try? LedgerCommand.decoded(from: command.payload)
             else { return }
             bits |= 1 << UInt64(decoded.n)
@@ -109,7 +125,11 @@ struct CrashStateChecker {
                         let text = "a value that was never written: \(value)"
                         observation.defect = Finding(kind: .damagedSnapshot, text: text)
                     }
-                    if isSynced { observation.snapshot = value.number }
+                    if isSynced {
+                        observation.snapshot = value.number
+                    } else {
+                        observation.unsyncedSnapshot = value.number
+                    }
                 case .absent: break
                 case let reading:
                     if isSynced { observation.defect = Finding(kind: .damagedSnapshot, text: "\(reading)") }
@@ -122,8 +142,15 @@ struct CrashStateChecker {
 
     /// Opens the database with the library, applies what waits, and writes.
     ///
-    /// - returns: the applied commands; a finding if something fails, or a command was applied twice, not at all, or out of order.
-    func useLibrary(_ waiting: UInt64) -> (applied: [Int], finding: Finding?) {
+    /// - Parameters:
+    ///   - waiting: the commands that wait, as bits.
+    ///   - value: the number that both snapshot files get.
+    /// - returns: the number of commits; a finding if something fails, or a command was applied twice, not at all, or out of order.
+    func useLibrary(
+        _ waiting: UInt64,
+        writing value: UInt64 = 1_000_000,
+        recordsHistory: Bool = false
+    ) -> (commits: UInt64, finding: Finding?) {
         do {
             var options = SharedDatabase.Options()
             options.durability = durability
@@ -131,7 +158,7 @@ struct CrashStateChecker {
             options.drainOnOpen = true
             let database: SharedDatabase = try SharedDatabase.open(
                 at: PowerCutPlaces.database(folder),
-                schema: Ledger.schema,
+                schema: Ledger.schema(recordsHistory: recordsHistory),
                 as: "after the power cut",
                 options: options
             )
@@ -141,29 +168,29 @@ struct CrashStateChecker {
             _ = try database.write { try Ledger.commit($0, process: 0, number: 0, &random) }
             let content = try database.read { try Ledger.content($0) }
             if let damage = content.damage {
-                return ([], Finding(kind: .corrupt, text: "after a write by the library: \(damage)"))
+                return (0, Finding(kind: .corrupt, text: "after a write by the library: \(damage)"))
             }
             let applied = content.applied.reduce(into: UInt64(0)) { $0 |= 1 << UInt64($1) }
             if Set(content.applied).count != content.applied.count {
-                return ([], Finding(kind: .repeatedCommand, text: "applied \(content.applied) after draining"))
+                return (0, Finding(kind: .repeatedCommand, text: "applied \(content.applied) after draining"))
             }
             if waiting & ~applied != 0 {
-                return ([], Finding(kind: .lostCommand, text: "a waiting command was not applied: \(content.applied)"))
+                return (0, Finding(kind: .lostCommand, text: "a waiting command was not applied: \(content.applied)"))
             }
             if content.applied != content.applied.sorted() {
-                return ([], Finding(kind: .repeatedCommand, text: "applied out of order: \(content.applied)"))
+                return (0, Finding(kind: .repeatedCommand, text: "applied out of order: \(content.applied)"))
             }
             for isSynced in [true, false] {
-                let value = LedgerValue(1_000_000)
+                let value = LedgerValue(value)
                 let file = PowerCutPlaces.snapshot(folder, isSynced: isSynced)
                 let _: SnapshotInfo = try file.write(value)
                 guard try file.read().value == value else {
-                    return ([], Finding(kind: .damagedSnapshot, text: "a snapshot file cannot be replaced"))
+                    return (0, Finding(kind: .damagedSnapshot, text: "a snapshot file cannot be replaced"))
                 }
             }
-            return (content.applied, nil)
+            return (content.commits, nil)
         } catch {
-            return ([], Finding(kind: .notUsable, text: "the library: \(error)"))
+            return (0, Finding(kind: .notUsable, text: "the library: \(error)"))
         }
     }
 

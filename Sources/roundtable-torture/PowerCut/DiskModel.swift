@@ -225,6 +225,8 @@ struct AcknowledgedBounds: Codable {
     /// The acknowledged commands, as bits.
     private(set) var commands: UInt64 = 0
     private(set) var snapshot: UInt64 = 0
+    /// The last number in the snapshot file that is not synced. Nothing requires that it is there.
+    private(set) var unsyncedSnapshot: UInt64 = 0
     private var begun: [UInt64: UInt64] = [:]
     private var inWAL: UInt64 = 0
 
@@ -233,6 +235,8 @@ struct AcknowledgedBounds: Codable {
         case .commit: commit = max(commit, acknowledgement.number)
         case .command: commands |= 1 << acknowledgement.number
         case .snapshot: snapshot = max(snapshot, acknowledgement.number)
+        case .checkpoint: syncedCommit = max(syncedCommit, acknowledgement.number)
+        case .unsyncedSnapshot: unsyncedSnapshot = max(unsyncedSnapshot, acknowledgement.number)
         }
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Roundtable
 import RoundtableTestSupport
 
@@ -11,6 +12,9 @@ struct PowerCutFleet {
     let seed: UInt64
     var environment: [String: String] = [:]
     var journals: URL?
+    var recordsHistory = false
+    /// From which length of the WAL on participants checkpoint, in frames. A few, so that the WAL restarts often.
+    var checkpointThreshold = 16
     private var owner: ChildProcess?
     private(set) var others: [(name: String, process: ChildProcess)] = []
 
@@ -23,9 +27,10 @@ struct PowerCutFleet {
         var arguments = [
             "powercut-victim", "--role", role.rawValue, "--folder", folder.path, "--index", "\(index)",
             "--count", "\(count)", "--seed", "\(seed &+ UInt64(index))", "--durability", durability.rawValue,
-            "--first", "\(first)",
+            "--first", "\(first)", "--checkpoint-threshold", "\(checkpointThreshold)",
         ]
         if let journals { arguments += ["--journal", journals.appendingPathComponent("\(index).journal").path] }
+        if recordsHistory { arguments.append("--records-history") }
         let process = try ChildProcess(
             executable: URL(fileURLWithPath: program),
             arguments: arguments,
@@ -53,6 +58,23 @@ struct PowerCutFleet {
         owner.closeInput()
         let exit = try owner.waitForExit(within: .seconds(60))
         guard exit == .status(0) else { throw TestKitError("the owner ended with \(exit): \(owner.errorText)") }
+    }
+
+    /// The processes that have ended, and how.
+    func endings() throws -> [(name: String, exit: ProgramExit, errors: String)] {
+        try (others + (owner.map { [("owner", $0)] } ?? [])).filter { !$0.process.isRunning }
+            .map { ($0.name, try $0.process.waitForExit(), $0.process.errorText) }
+    }
+
+    /// Kills all processes.
+    ///
+    /// - returns: the name of one that the system does not end in time; nil if all have ended.
+    func kill(within timeout: Duration) -> String? {
+        let all = others + (owner.map { [("owner", $0)] } ?? [])
+        for (_, process) in all { process.signal(SIGKILL) }
+        return all.first { (try? $0.process.waitForExit(within: timeout)) == nil }.map {
+            "\($0.name) (pid \($0.process.pid))"
+        }
     }
 
     func end() {

@@ -48,7 +48,8 @@ struct LedgerCommand: OutboxCommand {
 /// Each transaction takes the next number, and changes pages all over the database. Its rows are equal in two tables, so that half a
 /// transaction shows.
 enum Ledger {
-    static let schema: Schema = {
+    /// - parameter recordsHistory: whether the changes of the ledger are in the history, too.
+    static func schema(recordsHistory: Bool) -> Schema {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("ledger") { db in
             try db.execute(
@@ -62,8 +63,11 @@ enum Ledger {
                     """
             )
         }
+        if recordsHistory {
+            migrator.registerMigration("history") { try History.enable(for: "ledger", in: $0) }
+        }
         return Schema(migrator)
-    }()
+    }
 
     /// Commits the next number.
     static func commit(_ db: Database, process: Int, number: Int, _ random: inout SeededGenerator) throws -> UInt64 {

@@ -8,7 +8,7 @@ import RoundtableTestSupport
 /// A process that writes until it is done, or the file system is gone.
 struct PowerCutVictim: ParsableCommand {
     enum Role: String, CaseIterable, ExpressibleByArgument {
-        case writer, sender, owner, publisher
+        case writer, sender, owner, publisher, checkpointer
     }
 
     static let configuration = CommandConfiguration(
@@ -27,8 +27,12 @@ struct PowerCutVictim: ParsableCommand {
     @Option var journal: String?
     /// The number of the first command and value.
     @Option var first = 1
+    @Option var checkpointThreshold = 16
+    /// Whether the schema has a history.
+    @Flag var recordsHistory = false
 
     func run() throws {
+        if journal != nil { endWithCampaign() }
         let acknowledge = try Acknowledging(journal: journal)
         let url = URL(fileURLWithPath: folder)
         guard let durability = Durability(rawValue: durability) else { throw ValidationError("no such durability") }
@@ -61,20 +65,49 @@ struct PowerCutVictim: ParsableCommand {
                 let _: SnapshotInfo = try files[0].write(LedgerValue(UInt64(number)))
                 acknowledge(.snapshot, UInt64(number))
                 let _: SnapshotInfo = try files[1].write(LedgerValue(UInt64(number)))
+                acknowledge(.unsyncedSnapshot, UInt64(number))
                 usleep(UInt32.random(in: 0...10_000, using: &random))
             }
+        case .checkpointer:
+            let database = try open(url, durability, handlers: nil)
+            for _ in 0..<count {
+                let last = try database.read { try UInt64(Int64.fetchOne($0, sql: "SELECT max(seq) FROM ledger") ?? 0) }
+                let mode: Database.CheckpointMode = Int.random(in: 0..<4, using: &random) == 0 ? .truncate : .passive
+                // Others may checkpoint or read at this moment, which is no error.
+                if let result = try busyIsNil({ try database.checkpoint(mode) }), result.isComplete {
+                    acknowledge(.checkpoint, last)
+                }
+                usleep(UInt32.random(in: 0...30_000, using: &random))
+            }
+        }
+    }
+
+    private func busyIsNil<Value>(_ body: () throws -> Value) throws -> Value? {
+        do {
+            return try body()
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+            return nil
+        }
+    }
+
+    /// Ends the process when the campaign has ended, however it ended. The owner does that by itself.
+    private func endWithCampaign() {
+        guard role != .owner else { return }
+        Thread.detachNewThread {
+            while readLine() != nil {}
+            _exit(1)
         }
     }
 
     private func open(_ url: URL, _ durability: Durability, handlers: OutboxHandlers?) throws -> SharedDatabase {
         var options = SharedDatabase.Options()
         options.durability = durability
-        options.checkpointing = .automatic(threshold: 16)
+        options.checkpointing = .automatic(threshold: checkpointThreshold)
         options.busyMode = .timeout(.seconds(30))
         options.outbox = handlers
         return try SharedDatabase.open(
             at: PowerCutPlaces.database(url),
-            schema: Ledger.schema,
+            schema: Ledger.schema(recordsHistory: recordsHistory),
             as: "\(role) \(index)",
             options: options
         )

@@ -103,6 +103,10 @@ struct Acknowledgement {
         case commit = 1
         case command
         case snapshot
+        /// The last commit of a snapshot that a complete checkpoint has copied.
+        case checkpoint
+        /// The number in the snapshot file that is written without a sync: a power cut may lose it.
+        case unsyncedSnapshot
     }
     var kind: Kind
     var number: UInt64

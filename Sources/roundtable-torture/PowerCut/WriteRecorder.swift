@@ -18,26 +18,8 @@ final class WriteRecorder: @unchecked Sendable {
 
     /// Compiles the library into this folder.
     init(in folder: URL) throws {
-        library = folder.appendingPathComponent("recorder.so")
-        let file = folder.appendingPathComponent("recorder.c")
-        try Self.source.write(to: file, atomically: true, encoding: .utf8)
-        let compiler = try Self.compiler()
-        let arguments = ["-O2", "-shared", "-fPIC", "-o", library.path, file.path, "-ldl"]
-        let errors = folder.appendingPathComponent("compiler.log")
-        let process = try ChildProcess(executable: compiler, arguments: arguments, errorOutput: errors)
-        guard try process.waitForExit(within: .seconds(120)) == .status(0) else {
-            throw TestKitError("\(compiler.path) does not compile the recorder: \(process.errorText)")
-        }
+        library = try PreloadedLibrary.compile(Self.source, named: "recorder", in: folder)
         hashFunction = try Self.function("powercut_hash", of: Self.load(library))
-    }
-
-    private static func compiler() throws -> URL {
-        let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
-        let candidates = ["cc", "clang", "gcc"].flatMap { name in folders.map { "\($0)/\(name)" } }
-        guard let path = candidates.first(where: FileManager.default.isExecutableFile) else {
-            throw TestKitError("there is no C compiler (cc, clang or gcc) in PATH, which the recorder is compiled with")
-        }
-        return URL(fileURLWithPath: path)
     }
 
     private static func load(_ library: URL) throws -> UnsafeMutableRawPointer {
@@ -79,15 +61,10 @@ final class WriteRecorder: @unchecked Sendable {
         let attach: Attach = try Self.function("powercut_attach", of: handle)
         let sample: Sample = try Self.function("powercut_sample", of: handle)
         attach(log.path, folder.path)
-        let others = ProcessInfo.processInfo.environment["LD_PRELOAD"].map { [$0] } ?? []
-        try body(
-            [
-                "LD_PRELOAD": ([library.path] + others).joined(separator: " "),
-                "ROUNDTABLE_POWERCUT_LOG": log.path,
-                "ROUNDTABLE_POWERCUT_FOLDER": folder.path,
-            ],
-            { sample($0.path) }
-        )
+        var environment = PreloadedLibrary.environment(preloading: library)
+        environment["ROUNDTABLE_POWERCUT_LOG"] = log.path
+        environment["ROUNDTABLE_POWERCUT_FOLDER"] = folder.path
+        try body(environment) { sample($0.path) }
         return try RecordedTrace(contentsOf: log)
     }
 }
