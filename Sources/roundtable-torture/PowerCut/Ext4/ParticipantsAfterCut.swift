@@ -45,14 +45,19 @@ struct ParticipantsAfterCut {
         }
     }
 
-    /// The history must have each commit once, in order.
+    /// The history must have each commit once, in order, and no hole: it records no other table, and nothing of it is pruned.
     private func historyProblem(_ database: SharedDatabase) throws -> String? {
         try database.read { db in
             var last: Int64 = 0
+            var sequence: Int64?
             var page = try History.changes(since: nil, in: ["ledger"], from: db)
             while true {
                 for change in page.changes {
                     guard let seq = change.id else { return "a change without a key" }
+                    if let sequence, change.sequence != sequence + 1 {
+                        return "change \(change.sequence) after \(sequence)"
+                    }
+                    sequence = change.sequence
                     switch change.operation {
                     case .insert where seq == last + 1: last = seq
                     case .update where seq <= last: break
@@ -87,8 +92,9 @@ struct ParticipantsAfterCut {
         }
         try eventually("the other writer ends", within: .seconds(60)) { try fleet.othersHaveEnded() }
         let history = try database.history.changes(since: token).changes
-        guard Set(history.map(\.transaction)).count == 2 * Self.commits else {
-            return "the history has \(history.map(\.transaction)) of \(2 * Self.commits) commits"
+        let transactions = Set(history.map(\.transaction)).count
+        guard transactions == 2 * Self.commits else {
+            return "\(2 * Self.commits) commits were made, and the history has \(transactions)"
         }
         var problems: [String] = []
         try? eventually("the ring reports everything", within: .seconds(20)) {
