@@ -82,7 +82,7 @@ struct PowerCutCommand: ParsableCommand {
             do {
                 let report = try campaign.run()
                 try show(report, report.text(program: CommandLine.arguments[0]))
-                if report.hasCutNothing { throw ValidationError("the power cuts dropped nothing, so they were none") }
+                if report.hasCutNothing { throw TestKitError("the power cuts dropped nothing, so they were none") }
                 if !report.counts.isEmpty { throw ExitCode.failure }
             } catch let refusal as Ext4Machine.Refusal {
                 FileHandle.standardError.write(Data("\(refusal)\n".utf8))
