@@ -77,13 +77,13 @@ test-replication: $(REPLICATION_PACKAGES)/ready
 torture-random: dependencies
 	$(SWIFT) build --product roundtable-peer $(BUILD_FLAGS)
 	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
-	.build/debug/roundtable-torture random --kills $(or $(KILLS),1000000) --minutes $(or $(MINUTES),1) $(if $(SEED),--seed $(SEED))
+	.build/debug/roundtable-torture random --kills $(or $(KILLS),1000000) --minutes $(or $(MINUTES),1) $(if $(SEED),--seed $(SEED)) $(if $(FULL_DISK),--full-disk)
 
 # All faults, for hours, with a look for leaks. The report is .build/soak.json, also when the run is cut short.
 soak: dependencies
 	$(SWIFT) build --product roundtable-peer $(BUILD_FLAGS)
 	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
-	.build/debug/roundtable-torture soak --hours $(or $(HOURS),2) --report .build/soak.json $(if $(SEED),--seed $(SEED))
+	.build/debug/roundtable-torture soak --hours $(or $(HOURS),2) --report .build/soak.json $(if $(SEED),--seed $(SEED)) $(if $(FULL_DISK),--full-disk)
 
 # Two machines and an S3 server, as network namespaces: needs root.
 demo-replication: $(REPLICATION_PACKAGES)/ready

@@ -7,10 +7,16 @@ import Synchronization
 extension PeerSession {
     /// Writes in many tasks until a command arrives.
     ///
+    /// - parameter excusing: whether a write that was to be committed may fail with this error. It is called in any thread.
     /// - returns: the number of writes.
-    func writeShared(_ load: SharedWriteLoad, as author: String? = nil, in database: SharedDatabase) throws -> Int {
+    func writeShared(
+        _ load: SharedWriteLoad,
+        as author: String? = nil,
+        in database: SharedDatabase,
+        excusing: @escaping @Sendable (any Error) -> Bool = { _ in false }
+    ) throws -> Int {
         let journal = try SharedWriteJournal(appendingTo: load.journal)
-        let writing = SharedWriting(database, author: author ?? self.author, journal)
+        let writing = SharedWriting(database, author: author ?? self.author, journal, excusing)
         let ended = DispatchGroup()
         for task in 0..<load.tasks {
             ended.enter()
@@ -42,11 +48,18 @@ private final class SharedWriting: Sendable {
     private let database: SharedDatabase
     private let author: String
     private let journal: SharedWriteJournal
+    private let excuses: @Sendable (any Error) -> Bool
     private let lastNumber = Atomic(0)
     private let hasEnded = Atomic(false)
     private let firstProblem = Mutex<String?>(nil)
 
-    init(_ database: SharedDatabase, author: String, _ journal: SharedWriteJournal) {
+    init(
+        _ database: SharedDatabase,
+        author: String,
+        _ journal: SharedWriteJournal,
+        _ excuses: @escaping @Sendable (any Error) -> Bool
+    ) {
+        self.excuses = excuses
         self.database = database
         self.author = author
         self.journal = journal
@@ -76,7 +89,7 @@ private final class SharedWriting: Sendable {
                 }
                 try journal.record(.acknowledged, of: number)
             case .failure(let error):
-                if [.committed, .caughtError].contains(fate) {
+                if !excuses(error), [.committed, .caughtError].contains(fate) {
                     throw TestKitError("\(author): write \(number), which was \(fate), failed: \(error)")
                 }
                 try journal.record(.failed, of: number)

@@ -18,13 +18,13 @@ extension Fleet {
 }
 
 /// A small file system that can be filled.
-final class LimitedDisk {
+package final class LimitedDisk {
     private let folder: URL
     private var isMounted = true
     private var filler: String { folder.appendingPathComponent("filler").path }
 
     /// - returns: nil when this process may not mount a file system.
-    init?(at folder: URL, bytes: Int) {
+    package init?(at folder: URL, bytes: Int) {
         self.folder = folder
         #if os(Linux)
             guard mount("tmpfs", folder.path, "tmpfs", 0, "size=\(bytes)") == 0 else { return nil }
@@ -36,7 +36,7 @@ final class LimitedDisk {
     deinit { unmount() }
 
     /// Leaves no free block.
-    func fill() throws {
+    package func fill() throws {
         let descriptor = open(filler, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
         try check(descriptor, "open \(filler)")
         defer { close(descriptor) }
@@ -46,9 +46,9 @@ final class LimitedDisk {
         }
     }
 
-    func empty() { unlink(filler) }
+    package func empty() { unlink(filler) }
 
-    func unmount() {
+    package func unmount() {
         guard isMounted else { return }
         isMounted = false
         #if os(Linux)

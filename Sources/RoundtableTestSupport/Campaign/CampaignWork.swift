@@ -31,16 +31,22 @@ package struct CampaignWork: Codable, Sendable {
         case skipsChanges
         /// The owner applies every 50th command twice.
         case appliesTwice
-        /// The writer that is never killed stops to work after 200 commits, and holds the transaction.
+        /// The writer that is never killed stops to work after 20 commits, and holds the transaction.
         case holdsForever
         /// The processes that are never killed open a descriptor with each round of work, and never close it.
         case leaksDescriptors
-        /// The processes that are never killed keep 16 KiB of each round of work.
+        /// The processes that are never killed keep 128 KiB of each round of work.
         case leaksMemory
         /// The processes that are never killed start a thread with each fifth round of work, which never ends.
         case leaksThreads
         /// Writers delete the triggers of an extension, as a program does that does not keep extensions.
         case dropsExtensionTriggers
+        /// The observer that is never killed enters a participant that is dead into the control block, again and again.
+        case entersDeadParticipants
+        /// A writer counts a transaction that the full disk has refused.
+        case acknowledgesOnFullDisk
+        /// A writer that has met a full disk never tries again.
+        case givesUpOnFullDisk
     }
 
     package var role: Role
@@ -63,6 +69,8 @@ package struct CampaignWork: Codable, Sendable {
     /// The first command that a sender submits. It may have been submitted before.
     package var from = 1
     package var defect: Defect?
+    /// Whether the file system of the database may be full for a time.
+    package var mayFindDiskFull = false
 
     package init(
         role: Role,
@@ -79,7 +87,8 @@ package struct CampaignWork: Codable, Sendable {
         progress = "\(folder)/\(author).progress"
         journal = "\(folder)/\(author).journal"
         problems = "\(folder)/\(author).problems"
-        snapshot = "\(folder)/snapshot"
+        // Beside the database, whose file system may be full.
+        snapshot = "\(path).snapshot"
         self.seed = seed
         self.pauseMilliseconds = pauseMilliseconds
         self.checkpointThreshold = checkpointThreshold
@@ -87,4 +96,7 @@ package struct CampaignWork: Codable, Sendable {
 
     /// The `ProgressFile` of the last row that an observer's `ValueObservation` delivered.
     package var values: String { progress + ".values" }
+
+    /// The `ProgressFile` of the errors of a full disk that this process met.
+    package var diskErrors: String { progress + ".disk" }
 }

@@ -17,35 +17,28 @@ extension CampaignSession {
             if work.defect == .acknowledgesEarly { progress.record(n) }
             let times = work.defect == .commitsTwice && n % 50 == 0 ? 2 : 1
             let author = work.author
-            for _ in 0..<times {
-                try repeating {
-                    try database.write { db in
-                        let statement = try db.cachedStatement(sql: PeerSchema.insertEntry)
-                        for part in 0..<CampaignWorld.rows(ofTransaction: n) {
-                            try statement.execute(arguments: [author, n, part])
+            do {
+                for _ in 0..<times {
+                    try trouble.repeating {
+                        try database.write { db in
+                            let statement = try db.cachedStatement(sql: PeerSchema.insertEntry)
+                            for part in 0..<CampaignWorld.rows(ofTransaction: n) {
+                                try statement.execute(arguments: [author, n, part])
+                            }
+                            if work.defect == .holdsForever, n > 20 { while !isOver() { pause(milliseconds: 100) } }
                         }
-                        if work.defect == .holdsForever, n > 200 { while !isOver() { pause(milliseconds: 100) } }
                     }
                 }
-            }
+            } catch is DiskTrouble.Ignored {}
             committed = n
             progress.record(committed)
             if Int.random(in: 0..<6, using: &random) == 0 {
-                try repeating { try database.write { try statements.transaction($0) } }
+                try trouble.repeating { try database.write { try statements.transaction($0) } }
             }
-            if work.defect == .dropsExtensionTriggers, n % 50 == 0 { try dropTriggers(database) }
+            if work.defect == .dropsExtensionTriggers, n % 50 == 0 {
+                try trouble.repeating { try database.write { try ExtensionWorld.changeBehindExtensions($0) } }
+            }
             endRound()
-        }
-    }
-
-    /// Changes rows behind the back of the extensions.
-    private func dropTriggers(_ database: SharedDatabase) throws {
-        try database.write { db in
-            let sql = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'item'"
-            let triggers = try Row.fetchAll(db, sql: sql)
-            for trigger in triggers { try db.execute(sql: "DROP TRIGGER \"\(trigger[0] as String)\"") }
-            try db.execute(sql: "INSERT OR REPLACE INTO item (id, box, name, size) VALUES (1000, 'a', 'x', 1000)")
-            for trigger in triggers { try db.execute(sql: trigger[1]) }
         }
     }
 
@@ -56,11 +49,11 @@ extension CampaignSession {
         let isDeaf = work.defect == .ignoresNotifications
         let notified = Atomic(0)
         let last = Mutex(0)
-        let problems = work.problems
+        let (problems, trouble) = (work.problems, trouble)
         let changes = try database.observeChanges(on: DispatchQueue(label: "campaign.changes")) { _ in
             if isDeaf, notified.add(1, ordering: .relaxed).oldValue > 0 { return }
             do {
-                let row = try repeating { try database.read { try Int.fetchOne($0, sql: lastRow) ?? 0 } }
+                let row = try trouble.repeating { try database.read { try Int.fetchOne($0, sql: lastRow) ?? 0 } }
                 let before = last.withLock { last in
                     let before = last
                     last = row
@@ -96,8 +89,10 @@ extension CampaignSession {
         while !isOver() {
             do {
                 try consumeOnce(database, inserts)
-            } catch let error as DatabaseError where error.resultCode == .SQLITE_INTERRUPT {
-                // A suspension has aborted it. What was not acknowledged comes again, as after a death.
+            } catch let error
+                where (error as? DatabaseError)?.resultCode == .SQLITE_INTERRUPT || trouble.explains(error)
+            {
+                // A suspension has aborted it, or a full disk refused it. What was not acknowledged comes again, as after a death.
                 try ConsumerJournal.append([.begin], to: journal)
             }
             endRound()
@@ -134,7 +129,9 @@ extension CampaignSession {
         }
         try withExtendedLifetime(publisher) {
             while !isOver() {
-                progress.record(try repeating { try database.read { try Int.fetchOne($0, sql: lastApplied) ?? 0 } })
+                progress.record(
+                    try trouble.repeating { try database.read { try Int.fetchOne($0, sql: lastApplied) ?? 0 } }
+                )
                 pause(milliseconds: 10)
                 endRound()
             }
@@ -153,6 +150,9 @@ extension CampaignSession {
             } catch OutboxError.full {
                 pause(milliseconds: .random(in: 50...150))
                 continue
+            } catch let error where trouble.explains(error) {
+                pause(milliseconds: 10)
+                continue
             }
             progress.record(n)
             n += 1
@@ -165,7 +165,7 @@ extension CampaignSession {
         let file = SnapshotFile<PeerSnapshotValue>(at: URL(fileURLWithPath: work.snapshot), as: work.author)
         var (last, published, count) = (0, 0, 0)
         while !isOver() {
-            let row = try repeating { try database.read { try Int.fetchOne($0, sql: lastRow) ?? 0 } }
+            let row = try trouble.repeating { try database.read { try Int.fetchOne($0, sql: lastRow) ?? 0 } }
             if row < last { report("row \(row) is the last one, after \(last)") }
             last = row
             switch try file.read() {
@@ -191,6 +191,8 @@ extension CampaignSession {
                 _ = try database.checkpoint(mode)
             } catch let error as DatabaseError where [.SQLITE_BUSY, .SQLITE_INTERRUPT].contains(error.resultCode) {
                 // Another process checkpoints, or reads; or a suspension has aborted it.
+            } catch let error where trouble.explains(error) {
+                // The next round tries again.
             }
             count += 1
             progress.record(count)

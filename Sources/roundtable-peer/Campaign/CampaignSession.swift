@@ -16,6 +16,7 @@ final class CampaignSession {
     let work: CampaignWork
     let progress: ProgressFile
     let isOver: () -> Bool
+    let trouble: DiskTrouble
     var random: SeededGenerator
     private var kept: [[UInt8]] = []
     private var rounds = 0
@@ -24,13 +25,14 @@ final class CampaignSession {
         self.work = work
         self.isOver = isOver
         progress = try ProgressFile(countingAt: work.progress)
+        trouble = try DiskTrouble(work)
         random = SeededGenerator(seed: work.seed)
     }
 
     func run() throws {
         if work.role == .sender { return try send() }
         try SharedDatabase.suspendAllOnTerminalStop()
-        let database = try open()
+        let database = try trouble.repeating { try open() }
         switch work.role {
         case .writer: try write(database)
         case .observer: try observe(database)
@@ -71,13 +73,32 @@ final class CampaignSession {
 
     func report(_ problem: String) { appendProblem(problem, to: work.problems) }
 
+    /// Writes an owner that does not run into the last slot of the control block.
+    private func enterDeadParticipant() {
+        let descriptor = Self.openToWrite(ControlBlock.path(forDatabaseAt: work.path))
+        guard descriptor >= 0 else { return }
+        defer { close(descriptor) }
+        // An owner is the first word of its slot: a pid, here one that no process has, and an incarnation.
+        var owner: UInt64 = 4_194_303 << 32 | 1
+        pwrite(descriptor, &owner, 8, off_t(Layout.headerSize + (Layout.slotCount - 1) * Layout.slotSize))
+    }
+
+    private static func openToWrite(_ path: String) -> Int32 {
+        #if canImport(Darwin)
+            Darwin.open(path, O_WRONLY | O_CLOEXEC)
+        #else
+            Glibc.open(path, O_WRONLY | O_CLOEXEC)
+        #endif
+    }
+
     /// Ends a round of work.
     func endRound() {
         rounds += 1
         switch work.defect {
         case .leaksDescriptors: _ = dup(0)
-        case .leaksMemory: kept.append([UInt8](repeating: UInt8(truncatingIfNeeded: rounds), count: 16384))
+        case .leaksMemory: kept.append([UInt8](repeating: UInt8(truncatingIfNeeded: rounds), count: 131_072))
         case .leaksThreads where rounds % 5 == 0: Thread.detachNewThread { while true { sleep(1000) } }
+        case .entersDeadParticipants where work.role == .observer: enterDeadParticipant()
         default: break
         }
         pause(milliseconds: work.pauseMilliseconds * .random(in: 0...1, using: &random))
@@ -91,10 +112,11 @@ extension PeerSession {
             let session = try CampaignSession(work, until: { [channel] in channel.hasInput })
             if work.role == .sharedWriter {
                 // These writes are not suspended, because an aborted one would count as a wrong outcome.
-                let database = try session.open()
+                let database = try session.trouble.repeating { try session.open() }
                 var load = SharedWriteLoad(tasks: 4, journal: work.journal, seed: work.seed)
                 load.pauseMilliseconds = Int(work.pauseMilliseconds)
-                _ = try writeShared(load, as: work.author, in: database)
+                let trouble = session.trouble
+                _ = try writeShared(load, as: work.author, in: database, excusing: trouble.explains)
                 try database.close()
             } else {
                 try session.run()
@@ -113,15 +135,4 @@ func appendProblem(_ problem: String, to path: String) {
     guard descriptor >= 0 else { return }
     defer { close(descriptor) }
     _ = write(descriptor, text, text.count)
-}
-
-/// Repeats an access that a suspension has aborted. Whatever it wrote must have been rolled back.
-func repeating<T>(_ body: () throws -> T) throws -> T {
-    while true {
-        do {
-            return try body()
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_INTERRUPT {
-            continue
-        }
-    }
 }

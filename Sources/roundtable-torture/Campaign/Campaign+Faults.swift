@@ -33,7 +33,23 @@ extension Campaign {
             try file.write(contentsOf: bytes)
         case .stranger:
             try replaceStranger()
+        case .diskFull:
+            guard let disk else { return }
+            try disk.fill()
+            diskEmpties = .now + .milliseconds(.random(in: 50...1500, using: &random))
         }
+    }
+
+    /// Mounts the file system that the database is to lie in.
+    func mountDisk() throws {
+        disk = LimitedDisk(at: fleet.databaseFolder, bytes: 64 << 20)
+        guard disk != nil else { throw TestKitError("a full disk needs the permission to mount a tmpfs") }
+        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: fleet.databaseFolder.path)
+    }
+
+    func emptyDisk() {
+        disk?.empty()
+        diskEmpties = nil
     }
 
     /// A program that does not know Roundtable, and counts its commits as the others do.
@@ -41,14 +57,20 @@ extension Campaign {
         import os, sqlite3, struct, sys, time
         db = sqlite3.connect(sys.argv[1], timeout=100, isolation_level=None)
         progress = os.open(sys.argv[2], os.O_RDWR | os.O_CREAT, 0o666)
-        n = 0
+        n = 1
         while True:
-            n += 1
-            db.execute("BEGIN IMMEDIATE")
-            for part in range(1 + n % 3):
-                db.execute("INSERT INTO entry (author, n, part) VALUES (?, ?, ?)", (sys.argv[3], n, part))
-            db.execute("COMMIT")
+            try:
+                db.execute("BEGIN IMMEDIATE")
+                for part in range(1 + n % 3):
+                    db.execute("INSERT INTO entry (author, n, part) VALUES (?, ?, ?)", (sys.argv[3], n, part))
+                db.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                if "disk is full" not in str(error): raise
+                if db.in_transaction: db.execute("ROLLBACK")
+                time.sleep(0.02)
+                continue
             os.pwrite(progress, struct.pack("<Q", n), 0)
+            n += 1
             time.sleep(0.02)
         """
 

@@ -1,4 +1,5 @@
 import Foundation
+import Roundtable
 import RoundtableKernel
 import RoundtableTestSupport
 import Synchronization
@@ -22,6 +23,9 @@ final class Campaign {
     var spares: [Peer] = []
     var stranger: ChildProcess?
     var strangers = 0
+    var disk: LimitedDisk?
+    /// The moment at which a full disk has space again.
+    var diskEmpties: ContinuousClock.Instant?
     private(set) var verifier: CampaignVerifier!
     private var leaks = LeakWatch()
     private var deadSlots: [OwnerWord: ContinuousClock.Instant] = [:]
@@ -35,6 +39,8 @@ final class Campaign {
         say("\(settings.verb): seed 0x\(String(settings.seed, radix: 16)); again: \(settings.command)")
         return try PeerFleet.run(inMemory: settings.inMemory) { fleet in
             let campaign = try Campaign(settings, fleet)
+            // Before the fleet removes its folder.
+            defer { campaign.disk?.unmount() }
             do {
                 try campaign.run()
             } catch {
@@ -69,6 +75,7 @@ final class Campaign {
         )
         verifier = CampaignVerifier(database: fleet.database) { [unowned self] in note($0, $1) }
         try FileManager.default.createDirectory(at: notes, withIntermediateDirectories: true)
+        if settings.fillsDisk { try mountDisk() }
         try CampaignWorld.create(at: fleet.database)
     }
 
@@ -112,8 +119,8 @@ final class Campaign {
                 nextFault = now + .microseconds(Int(.random(in: 0...2, using: &random) * settings.meanInterval * 1000))
             }
             if spares.count < 2 { spares.append(try fleet.spawn()) }
-            // A stopped process may hold the lock that a check needs.
-            if now >= nextCheck, members.allSatisfy({ $0.resumes == nil }) {
+            // A stopped process may hold the lock that a check needs, and a check deletes rows.
+            if now >= nextCheck, diskEmpties == nil, members.allSatisfy({ $0.resumes == nil }) {
                 try check()
                 nextCheck = .now + .seconds(settings.secondsBetweenChecks)
             }
@@ -156,12 +163,14 @@ final class Campaign {
             checkpointThreshold: [50, 200, 1000].randomElement(using: &random)!
         )
         work.defect = settings.defect
+        work.mayFindDiskFull = settings.fillsDisk
         return work
     }
 
     private func begin(_ member: Member) throws {
         if !member.isResident,
-            [.leaksDescriptors, .leaksMemory, .leaksThreads, .holdsForever].contains(member.work.defect)
+            [.leaksDescriptors, .leaksMemory, .leaksThreads, .holdsForever, .entersDeadParticipants]
+                .contains(member.work.defect)
         {
             member.work.defect = nil
         }
@@ -179,12 +188,18 @@ final class Campaign {
         verifier.end(member.work, acknowledged: acknowledged)
         if acknowledged > 0 { report.killedAtWork += 1 }
         readProblems(of: member)
+        countDiskErrors(of: member)
         if member.role == .writer { report.acknowledged += acknowledged }
         let from = max(member.work.from, acknowledged)
         member.peer = try takeSpare()
         member.work = makeWork(member.role, member.peer)
         if member.role == .sender { member.work.from = from }
         try begin(member)
+    }
+
+    private func countDiskErrors(of member: Member) {
+        report.diskErrors += ProgressFile.count(at: member.work.diskErrors)
+        try? FileManager.default.removeItem(atPath: member.work.diskErrors)
     }
 
     private func readProblems(of member: Member) {
@@ -202,6 +217,7 @@ final class Campaign {
         // A time in which this process was not scheduled, or checked, says nothing of the others: they may not have been scheduled either.
         let lived = min(0.02, (ContinuousClock.now - lastWatch) / .seconds(1))
         lastWatch = .now
+        if let diskEmpties, .now >= diskEmpties { emptyDisk() }
         for member in members {
             if let moment = member.resumes {
                 guard ContinuousClock.now >= moment, member.hasStopped(since: moment) else { continue }
@@ -220,7 +236,8 @@ final class Campaign {
                 member.hasBegun = true
                 (member.value, member.lastChange, member.livedGap) = (value, now, 0)
             } else if member.livedGap > settings.stuckAfter {
-                stick("\(member.role) \(member.peer) makes no progress after \(value) for \(Int(gap)) ms")
+                let holder = holderOfLock
+                stick("\(member.role) \(member.peer) makes no progress after \(value) for \(Int(gap)) ms; \(holder)")
                 (member.lastChange, member.livedGap) = (now, 0)
             } else if gap > 1000, !member.peer.process.isRunning {
                 note(
@@ -244,6 +261,14 @@ final class Campaign {
         report.stuck += 1
         report.problems.append("stuck: \(problem) (last fault: \(lastFault))")
         say("PROBLEM stuck: \(problem)")
+    }
+
+    /// Who has SQLite's write lock, in words.
+    private var holderOfLock: String {
+        guard let status = try? DatabaseStatus(ofDatabaseAt: fleet.database) else { return "its holder is not known" }
+        guard let holder = status.writeLock else { return "the write lock is free" }
+        let author = status.participants.first { $0.pid == holder.pid }?.author
+        return "the write lock is held by \(author.map { "'\($0)' (pid \(holder.pid))" } ?? "\(holder)")"
     }
 
     /// The two counts of the observer that is never killed.
@@ -328,6 +353,7 @@ final class Campaign {
             resume(member)
         }
         endStranger()
+        emptyDisk()
         let deadline = Duration.seconds(5 * settings.stuckAfter)
         func stop(_ roles: Set<CampaignWork.Role>) throws {
             for member in members where roles.contains(member.role) { try member.peer.send(.stop) }
@@ -361,6 +387,7 @@ final class Campaign {
         try stop([.observer, .consumer, .owner, .reader])
         for member in members {
             readProblems(of: member)
+            countDiskErrors(of: member)
             if member.role == .writer { report.acknowledged += member.progress }
             verifier.end(member.work, acknowledged: member.progress)
         }

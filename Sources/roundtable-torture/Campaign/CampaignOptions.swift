@@ -8,6 +8,13 @@ struct CampaignOptions: ParsableArguments {
     @Option(help: "A file for the report as JSON, written every minute and at the end.") var report: String?
     @Option(help: "A defect on purpose, which the campaign must find: \(CampaignWork.Defect.allCases.map(\.rawValue)).")
     var defect: String?
+    @Flag(
+        help:
+            "Whether the database lies in a file system of 64 MiB in memory, which is full at times; needs the superuser."
+    )
+    var fullDisk = false
+    @Option(help: "The time between two checks, in s; by default, 5 s (random) or 10 s (soak).") var checkInterval:
+        Double?
     @Option(help: "A process is stuck when it makes no progress for this number of seconds.") var stuckAfter: Double =
         120
 
@@ -19,6 +26,12 @@ struct CampaignOptions: ParsableArguments {
         settings.seed = try chosenSeed()
         settings.command += " --seed 0x\(String(settings.seed, radix: 16))\(inMemory ? " --in-memory" : "")"
         settings.report = report
+        if let checkInterval { settings.secondsBetweenChecks = checkInterval }
+        if fullDisk {
+            settings.fillsDisk = true
+            settings.command += " --full-disk"
+            settings.weights.append((.diskFull, 10))
+        }
         settings.stuckAfter = stuckAfter
         if let defect {
             guard let known = CampaignWork.Defect(rawValue: defect) else {

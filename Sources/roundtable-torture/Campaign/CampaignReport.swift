@@ -17,6 +17,8 @@ struct CampaignReport: Codable {
     var checks = 0
     /// The numbers of faults by kind.
     var faults: [String: Int] = [:]
+    /// The errors of a full disk that processes met, each of which says so.
+    var diskErrors = 0
     /// The number of killed processes that had made progress before.
     var killedAtWork = 0
     var lost = 0
@@ -58,6 +60,7 @@ struct CampaignReport: Codable {
         line("checks", checks)
         line("faults", faults.values.reduce(0, +))
         for (kind, count) in faults.sorted(by: { $0.key < $1.key }) { line("  \(kind)", count) }
+        line("errors of a full disk", diskErrors)
         line("killed at work", killedAtWork)
         line("lost", lost)
         line("corrupt", corrupt)

@@ -19,6 +19,8 @@ struct CampaignSettings {
     /// A process is stuck when it makes no progress for this time, in s.
     var stuckAfter: Double
     var inMemory: Bool
+    /// Whether the database lies in a small file system in memory, which is full at times.
+    var fillsDisk = false
     var report: String?
     var defect: CampaignWork.Defect?
 }
@@ -28,4 +30,6 @@ enum CampaignFault: String, CaseIterable {
     case kill, stop, terminalStop
     case controlBlockDeleted, controlBlockEmptied, controlBlockHalved, controlBlockNoise
     case stranger
+    /// No block is free for up to 1.5 s.
+    case diskFull
 }
