@@ -149,6 +149,12 @@ package enum SweepDefect: String, Codable, Sendable, CaseIterable {
     case traps
     /// Leaves an unfinished file behind.
     case littersFolder
+    /// Ignores the notifications of an observation.
+    case missesNotifications
+    /// Changes a row behind the back of the extensions that it has built.
+    case skipsRows
+    /// Deletes a change from the middle of the history.
+    case prunesTooMuch
 }
 
 package struct SweepReport: Codable, Sendable {

@@ -140,6 +140,7 @@
             case .buildExtension:
                 database = try open(.after)
                 try waitForExtensions(database!)
+                if defect == .skipsRows { try database!.write { try ExtensionWorld.changeBehindExtensions($0) } }
             case .write, .prune:
                 if defect == .acknowledgesEarly { acknowledged.record(2) }
                 if defect == .splitsTransactions {
@@ -151,8 +152,15 @@
                 } else {
                     try write(2, database!)
                 }
+                if defect == .prunesTooMuch {
+                    // The newest change but two: later writes prune only older ones.
+                    let sql = "SELECT max(sequence) - 2 FROM roundtable_history"
+                    try database!.write {
+                        try $0.execute(sql: "DELETE FROM roundtable_history WHERE sequence = (\(sql))")
+                    }
+                }
             case .writeShared: try writeShared(database!)
-            case .observe: try observe(database!)
+            case .observe: try observe(database!, isDeaf: defect == .missesNotifications)
             case .checkpoint: try database!.checkpoint(.passive)
             case .truncate: try database!.checkpoint(.truncate)
             case .park: try suspend(database!)
@@ -196,10 +204,10 @@
             }
         }
 
-        private func observe(_ database: SharedDatabase) throws {
+        private func observe(_ database: SharedDatabase, isDeaf: Bool) throws {
             let box = Observed()
             let changes = try database.observeChanges(on: DispatchQueue(label: "changes")) { _ in
-                box.changes.add(1, ordering: .relaxed)
+                if !isDeaf { box.changes.add(1, ordering: .relaxed) }
             }
             let count = ValueObservation.tracking { try Int.fetchOne($0, sql: "SELECT count(*) FROM entry") ?? 0 }
             let rows = count.start(

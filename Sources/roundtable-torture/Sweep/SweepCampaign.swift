@@ -17,6 +17,8 @@
             var only: SweepPoint?
             var defect: SweepDefect?
             var workers: Int
+            /// The longest that a step may take: what takes longer is stuck.
+            var patience: Duration
         }
 
         private struct State {
@@ -64,7 +66,7 @@
         private func record() throws {
             var points: [SweepPoint] = []
             try PeerFleet.run(inMemory: true) { fleet in
-                let worker = try SweepWorker(fleet, defect: nil)
+                let worker = try SweepWorker(fleet, defect: nil, patience: settings.patience)
                 for operation in settings.operations {
                     var counts = SweepCounts(operation: operation.rawValue)
                     for company in settings.companies where !(operation == .create && company == .beside) {
@@ -101,7 +103,7 @@
                 var isDone = false
                 while !isDone {
                     try PeerFleet.run(inMemory: true) { fleet in
-                        let worker = try SweepWorker(fleet, defect: settings.defect)
+                        let worker = try SweepWorker(fleet, defect: settings.defect, patience: settings.patience)
                         for _ in 0..<Self.pointsOfOneFleet {
                             guard let point = next() else {
                                 isDone = true

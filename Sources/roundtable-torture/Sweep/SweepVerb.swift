@@ -34,6 +34,10 @@
         var defect: SweepDefect?
         @Option(help: "The number of points that are taken at the same time.")
         var workers = 2
+        // However the machine is loaded: SQLite itself tries for 10 s to begin a read whose locks it cannot have, and an opening reads several
+        // times.
+        @Option(help: "A step that takes longer than this number of seconds is stuck.")
+        var patience = 60.0
         @Flag(help: "Prints the report as JSON.")
         var json = false
 
@@ -52,7 +56,8 @@
                     calls: call,
                     only: point,
                     defect: defect,
-                    workers: point == nil ? workers : 1
+                    workers: point == nil ? workers : 1,
+                    patience: .seconds(patience)
                 )
             ).run()
             if json {

@@ -15,13 +15,13 @@
         private var templates: [SweepOperation: URL] = [:]
         private var rounds = 0
 
-        /// The longest that any step may take, however the machine is loaded: what takes longer is stuck. SQLite itself tries for 10 s
-        /// to begin a read whose locks it cannot have, and an opening reads several times.
-        static let patience = Duration.seconds(60)
+        /// The longest that a step may take: what takes longer is stuck.
+        private let patience: Duration
 
-        init(_ fleet: PeerFleet, defect: SweepDefect?) throws {
+        init(_ fleet: PeerFleet, defect: SweepDefect?, patience: Duration) throws {
             self.fleet = fleet
             self.defect = defect
+            self.patience = patience
             worlds = fleet.folder.appendingPathComponent("worlds", isDirectory: true)
             try FileManager.default.createDirectory(at: worlds, withIntermediateDirectories: true)
             environment = try FaultLibrary.environment(fleet, concerning: worlds)
@@ -137,7 +137,7 @@
             -> SweepResult
         {
             do {
-                let reply = try victim.attempt(step(.run(point.fault)), within: Self.patience)
+                let reply = try victim.attempt(step(.run(point.fault)), within: patience)
                 if reply.number ?? 0 == 0 { return SweepResult(outcome: .missed, error: reply.message) }
                 guard reply.outcome == .done else {
                     let message = reply.message ?? ""
@@ -149,7 +149,7 @@
             } catch {
                 guard let exit = try? victim.process.waitForExit(within: .seconds(1)) else {
                     victim.process.end()
-                    return SweepResult(outcome: .failed, problems: ["stuck: no answer within \(Self.patience)"])
+                    return SweepResult(outcome: .failed, problems: ["stuck: no answer within \(patience)"])
                 }
                 if exit == .signal(SIGKILL), point.fault.action.isKill { return SweepResult(outcome: .killed) }
                 return SweepResult(
@@ -164,7 +164,7 @@
             problems: [String], milliseconds: Double
         ) {
             do {
-                let reply = try peer.attempt(command, within: Self.patience)
+                let reply = try peer.attempt(command, within: patience)
                 let milliseconds = reply.sweep?.milliseconds ?? 0
                 guard reply.outcome == .done else { return (["\(who): \(reply.message ?? "")"], milliseconds) }
                 return ((reply.sweep?.problems ?? []).map { "\(who): \($0)" }, milliseconds)

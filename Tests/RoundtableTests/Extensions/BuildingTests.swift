@@ -134,6 +134,66 @@ import Testing
         #expect(events.failures.value.count == 1)
     }
 
+    /// A field whose function throws an error of SQLite's at row 1500, as often as it is told to.
+    private struct Failing {
+        let attempts = Shared(0)
+        let index: SecondaryIndex
+
+        init(_ code: ResultCode, times: Int) {
+            let attempts = attempts
+            let function = DatabaseFunction("failing", argumentCount: 1, pure: true) { values in
+                guard Int.fromDatabaseValue(values[0]) == 1500 else { return values[0] }
+                attempts.change { $0 += 1 }
+                if attempts.value <= times { throw DatabaseError(resultCode: code) }
+                return values[0]
+            }
+            index = SecondaryIndex(
+                "failing",
+                version: 1,
+                of: "item",
+                fields: [.init("x", "failing(size)")],
+                functions: [function]
+            )
+        }
+    }
+
+    /// What passes is tried again, also damage, which FTS5 reports when the system could not read (rule E6b).
+    @Test(
+        .timeLimit(.minutes(1)),
+        arguments: [ResultCode.SQLITE_CORRUPT_VTAB, .SQLITE_CORRUPT, .SQLITE_IOERR, .SQLITE_IOERR_READ, .SQLITE_FULL]
+    )
+    func anErrorThatPasses(code: ResultCode) async throws {
+        try fill(2000)
+        let failing = Failing(code, times: 2)
+        let events = Events()
+        let db = try open([failing.index]) { $0.onExtensionEvent = events.note }
+        defer { try? db.close() }
+        #expect((events.failures.value.first as? DatabaseError)?.extendedResultCode == code)
+        try await eventually("it is built in the background") {
+            (try? await db.read { try failing.index.count(in: $0) }) == 2000
+        }
+        #expect(failing.attempts.value == 3)
+    }
+
+    /// A database that may only be read, or is closed, ends the attempts (rule E6b).
+    @Test(.timeLimit(.minutes(1)), arguments: [ResultCode.SQLITE_READONLY, .SQLITE_MISUSE])
+    func anErrorThatEndsBuilding(code: ResultCode) async throws {
+        try fill(2000)
+        let failing = Failing(code, times: 1)
+        let db = try open([failing.index])
+        defer { try? db.close() }
+        #expect(failing.attempts.value == 1)
+        // Another participant fails twice, after this one. When it has tried twice again, this one would have tried again, too.
+        let other = try BuildingTests()
+        try other.fill(2000)
+        let control = Failing(.SQLITE_FULL, times: 2)
+        let failingTwice = try other.open([control.index])
+        defer { try? failingTwice.close() }
+        try await eventually("the other is built") { control.attempts.value == 3 }
+        #expect(failing.attempts.value == 1)
+        await #expect(throws: ExtensionError.self) { try await db.read { try failing.index.count(in: $0) } }
+    }
+
     @Test func aSuspension() async throws {
         try fill(30_000)
         let process = ProcessSuspension()
