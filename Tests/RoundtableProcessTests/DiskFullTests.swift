@@ -202,6 +202,29 @@
                 }
             }
 
+            /// The system lists locks by device and inode, and files of two file systems may have the same inode.
+            @Test(.timeLimit(.minutes(1))) func theLockOfAnotherFileSystem() throws {
+                try PeerFleet.run { fleet in
+                    let volumes = [try SmallVolume(fleet, named: "a"), try SmallVolume(fleet, named: "b")]
+                    defer { for volume in volumes { volume.unmount() } }
+                    let urls = volumes.map { $0.folder.appendingPathComponent("shared.sqlite") }
+                    let databases = try urls.map(open)
+                    defer { for database in databases { try? database.close() } }
+                    let inodes = try urls.map { url in
+                        try FileManager.default.attributesOfItem(atPath: url.path + "-shm")[.systemFileNumber] as? Int
+                    }
+                    #expect(
+                        inodes[0] == inodes[1],
+                        "these file systems number their files differently: nothing is tested"
+                    )
+                    try databases[0].write { _ in
+                        #expect(try DatabaseStatus(ofDatabaseAt: urls[0]).writeLock?.pid == getpid())
+                        let other = try DatabaseStatus(ofDatabaseAt: urls[1])
+                        #expect(other.writeLock == nil, "\(other)")
+                    }
+                }
+            }
+
             /// The WAL has room, and the database file has none: commits go on, checkpoints fail, and everybody can see why, until there is room (rule
             /// K12).
             @Test(.timeLimit(.minutes(1))) func checkpointing() throws {
@@ -271,8 +294,8 @@
         }()
 
         /// It is unmounted by `unmount`, before the fleet removes its folder.
-        init(_ fleet: PeerFleet) throws {
-            folder = fleet.folder.appendingPathComponent("volume")
+        init(_ fleet: PeerFleet, named name: String = "volume") throws {
+            folder = fleet.folder.appendingPathComponent(name)
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
             try Self.mount(folder)
         }

@@ -298,9 +298,18 @@ import Testing
                 4: POSIX  ADVISORY  WRITE 14 fe:00:55 124 124
                 5: POSIX  ADVISORY  READ  15 fe:00:55 128 128
                 6: POSIX  ADVISORY  READ  16 fe:00:56 124 124
+                7: POSIX  ADVISORY  WRITE 17 103:1a3:55 120 121
                 """
-            let locks = SystemLocks.WalLocks(list: list, inode: 55)
-            #expect(locks == .init(checkpointing: 13, readMarks: [10: [0, 1, 2], 11: [4]]))
+            func locks(_ device: UInt64?) -> SystemLocks.WalLocks {
+                SystemLocks.WalLocks(list: list, of: .init(inode: 55, device: device))
+            }
+            let marks: [Int32: Set<Int>] = [10: [0, 1, 2], 11: [4]]
+            #expect(locks(0xFE00) == .init(checkpointing: 13, readMarks: marks))
+            // Another file with this number, on another file system.
+            #expect(locks(0x11_03A3) == .init(checkpointing: 17))
+            #expect(locks(0xFE01) == .init())
+            // Where the list names another device than stat(2), the inode must do.
+            #expect(locks(nil).readMarks == marks)
         }
 
         /// Strangers, and participants of whom the slot shows nothing, by the locks they hold; whoever checkpoints is no pin.

@@ -16,9 +16,9 @@ extension SystemLocks {
     #if os(Linux)
         private static func locks(onFilesAt paths: [String]) -> [Lock] {
             guard let bytes = try? ProcessTable.contents(of: "/proc/locks") else { return [] }
-            let inodes = Set(paths.compactMap { (try? System.identity(ofFileAt: $0))?.inode })
+            let files = paths.compactMap(LockedFile.init)
             return String(decoding: bytes, as: UTF8.self).split(separator: "\n").compactMap(Lock.init)
-                .filter { inodes.contains($0.inode) }
+                .filter { lock in files.contains { $0.has(lock) } }
         }
     #endif
 }

@@ -11,9 +11,9 @@ package enum SystemLocks {
             guard let bytes = try? ProcessTable.contents(of: "/proc/locks") else { return nil }
             let text = String(decoding: bytes, as: UTF8.self)
             func holder(_ path: String, _ range: ClosedRange<UInt64>) -> Int32? {
-                guard let identity = try? System.identity(ofFileAt: path) else { return nil }
+                guard let file = LockedFile(path) else { return nil }
                 return text.split(separator: "\n").lazy.compactMap(Lock.init).first {
-                    $0.inode == identity.inode && $0.isWrite && $0.range.overlaps(range)
+                    file.has($0) && $0.isWrite && $0.range.overlaps(range)
                 }?.pid
             }
             return holder(databasePath + "-shm", 120...120) ?? holder(databasePath, 0x4000_0000...0x4000_0001)
@@ -36,32 +36,60 @@ package enum SystemLocks {
     package static func walLocks(databasePath: String) -> WalLocks? {
         #if os(Linux)
             guard let bytes = try? ProcessTable.contents(of: "/proc/locks") else { return nil }
-            guard let identity = try? System.identity(ofFileAt: databasePath + "-shm") else { return nil }
-            return WalLocks(list: String(decoding: bytes, as: UTF8.self), inode: identity.inode)
+            guard let file = LockedFile(databasePath + "-shm") else { return nil }
+            return WalLocks(list: String(decoding: bytes, as: UTF8.self), of: file)
         #else
             return nil
         #endif
     }
 
     #if os(Linux)
-        /// A line such as `1: POSIX  ADVISORY  WRITE 2775 fe:00:16220171 120 120` (proc_locks(5)). The device is not compared, because
-        /// overlay file systems list another one than `stat` reports.
+        /// A file whose locks are looked for.
+        struct LockedFile {
+            let inode: UInt64
+            /// nil where the list names another device than `stat` reports, so that the inode alone identifies the file.
+            let device: UInt64?
+
+            init(inode: UInt64, device: UInt64?) { (self.inode, self.device) = (inode, device) }
+
+            /// nil when there is no such file.
+            init?(_ path: String) {
+                guard let identity = try? System.identity(ofFileAt: path) else { return nil }
+                let type = try? System.fileSystemType(holding: path)
+                let isListed = type.map { !Self.withOtherDevices.contains($0) } ?? false
+                self.init(inode: identity.inode, device: isListed ? identity.device : nil)
+            }
+
+            func has(_ lock: Lock) -> Bool { lock.inode == inode && (device == nil || lock.device == device) }
+
+            /// overlayfs, Btrfs and Bcachefs: what `stat` reports as the device of a file there is that of a layer or of a subvolume.
+            private static let withOtherDevices: Set<UInt32> = [0x794C_7630, 0x9123_683E, 0xCA45_1A4E]
+        }
+
+        /// A line such as `1: POSIX  ADVISORY  WRITE 2775 fe:00:16220171 120 120` (proc_locks(5)).
         struct Lock {
             let isWrite: Bool
             let pid: Int32
+            /// As `stat` reports it.
+            let device: UInt64
             let inode: UInt64
             let range: ClosedRange<UInt64>
 
             init?(_ line: Substring) {
                 let fields = line.split(separator: " ", omittingEmptySubsequences: true)
                 guard fields.count >= 8, fields[1] != "->", let pid = Int32(fields[4]), pid > 0,
-                    let inode = fields[5].split(separator: ":").last.flatMap({ UInt64($0) }),
                     let start = UInt64(fields[6])
+                else { return nil }
+                let file = fields[5].split(separator: ":")
+                guard file.count == 3, let major = UInt64(file[0], radix: 16), let minor = UInt64(file[1], radix: 16),
+                    let inode = UInt64(file[2])
                 else { return nil }
                 let end = fields[7] == "EOF" ? UInt64.max : UInt64(fields[7]) ?? 0
                 guard start <= end else { return nil }
                 self.isWrite = fields[3] == "WRITE"
                 self.pid = pid
+                // makedev(3)
+                device = (major & 0xFFF) << 8 | (major & ~0xFFF) << 32 | minor & 0xFF | (minor & ~0xFF) << 12
                 self.inode = inode
                 self.range = start...end
             }
@@ -72,9 +100,9 @@ package enum SystemLocks {
 #if os(Linux)
     extension SystemLocks.WalLocks {
         /// - parameter list: the contents of `/proc/locks`, where neighbouring bytes that one process holds are one lock.
-        init(list: String, inode: UInt64) {
+        init(list: String, of file: SystemLocks.LockedFile) {
             for line in list.split(separator: "\n") {
-                guard let lock = SystemLocks.Lock(line), lock.inode == inode else { continue }
+                guard let lock = SystemLocks.Lock(line), file.has(lock) else { continue }
                 if lock.isWrite, lock.range.contains(121) { checkpointing = lock.pid }
                 guard !lock.isWrite else { continue }
                 let marks = (0..<WalIndexView.readMarkCount).filter { lock.range.contains(UInt64(123 + $0)) }

@@ -12,8 +12,12 @@
     extension System {
         /// The name of the network file system that holds `path`, or nil when it is local.
         package static func networkFileSystem(holding path: String) throws -> String? {
-            let type = try perform(.statfs, path) { rt_file_system_type(path) }
-            return networkFileSystems[UInt32(truncatingIfNeeded: type)]
+            networkFileSystems[try fileSystemType(holding: path)]
+        }
+
+        /// The magic number of the file system that holds `path` (linux/magic.h).
+        package static func fileSystemType(holding path: String) throws -> UInt32 {
+            UInt32(truncatingIfNeeded: try perform(.statfs, path) { rt_file_system_type(path) })
         }
     }
 #endif
