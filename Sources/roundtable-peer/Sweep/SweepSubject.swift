@@ -15,13 +15,13 @@
         /// The database of `join`.
         private var joined: SharedDatabase?
         private var kept: [Any] = []
-        /// Whether SQLite's locks cannot be had while the operation lasts.
-        private var areLocksRefused = false
+        /// The fault that lasts until the operation is over, if it is one.
+        private var lastingFault: SweepFault?
 
         /// How long an observer or publisher may be silent.
         private static let patience = Duration.seconds(3)
-        /// The same, while locks are refused. SQLite tries for 10 s to begin a read whose locks it cannot have, and an observation begins
-        /// with two reads.
+        /// The same when locks are refused. SQLite tries for 10 s to begin a read whose locks it cannot have, and an observation begins with
+        /// two reads.
         private static let patienceForLocks = Duration.seconds(25)
 
         init(_ step: SweepStep) throws {
@@ -104,7 +104,7 @@
 
         private func run(_ fault: SweepFault) throws -> PeerReply {
             var taken = 0
-            if case .errnoForever = fault.action, fault.door == .calls { areLocksRefused = fault.name == "lock" }
+            if case .errnoForever = fault.action, fault.door == .calls { lastingFault = fault }
             var failure: (any Error)?
             switch fault.door {
             case .calls:
@@ -224,20 +224,22 @@
             }
         }
 
-        /// Waits until an observer or publisher is heard of. Once open, its connection waits for SQLite's locks without a limit. So when it
-        /// cannot have them, it must be heard of as soon as it can.
+        /// Waits until an observer or publisher is heard of. Once open, it tries again without a limit when it cannot read. So when a fault
+        /// lasts, it must be heard of as soon as that has ended.
         private func heard(_ what: String, _ condition: () throws -> Bool) throws {
-            guard areLocksRefused else { return try eventually("silent: \(what)", within: Self.patience, condition) }
-            let end = ContinuousClock.now + Self.patienceForLocks
-            try eventually("silent: \(what)", within: Self.patienceForLocks * 2) {
+            guard let lastingFault else { return try eventually("silent: \(what)", within: Self.patience, condition) }
+            let patience = lastingFault.name == "lock" ? Self.patienceForLocks : Self.patience
+            let end = ContinuousClock.now + patience
+            var isOver = false
+            try eventually("silent: \(what)", within: patience * 2) {
                 if try condition() { return true }
-                if areLocksRefused, ContinuousClock.now > end {
+                if !isOver, ContinuousClock.now > end {
                     _ = FaultLibrary.disarm()
-                    areLocksRefused = false
+                    isOver = true
                 }
                 return false
             }
-            if !areLocksRefused { throw TestKitError("\(what) only when the locks are free") }
+            if isOver { throw TestKitError("\(what) only when the fault is over") }
         }
 
         private func suspend(_ database: SharedDatabase) throws {
