@@ -1,3 +1,4 @@
+import RoundtableTestSupport
 import Testing
 
 @testable import RoundtableKernel
@@ -88,6 +89,32 @@ import Testing
         ring.counter = counter
         #expect(ring.look() == [reason, "c11"])
         #expect(ring.look() == [])
+    }
+
+    /// Whatever another process writes into the ring, the record of a commit is told, or that anything may have changed (SECURITY.md, SH4).
+    @Test func forgedRecordsHideNoCommit() {
+        var random = SeededGenerator()
+        for _ in 0..<200 {
+            var ring = Ring()
+            for _ in 0..<20 {
+                for _ in 0..<Int.random(in: 0...3, using: &random) {
+                    let states: [ChangeRecord.State] = [.committed, .aside, .void, .unsure]
+                    let distances: [UInt32] = [0, 1, 1, 2, 1000, 0x7FFF_FFFF, 0x8000_0000, .max]
+                    let first = Bool.random(using: &random) ? ring.counter : ring.records[ring.last]?.counter ?? 0
+                    ring.add(
+                        states.randomElement(using: &random)!,
+                        counter: first &+ distances.randomElement(using: &random)!
+                    )
+                    // The reader may meet a lie before the commit, or with it.
+                    if Bool.random(using: &random) { _ = ring.look() }
+                }
+                ring.counter &+= 1
+                ring.add(.committed, counter: ring.counter)
+                let news = ring.look()
+                let isTold = news.contains { $0 == "c\(ring.last)" || !$0.hasPrefix("c") }
+                #expect(isTold, "commit \(ring.counter), reader \(ring.reader), seed \(random.seed)")
+            }
+        }
     }
 
     @Test func aside() {

@@ -1,4 +1,5 @@
 import Foundation
+import Roundtable
 import RoundtableKernel
 import RoundtableTestSupport
 import Testing
@@ -72,6 +73,14 @@ extension ProcessTests {
                     try observer.expectToBeTold(row, in: trial)
                 }
                 try observer.expectFinalState(rows: 20)
+                // It has no slot, and has created nothing.
+                let status = try DatabaseStatus(ofDatabaseAt: fleet.database)
+                #expect(status.participants.map(\.author) == ["writer"])
+                for name in try FileManager.default.contentsOfDirectory(atPath: fleet.databaseFolder.path) {
+                    let path = fleet.databaseFolder.appendingPathComponent(name).path
+                    let owner = try FileManager.default.attributesOfItem(atPath: path)[.ownerAccountID] as? Int
+                    #expect(owner == 0, "\(name)")
+                }
                 let isKnown = block == 0o644
                 #expect(try observer.changes.allSatisfy { $0.author == (isKnown ? "writer" : "") })
                 #expect(try observer.changes.allSatisfy { $0.tables == (isKnown ? ["entry"] : ["*"]) })

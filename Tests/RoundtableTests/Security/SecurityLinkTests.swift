@@ -149,5 +149,24 @@
                 #expect(status.st_mode & 0o077 == 0, "\(path): \(status.accessText)")
             }
         }
+
+        /// What root creates beside the database of another user belongs to that user (rules B2, X16a).
+        @Test(.enabled(if: geteuid() == 0, "only the superuser can give files away")) func ownersOfNewFiles() throws {
+            try Data().write(to: url)
+            #expect(chown(url.path, 65534, 65533) == 0)
+            let db = try open()
+            defer { try? db.close() }
+            try db.write { try $0.execute(sql: "CREATE TABLE t (a)") }
+            let outbox = try Outbox(forDatabaseAt: url, as: "app")
+            _ = try outbox.submit(AddEntry(text: "a"))
+            let paths = try FileManager.default.subpathsOfDirectory(atPath: folder.file("data").path)
+            #expect(paths.count > 5, "\(paths)")
+            for path in paths {
+                let status = try #require(
+                    try System.statusOfLink(at: folder.file("data").appendingPathComponent(path).path)
+                )
+                #expect(status.st_uid == 65534 && status.st_gid == 65533, "\(path): \(status.accessText)")
+            }
+        }
     }
 #endif
