@@ -34,4 +34,8 @@ for target in $targets; do
         grep -E '^#[0-9]+.*(INITED|DONE)|number_of_executed_units' "$log"
     fi
 done
-[ -z "$failed" ] || { echo "found something:$failed; the inputs are in $folder/findings" >&2; exit 1; }
+if [ -n "$failed" ]; then
+    echo "found something:$failed; the inputs are in $folder/findings. Repeat one by: $program TARGET FILE" >&2
+    exit 1
+fi
+echo "nothing found"

@@ -66,7 +66,7 @@
                     #expect(output.exit == .status(1))
                     #expect(
                         output.standardError.contains(
-                            "replay: roundtable-torture sweep --only \(one.only ?? "write.alone.")"
+                            "roundtable-torture sweep --only \(one.only ?? "write.alone.")"
                         )
                     )
                 } else {

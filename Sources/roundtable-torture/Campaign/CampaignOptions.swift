@@ -3,7 +3,7 @@ import RoundtableTestSupport
 
 /// The options that all campaigns of random faults have.
 struct CampaignOptions: ParsableArguments {
-    @Option(help: "The seed of all random choices, decimal or with 0x; by default, a new one.") var seed: String?
+    @Option(help: "The seed of all random choices, decimal or with 0x; by default, a new one.") var seed: Seed?
     @Flag(help: "Whether the database lies in memory (/dev/shm).") var inMemory = false
     @Option(help: "A file for the report as JSON, written every minute and at the end.") var report: String?
     @Option(help: "A defect on purpose, which the campaign must find: \(CampaignWork.Defect.allCases.map(\.rawValue)).")
@@ -23,7 +23,7 @@ struct CampaignOptions: ParsableArguments {
     /// - throws: `ExitCode.failure` when it found something.
     func run(_ settings: CampaignSettings) throws {
         var settings = settings
-        settings.seed = try chosenSeed()
+        settings.seed = seed?.value ?? .random(in: 0...UInt64.max)
         settings.command += " --seed 0x\(String(settings.seed, radix: 16))\(inMemory ? " --in-memory" : "")"
         settings.report = report
         if let checkInterval { settings.secondsBetweenChecks = checkInterval }
@@ -41,12 +41,5 @@ struct CampaignOptions: ParsableArguments {
             settings.command += " --defect \(defect)"
         }
         guard try Campaign.run(settings).isClean else { throw ExitCode.failure }
-    }
-
-    private func chosenSeed() throws -> UInt64 {
-        guard let seed else { return .random(in: 0...UInt64.max) }
-        let number = seed.hasPrefix("0x") ? UInt64(seed.dropFirst(2), radix: 16) : UInt64(seed)
-        guard let number else { throw ValidationError("\(seed) is no seed") }
-        return number
     }
 }

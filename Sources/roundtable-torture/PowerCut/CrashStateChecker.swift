@@ -22,6 +22,19 @@ struct CrashStateChecker {
     struct Finding: Codable {
         enum Kind: String, Codable, CaseIterable {
             case corrupt, lostCommit, lostCommand, repeatedCommand, lostSnapshot, damagedSnapshot, notUsable
+
+            /// As reports show it.
+            var words: String {
+                switch self {
+                case .corrupt: "corrupt database"
+                case .lostCommit: "lost commit"
+                case .lostCommand: "lost command"
+                case .repeatedCommand: "repeated command"
+                case .lostSnapshot: "lost snapshot file"
+                case .damagedSnapshot: "damaged snapshot file"
+                case .notUsable: "not usable"
+                }
+            }
         }
         var kind: Kind
         var text: String

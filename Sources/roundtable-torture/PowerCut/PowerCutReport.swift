@@ -89,21 +89,22 @@ struct PowerCutReport: Codable {
 
     func text(program: String) -> String {
         var lines = [
-            "power cuts, durability \(durability.rawValue) (synchronous = \(durability == .machine ? "FULL" : "NORMAL")), seed \(seed)",
+            "power cuts, synchronous = \(durability == .machine ? "FULL" : "NORMAL"), seed \(seed)",
             "  traces                      \(traces), with \(events) events, cut at \(cutPoints) of them",
             "  states                      \(replayed), of which \(distinctStates) have different files",
             "  opened by the library, too  \(openedByLibrary)",
-            "  without the last commits    \(statesWithLoss), at most \(largestLoss) commits",
+            "  without the last commits    \(statesWithLoss), at most \(largestLoss) commits\(durability == .machine ? "" : ", which is allowed")",
             "  time                        \(Int(seconds)) s",
         ]
         if ignoredSyncs != .none { lines.append("  FORGOTTEN SYNCS             \(ignoredSyncs.rawValue)") }
         for kind in CrashStateChecker.Finding.Kind.allCases {
             lines.append(
-                "  \(kind.rawValue.padding(toLength: 28, withPad: " ", startingAt: 0))\(counts[kind.rawValue] ?? 0)"
+                "  \(kind.words.padding(toLength: 28, withPad: " ", startingAt: 0))\(counts[kind.rawValue] ?? 0)"
             )
         }
+        if counts.isEmpty { lines.append("Nothing is lost that was acknowledged and synced, and nothing is corrupt.") }
         for failure in failures.prefix(10) {
-            lines.append("FAILED \(failure.finding.kind.rawValue), state \(failure.state): \(failure.finding.text)")
+            lines.append("FAILED \(failure.finding.kind.words), state \(failure.state): \(failure.finding.text)")
             lines.append("  \(failure.powerCut)")
             if let trace = failure.trace {
                 let forgotten = ignoredSyncs == .none ? "" : " --ignore-sync \(ignoredSyncs.rawValue)"

@@ -27,6 +27,8 @@
             var failures: [SweepSummary.Failure] = []
             var missed: [String] = []
             var broken: String?
+            /// The moment at which the calls of all operations were known.
+            var recorded: ContinuousClock.Instant?
             /// The minutes after which progress was told last.
             var toldMinutes = 0
         }
@@ -87,15 +89,20 @@
             }
             var random = SeededGenerator(seed: settings.seed)
             points.shuffle(using: &random)
-            state.withLock { $0.waiting = points.reversed() }
-        }
-
-        private var isOver: Bool {
-            settings.minutes.map { ContinuousClock.now - began > .seconds($0 * 60) } ?? false
+            state.withLock { state in
+                state.waiting = points.reversed()
+                state.recorded = .now
+            }
         }
 
         private func next() -> SweepPoint? {
-            isOver ? nil : state.withLock { $0.broken == nil ? $0.waiting.popLast() : nil }
+            state.withLock { state in
+                guard state.broken == nil else { return nil }
+                if let minutes = settings.minutes, let recorded = state.recorded {
+                    guard ContinuousClock.now - recorded < .seconds(minutes * 60) else { return nil }
+                }
+                return state.waiting.popLast()
+            }
         }
 
         private func work() {
@@ -156,7 +163,8 @@
                 (\(point.call.name) \(point.call.role)), \(point.name), which \(result.outcome.rawValue)
                 \(result.error.map { "    the operation: \($0)\n" } ?? "")\
                 \(result.problems.map { "    \($0)\n" }.joined())\
-                    replay: roundtable-torture sweep --only \(point.name)
+                    replay: \(CommandLine.arguments[0]) sweep --only \(point.name)\
+                \(settings.defect.map { " --defect \($0.rawValue)" } ?? "")
 
                 """
             FileHandle.standardError.write(Data(text.utf8))

@@ -9,15 +9,17 @@
             abstract: "Kills a process, and makes its system calls fail, at every call of every operation.",
             discussion: """
                 Without --minutes all points are taken, in a random order. After each, another process must find all acknowledged \
-                transactions, an intact database, and go on within its deadlines.
+                transactions, an intact database, and go on within its deadlines. The report has, for each operation: the calls that it makes; \
+                the points taken, of how many there are; how often the operation succeeded in spite of an error (absorbed), how often it reported \
+                one (failed), and how often the call did not happen in three tries (missed).
                 """
         )
 
         @Option(help: "An operation; may be repeated. All by default.")
         var operation: [SweepOperation] = []
-        @Option(help: "The order of the points.")
-        var seed: String?
-        @Option(help: "Takes points until this time is over.")
+        @Option(help: "The order of the points, decimal or with 0x; a new one by default.")
+        var seed: Seed?
+        @Option(help: "Takes points until this time is over, which begins when the calls of the operations are known.")
         var minutes: Double?
         @Option(help: "Takes one point, by the name that a failure prints.")
         var only: String?
@@ -43,14 +45,16 @@
 
         func run() throws {
             let point = try only.map { name in
-                guard let point = SweepPoint(name) else { throw ValidationError("'\(name)' is no point") }
+                guard let point = SweepPoint(name) else {
+                    throw ValidationError("'\(name)' is no point, such as write.alone.calls.5.pwrite.once-EIO")
+                }
                 return point
             }
             let summary = try SweepCampaign(
                 .init(
                     operations: operation.isEmpty ? SweepOperation.allCases : operation,
                     companies: alone ? [.alone] : SweepPoint.Company.allCases,
-                    seed: try seed.map(Self.number) ?? UInt64.random(in: 0...UInt64.max),
+                    seed: seed?.value ?? .random(in: 0...UInt64.max),
                     minutes: minutes,
                     kinds: action.isEmpty ? SweepPoint.Kind.allCases : action,
                     calls: call,
@@ -68,12 +72,6 @@
                 print(summary.table)
             }
             if !summary.failures.isEmpty { throw ExitCode.failure }
-        }
-
-        private static func number(_ text: String) throws -> UInt64 {
-            let value = text.hasPrefix("0x") ? UInt64(text.dropFirst(2), radix: 16) : UInt64(text)
-            guard let value else { throw ValidationError("'\(text)' is no seed") }
-            return value
         }
     }
 

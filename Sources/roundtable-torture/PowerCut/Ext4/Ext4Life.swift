@@ -54,9 +54,12 @@
             try start(&fleet)
             let before = bounds
             let moment = try waitForMoment(fleet, journals, isFirst: number == 1)
-            if Bool.random(using: &random) { image.writeBack(&random) }
             // Often nothing, because it loses most.
             let kind = ([.nothing, .nothing, .nothing] + Ext4Image.Cut.allCases).randomElement(using: &random)!
+            let writesBack = Bool.random(using: &random)
+            // A generator of its own, because it draws once for each file, and their number depends on the processes.
+            var pages = SeededGenerator(seed: random.next())
+            if writesBack { image.writeBack(&pages) }
 
             try image.writeCanary()
             var required = before

@@ -115,36 +115,40 @@
 
         func text(program: String) -> String {
             let synchronous = durability == .machine ? "FULL" : "NORMAL"
+            let allowed = durability == .machine ? "" : ", which is allowed"
             func list(_ numbers: [String: Int]) -> String {
                 numbers.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
             }
             var lines = [
-                "power cuts of ext4, durability \(durability.rawValue) (synchronous = \(synchronous)), seed \(seed)",
+                "power cuts of ext4, synchronous = \(synchronous), seed \(seed)",
                 "  cuts                        \(cuts), of \(lives) file systems; they still wrote: \(list(kinds))",
                 "  acknowledged before         \(acknowledgedCommits) commits, \(acknowledgedCommands) commands, \(acknowledgedSnapshots) snapshots",
                 "  acknowledged while cut      \(acknowledgedDuringCut), some of which is lost in \(cutsWithLossDuringCut) cuts",
-                "  without the last commits    \(cutsWithLoss), at most \(largestLoss) commits",
-                "  that dropped the last write \(cutsThatDropped) of \(cutsThatMayDrop) that may",
-                "  that lost what has no sync  \(cutsWithUnsyncedLoss)",
-                "  processes that then ended   \(list(endings))",
+                "  without the last commits    \(cutsWithLoss), at most \(largestLoss) commits\(allowed)",
+                "  without an unsynced file    \(cutsThatDropped), of \(cutsThatMayDrop) that may drop it",
+                "  without an unsynced value   \(cutsWithUnsyncedLoss)",
+                "  ended by the dead disk      \(list(endings))",
                 "  time                        \(Int(seconds)) s",
             ]
             if forgottenSyncs != .none { lines.append("  FORGOTTEN SYNCS             \(forgottenSyncs.rawValue)") }
             for kind in CrashStateChecker.Finding.Kind.allCases {
                 lines.append(
-                    "  \(kind.rawValue.padding(toLength: 28, withPad: " ", startingAt: 0))\(counts[kind.rawValue] ?? 0)"
+                    "  \(kind.words.padding(toLength: 28, withPad: " ", startingAt: 0))\(counts[kind.rawValue] ?? 0)"
                 )
+            }
+            if counts.isEmpty {
+                lines.append("Nothing is lost that was acknowledged and synced, and nothing is corrupt.")
             }
             for cut in failures.prefix(10) {
                 guard let finding = cut.finding else { continue }
                 lines.append(
-                    "FAILED \(finding.kind.rawValue), file system \(String(cut.lifeSeed, radix: 16)), cut \(cut.number): \(finding.text)"
+                    "FAILED \(finding.kind.words), file system \(cut.lifeSeed), cut \(cut.number): \(finding.text)"
                 )
                 lines.append("  wrote \(cut.kind.name); \(cut.description)")
                 let forgotten = forgottenSyncs == .none ? "" : " --ignore-sync \(forgottenSyncs.rawValue)"
                 lines.append(
                     "  again: \(program) powercut --filesystem ext4 --durability \(durability == .machine ? "full" : "normal")"
-                        + "\(forgotten) --seed \(cut.lifeSeed) --cuts \(cut.number) --threads 1"
+                        + "\(forgotten) --seed \(cut.lifeSeed) --cuts \(cut.number) --threads 1 (the system schedules: repeat it a few times)"
                 )
                 if let files = cut.files { lines.append("  files: \(files)") }
             }
