@@ -35,7 +35,7 @@ struct PowerCutCampaign: Sendable {
         defer { temporary.remove() }
         let place = temporary.url
         let recorder = try WriteRecorder(in: place)
-        let shared = Mutex((report: PowerCutReport(self), next: 0, error: (any Error)?.none))
+        let shared = Mutex((report: PowerCutReport(self), next: 0, error: (any Error)?.none, toldMinutes: 0))
         let begin = ContinuousClock.now
         DispatchQueue.concurrentPerform(iterations: threads) { _ in
             while true {
@@ -57,7 +57,10 @@ struct PowerCutCampaign: Sendable {
                         isLate || shared.withLock { $0.report.distinctStates + new >= states }
                     }
                     try? FileManager.default.removeItem(at: folder)
-                    shared.withLock { $0.report.add(part) }
+                    shared.withLock { shared in
+                        shared.report.add(part)
+                        tellProgress(of: shared.report, ContinuousClock.now - begin, &shared.toldMinutes)
+                    }
                 } catch {
                     shared.withLock { $0.error = error }
                 }
@@ -67,6 +70,15 @@ struct PowerCutCampaign: Sendable {
         var report = shared.withLock { $0.report }
         report.seconds = Double((ContinuousClock.now - begin).components.seconds)
         return report
+    }
+
+    /// Once a minute.
+    private func tellProgress(of report: PowerCutReport, _ time: Duration, _ toldMinutes: inout Int) {
+        let minutes = Int(time / .seconds(60))
+        guard minutes > toldMinutes else { return }
+        toldMinutes = minutes
+        let text = "\(minutes) min: \(report.distinctStates) of \(states) states, \(report.failures.count) wrong\n"
+        FileHandle.standardError.write(Data(text.utf8))
     }
 
     // MARK: Recording
