@@ -1,17 +1,18 @@
 #!/bin/sh
-# The guides of the documentation catalogue, for readers of the repository: docs/guides. DocC's links (<doc:FairTurns>) and symbols are dead there.
+# The guides of the documentation catalogues, for readers of the repository: docs/guides. DocC's links (<doc:FairTurns>) and symbols are dead there.
 # Usage: guides.sh          writes docs/guides anew
-#        guides.sh check    fails if docs/guides is not what the catalogue says, or if a link of any document leads nowhere
+#        guides.sh check    fails if docs/guides is not what the catalogues say, or if a link of any document leads nowhere
 set -eu
 cd "$(dirname "$0")/.."
 
-catalogue=Sources/Roundtable/Documentation.docc
+catalogues='Sources/Roundtable/Documentation.docc Sources/RoundtableTestKit/Documentation.docc'
 guides=docs/guides
 
 # generate FOLDER: writes the guides there.
 generate() {
     mkdir -p "$1"
-    awk -v out="$1" -v catalogue="$catalogue" '
+    # shellcheck disable=SC2046 # several files
+    awk -v out="$1" '
         function name(path) { sub(/.*\//, "", path); sub(/\.md$/, "", path); return path }
         function target(page) { return page == "Roundtable" ? "README.md" : page ".md" }
 
@@ -79,7 +80,7 @@ generate() {
         /^ *```/ { isCode = !isCode; print > file; next }
         { print (isCode ? $0 : links(symbols($0))) > file }
         END { exit failed }
-    ' "$catalogue"/*.md
+    ' $(for catalogue in $catalogues; do ls "$catalogue"/*.md; done)
 }
 
 # Every link to a file, to a heading, or to a guide leads somewhere.
@@ -205,7 +206,7 @@ check)
     trap 'rm -rf "$work"' EXIT
     generate "$work"
     if ! diff -r "$guides" "$work" >&2; then
-        echo "$guides is not what $catalogue says: run 'sh scripts/guides.sh'." >&2
+        echo "$guides is not what $catalogues say: run 'sh scripts/guides.sh'." >&2
         exit 1
     fi
     check_links
