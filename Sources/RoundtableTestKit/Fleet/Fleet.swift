@@ -133,7 +133,7 @@ public final class Fleet {
     /// Starts children of one role, carries out faults until they have ended, and checks what they recorded.
     ///
     /// - Parameters:
-    ///   - faults: by default, a child is killed or stopped about twenty times a second.
+    ///   - faults: by default, a child is killed or stopped up to ten times a second.
     ///   - program: the program of the roles; by default this one.
     ///   - test: the name of the test, for the command that replays it.
     public static func check(
