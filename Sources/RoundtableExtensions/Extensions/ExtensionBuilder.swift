@@ -121,15 +121,30 @@ final class ExtensionBuilder: Sendable {
     private func failed(_ error: any Error, _ database: SharedDatabase) -> Outcome {
         // The database was closed.
         if (error as? DatabaseError)?.resultCode == .SQLITE_MISUSE { return .done }
-        // Nothing else would begin the building again in this process. That includes SQLITE_CORRUPT, because FTS5 also reports it when the
-        // system could not read.
-        let passes = (error as? DatabaseError).map { $0.resultCode != .SQLITE_READONLY } ?? false
+        // Nothing else would begin the building again in this process. The error that ends it is always reported.
+        guard passes(error, database) else {
+            state.withLock { $0.hasReported = false }
+            report(.failed(error))
+            return .done
+        }
         // An obstacle is reported once while it lasts.
         let isNews = state.withLock { state in
-            defer { state.hasReported = passes }
+            defer { state.hasReported = true }
             return !state.hasReported
         }
         if isNews { report(.failed(error)) }
-        return passes ? .tryAgain : .done
+        return .tryAgain
+    }
+
+    /// Whether building may succeed later (rule E6b).
+    private func passes(_ error: any Error, _ database: SharedDatabase) -> Bool {
+        switch error {
+        // A participant that may write gets SQLITE_READONLY as long as it is kept from that, for example by the permissions. SQLITE_CORRUPT
+        // passes too, because FTS5 also reports it when the system could not read.
+        case let error as DatabaseError: error.resultCode != .SQLITE_READONLY || database.role == .readWrite
+        // The key's provider fails while the device is locked, for example.
+        case is EncryptionError: true
+        default: false
+        }
     }
 }

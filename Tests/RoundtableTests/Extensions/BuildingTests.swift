@@ -160,7 +160,11 @@ import Testing
     /// What passes is tried again, also damage, which FTS5 reports when the system could not read (rule E6b).
     @Test(
         .timeLimit(.minutes(1)),
-        arguments: [ResultCode.SQLITE_CORRUPT_VTAB, .SQLITE_CORRUPT, .SQLITE_IOERR, .SQLITE_IOERR_READ, .SQLITE_FULL]
+        arguments: [
+            ResultCode.SQLITE_CORRUPT_VTAB, .SQLITE_CORRUPT, .SQLITE_IOERR, .SQLITE_IOERR_READ, .SQLITE_FULL,
+            // A file that may not be written may be writable later.
+            .SQLITE_READONLY,
+        ]
     )
     func anErrorThatPasses(code: ResultCode) async throws {
         try fill(2000)
@@ -175,11 +179,10 @@ import Testing
         #expect(failing.attempts.value == 3)
     }
 
-    /// A database that may only be read, or is closed, ends the attempts (rule E6b).
-    @Test(.timeLimit(.minutes(1)), arguments: [ResultCode.SQLITE_READONLY, .SQLITE_MISUSE])
-    func anErrorThatEndsBuilding(code: ResultCode) async throws {
+    /// A database that is closed ends the attempts (rule E6b).
+    @Test(.timeLimit(.minutes(1))) func anErrorThatEndsBuilding() async throws {
         try fill(2000)
-        let failing = Failing(code, times: 1)
+        let failing = Failing(.SQLITE_MISUSE, times: 1)
         let db = try open([failing.index])
         defer { try? db.close() }
         #expect(failing.attempts.value == 1)
@@ -194,25 +197,72 @@ import Testing
         await #expect(throws: ExtensionError.self) { try await db.read { try failing.index.count(in: $0) } }
     }
 
-    @Test func aSuspension() async throws {
+    /// Opens a database that is suspended when building has begun.
+    private func openSuspended(
+        _ process: ProcessSuspension,
+        _ events: Events,
+        _ change: (inout SharedDatabase.Options) -> Void = { _ in }
+    ) throws -> SharedDatabase {
         try fill(30_000)
-        let process = ProcessSuspension()
-        let events = Events()
         let db = try open([Self.sizes]) { options in
             options.process = process
             options.whileSuspended = .wait
+            options.suspensionPolicy = .everything
             options.onExtensionEvent = { event in
                 if events.steps.value.isEmpty, case .progress = event {
                     _ = process.suspend(until: MonotonicClock.now.addingSaturating(1_000_000_000))
                 }
                 events.note(event)
             }
+            change(&options)
         }
         #expect((events.failures.value.first as? DatabaseError)?.isSuspension == true)
+        return db
+    }
+
+    @Test func aSuspension() async throws {
+        let process = ProcessSuspension()
+        let db = try openSuspended(process, Events())
         process.resume()
         try await eventually("it is built after resuming") {
             (try? await db.read { try Self.sizes.count(in: $0) }) == 30_000
         }
+    }
+
+    /// The key's provider fails when the connections are opened again, for example because the device is locked.
+    @Test(.timeLimit(.minutes(1))) func aKeyThatIsNotAvailable() async throws {
+        let process = ProcessSuspension()
+        let isLocked = Shared(false)
+        let refusals = Shared(0)
+        let db = try openSuspended(process, Events()) { options in
+            options.configuration.prepareDatabase { _ in
+                if !isLocked.value { return }
+                refusals.change { $0 += 1 }
+                throw EncryptionError.keyUnavailable(path: "", underlying: CancellationError())
+            }
+        }
+        isLocked.change { $0 = true }
+        process.resume()
+        try await eventually("it is tried again") { refusals.value >= 3 }
+        isLocked.change { $0 = false }
+        try await eventually("it is built") { (try? await db.read { try Self.sizes.count(in: $0) }) == 30_000 }
+    }
+
+    /// What ends building is reported, although the suspension was the last obstacle to be reported.
+    @Test(.timeLimit(.minutes(1))) func theErrorThatEndsBuildingIsReported() async throws {
+        let process = ProcessSuspension()
+        let events = Events()
+        let db = try openSuspended(process, events)
+        defer { try? db.close() }
+        var newer = Self.migrator(Self.item)
+        newer.registerMigration("v2") { try $0.execute(sql: "CREATE TABLE other (id INTEGER PRIMARY KEY)") }
+        try newer.migrate(fixture.stranger())
+        process.resume()
+        try await eventually("it is reported") {
+            if case .schemaTooNew? = events.failures.value.last as? SharedDatabaseError { return true }
+            return false
+        }
+        #expect(events.failures.value.count == 2)
     }
 
     // MARK: Steps
