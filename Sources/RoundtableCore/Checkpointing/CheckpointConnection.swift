@@ -12,6 +12,7 @@ final class CheckpointConnection: @unchecked Sendable {
     private let budget: Budget
 
     init(path: String, options: SharedDatabase.Options, gate: SuspensionGate) throws {
+        try ForbiddenFile.refuse(databasePath: path)
         self.path = path
         let budget = Budget(gate: gate)
         var configuration = options.configuration
@@ -34,8 +35,7 @@ final class CheckpointConnection: @unchecked Sendable {
                 throw DatabaseError.leftWAL(path)
             }
             _ = try Int.fetchOne(db, sql: "PRAGMA schema_version")
-            try db.checkWalIndexIsWritable(path)
-            try db.checkWalIsWritable(path)
+            try db.checkWalFilesAreWritable(path)
         }
     }
 

@@ -10,6 +10,28 @@ extension Database {
         if sqlite3_db_readonly(sqliteConnection, "main") == 1 { throw DatabaseError.openedForReadingOnly(path, path) }
     }
 
+    /// Checks the WAL and the wal-index of a connection in WAL mode that has read.
+    ///
+    /// - throws: `SQLITE_READONLY` or `SQLITE_CANTOPEN` when one of them is open for reading only.
+    func checkWalFilesAreWritable(_ path: String) throws {
+        try checkWalIndexIsWritable(path)
+        try checkWalIsWritable(path)
+    }
+
+    /// Runs `body`. Replaces its `SQLITE_READONLY`, which names no file, when one of the files is open for reading only.
+    func explainingReadOnly<T>(_ path: String, _ body: () throws -> T) throws -> T {
+        do {
+            return try body()
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_READONLY {
+            try checkFileIsWritable(path)
+            // SQLite would create a wal-index for a database that does not use it.
+            let isAboutWAL = [.SQLITE_READONLY_CANTINIT, .SQLITE_READONLY_CANTLOCK, .SQLITE_READONLY_RECOVERY]
+                .contains(error.extendedResultCode)
+            if try isAboutWAL || isInWALMode() { try checkWalFilesAreWritable(path) }
+            throw error
+        }
+    }
+
     /// Checks the WAL of a connection in WAL mode that has read. SQLite does not tell how it has opened the file, but a write of no bytes
     /// fails where the file is open for reading only, and does nothing else. That was seen on Linux, with SQLite 3.40.1, and not tried on
     /// Apple's systems: where such a write succeeds, this finds nothing.
@@ -39,11 +61,17 @@ extension Database {
 extension DatabaseError {
     fileprivate static func openedForReadingOnly(_ path: String, _ file: String) -> DatabaseError {
         if let forbidden = ForbiddenFile(databasePath: path, writing: true) { return forbidden.error }
+        // All connections of a process use the wal-index that the first of them has opened. A participant that only reads keeps it.
+        let shared =
+            file.hasSuffix("-shm")
+            ? "; if a read-only participant of this process has the database open, close that first, because it keeps the file"
+            : ""
         return DatabaseError(
             resultCode: .SQLITE_CANTOPEN,
             message: """
-                \(path): the system refused to open \(file) for writing, although this process has the permission: it may have too few file \
-                descriptors or too little memory. Try again
+                \(path): the system refused to open \(file) for writing, although its permissions allow it. Too few file descriptors or too \
+                little memory: try again\(shared). If it stays so, something else forbids it: an append-only file (lsattr), a sandbox, or a \
+                security policy such as SELinux
                 """
         )
     }

@@ -53,7 +53,7 @@ package struct DatabaseFile {
                 reason: "the folder \(folder) does not exist: create it first"
             )
         }
-        if let forbidden = ForbiddenFile(databasePath: path, writing: true) { throw forbidden.error }
+        try ForbiddenFile.refuse(databasePath: path)
         if !System.mayWrite(folder) {
             let access = (try? System.status(ofFileAt: folder)).map { ". It has \($0.accessText)" } ?? ""
             throw DatabaseError(

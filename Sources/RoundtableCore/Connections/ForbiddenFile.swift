@@ -26,6 +26,14 @@ struct ForbiddenFile {
         return nil
     }
 
+    /// Refuses a file of the database that this process may not write, without opening one. SQLite keeps the descriptor of a connection that
+    /// is refused after it was opened, as long as other connections of the process hold locks.
+    ///
+    /// - throws: `SQLITE_READONLY`, or `SQLITE_CANTOPEN` for a file that may not be read either.
+    static func refuse(databasePath path: String) throws {
+        if let forbidden = ForbiddenFile(databasePath: path, writing: true) { throw forbidden.error }
+    }
+
     /// The path of the database, what is denied, why, and what to do, without the last full stop: a statement may follow.
     var message: String {
         let file = suffix.isEmpty ? "the file" : database + suffix

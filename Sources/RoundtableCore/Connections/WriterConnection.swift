@@ -224,9 +224,8 @@ package final class WriterConnection: @unchecked Sendable {
     /// Begins to use a connection that replaces a closed one. Call it on the queue of the connection.
     func adopt(_ db: Database) throws {
         if recorder != nil {
-            guard try db.isInWALMode() else { throw DatabaseError.leftWAL(path) }
-            try db.checkWalIndexIsWritable(path)
-            try db.checkWalIsWritable(path)
+            guard try db.explainingReadOnly(path, db.isInWALMode) else { throw DatabaseError.leftWAL(path) }
+            try db.checkWalFilesAreWritable(path)
         }
         isClosing = false
         lastDataVersion = nil

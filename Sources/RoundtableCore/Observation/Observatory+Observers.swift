@@ -54,7 +54,9 @@ extension Observatory {
     }
 
     /// Restarts the observations. Retries while no file descriptors or threads are available.
-    func restartObservations() {
+    ///
+    /// - parameter pause: how long to wait before the next attempt if this one fails.
+    func restartObservations(pause: RetryPause = RetryPause()) {
         do {
             try running()
             if state.withLock({ $0.writerBridge != nil }) { _ = try writer.openedQueue() }
@@ -67,9 +69,7 @@ extension Observatory {
         } catch let error as DatabaseError where error.isSuspension || error.resultCode == .SQLITE_MISUSE {
             // The database was parked again, or closed.
         } catch {
-            DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
-                self?.restartObservations()
-            }
+            pause.run { [weak self] in self?.restartObservations(pause: pause.next) }
         }
     }
 
@@ -118,10 +118,12 @@ extension Observatory {
         }
     }
 
-    /// Calls `observeOnWriter`, and retries every second if it fails, for example because the process has no descriptors or threads left.
+    /// Calls `observeOnWriter`, and retries if it fails, for example because the process has no descriptors or threads left.
     ///
-    /// - parameter isLate: whether observers may have missed changes. They are then notified that anything may have changed.
-    func observeOnWriterEventually(isLate: Bool = false) {
+    /// - Parameters:
+    ///   - isLate: whether observers may have missed changes. They are then notified that anything may have changed.
+    ///   - pause: how long to wait before the next attempt if this one fails.
+    func observeOnWriterEventually(isLate: Bool = false, pause: RetryPause = RetryPause()) {
         do {
             try observeOnWriter()
             if isLate { state.withLock { $0.writerBridge }?.add(.fullDatabase) }
@@ -130,9 +132,7 @@ extension Observatory {
         } catch let error as DatabaseError where error.isSuspension {
             state.withLock { $0.awaitWriter() }
         } catch {
-            DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
-                self?.observeOnWriterEventually(isLate: true)
-            }
+            pause.run { [weak self] in self?.observeOnWriterEventually(isLate: true, pause: pause.next) }
         }
     }
 

@@ -50,6 +50,8 @@ extension WriterConnection {
             guard try System.status(ofFileAt: path).map({ $0.st_size > 0 }) == true else {
                 throw DatabaseError.gone(path)
             }
+            // A read-only participant has no checkpointer, and does not write.
+            if checkpointer != nil { try ForbiddenFile.refuse(databasePath: path) }
             return try namingObstacles {
                 let queue = try openConnection()
                 try queue.inDatabase(adopt)
@@ -67,7 +69,9 @@ extension WriterConnection {
     }
 
     /// Schedules `body` on the connection, if the connection is open or can be opened again.
-    func soon(_ body: @escaping @Sendable (Database) -> Void) {
+    ///
+    /// - parameter pause: how long to wait before the next attempt if this one fails.
+    func soon(pause: RetryPause = RetryPause(), _ body: @escaping @Sendable (Database) -> Void) {
         let isOpen = link.withLock { link in
             guard case .open = link.phase else { return false }
             link.queue.asyncWriteWithoutTransaction(body)
@@ -80,7 +84,7 @@ extension WriterConnection {
             } catch {
                 // The caller of `soon` asks again after the suspension.
                 if (error as? DatabaseError)?.isSuspension == true { return }
-                DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.soon(body) }
+                pause.run { [weak self] in self?.soon(pause: pause.next, body) }
             }
         }
     }

@@ -77,7 +77,9 @@ struct SetUp {
 
     /// Runs `body` on the writer's connection. A `SQLITE_BUSY` error names the process in the way, and how long this process waited.
     private func on<T>(_ writer: WriterConnection, _ body: (Database) throws -> T) throws -> T {
-        try writer.namingObstacles { try writer.queue.inDatabase(body) }
+        try writer.namingObstacles {
+            try writer.queue.inDatabase { db in try db.explainingReadOnly(file.path) { try body(db) } }
+        }
     }
 
     private func openWriter() throws -> WriterConnection {
@@ -100,8 +102,7 @@ struct SetUp {
             // The schema is checked first, because an opener that finds it too new must leave nothing behind.
             let isMigrated = try needsNothing(db, writer)
             guard try isMigrated && db.isInWALMode() else { return false }
-            try db.checkWalIndexIsWritable(file.path)
-            try db.checkWalIsWritable(file.path)
+            try db.checkWalFilesAreWritable(file.path)
             return true
         }
     }
@@ -166,6 +167,10 @@ struct SetUp {
             // A database whose schema is too new is not changed.
             _ = try needsNothing(db, writer)
             try switchToWAL(db, until: deadline)
+            // The connection opens the WAL when it reads. Migrations would fail on one that is open for reading only, and after them, all
+            // writes of this participant.
+            _ = try Int.fetchOne(db, sql: "PRAGMA schema_version")
+            try db.checkWalFilesAreWritable(file.path)
         }
         try migrate(writer)
         for companion in companions { try upgrade(companion, writer) }

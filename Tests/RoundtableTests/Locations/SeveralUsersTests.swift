@@ -100,6 +100,38 @@
             )
         }
 
+        /// W9c: SQLite would keep the descriptor of each connection that is refused, because the reader holds a lock.
+        @Test(arguments: ["", "-wal", "-shm"]) func aRefusedConnectionLeavesNoDescriptor(suffix: String) async throws {
+            var options = SharedDatabase.Options()
+            options.suspensionPolicy = .everything
+            let db = try await OtherUser.run { [url, options] in
+                try SharedDatabase.open(at: .file(url), schema: .unmanaged, as: "other", options: options)
+            }
+            let reader = try DatabaseQueue(path: path)
+            try await reader.read { _ = try Int.fetchOne($0, sql: "SELECT count(*) FROM t") }
+            #expect(await onThread { db.park(until: MonotonicClock.now + 10_000_000_000) } == [])
+            #expect(chmod(path + suffix, 0o640) == 0)
+            db.unpark()
+            let path = path
+            let counts = try await OtherUser.run {
+                try (1...10).map { _ in
+                    #expect(throws: DatabaseError.self) {
+                        try db.write { try $0.execute(sql: "INSERT INTO t VALUES (1)") }
+                    }
+                    #expect(throws: DatabaseError.self) { try db.checkpoint(.passive) }
+                    return try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter { name in
+                        let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(name)")
+                        return target?.hasPrefix(path) == true
+                    }.count
+                }
+            }
+            #expect(counts.first == counts.last, "\(counts)")
+            #expect(chmod(path + suffix, 0o660) == 0)
+            try await OtherUser.run { try db.write { try $0.execute(sql: "INSERT INTO t VALUES (1)") } }
+            try db.close()
+            withExtendedLifetime(reader) {}
+        }
+
         @Test func anErrorOfAFolderNamesIt() async throws {
             #expect(chmod(folder.url.path, 0o2750) == 0)
             let path = path

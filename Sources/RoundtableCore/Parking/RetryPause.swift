@@ -1,0 +1,18 @@
+import Dispatch
+
+/// The pause before the next attempt to open a connection in the background. It grows with each attempt that fails, because SQLite may keep a
+/// descriptor of each connection that is refused (W9b). The first attempts follow each other soon, so an obstacle that passes delays
+/// observers at most by about as long as it lasted.
+struct RetryPause: Sendable {
+    private static let longest = 30.0
+
+    private(set) var seconds = 1.0
+
+    /// The pause after another failure.
+    var next: RetryPause { RetryPause(seconds: min(seconds * 2, Self.longest)) }
+
+    /// Runs `body` after the pause, on another thread.
+    func run(_ body: @escaping @Sendable () -> Void) {
+        DispatchQueue.global().asyncAfter(deadline: .now() + seconds, execute: body)
+    }
+}
