@@ -32,15 +32,14 @@ extension SharedDatabase {
             let result = await withTaskCancellationHandler {
                 await WaitingWriteActor(waiting).run(updates)
             } onCancel: {
-                if sharedCommits.cancel(waiting) { endSoon([waiting], .failed(CancellationError())) }
+                if sharedCommits.cancel(waiting) { endSoon([waiting], .failed, CancellationError()) }
             }
             switch await waiting.outcome() {
-            case .final:
+            case .final, .failed:
                 if let error = waiting.error { throw error }
                 return result
             case .again: isAgain = true
             case .turnedBack: return nil
-            case .failed(let error): throw error
             }
         }
     }
@@ -50,14 +49,14 @@ extension SharedDatabase {
         switch sharedCommits.join(write) {
         case .joined: break
         case .founded(let group): schedule(group, at: write.site)
-        case .cancelled: endSoon([write], .failed(CancellationError()))
+        case .cancelled: endSoon([write], .failed, CancellationError())
         }
     }
 
     /// Ends writes on another thread, because the present one may be about to suspend the task of one of them.
-    private func endSoon(_ writes: [WaitingWrite], _ outcome: WaitingWrite.Outcome) {
+    private func endSoon(_ writes: [WaitingWrite], _ outcome: WaitingWrite.Outcome, _ error: (any Error)?) {
         if writes.isEmpty { return }
-        DispatchQueue.global().async { writes.forEach { $0.end(outcome) } }
+        DispatchQueue.global().async { writes.forEach { $0.end(outcome, error) } }
     }
 
     // MARK: Running a group
@@ -65,60 +64,42 @@ extension SharedDatabase {
     private func schedule(_ group: SharedCommits.Group, at site: CallSite?) {
         switch admit(Write(site: site, waits: true)) {
         case .refused(let attempt):
-            let outcome: WaitingWrite.Outcome =
-                if case .failed(let error) = attempt { .failed(error) } else { .turnedBack }
-            sharedCommits.close(group)
-            endSoon(sharedCommits.takeAll(from: group), outcome)
+            let writes = sharedCommits.refuse(group)
+            if case .failed(let error) = attempt {
+                endSoon(writes, .failed, error)
+            } else {
+                endSoon(writes, .turnedBack, nil)
+            }
         case .admitted(let visit, let queue):
             queue.asyncWriteWithoutTransaction { db in self.run(group, visit, db) }
         }
     }
 
-    /// The writes of a transaction.
-    private struct Members {
-        var writes: [WaitingWrite] = []
-        /// The write whose closure was interrupted.
-        var interrupted: WaitingWrite?
-    }
-
     /// Runs one transaction, and schedules the rest of the group.
     private func run(_ group: SharedCommits.Group, _ visit: UInt64, _ db: Database) {
         guard let access = sharedCommits.beginAccess(group) else { return gate.leave(visit) }
-        var members = Members()
+        var shared = SharedCommits.Transaction()
         let result = Result {
             let write = Write(site: access.site, waits: true)
             return try writing(db, write, visit, cancellation: access.cancellation) {
-                try transaction(db, group, access, visit, &members)
+                try transaction(db, group, access, visit, &shared)
             }
         }
-        let ended = end(members, result, group, access)
+        let (ended, error) = end(result)
+        let (outcomes, mustSchedule) = sharedCommits.end(group, access, shared, ended)
         // The next transaction is scheduled before this one's callers continue.
-        if sharedCommits.end(group, writeCount: members.writes.count) { schedule(group, at: access.site) }
-        for (write, outcome) in ended { write.end(outcome) }
+        if mustSchedule { schedule(group, at: access.site) }
+        for (write, outcome) in outcomes { write.end(outcome, error) }
     }
 
-    /// - returns: the writes that have ended, and how.
+    /// - returns: how the transaction has ended, and the error of the writes that have failed with it.
     private func end(
-        _ members: Members,
-        _ result: Result<Attempt, any Error>,
-        _ group: SharedCommits.Group,
-        _ access: SharedCommits.Access
-    ) -> [(WaitingWrite, WaitingWrite.Outcome)] {
-        let writes = members.writes
+        _ result: Result<Attempt, any Error>
+    ) -> (end: SharedCommits.Transaction.End, error: (any Error)?) {
         switch result {
-        case .success(.done):
-            return writes.map { ($0, .final) }
-        case .success(.turnedBack), .success(.failed):
-            return (writes + sharedCommits.takeAll(from: group)).map { ($0, .turnedBack) }
-        case .failure(let error):
-            if writer.hasCommitted || error is NothingDone { return writes.map { ($0, .final) } }
-            switch writes.count {
-            case 0:
-                let waiting = sharedCommits.takeAll(from: group, through: access.lastTicket)
-                return waiting.map { ($0, .failed(error)) }
-            case 1: return [(writes[0], .failed(error))]
-            default: return writes.map { ($0, $0 === members.interrupted ? .failed(error) : .again) }
-            }
+        case .success(.done): (.final, nil)
+        case .success(.turnedBack), .success(.failed): (.turnedBack, nil)
+        case .failure(let error): (writer.hasCommitted || error is NothingDone ? .final : .failed, error)
         }
     }
 
@@ -130,7 +111,7 @@ extension SharedDatabase {
         _ group: SharedCommits.Group,
         _ access: SharedCommits.Access,
         _ visit: UInt64,
-        _ members: inout Members
+        _ shared: inout SharedCommits.Transaction
     ) throws {
         // All writes of the group were cancelled during the wait for the turn, which may have been given up.
         if access.cancellation.isCancelled { throw CancellationError() }
@@ -139,29 +120,26 @@ extension SharedDatabase {
             try writer.admitWrite()
             let began = MonotonicClock.now
             var shown = access.site
-            var hasDone = false
-            while let (next, isLast) = sharedCommits.take(from: group, isFirst: members.writes.isEmpty) {
-                let isFirst = members.writes.isEmpty
-                members.writes.append(next)
+            writes: while let (next, extent) = sharedCommits.take(from: group, into: &shared) {
                 if !CallSite.areSame(shown, next.site) {
                     shown = next.site
                     seat.show(shown)
                     gate.show(shown, of: visit)
                 }
                 writer.prepareCompanions(db)
-                if isFirst, isLast || next.isAlone {
-                    // Nobody else's part is in the transaction, so it is undone as a whole.
+                switch extent {
+                case .transaction(let isShareable):
                     try next.run(db)
-                    hasDone = true
+                    shared.hasPart = true
                     // A closure that has ended the transaction ends as when it is alone, also if it has begun another one.
-                    if next.isAlone || !writer.isTransactionOpen(db) || db.hasUnresolvedForeignKeys { break }
-                } else {
-                    hasDone = try part(db, next, &members) || hasDone
+                    if !isShareable || !writer.isTransactionOpen(db) || db.hasUnresolvedForeignKeys { break writes }
+                case .savepoint:
+                    if try part(db, next, &shared) { shared.hasPart = true }
                 }
                 let now = MonotonicClock.now
                 if now &- began >= options.turnSettings.slice || seat.isTurnDue(at: now) { break }
             }
-            guard hasDone else { throw NothingDone() }
+            guard shared.hasPart else { throw NothingDone() }
         }
     }
 
@@ -169,14 +147,18 @@ extension SharedDatabase {
     ///
     /// - returns: whether its part is in the transaction.
     /// - throws: why the transaction cannot be committed.
-    private func part(_ db: Database, _ write: WaitingWrite, _ members: inout Members) throws -> Bool {
+    private func part(
+        _ db: Database,
+        _ write: WaitingWrite,
+        _ shared: inout SharedCommits.Transaction
+    ) throws -> Bool {
         switch try writer.savepoint.run(db, { try write.run(db) }) {
         case .done: return true
         case .undone(let error) where !gate.isAborted:
             write.replaceError((error as? DatabaseError).map(writer.named) ?? error)
             return false
         case .undone(let error as (any Error)?), .lost(let error):
-            if (error as? DatabaseError)?.resultCode == .SQLITE_INTERRUPT { members.interrupted = write }
+            if (error as? DatabaseError)?.resultCode == .SQLITE_INTERRUPT { shared.lastWasInterrupted() }
             throw error ?? WriteTransaction.aborted
         }
     }

@@ -8,17 +8,9 @@ import Synchronization
 /// the caller's. For that, it is the executor of an actor of its own: it keeps the task's job until the transaction is open, and then runs
 /// it. When the closure has run, the task waits for the outcome of the transaction.
 final class WaitingWrite: SerialExecutor, @unchecked Sendable {
-    // @unchecked: the lock of `SharedCommits` guards `ticket`, `group` and `isCancelled`. For the rest, one thread at a time uses it: the
-    // caller's until it has joined, then the one that has taken it out of its group, and the caller's again when the outcome is known.
-    enum Outcome {
-        /// What the closure returned or threw is final.
-        case final
-        /// The transaction was not committed, perhaps because of another write. The closure has no effect, and must run again, alone.
-        case again
-        /// The gate turned the write back. The closure has no effect.
-        case turnedBack
-        case failed(any Error)
-    }
+    // @unchecked: the lock of `SharedCommits` guards `isCancelled`. For the rest, one thread at a time uses it: the caller's until it has
+    // joined, then the one that has taken it out of its group, and the caller's again when the outcome is known.
+    typealias Outcome = SharedCommits.Transaction.Outcome
 
     private enum State {
         case open
@@ -31,12 +23,8 @@ final class WaitingWrite: SerialExecutor, @unchecked Sendable {
     let isAlone: Bool
     /// Called on the caller's thread, when the task begins to wait.
     private let join: @Sendable (WaitingWrite) -> Void
-    /// The order of arrival.
-    var ticket: UInt64 = 0
-    /// The group in which the write waits; nil when it does not wait.
-    var group: SharedCommits.Group?
     var isCancelled = false
-    /// What the closure threw.
+    /// What the closure threw, or why the write has failed.
     fileprivate(set) var error: (any Error)?
     /// The connection, while the closure may run.
     fileprivate private(set) var database: Database?
@@ -85,7 +73,10 @@ final class WaitingWrite: SerialExecutor, @unchecked Sendable {
     func replaceError(_ error: any Error) { self.error = error }
 
     /// Lets the caller's task continue.
-    func end(_ outcome: Outcome) {
+    ///
+    /// - parameter error: why the write has failed, if that is the outcome.
+    func end(_ outcome: Outcome, _ error: (any Error)?) {
+        if outcome == .failed { self.error = error }
         let continuation: UnsafeContinuation<Outcome, Never>? = state.withLock { state in
             defer { state = .known(outcome) }
             if case .awaited(let continuation) = state { return continuation }

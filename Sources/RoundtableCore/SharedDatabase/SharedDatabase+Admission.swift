@@ -85,8 +85,6 @@ extension SharedDatabase {
         _ body: @escaping @Sendable (Database) throws -> Void,
         turnedBack: @escaping @Sendable ((any Error)?) -> Void
     ) {
-        // Its caller continues at once, and may request another write, which must run after this one (rule M7).
-        sharedCommits.closeGroup()
         switch admit(write) {
         case .refused(.failed(let error)): turnedBack(error)
         case .refused: turnedBack(nil)
@@ -96,6 +94,9 @@ extension SharedDatabase {
                 if case .done = attempt { return }
                 turnedBack(nil)
             }
+            // Its caller continues, and may request another write, which must run after this one (rule M7). A group that was founded while this
+            // write was being admitted is on the queue before it, so the group is closed now, and not before.
+            sharedCommits.closeGroup()
         }
     }
 
