@@ -12,7 +12,22 @@ extension GateModel {
 
     /// What is wrong with this world; nil when nothing is.
     func check() -> String? {
-        violation ?? checkRequests() ?? checkVisits() ?? checkWaiters() ?? checkInterruptions() ?? checkRest()
+        violation ?? checkRequests() ?? checkVisits() ?? checkWaiters() ?? checkInterruptions() ?? checkSystem()
+            ?? checkRest()
+    }
+
+    /// A thread that waits outside of a closed gate waits for good when no other thread is left.
+    func checkEnd() -> String? { isFinished || machine.isClosed ? nil : "all threads wait" }
+
+    /// F1, F3, F5: where the system may freeze the process, no lock is held, except by what was aborted in time, and could not be interrupted:
+    /// it does not commit any more, and the answer has told of it.
+    private func checkSystem() -> String? {
+        guard let system, system.mayFreeze, !machine.isAbandoned else { return nil }
+        for thread in threads where thread.holdsLock && !thread.isEarly {
+            let visit = machine.visits.first { $0.id == thread.visit }
+            if visit?.isAborted != true { return "F3: a process that may be frozen holds the lock of a \(thread.role)" }
+        }
+        return nil
     }
 
     private func checkRequests() -> String? {
@@ -31,7 +46,7 @@ extension GateModel {
         if mustNotCommit != machine.mustNotCommit { return "F3: mustNotCommit is \(machine.mustNotCommit)" }
         let pending = threads.count { thread in
             switch (thread.activity, thread.role) {
-            case (.starting, _), (.refused, _), (_, .settler(endsUse: true)): true
+            case (.asking, _), (.starting, _), (.refused, _), (_, .settler(endsUse: true)): true
             default: false
             }
         }
@@ -82,6 +97,9 @@ extension GateModel {
         if uses != 0 { return "F5: the assertion is used, and no visit is inside" }
         if machine.mustSettle { return "the last visit has left, and has not settled the gate" }
         if machine.isAbandoned { return nil }
+        if machine.isClosed, let system, system.ofWrites != .none {
+            return "F5: the assertion of writes is kept behind a closed gate"
+        }
         if machine.requests.isClosed != (machine.settled != .open) { return "F6: the gate was not settled" }
         return nil
     }

@@ -8,35 +8,6 @@ import RoundtableKernel
 /// A lock is acquired together with the event that follows, and released together with the event before. So a thread gives up waiting for
 /// `settling` only while followers are notified, which is when it may be locked for longer than the millisecond that a thread waits.
 struct GateModel: Hashable {
-    enum Request: Hashable {
-        case suspend, resume, protect, endProtection, stop, endStop, expire, endExpiry
-
-        /// Whether the thread then waits for the visits inside, and settles the gate.
-        var closes: Bool {
-            switch self {
-            case .suspend, .endProtection, .stop, .expire: true
-            case .resume, .protect, .endStop, .endExpiry: false
-            }
-        }
-
-        func change(_ requests: inout SuspensionRequests) {
-            switch self {
-            case .suspend:
-                requests.own.isSuspended = true
-                requests.dropUnbackedProtections()
-            case .resume: requests.own.isSuspended = false
-            case .protect: requests.own.protections[1] = .init(name: "protected", isBacked: true)
-            case .endProtection: requests.own.protections[1] = nil
-            case .stop: requests.isStopping = true
-            case .endStop: requests.isStopping = false
-            case .expire:
-                requests.own.protections = [:]
-                requests.isExpired = true
-            case .endExpiry: requests.isExpired = false
-            }
-        }
-    }
-
     enum Role: Hashable {
         case visitor(Suspension.Access.Kind)
         case requester([Request])
@@ -51,6 +22,7 @@ struct GateModel: Hashable {
         case entering
         case waitingForInterruption
         case waitingForConnection
+        case asking
         case starting
         case refused
         case running
@@ -89,6 +61,9 @@ struct GateModel: Hashable {
         /// Whether the write has continued after its commit while the gate was opening. If the gate is closed again before it is open, what
         /// was settled stays so; the thread that closes the gate waits for the write.
         var isEarly = false
+        /// A protected access: what the thread accesses when its requests are made, and what it requests then.
+        var accesses: Suspension.Access.Kind?
+        var requestsThen: [Request] = []
         /// How often an observer may still write after a commit.
         var continuations = 1
 
@@ -107,21 +82,33 @@ struct GateModel: Hashable {
     var threads: [Thread]
     /// The counter of `WriteAssertions`.
     var uses = 0
+    /// What the system knows; nil when it is left out, and may or may not give time.
+    var system: System?
     var isSettlingLocked = false
     var isInterruptingLocked = false
     /// What was wrong with the last step.
     var violation: String?
 
-    init(visitors: [Suspension.Access.Kind], requesters: [[Request]]) {
+    /// - parameter protected: protected accesses: what each requests before and after the access.
+    init(
+        visitors: [Suspension.Access.Kind],
+        protected: [(before: [Request], kind: Suspension.Access.Kind, after: [Request])] = [],
+        requesters: [[Request]],
+        system: System? = nil
+    ) {
         threads =
             visitors.map { Thread(role: .visitor($0), activity: .outside) }
+            + protected.map {
+                Thread(role: .requester($0.before), activity: .requesting, accesses: $0.kind, requestsThen: $0.after)
+            }
             + requesters.map { Thread(role: .requester($0), activity: .requesting) }
+        self.system = system
     }
 }
 
 // MARK: - Steps
 
-extension GateModel {
+extension GateModel: WalkedModel {
     struct Step: CustomStringConvertible {
         let thread: Int
         let activity: Activity
@@ -130,7 +117,7 @@ extension GateModel {
 
     /// All worlds that are one step away.
     func successors() -> [(step: Step, world: GateModel)] {
-        threads.indices.flatMap { index in
+        let ofThreads = threads.indices.flatMap { index in
             steps(of: index).map { change in
                 var world = self
                 change(&world)
@@ -138,9 +125,11 @@ extension GateModel {
                 return (Step(thread: index, activity: threads[index].activity), world)
             }
         }
+        // The timer belongs to no thread of the model.
+        return ofThreads + worldsAfterLingering.map { (Step(thread: threads.count, activity: .endingUse), $0) }
     }
 
-    private typealias Change = (inout GateModel) -> Void
+    typealias Change = (inout GateModel) -> Void
 
     private func steps(of index: Int) -> [Change] {
         let me = threads[index]
@@ -161,6 +150,8 @@ extension GateModel {
             let giveUp: Change = { $0.go(index, .leaving(nil)) }
             guard me.kind == .write else { return [{ $0.beginUse(index) }] }
             return threads.contains(where: \.hasConnection) ? [giveUp] : [giveUp, { $0.beginUse(index) }]
+        case .asking:
+            return stepsOfAsking(index)
         case .starting:
             return [{ $0.start(index) }]
         case .refused:
@@ -216,7 +207,7 @@ extension GateModel {
         let me = threads[index]
         switch me.activity {
         case .requesting:
-            return [{ $0.request(index) }]
+            return stepsOfRequest(index)
         case .draining(let isFinal):
             return [{ $0.register(index, .checkingDrained(isFinal: isFinal)) }]
         case .checkingDrained(let isFinal):
@@ -225,7 +216,13 @@ extension GateModel {
         case .asleep(let isFinal):
             if !me.isWaiter { return [{ $0.go(index, .draining(isFinal: isFinal)) }] }
             // The deadline comes. While the system gives time, nothing is aborted.
-            return [{ $0.go(index, isFinal ? .beforeInterrupting : .aborting) }, { $0.go(index, .settling) }]
+            let settle: Change = { $0.go(index, .settling) }
+            if isFinal { return [{ $0.go(index, .beforeInterrupting) }, settle] }
+            switch system.map({ _ in isProtecting && !machine.requests.isStopping }) {
+            case true?: return [settle]
+            case false?: return [{ $0.go(index, .aborting) }]
+            case nil: return [{ $0.go(index, .aborting) }, settle]
+            }
         case .aborting:
             return [{ $0.abort(index) }]
         case .beforeInterrupting:
@@ -262,7 +259,7 @@ extension GateModel {
             return [
                 { world in
                     world.uses -= 1
-                    world.go(index, .done)
+                    world.finishSettler(index)
                 }
             ]
         default:
@@ -289,7 +286,7 @@ extension GateModel {
     private mutating func beginUse(_ index: Int) {
         uses += 1
         threads[index].hasConnection = threads[index].kind == .write
-        go(index, .starting)
+        go(index, needsAssertion ? .asking : .starting)
     }
 
     private mutating func start(_ index: Int) {
@@ -336,9 +333,13 @@ extension GateModel {
 
     // MARK: Requesters
 
-    private mutating func request(_ index: Int) {
+    mutating func request(_ index: Int) {
         guard case .requester(let requests) = threads[index].role, let request = requests.first else { return }
-        switch machine.changeRequests(request.change) {
+        let effect = machine.changeRequests(request.change)
+        if request == .suspend || request == .dropUnbacked, machine.requests.hasUnbackedProtection {
+            violation = "F1a: a protected access that nothing backs outlives a suspension"
+        }
+        switch effect {
         case .closed:
             wake()
             nextPart(index)
@@ -355,11 +356,15 @@ extension GateModel {
         if request.closes { go(index, .draining(isFinal: false)) } else { nextRequest(index) }
     }
 
-    private mutating func nextRequest(_ index: Int) {
+    mutating func nextRequest(_ index: Int) {
         guard case .requester(var requests) = threads[index].role else { return finish(index) }
         requests.removeFirst()
         threads[index].role = .requester(requests)
-        if requests.isEmpty { finish(index) } else { go(index, .requesting) }
+        if !requests.isEmpty { return go(index, .requesting) }
+        guard let kind = threads[index].accesses else { return finish(index) }
+        threads[index].role = .visitor(kind)
+        threads[index].accesses = nil
+        go(index, .outside)
     }
 
     private mutating func abort(_ index: Int) {
@@ -391,7 +396,7 @@ extension GateModel {
             violation = "F3: the answer is \(outcome), and a lock is held"
         }
         if case .settler(let endsUse) = threads[index].role {
-            go(index, endsUse ? .endingUse : .done)
+            if endsUse { go(index, .endingUse) } else { finishSettler(index) }
         } else {
             nextRequest(index)
         }
@@ -419,7 +424,13 @@ extension GateModel {
 
     // MARK: Helpers
 
-    private mutating func go(_ index: Int, _ activity: Activity) {
+    /// What `settleLater` does at its end.
+    private mutating func finishSettler(_ index: Int) {
+        endIfIdle()
+        go(index, .done)
+    }
+
+    mutating func go(_ index: Int, _ activity: Activity) {
         threads[index].activity = activity
         switch activity {
         case .asleep, .waitingOutside, .checkingDrained: break
@@ -427,10 +438,13 @@ extension GateModel {
         }
     }
 
-    private mutating func finish(_ index: Int) {
+    mutating func finish(_ index: Int) {
         threads[index].hasConnection = false
         threads[index].visit = 0
-        go(index, .done)
+        if threads[index].requestsThen.isEmpty { return go(index, .done) }
+        threads[index].role = .requester(threads[index].requestsThen)
+        threads[index].requestsThen = []
+        go(index, .requesting)
     }
 
     private mutating func register(_ index: Int, _ activity: Activity) {
