@@ -77,7 +77,6 @@ struct SharedCommitModel: Hashable {
     /// What the thread of the writer's queue does.
     enum Writer: Hashable {
         case idle
-        case beginning(Job)
         case starting(Job)
         case waitingForLock(Job)
         case taking

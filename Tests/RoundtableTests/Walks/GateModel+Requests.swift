@@ -32,7 +32,6 @@ extension GateModel {
             switch self {
             case .suspend:
                 requests.own.isSuspended = true
-                requests.dropUnbackedProtections()
             case .resume: requests.own.isSuspended = false
             case .protect: requests.own.protections[1] = .init(name: "protected", isBacked: true)
             case .protectUnbacked: requests.own.protections[1] = .init(name: "protected", isBacked: false)
@@ -45,7 +44,6 @@ extension GateModel {
             case .endProtections: requests.own.protections = [:]
             case .endExpiry: if !requests.process.isSuspended { requests.isExpired = false }
             case .suspendAll: requests.process.isSuspended = true
-            case .dropUnbacked: requests.dropUnbackedProtections()
             case .resumeAll:
                 requests.process.isSuspended = false
                 requests.isExpired = false
@@ -53,15 +51,31 @@ extension GateModel {
             case .endProtectionOfAll: requests.process.protections[1] = nil
             case .forgetExpiry: requests.isExpired = false
             case .assertionExpires, .endExpiredAssertion, .askForProtection, .endProtectingAssertion,
-                .endIdleAssertion, .returnFromSuspending:
+                .endIdleAssertion, .returnFromSuspending, .dropUnbacked:
                 break
+            }
+        }
+
+        /// What a suspension does besides to the protections that nothing backs.
+        func dropUnbackedProtections(_ requests: inout SuspensionRequests) {
+            switch self {
+            case .suspend: requests.own.protections = requests.own.protections.filter(\.value.isBacked)
+            case .dropUnbacked: requests.dropUnbackedProtections()
+            default: break
+            }
+        }
+
+        /// Whether a protection that nothing backs is left by a request that must end it.
+        func leavesUnbackedProtection(in requests: SuspensionRequests) -> Bool {
+            switch self {
+            case .suspend: requests.own.hasUnbackedProtection
+            case .dropUnbacked: requests.own.hasUnbackedProtection || requests.process.hasUnbackedProtection
+            default: false
             }
         }
     }
 }
 
-extension SuspensionRequests {
-    var hasUnbackedProtection: Bool {
-        (Array(own.protections.values) + Array(process.protections.values)).contains { !$0.isBacked }
-    }
+extension SuspensionRequests.Request {
+    fileprivate var hasUnbackedProtection: Bool { protections.values.contains { !$0.isBacked } }
 }

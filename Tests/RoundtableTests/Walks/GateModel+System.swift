@@ -81,7 +81,7 @@ extension GateModel {
         case .returnFromSuspending:
             return [
                 { world in
-                    world.endIfIdle()
+                    if world.broken != .suspensionKeepsAssertion { world.endIfIdle() }
                     world.system?.isGraceOver = system.isSuspended
                     world.nextRequest(index)
                 }

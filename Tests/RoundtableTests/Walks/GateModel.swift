@@ -86,15 +86,27 @@ struct GateModel: Hashable {
     var system: System?
     var isSettlingLocked = false
     var isInterruptingLocked = false
+    let broken: Break?
     /// What was wrong with the last step.
     var violation: String?
+
+    /// What is broken on purpose around the machine, to show that the walk detects it.
+    enum Break: CaseIterable {
+        /// A call that suspends does not end the assertion that no write uses.
+        case suspensionKeepsAssertion
+        /// The last visit to leave a closed gate does not end it.
+        case lastVisitKeepsAssertion
+        /// A suspension keeps the protections that nothing backs.
+        case suspensionKeepsUnbackedProtections
+    }
 
     /// - parameter protected: protected accesses: what each requests before and after the access.
     init(
         visitors: [Suspension.Access.Kind],
         protected: [(before: [Request], kind: Suspension.Access.Kind, after: [Request])] = [],
         requesters: [[Request]],
-        system: System? = nil
+        system: System? = nil,
+        broken: Break? = nil
     ) {
         threads =
             visitors.map { Thread(role: .visitor($0), activity: .outside) }
@@ -102,7 +114,7 @@ struct GateModel: Hashable {
                 Thread(role: .requester($0.before), activity: .requesting, accesses: $0.kind, requestsThen: $0.after)
             }
             + requesters.map { Thread(role: .requester($0), activity: .requesting) }
-        self.system = system
+        (self.system, self.broken) = (system, broken)
     }
 }
 
@@ -335,8 +347,12 @@ extension GateModel: WalkedModel {
 
     mutating func request(_ index: Int) {
         guard case .requester(let requests) = threads[index].role, let request = requests.first else { return }
-        let effect = machine.changeRequests(request.change)
-        if request == .suspend || request == .dropUnbacked, machine.requests.hasUnbackedProtection {
+        let keepsUnbacked = broken == .suspensionKeepsUnbackedProtections
+        let effect = machine.changeRequests { requests in
+            request.change(&requests)
+            if !keepsUnbacked { request.dropUnbackedProtections(&requests) }
+        }
+        if request.leavesUnbackedProtection(in: machine.requests) {
             violation = "F1a: a protected access that nothing backs outlives a suspension"
         }
         switch effect {
@@ -426,7 +442,7 @@ extension GateModel: WalkedModel {
 
     /// What `settleLater` does at its end.
     private mutating func finishSettler(_ index: Int) {
-        endIfIdle()
+        if broken != .lastVisitKeepsAssertion { endIfIdle() }
         go(index, .done)
     }
 

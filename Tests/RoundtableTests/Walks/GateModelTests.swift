@@ -41,7 +41,7 @@ import Testing
             system = GateModel.System(refusals: refusals)
         }
 
-        var start: GateModel {
+        func start(broken: GateModel.Break? = nil) -> GateModel {
             let protections = protected.map { kind in
                 [
                     (
@@ -55,7 +55,8 @@ import Testing
                 visitors: visitors,
                 protected: protections ?? [],
                 requesters: requesters,
-                system: system
+                system: system,
+                broken: broken
             )
         }
 
@@ -81,6 +82,7 @@ import Testing
         Scenario(.write, requesters: [.protect, .endProtection], [.expire, .endProtections, .endExpiry]),
         Scenario(.write, requesters: [.suspend, .resume], [.stop, .endStop]),
         Scenario(.write, requesters: [.suspend, .resume], [.protectUnbacked, .endProtection]),
+        Scenario(.write, requesters: [.suspendAll, .dropUnbacked], [.protectUnbacked, .endProtection]),
     ]
 
     /// With a system that grants assertions, takes them back, and freezes the process.
@@ -115,16 +117,33 @@ import Testing
     /// - F6: no lock is held behind a gate that was settled. When no thread waits any more, a closed gate was settled.
     /// - F3, F5: where the system may freeze the process, no lock is held, except by a visit that was aborted in time and cannot be
     ///   interrupted. The process may be frozen when the call that suspends it has returned, no assertion is held, and no expiry is being handled.
+    /// - F1a: no protection that nothing backs outlives a suspension.
     /// - F5: when no thread waits any more, the assertion of writes is not kept behind a closed gate.
     /// - Each state leads to one in which all threads have ended, or wait outside of a closed gate.
     @Test(arguments: scenarios + systemScenarios)
     func everyInterleaving(scenario: Scenario) throws {
         let began = ContinuousClock.now
-        let walk = try ModelWalk(from: scenario.start)
+        let walk = try ModelWalk(from: scenario.start())
         print(
             "gate model: \(walk.stateCount) states, \(walk.transitionCount) transitions in \(ContinuousClock.now - began):",
             scenario.testDescription
         )
         #expect(walk.stateCount > (scenario.system == nil ? 1000 : 400), "the walk is suspiciously short")
+    }
+    /// Each break of what is around the machine leads to a violation.
+    @Test(arguments: GateModel.Break.allCases)
+    func theWalkSeesABrokenGate(broken: GateModel.Break) {
+        let (scenario, expected): (Scenario, String) =
+            switch broken {
+            case .suspensionKeepsAssertion, .lastVisitKeepsAssertion:
+                (Scenario(.write, refusals: 0), "F5: the assertion of writes is kept behind a closed gate")
+            case .suspensionKeepsUnbackedProtections:
+                (
+                    Scenario(.write, requesters: [.suspend], [.protectUnbacked, .endProtection]),
+                    "F1a: a protected access that nothing backs outlives a suspension"
+                )
+            }
+        let violation = #expect(throws: ModelViolation.self) { try ModelWalk(from: scenario.start(broken: broken)) }
+        #expect(violation?.what == expected, "\(violation?.description ?? "none")")
     }
 }
