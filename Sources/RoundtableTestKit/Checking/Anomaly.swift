@@ -22,6 +22,8 @@ public struct Anomaly: Sendable, Hashable, CustomStringConvertible {
         case nonRepeatableRead
         /// A transaction does not read what it wrote itself.
         case ownWriteMissed
+        /// A transaction reads what it wrote itself only afterwards.
+        case futureRead
         /// A read shows one write of a transaction and misses another of the same transaction.
         case fracturedRead
         /// Two transactions read the same state and both replace it.
@@ -40,7 +42,7 @@ public struct Anomaly: Sendable, Hashable, CustomStringConvertible {
         case lostItem
         /// An item was claimed twice.
         case claimedTwice
-        /// Items of one producer were claimed in another order.
+        /// Items were claimed in another order than they were enqueued, as far as that order is known.
         case reorderedItems
     }
 
@@ -60,7 +62,7 @@ extension Anomaly.Kind {
 
 /// The result of checking a history.
 public struct CheckReport: Sendable, CustomStringConvertible {
-    /// The number of transactions by outcome.
+    /// The number of transactions by outcome, as recorded.
     public var committed = 0
     public var failed = 0
     public var unknown = 0
@@ -73,13 +75,17 @@ public struct CheckReport: Sendable, CustomStringConvertible {
     public var counts: [Anomaly.Kind: Int] = [:]
 
     public var transactions: Int { committed + failed + unknown }
-    public var isClean: Bool { counts.isEmpty }
+    /// Whether something was checked, and no anomaly found. Without a committed transaction, nothing is checked.
+    public var isClean: Bool { counts.isEmpty && committed > 0 }
 
     public var description: String {
         let total =
             "\(transactions) transactions: \(committed) committed, \(failed) failed, \(unknown) of unknown outcome"
         let unverified = unverified == 0 ? "" : "; \(unverified) acknowledged writes without a later read"
-        guard !isClean else { return "\(total)\(unverified); no anomaly" }
+        guard !counts.isEmpty else {
+            let result = isClean ? "no anomaly" : "NOTHING WAS CHECKED, because no transaction was committed"
+            return "\(total)\(unverified); \(result)"
+        }
         let found = counts.sorted { $0.key.rawValue < $1.key.rawValue }.map { "\($0.value) × \($0.key.name)" }
         return (["\(total)\(unverified); \(found.joined(separator: ", "))"] + anomalies.map(\.description))
             .joined(separator: "\n\n")

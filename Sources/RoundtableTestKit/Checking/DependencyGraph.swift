@@ -14,6 +14,9 @@ struct DependencyGraph {
         case readWrite = 4
         /// The first transaction ended before the second one began.
         case realTime = 8
+        /// As `writeWrite` and `readWrite`, and only the times of other transactions tell it.
+        case timedWriteWrite = 16
+        case timedReadWrite = 32
     }
 
     struct Edge {
@@ -26,7 +29,7 @@ struct DependencyGraph {
         var value: Int
     }
 
-    /// The number of nodes that are transactions. Moments follow.
+    /// The number of nodes that are transactions. Moments, and other nodes between transactions, follow.
     let transactions: Int
     private(set) var nodes: Int
     private(set) var edges: [Edge] = []
@@ -42,6 +45,12 @@ struct DependencyGraph {
     mutating func add(_ kind: Kind, from: Int, to: Int, object: Int32 = -1, value: Int = 0) {
         guard from != to else { return }
         edges.append(Edge(from: Int32(from), to: Int32(to), kind: kind, object: object, value: value))
+    }
+
+    /// Adds a node that stands between transactions, and is none itself.
+    mutating func addNode() -> Int {
+        nodes += 1
+        return nodes - 1
     }
 
     /// - parameter times: when each transaction began, and when it ended or `Int64.max`.
@@ -137,7 +146,7 @@ struct DependencyGraph {
         return found
     }
 
-    /// The shortest cycle through one of the transactions of a component, as edges; moments of real time are not counted.
+    /// The shortest cycle through one of the transactions of a component, as edges; the nodes between transactions are not counted.
     ///
     /// - parameter tries: the number of transactions to begin from.
     func shortestCycle(_ kinds: UInt8, within component: Set<Int32>, tries: Int = 200) -> [Edge]? {
@@ -153,7 +162,7 @@ struct DependencyGraph {
     /// The number of transactions of a cycle.
     private func length(_ cycle: [Edge]) -> Int { cycle.count { $0.from < transactions } }
 
-    /// Searches in rounds, one for each transaction of the cycle: a round follows edges from moments without counting them. What the next
+    /// Searches in rounds, one for each transaction of the cycle: a round follows edges from nodes between transactions without counting them. What the next
     /// round begins with may still be reached in this one.
     private func cycle(through start: Int32, _ kinds: UInt8, _ component: Set<Int32>) -> [Edge]? {
         var arrivals: [Int32: Int32] = [:]

@@ -1,6 +1,12 @@
 import RoundtableTestKit
 import Testing
 
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
 /// Each class of anomalies is found in a history that has it, and in no other of these histories.
 @Suite struct HistoryCheckerTests {
     struct Case: CustomTestStringConvertible {
@@ -47,6 +53,33 @@ import Testing
             says: "with and without 6"
         ),
         Case(
+            kind: .lostWrite,
+            name: "the second append of a killed worker",
+            transactions: [
+                t(1, 0, nil, [.append(list: 1, element: 1), .append(list: 1, element: 2)], .unknown),
+                t(2, 20, 30, [.append(list: 1, element: 3)]), t(3, 40, 50, [.list(1, elements: [1, 3])]),
+            ],
+            says: "only other appends of its transaction were read"
+        ),
+        Case(
+            kind: .lostWrite,
+            name: "of a killed worker, after the proof",
+            transactions: [
+                t(1, 0, nil, [.append(list: 1, element: 1), .append(list: 2, element: 2)], .unknown),
+                t(2, 20, 30, [.list(1, elements: [1])]), t(3, 40, 50, [.list(2, elements: [])]),
+            ],
+            says: "2 was appended to list 2, and no read has it"
+        ),
+        Case(
+            kind: .duplicatedWrite,
+            name: "not in the longest list",
+            transactions: [
+                t(1, 0, 99, [.append(list: 1, element: 5)]), t(2, 0, 99, [.append(list: 1, element: 6)]),
+                t(3, 0, 99, [.list(1, elements: [5, 6])]), t(4, 0, 99, [.list(1, elements: [5, 5])]),
+            ],
+            says: "5 is in list 1 twice"
+        ),
+        Case(
             kind: .duplicatedWrite,
             transactions: [t(1, 0, 10, [.append(list: 1, element: 5)]), t(2, 20, 30, [.list(1, elements: [5, 5])])],
             says: "5 is in list 1 twice"
@@ -59,6 +92,25 @@ import Testing
                 t(3, 0, 99, [.list(1, elements: [5, 6])]), t(4, 0, 99, [.list(1, elements: [6, 5])]),
             ],
             says: "differ in the order"
+        ),
+        Case(
+            kind: .reorderedWrites,
+            name: "the longest list has one more",
+            transactions: [
+                t(1, 0, 99, [.append(list: 1, element: 0)]), t(2, 0, 99, [.append(list: 1, element: 1)]),
+                t(3, 0, 99, [.list(1, elements: [1, 0])]), t(4, 100, 110, [.append(list: 1, element: 2)]),
+                t(5, 120, 130, [.list(1, elements: [0, 1, 2])]),
+            ],
+            says: "differ in the order"
+        ),
+        Case(
+            kind: .reorderedWrites,
+            name: "of one transaction",
+            transactions: [
+                t(1, 0, 10, [.append(list: 1, element: 5), .append(list: 1, element: 6)]),
+                t(2, 20, 30, [.append(list: 1, element: 7)]), t(3, 40, 50, [.list(1, elements: [6, 5, 7])]),
+            ],
+            says: "behind what its transaction appended later"
         ),
         Case(
             kind: .reorderedWrites,
@@ -175,6 +227,54 @@ import Testing
             says: "which its reader wrote"
         ),
         Case(
+            kind: .futureRead,
+            name: "list",
+            transactions: [t(1, 0, 10, [.list(1, elements: [5]), .append(list: 1, element: 5)])],
+            says: "appended only afterwards"
+        ),
+        Case(
+            kind: .futureRead,
+            name: "register",
+            transactions: [t(1, 0, 10, [.value(register: 1, value: 5), .write(register: 1, value: 5)])],
+            says: "wrote only afterwards"
+        ),
+        Case(
+            kind: .futureRead,
+            name: "queue",
+            transactions: [t(1, 0, 10, [.claim(item: 5), .enqueue(item: 5)])],
+            says: "enqueued it only afterwards"
+        ),
+        Case(
+            kind: .nonRepeatableRead,
+            name: "queue",
+            transactions: [t(1, 0, 99, [.enqueue(item: 5)]), t(2, 0, 99, [.claim(), .claim(item: 5)])],
+            says: "after the same transaction had found the queue empty"
+        ),
+        Case(
+            kind: .ownWriteMissed,
+            name: "queue",
+            transactions: [t(1, 0, 10, [.enqueue(item: 5), .claim(), .claim(item: 5)])],
+            says: "found empty by the transaction that had enqueued item 5"
+        ),
+        Case(
+            kind: .fracturedRead,
+            name: "killed writer, lists",
+            transactions: [
+                t(1, 0, nil, [.append(list: 1, element: 1), .append(list: 2, element: 2)], .unknown),
+                t(2, 20, 30, [.list(1, elements: [1]), .list(2, elements: [])]),
+            ],
+            says: "read list 2 without 2"
+        ),
+        Case(
+            kind: .fracturedRead,
+            name: "killed writer, registers",
+            transactions: [
+                t(1, 0, nil, [.write(register: 1, value: 1), .write(register: 2, value: 2)], .unknown),
+                t(2, 20, 30, [.value(register: 1, value: 1), .value(register: 2)]),
+            ],
+            says: "read register 2 without 2"
+        ),
+        Case(
             kind: .fracturedRead,
             transactions: [
                 t(1, 0, 99, [.append(list: 1, element: 1), .append(list: 2, element: 2)]),
@@ -201,6 +301,15 @@ import Testing
                 t(3, 0, 199, [.list(1, elements: [5, 6])]),
             ],
             says: "read list 1 without 5"
+        ),
+        Case(
+            kind: .lostUpdate,
+            name: "list, never read",
+            transactions: [
+                t(1, 0, 99, [.list(1, elements: []), .append(list: 1, element: 5)]),
+                t(2, 0, 99, [.list(1, elements: []), .append(list: 1, element: 6)]),
+            ],
+            says: "read list 1 without 6"
         ),
         Case(
             kind: .readSkew,
@@ -239,6 +348,57 @@ import Testing
             says: "read register 1 without 6"
         ),
         Case(
+            kind: .staleRead,
+            name: "register of a killed writer, nothing",
+            transactions: [
+                t(1, 0, nil, [.write(register: 1, value: 5)], .unknown), t(2, 10, 20, [.value(register: 1, value: 5)]),
+                t(3, 30, 40, [.value(register: 1)]),
+            ],
+            says: "read register 1 without 5"
+        ),
+        Case(
+            kind: .staleRead,
+            name: "register of a killed writer, an older value",
+            transactions: [
+                t(1, 0, 5, [.write(register: 1, value: 4)]), t(2, 6, nil, [.write(register: 1, value: 5)], .unknown),
+                t(3, 10, 20, [.value(register: 1, value: 5)]), t(4, 30, 40, [.value(register: 1, value: 4)]),
+            ],
+            says: "read register 1 without 5"
+        ),
+        Case(
+            kind: .staleRead,
+            name: "register, written while the first one is not acknowledged, but was read",
+            transactions: [
+                t(1, 0, 100, [.write(register: 1, value: 10)]), t(2, 10, 20, [.value(register: 1, value: 10)]),
+                t(3, 30, 40, [.write(register: 1, value: 11)]), t(4, 50, 60, [.value(register: 1, value: 10)]),
+            ],
+            says: "read register 1 without 11"
+        ),
+        Case(
+            kind: .staleRead,
+            name: "queue",
+            transactions: [
+                t(1, 0, 10, [.enqueue(item: 5)]), t(2, 20, 30, [.claim()]), t(3, 40, 50, [.claim(item: 5)]),
+            ],
+            says: "the queue was found empty, although item 5 was in it"
+        ),
+        Case(
+            kind: .staleRead,
+            name: "the update of a killed worker was read, and lost",
+            transactions: [
+                t(1, 0, nil, [.value(register: 1), .write(register: 1, value: 5)], .unknown),
+                t(2, 0, 25, [.value(register: 1), .write(register: 1, value: 6)]),
+                t(3, 10, 20, [.value(register: 1, value: 5)]), t(4, 30, 40, [.value(register: 1, value: 6)]),
+            ],
+            says: "read register 1 without 5"
+        ),
+        Case(
+            kind: .realTimeCycle,
+            name: "a claim of the future",
+            transactions: [t(1, 0, 10, [.claim(item: 5)]), t(2, 20, 30, [.enqueue(item: 5)])],
+            says: "read 5 of the queue"
+        ),
+        Case(
             kind: .realTimeCycle,
             name: "a read of the future",
             transactions: [t(1, 0, 10, [.list(1, elements: [5])]), t(2, 20, 30, [.append(list: 1, element: 5)])],
@@ -269,6 +429,31 @@ import Testing
             ],
             says: "which its producer enqueued earlier"
         ),
+        Case(
+            kind: .reorderedItems,
+            name: "two claims of one transaction",
+            transactions: [
+                t(1, 0, 10, [.enqueue(item: 5), .enqueue(item: 6)]), t(2, 30, 40, [.claim(item: 6), .claim(item: 5)]),
+            ],
+            says: "item 6 was claimed before item 5"
+        ),
+        Case(
+            kind: .reorderedItems,
+            name: "two producers",
+            transactions: [
+                t(1, 0, 10, [.enqueue(item: 5)]), t(2, 20, 30, [.enqueue(item: 6)]), t(3, 40, 50, [.claim(item: 6)]),
+                t(3, 60, 70, [.claim(item: 5)]),
+            ],
+            says: "which was enqueued earlier"
+        ),
+        Case(
+            kind: .reorderedItems,
+            name: "an item was passed over",
+            transactions: [
+                t(1, 0, 10, [.enqueue(item: 5)]), t(1, 20, 30, [.enqueue(item: 6)]), t(2, 40, 50, [.claim(item: 6)]),
+            ],
+            says: "item 6 was claimed before item 5"
+        ),
     ]
 
     @Test(arguments: cases) func aClassIsFound(_ one: Case) {
@@ -296,11 +481,71 @@ import Testing
         [t(1, 0, 10, [.append(list: 1, element: 5), .list(1, elements: [5])])],
         // A claim that was cut off may have taken the item.
         [t(1, 0, 10, [.enqueue(item: 5)]), t(2, 20, nil, [.claim()], .unknown), t(3, 40, 50, [.claim()])],
+        // One transaction may read nothing and append, and another one append behind it: the appends are in no read.
+        [
+            t(1, 0, 99, [.list(1, elements: []), .append(list: 1, element: 5)]),
+            t(2, 0, 99, [.append(list: 1, element: 6)]),
+        ],
+        // A transaction that reads its own appends in between.
+        [t(1, 0, 99, [.append(list: 1, element: 5), .list(1, elements: [5]), .append(list: 1, element: 6)])],
+        // Of a killed writer, everything is there, or nothing.
+        [
+            t(1, 0, nil, [.append(list: 1, element: 5), .write(register: 1, value: 6)], .unknown),
+            t(2, 20, 30, [.list(1, elements: [5]), .value(register: 1, value: 6)]),
+        ],
+        [
+            t(1, 0, nil, [.append(list: 1, element: 5), .write(register: 1, value: 6)], .unknown),
+            t(2, 20, 30, [.list(1, elements: []), .value(register: 1)]),
+        ],
     ]
 
     @Test(arguments: correct) func aCorrectHistoryIsClean(_ transactions: [TransactionRecord]) {
         let report = HistoryChecker.check(RecordedHistory(transactions))
         #expect(report.isClean, "\(report)")
+    }
+
+    /// The steps of a transaction have an order. It depends on no dictionary: such orders change from one dictionary to the next.
+    @Test func itemsOfOneTransactionAreInOrder() {
+        for first in 0..<100 {
+            let report = HistoryChecker.check(
+                RecordedHistory([
+                    Self.t(1, 0, 10, [.enqueue(item: first), .enqueue(item: first + 1)]),
+                    Self.t(2, 20, 30, [.claim(item: first)]), Self.t(2, 40, 50, [.claim(item: first + 1)]),
+                ])
+            )
+            #expect(report.isClean, "\(report)")
+        }
+    }
+
+    /// Without a committed transaction, there is no read to check.
+    @Test func nothingIsNotClean() {
+        for transactions in [[], [Self.t(1, 0, nil, [.append(list: 1, element: 5)], .unknown)]] {
+            let report = HistoryChecker.check(RecordedHistory(transactions))
+            #expect(!report.isClean && report.counts.isEmpty)
+            #expect("\(report)".hasSuffix("NOTHING WAS CHECKED, because no transaction was committed"))
+        }
+    }
+
+    /// The time of a check grows with the elements that were read, also if every read is wrong.
+    @Test func manyWrongReadsTakeNoCubicTime() {
+        func seconds(_ reads: Int) -> Double {
+            let transactions = (0..<reads).flatMap { number in
+                var elements = Array(0...number)
+                if number > 0, number < reads - 1 { elements.swapAt(0, 1) }
+                let began = Int64(number) * 20
+                return [
+                    Self.t(1, began, began + 1, [.append(list: 0, element: number)]),
+                    Self.t(1, began + 10, began + 11, [.list(0, elements: elements)]),
+                ]
+            }
+            let began = processorSeconds()
+            let report = HistoryChecker.check(RecordedHistory(transactions))
+            #expect(report.counts[.reorderedWrites] == reads - 2)
+            return processorSeconds() - began
+        }
+        // There are 16 times as many elements. A time that is cubic in the reads was 47 times as long.
+        let (short, long) = (seconds(250), seconds(1_000))
+        #expect(long < 30 * short, "250 reads: \(short) s, 1,000 reads: \(long) s")
     }
 
     @Test func aCounterExampleCanBeRead() {
@@ -351,4 +596,11 @@ import Testing
             #expect(report.counts == [.staleRead: 1], "\(report)")
         }
     }
+}
+
+/// The processor time of this thread.
+private func processorSeconds() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }
