@@ -108,8 +108,8 @@ package final class ChildProcess {
         return exit
     }
 
-    /// The text that the process wrote to its standard error.
-    package var errorText: String { (try? String(contentsOf: errorOutput, encoding: .utf8)) ?? "" }
+    /// The text that the process wrote to its standard error, also if some of it is no UTF-8.
+    package var errorText: String { String(decoding: (try? Data(contentsOf: errorOutput)) ?? Data(), as: UTF8.self) }
 
     /// Ends the standard input of the process.
     package func closeInput() { shutdown(socket, Int32(SHUT_WR)) }

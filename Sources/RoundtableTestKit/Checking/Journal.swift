@@ -176,14 +176,17 @@ struct JournalScanner {
         while place < limit {
             let digit = Int(bytes[place]) &- 48
             guard digit >= 0, digit <= 9 else { break }
-            let (product, isTooLarge) = value.multipliedReportingOverflow(by: 10)
-            guard !isTooLarge else { return nil }
-            value = product &+ digit
+            let (product, overflows) = value.multipliedReportingOverflow(by: 10)
+            // A negative number is counted downwards, because there is one more of them.
+            let (next, overflowsToo) =
+                isNegative ? product.subtractingReportingOverflow(digit) : product.addingReportingOverflow(digit)
+            guard !overflows, !overflowsToo else { return nil }
+            value = next
             place += 1
         }
         guard place > first else { return nil }
         position = place
-        return isNegative ? -value : value
+        return value
     }
 }
 

@@ -39,18 +39,18 @@ public struct FaultPlan: Sendable {
     }
 
     /// The faults, and how often each occurs in relation to the others. They come in rounds: in each, every fault occurs as often as its
-    /// weight says, in a random order. So a short run meets all of them, too.
+    /// weight says, in a random order. So a short run meets all of them, too. One with a weight below 1 does not occur.
     public var faults: [(fault: Fault, weight: Int)]
-    /// The time between two faults.
+    /// The time between two faults. Negative times count as none, and times of more than a year as a year.
     public var pauses: ClosedRange<Duration> = .milliseconds(5)...(.milliseconds(100))
-    /// How long stops, suspensions, delays and a full disk last.
+    /// How long stops, suspensions, delays and a full disk last, within the same limits.
     public var durations: ClosedRange<Duration> = .milliseconds(1)...(.milliseconds(200))
     /// The number of faults; `Int.max` for faults until all children have ended.
     public var count: Int
 
     /// - parameter count: the number of faults; `Int.max` for faults until all children have ended.
     public init(_ faults: [(fault: Fault, weight: Int)] = [(.kill, 1), (.stop, 1)], count: Int = 20) {
-        self.faults = faults.filter { $0.weight > 0 }
+        self.faults = faults
         self.count = count
     }
 
@@ -60,6 +60,7 @@ public struct FaultPlan: Sendable {
     /// The faults of a seed, in order.
     public func events(seed: UInt64) -> some Sequence<Event> {
         var generator = SeededGenerator(seed: seed)
+        let faults = faults.filter { $0.weight > 0 }
         var left = faults.isEmpty ? 0 : count
         var round: [(fault: Fault, weight: Int)] = []
         return AnyIterator {
@@ -73,7 +74,8 @@ public struct FaultPlan: Sendable {
     /// - parameter round: the faults that are left in this round, and how often each.
     private func event(of round: inout [(fault: Fault, weight: Int)], using generator: inout SeededGenerator) -> Event {
         func duration(_ range: ClosedRange<Duration>) -> Duration {
-            let bounds = [range.lowerBound, range.upperBound].map { Int($0 / .microseconds(1)) }
+            let year = 31_536_000e6
+            let bounds = [range.lowerBound, range.upperBound].map { Int(min(max($0 / .microseconds(1), 0), year)) }
             return .microseconds(Int.random(in: bounds[0]...bounds[1], using: &generator))
         }
         var left = Int.random(in: 0..<round.reduce(0) { $0 + $1.weight }, using: &generator)

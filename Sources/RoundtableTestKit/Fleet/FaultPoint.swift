@@ -26,11 +26,11 @@ public enum FaultPoint {
         guard let folder else { return }
         let file = file(name, in: folder)
         guard access(file, F_OK) == 0, let text = try? String(contentsOfFile: file, encoding: .utf8),
-            let microseconds = UInt32(text)
+            let microseconds = Int(text)
         else { return }
         // Of several processes that pass, the one that removes the file waits.
         guard unlink(file) == 0 else { return }
-        usleep(microseconds)
+        usleep(UInt32(clamping: microseconds))
     }
 
     /// - returns: false when the point was armed already, because no process has passed it since.

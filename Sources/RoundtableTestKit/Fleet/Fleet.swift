@@ -135,7 +135,9 @@ public final class Fleet {
     /// - Parameters:
     ///   - faults: by default, a child is killed or stopped up to ten times a second.
     ///   - program: the program of the roles; by default this one.
+    ///   - timeout: how long the faults, and then the children, may take.
     ///   - test: the name of the test, for the command that replays it.
+    /// - throws: `FleetError` when a child ends with an error, or when the children do not end in time.
     public static func check(
         _ role: String,
         processes: Int,
@@ -143,12 +145,13 @@ public final class Fleet {
         faults: FaultPlan = FaultPlan(count: .max),
         seed: UInt64? = nil,
         program: Program = .current,
+        within timeout: Duration = .seconds(300),
         test: String = #function
     ) throws -> FleetReport {
         try run(seed: seed, program: program, test: test) { fleet in
             try fleet.start(role, count: processes, arguments: arguments)
-            try fleet.carryOut(faults)
-            try fleet.waitForEnd()
+            try fleet.carryOut(faults, within: timeout)
+            try fleet.waitForEnd(within: timeout)
             return try fleet.report()
         }
     }
@@ -234,31 +237,36 @@ public final class Fleet {
         let deadline = ContinuousClock.now + timeout
         while true {
             try reap()
-            let running = members.filter { !$0.hasEnded }
-            if running.isEmpty { return }
-            guard ContinuousClock.now < deadline else {
-                let names = running.map { "\($0.name) (worker \($0.number))" }.joined(separator: ", ")
-                throw FleetError("after \(timeout), these have not ended: \(names)")
-            }
+            if members.allSatisfy(\.hasEnded) { return }
+            guard ContinuousClock.now < deadline else { throw notEnded(after: timeout) }
             usleep(2_000)
         }
+    }
+
+    private func notEnded(after timeout: Duration) -> FleetError {
+        let names = members.filter { !$0.hasEnded }.map { "\($0.name) (worker \($0.number))" }
+        return FleetError("after \(timeout), these have not ended: \(names.joined(separator: ", "))")
     }
 
     // MARK: Faults
 
     /// Carries out the faults of a plan. It returns when the plan is done, or all children have ended.
     ///
-    /// - throws: `FleetError` when a child ends with an error.
-    public func carryOut(_ plan: FaultPlan) throws {
+    /// - parameter timeout: how long it may take. A plan of many faults needs more, and so do children that run for long.
+    /// - throws: `FleetError` when a child ends with an error, or when the plan is not done and the children have not ended in time.
+    public func carryOut(_ plan: FaultPlan, within timeout: Duration = .seconds(300)) throws {
+        let deadline = ContinuousClock.now + timeout
         for event in plan.events(seed: seed) {
             let moment = ContinuousClock.now + event.pause
             while ContinuousClock.now < moment {
                 try reap()
+                guard ContinuousClock.now < deadline else { break }
                 usleep(UInt32(max(1, min(2_000, (moment - .now) / .microseconds(1)))))
             }
             try reap()
             let running = members.indices.filter { !members[$0].hasEnded }
             guard !running.isEmpty else { return }
+            guard ContinuousClock.now < deadline else { throw notEnded(after: timeout) }
             try carryOut(event, on: running[Int(event.victim % UInt64(running.count))])
         }
     }
@@ -301,7 +309,12 @@ public final class Fleet {
         faults.append("\(time.rounded() / 1_000) s: \(event.fault): \(whom)")
     }
 
-    private static func wait(_ time: Duration) { usleep(UInt32(time / .microseconds(1))) }
+    private static func wait(_ time: Duration) {
+        let end = ContinuousClock.now + time
+        while ContinuousClock.now < end {
+            usleep(UInt32(max(1, min(100_000, (end - .now) / .microseconds(1)))))
+        }
+    }
 
     // MARK: Results
 

@@ -121,19 +121,25 @@ extension Fleet {
 
     /// Runs a role if a fleet has started this process for it, and ends the process. Otherwise, it returns immediately.
     ///
-    /// Call it first in `main`, with all roles of the program. When the process that started it dies, the child ends as well.
+    /// Call it first in `main`, with all roles of the program. It takes the variables of the fleet out of the environment, so a role may start
+    /// its own program. When the process that started it dies, the child ends as well.
     public static func runRole(_ roles: [String: Role]) async {
         let environment = ProcessInfo.processInfo.environment
         guard let name = environment[Worker.roleVariable], let text = environment[Worker.assignmentVariable] else {
             return
         }
+        // A program that the role starts is no worker, not even if it is this one.
+        unsetenv(Worker.roleVariable)
+        unsetenv(Worker.assignmentVariable)
         Thread.detachNewThread { endWithInput() }
         do {
             guard let role = roles[name] else { throw FleetError("this program has no role '\(name)'") }
             let assignment = try JSONDecoder().decode(Worker.Assignment.self, from: Data(text.utf8))
             try await role(Worker(assignment))
         } catch {
-            FileHandle.standardError.write(Data("\(error)\n".utf8))
+            // `FileHandle` would end the process by a signal when the disk is full.
+            let text = "\(error)\n"
+            _ = text.withCString { write(STDERR_FILENO, $0, strlen($0)) }
             exit(1)
         }
         exit(0)

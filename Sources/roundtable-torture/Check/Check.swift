@@ -53,7 +53,8 @@ struct Check: AsyncParsableCommand {
         var plan = FaultPlan([(.kill, 1), (.stop, 1)], count: .max)
         // More often, most of the time would go to the start of new processes.
         plan.pauses = .milliseconds(5)...(.milliseconds(500))
-        try fleet.carryOut(plan)
+        // Slow machines run some hundred transactions a second.
+        try fleet.carryOut(plan, within: .seconds(300 + share * processes / 100))
         try fleet.waitForEnd()
         let database = try SharedDatabase.open(
             at: CheckedWorkload.url(in: fleet.folder),

@@ -40,6 +40,13 @@ struct CheckRole: AsyncParsableCommand {
             "naive-writer": { worker in try await Self.write(worker, Self.stepByStep) },
             "failing-writer": { _ in throw ValidationError("this role always fails") },
             "endless-writer": { _ in while true { sleep(1) } },
+            // What a program that a role starts finds in its environment.
+            "environment-reader": { _ in
+                let names = ProcessInfo.processInfo.environment.keys
+                guard !names.contains("ROUNDTABLE_FLEET_ROLE"), !names.contains("ROUNDTABLE_FLEET_WORKER") else {
+                    throw ValidationError("a program of this role would run the role again")
+                }
+            },
             // Ends when a fleet has delayed it at the point for a second.
             "passer": { worker in
                 let began = ContinuousClock.now

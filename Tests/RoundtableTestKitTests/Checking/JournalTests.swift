@@ -10,6 +10,7 @@ import Testing
         .write(register: 6, value: 7),
         .value(register: 8), .value(register: 8, value: 0), .transfer(from: 1, to: 2, amount: 3),
         .balances([-1, 101], total: 100), .balances(total: 100), .enqueue(item: 9), .claim(), .claim(item: 9),
+        .append(list: .min, element: .max), .append(list: .max, element: .min),
     ]
 
     @Test func allStepsReturn() throws {
@@ -35,7 +36,10 @@ import Testing
         #expect(records.map(\.outcome) == [.committed])
     }
 
-    @Test(arguments: ["B 0 10 a1=\n", "X 0 10\n", "C 0 10\n", "B 0 10 a1=2 \n", "B 0\n", "B 0 10 z1=2\n", "\n"])
+    @Test(arguments: [
+        "B 0 10 a1=9223372036854775808\n", "B 0 10 a1=-9223372036854775809\n", "B 0 10 a1=\n", "X 0 10\n", "C 0 10\n",
+        "B 0 10 a1=2 \n", "B 0\n", "B 0 10 z1=2\n", "\n",
+    ])
     func aWrongLineIsAnError(_ text: String) {
         #expect(throws: RecordedHistoryError.self) {
             try Journal.records(in: Data(text.utf8), worker: 1, path: "1.journal")

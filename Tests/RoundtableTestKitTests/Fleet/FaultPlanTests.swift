@@ -33,6 +33,19 @@ import Testing
         #expect(Array(FaultPlan([(.kill, 0)]).events(seed: 1)).isEmpty)
     }
 
+    /// The faults and times of a plan can be set to anything.
+    @Test func noPlanTraps() {
+        var plan = FaultPlan([(.kill, 1)], count: 100)
+        plan.faults += [(.stop, 0), (.diskFull, -1)]
+        plan.pauses = .seconds(-2)...(.seconds(-1))
+        plan.durations = .zero ... .seconds(Int64.max)
+        let events = Array(plan.events(seed: 5))
+        #expect(events.count == 100 && events.allSatisfy { $0.fault == .kill && $0.pause == .zero })
+        #expect(events.allSatisfy { $0.duration >= .zero && $0.duration <= .seconds(31_536_000) })
+        plan.faults = [(.stop, 0)]
+        #expect(Array(plan.events(seed: 5)).isEmpty)
+    }
+
     @Test func theCommandToReplay() {
         #expect(
             ReplayCommand.text(seed: 0xAB, test: "transfers()", program: ["x"], ofTests: true)

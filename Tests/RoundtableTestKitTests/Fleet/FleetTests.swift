@@ -1,8 +1,9 @@
 import Foundation
 import GRDB
 import Roundtable
-import RoundtableTestKit
 import Testing
+
+@testable import RoundtableTestKit
 
 /// Fleets of real processes. Their roles are in `roundtable-torture`.
 @Suite(.serialized) struct FleetTests {
@@ -124,4 +125,52 @@ import Testing
         #expect(try #require(error).description.contains("these have not ended: endless-writer (worker 1)"))
         #expect(!FileManager.default.fileExists(atPath: try #require(folder).path))
     }
+
+    @Test func aRoleThatHangsUnderFaultsIsAnError() throws {
+        let error = #expect(throws: FleetError.self) {
+            try Fleet.check(
+                "endless-writer",
+                processes: 1,
+                program: Self.program,
+                within: .milliseconds(300)
+            )
+        }
+        #expect(try #require(error).description.contains("these have not ended: endless-writer (worker "))
+    }
+
+    @Test func aRoleMayStartItsOwnProgram() throws {
+        try Fleet.run(program: Self.program) { fleet in
+            try fleet.start("environment-reader")
+            try fleet.waitForEnd(within: .seconds(30))
+        }
+    }
+
+    @Test func aMessageThatIsNoUTF8IsShown() throws {
+        let error = #expect(throws: FleetError.self) {
+            try Fleet.run { fleet in
+                try fleet.start(
+                    program: URL(fileURLWithPath: "/bin/sh"),
+                    arguments: ["-c", #"printf 'bad \377 byte' >&2; exit 3"#]
+                )
+                try fleet.waitForEnd(within: .seconds(30))
+            }
+        }
+        #expect(try #require(error).description.contains("bad \u{FFFD} byte"))
+    }
+
+    #if os(Linux)
+        /// `/dev/full` is a disk that is full.
+        @Test func aFailingRoleEndsAlsoIfItsMessageCannotBeWritten() throws {
+            let command = "exec '\(Self.program.url.path)' check-role 2>/dev/full"
+            let shell = Fleet.Program(URL(fileURLWithPath: "/bin/sh"), arguments: ["-c", command])
+            let error = #expect(throws: FleetError.self) {
+                try Fleet.run(program: shell) { fleet in
+                    try fleet.start("failing-writer")
+                    try fleet.waitForEnd(within: .seconds(30))
+                }
+            }
+            let text = try #require(error).description
+            #expect(text.contains("failing-writer, worker 1: \(ProgramExit.status(1))"), "\(text)")
+        }
+    #endif
 }
