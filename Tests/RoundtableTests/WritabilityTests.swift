@@ -18,6 +18,27 @@ import Testing
 
     private var path: String { System.resolvedPath(url.path) }
 
+    /// A file that another process removes while it is looked at is not forbidden.
+    @Test func aFileThatIsRemovedMeanwhile() throws {
+        try Data().write(to: url)
+        let wal = path + "-wal"
+        let isOver = Shared(false)
+        let remover = Thread {
+            while !isOver.value {
+                _ = FileManager.default.createFile(atPath: wal, contents: nil)
+                try? FileManager.default.removeItem(atPath: wal)
+            }
+        }
+        remover.start()
+        defer { isOver.change { $0 = true } }
+        for _ in 0..<20_000 {
+            if let forbidden = ForbiddenFile(databasePath: path, writing: true) {
+                Issue.record("\(forbidden.message)")
+                return
+            }
+        }
+    }
+
     private func open(upTo version: Int = 1) throws -> SharedDatabase {
         try SharedDatabase.open(at: url, schema: Schema(migrator(upTo: version)), as: "app")
     }

@@ -16,11 +16,14 @@ struct ForbiddenFile {
     init?(databasePath path: String, writing: Bool) {
         for suffix in ["", "-wal", "-shm"] {
             guard let status = try? System.status(ofFileAt: path + suffix) else { continue }
-            let isReadable = System.mayRead(path + suffix)
-            let refusal = writing ? System.refusal(ofWriting: path + suffix) : nil
-            if isReadable, refusal == nil { continue }
-            (database, self.suffix, self.status, self.isReadable) = (path, suffix, status, isReadable)
-            isOnReadOnlyFileSystem = isReadable && refusal == EROFS
+            let readRefusal = System.refusal(ofReading: path + suffix)
+            let writeRefusal = writing ? System.refusal(ofWriting: path + suffix) : nil
+            if readRefusal == nil, writeRefusal == nil { continue }
+            // Another process has removed it meanwhile, as the last one that closes the database does.
+            if readRefusal == ENOENT || writeRefusal == ENOENT { continue }
+            (database, self.suffix, self.status) = (path, suffix, status)
+            isReadable = readRefusal == nil
+            isOnReadOnlyFileSystem = isReadable && writeRefusal == EROFS
             return
         }
         return nil

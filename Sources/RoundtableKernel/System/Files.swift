@@ -101,7 +101,10 @@ extension System {
     package static func refusal(ofWriting path: String) -> Int32? { access(path, W_OK) == 0 ? nil : errno }
 
     /// Whether this process may read the file.
-    package static func mayRead(_ path: String) -> Bool { access(path, R_OK) == 0 }
+    package static func mayRead(_ path: String) -> Bool { refusal(ofReading: path) == nil }
+
+    /// The errno with which the system refuses to let this process read the file; nil when it may.
+    package static func refusal(ofReading path: String) -> Int32? { access(path, R_OK) == 0 ? nil : errno }
 
     /// The folders above the given absolute paths, from the top down. The root is left out, because it is never moved.
     static func foldersAbove(_ paths: [String]) -> [String] {

@@ -19,7 +19,7 @@ extension CampaignSession {
             let author = work.author
             do {
                 for _ in 0..<times {
-                    try trouble.repeating {
+                    try trouble.repeating(isCounted: true) {
                         try database.write { db in
                             let statement = try db.cachedStatement(sql: PeerSchema.insertEntry)
                             for part in 0..<CampaignWorld.rows(ofTransaction: n) {

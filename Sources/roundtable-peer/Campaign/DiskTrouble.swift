@@ -42,7 +42,9 @@ final class DiskTrouble: Sendable {
     }
 
     /// Repeats an access that a suspension has aborted, or a full disk has refused. Whatever it wrote must have been rolled back.
-    func repeating<T>(_ body: () throws -> T) throws -> T {
+    ///
+    /// - parameter isCounted: whether the access is one that is acknowledged, and that a writer with a defect may take for a success.
+    func repeating<T>(isCounted: Bool = false, _ body: () throws -> T) throws -> T {
         while true {
             do {
                 return try body()
@@ -52,7 +54,7 @@ final class DiskTrouble: Sendable {
                 guard explains(error) else { throw error }
                 switch work.defect {
                 case .givesUpOnFullDisk where work.role == .writer: while true { pause(milliseconds: 1000) }
-                case .acknowledgesOnFullDisk where work.role == .writer: throw Ignored()
+                case .acknowledgesOnFullDisk where work.role == .writer && isCounted: throw Ignored()
                 default: pause(milliseconds: 10)
                 }
             }
