@@ -365,7 +365,7 @@ import Testing
         world.insert("b")
         world.release()
         isRunning.wait { $0 }
-        let suspensions = world.process.suspend(until: MonotonicClock.now + 2_000_000_000)
+        let suspensions = world.process.suspend(until: MonotonicClock.now + 300_000_000)
         #expect(suspensions.allSatisfy { $0.isReleased })
         guard case .rolledBack(let access)? = suspensions.first?.outcome else {
             Issue.record("\(suspensions)")
