@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo demo-replication examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4
+.PHONY: demo demo-replication docs examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -145,6 +145,7 @@ lint: dependencies
 	sh scripts/protocol.sh
 	@sh scripts/dependencies.sh $(SWIFT) python3
 	python3 scripts/mutants.py --check
+	python3 scripts/terminal-picture.py --check
 	SWIFT=$(SWIFT) sh scripts/layout.sh check
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks Examples
 	$(SWIFT) build --build-tests $(STRICT)
@@ -153,6 +154,11 @@ lint: dependencies
 typecheck-apple: dependencies
 	$(SWIFT) build $(BUILD_FLAGS)
 	@sh scripts/typecheck-apple.sh
+
+# The documentation as a static site, in .build/docs: `make docs BASE=roundtable` for a site whose address ends so. Fails at any warning of DocC.
+docs: dependencies
+	$(SWIFT) build --build-tests $(BUILD_FLAGS)
+	sh scripts/docs.sh $(SWIFT) .build/docs $(BASE)
 
 format:
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks Examples

@@ -33,7 +33,7 @@ generate() {
             before = ""
             while (match(line, /``[^`]+``/)) {
                 symbol = substr(line, RSTART + 2, RLENGTH - 4)
-                gsub(/-swift\.[a-z]+/, "", symbol)
+                gsub(/-(swift\.[a-z]+|method)/, "", symbol)
                 gsub(/\//, ".", symbol)
                 before = before substr(line, 1, RSTART - 1) "`" symbol "`"
                 line = substr(line, RSTART + RLENGTH)

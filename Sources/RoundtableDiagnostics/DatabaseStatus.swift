@@ -16,7 +16,7 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     public var journalMode: JournalMode
     /// The page size in bytes; nil for an empty file.
     public var pageSize: Int?
-    /// Whether the file is encrypted, except for its first bytes (<doc:Encryption>). Its content is then not known.
+    /// Whether the file is encrypted, except for its first bytes (<doc:EncryptedDatabases>). Its content is then not known.
     public var isEncrypted: Bool
     public var files: Files
     /// The state of the WAL; nil in rollback-journal mode, and where ``unknowns`` says why.

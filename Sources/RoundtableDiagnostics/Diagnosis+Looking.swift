@@ -12,9 +12,9 @@ extension Diagnosis {
     /// inspection is repeated for up to a second, because a participant may be about to make that checkpoint.
     ///
     /// - Parameters:
-    ///   - check: whether the content is checked, too. This reads the whole file, in one read transaction. While it lasts, the WAL cannot
-    ///     start again if other processes write.
-    ///   - progress: called repeatedly while the content is checked.
+    ///   - url: the URL of the database file.
+    ///   - check: whether the content is checked, too. This reads the whole file, in one read transaction. While it lasts, the
+    ///     WAL cannot start again if other processes write.
     /// - throws: ``SharedDatabaseError/notAFile(path:reason:)`` when there is no such file. All other problems are findings.
     public init(
         ofDatabaseAt url: URL,

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import RoundtableCore
 
-/// Consumers are readers whose position is kept in the database. See <doc:History>.
+/// Consumers are readers whose position is kept in the database. See <doc:KeepingAHistory>.
 extension History {
     /// Hands out the changes that the consumer has not acknowledged yet, and acknowledges them when `body` has returned. Each change
     /// is handed out *at least once*: if `body` throws, or the process dies, the same changes are handed out again.
@@ -25,9 +25,8 @@ extension History {
     ///   - limit: the most changes that are handed out in one call.
     ///   - body: called with the changes, outside of any transaction; not called when there is nothing new.
     /// - returns: the changes that were handed out. Call again immediately while it `hasMore`.
-    /// - throws: ``HistoryError/startOver(reason:token:)`` when changes are missing, until ``History/restartConsumer(_:at:)`` is
-    ///   called; ``HistoryError/readOnly(path:)``; ``HistoryError/notEnabled(path:)``, ``HistoryError/notTracked(path:table:)``,
-    ///   ``HistoryError/newerFormat(path:format:)``; what `body`, `read` and `write` throw.
+    /// - throws: ``HistoryError``: `startOver` when changes are missing, until ``History/restartConsumer(_:at:)`` is called; `readOnly`,
+    ///   `notEnabled`, `notTracked`, `newerFormat`; what `body`, `read` and `write` throw.
     @discardableResult
     public func consume(
         as name: String,
@@ -118,8 +117,8 @@ extension History {
     /// begins again.
     ///
     /// - parameter token: nil for the end of the history.
-    /// - throws: ``HistoryError/notEnabled(path:)``, ``HistoryError/newerFormat(path:format:)``, ``HistoryError/readOnly(path:)``;
-    ///   ``HistoryError/startOver(reason:token:)`` for a token of another history; what `write` throws.
+    /// - throws: ``HistoryError``: `notEnabled`, `newerFormat`, `readOnly`, and `startOver` for a token of another history; what `write`
+    ///   throws.
     public func restartConsumer(_ name: String, at token: HistoryToken? = nil) async throws {
         try checkMayConsume()
         try await database.write { db in try Consumption.restart(db, name, at: token) }

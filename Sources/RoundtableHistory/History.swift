@@ -1,7 +1,7 @@
 import GRDB
 import RoundtableCore
 
-/// The history of a database: durable records of changes, for readers that were not running when the changes were made. See <doc:History>.
+/// The history of a database: durable records of changes, for readers that were not running when the changes were made. See <doc:KeepingAHistory>.
 ///
 /// It keeps the database open. The static functions work in a transaction of yours, for example in a migration.
 public struct History: Sendable {
@@ -119,9 +119,8 @@ extension History {
     ///   - token: the token of the last page, or of `currentToken()`; nil for all changes that are kept.
     ///   - tables: the tables whose changes are returned; nil for all recorded tables.
     ///   - limit: the most changes that are returned. ``HistoryPage/hasMore`` shows whether there are more.
-    /// - throws: ``HistoryError/startOver(reason:token:)`` when changes are missing after the token;
-    ///   ``HistoryError/notEnabled(path:)``, ``HistoryError/notTracked(path:table:)``,
-    ///   ``HistoryError/newerFormat(path:format:)``; what `read` throws.
+    /// - throws: ``HistoryError``: `startOver` when changes are missing after the token, `notEnabled`, `notTracked`, `newerFormat`; what
+    ///   `read` throws.
     @_disfavoredOverload
     public func changes(
         since token: HistoryToken?,
@@ -137,9 +136,8 @@ extension History {
     ///   - token: the token of the last page, or of `currentToken()`; nil for all changes that are kept.
     ///   - tables: the tables whose changes are returned; nil for all recorded tables.
     ///   - limit: the most changes that are returned. ``HistoryPage/hasMore`` shows whether there are more.
-    /// - throws: ``HistoryError/startOver(reason:token:)`` when changes are missing after the token;
-    ///   ``HistoryError/notEnabled(path:)``, ``HistoryError/notTracked(path:table:)``,
-    ///   ``HistoryError/newerFormat(path:format:)``; what `read` throws.
+    /// - throws: ``HistoryError``: `startOver` when changes are missing after the token, `notEnabled`, `notTracked`, `newerFormat`; what
+    ///   `read` throws.
     public func changes(
         since token: HistoryToken?,
         in tables: [String]? = nil,
@@ -150,9 +148,7 @@ extension History {
 
     /// Returns the changes after a token that `db` sees, in the order of their commits.
     ///
-    /// - throws: ``HistoryError/startOver(reason:token:)`` when changes are missing after the token;
-    ///   ``HistoryError/notEnabled(path:)``, ``HistoryError/notTracked(path:table:)``,
-    ///   ``HistoryError/newerFormat(path:format:)``.
+    /// - throws: ``HistoryError``: `startOver` when changes are missing after the token, `notEnabled`, `notTracked`, `newerFormat`.
     public static func changes(
         since token: HistoryToken?,
         in tables: [String]? = nil,

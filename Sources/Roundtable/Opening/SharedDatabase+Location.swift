@@ -8,8 +8,13 @@ extension SharedDatabase {
     /// not the default one, `cache=shared`, and parameters that cannot apply to all connections (see ``ShareHindrance``).
     /// ``UnsharedDatabase`` opens such locations for this process alone.
     ///
-    /// - parameter location: Without a `mode`, or with `mode=rwc`, it is opened as by `open(at:)` with a file URL. With `mode=rw`, the file
-    ///   must exist. With `mode=ro`, it is opened as by `openReadOnly(at:)`, and a database that is unavailable is an error.
+    /// - Parameters:
+    ///   - location: Without a `mode`, or with `mode=rwc`, it is opened as by `open(at:)` with a file URL. With `mode=rw`, the
+    ///     file must exist. With `mode=ro`, it is opened as by `openReadOnly(at:)`, and a database that is unavailable is an
+    ///     error.
+    ///   - schema: the migrations and extensions of this program.
+    ///   - author: the name of this process, for people: in errors, and in `roundtable status`.
+    ///   - options: how the participant opens, waits and writes.
     /// - throws: ``DatabaseLocationError``, and what `open(at:)` with a file URL throws.
     public static func open(
         at location: DatabaseLocation,
@@ -65,7 +70,12 @@ extension SharedDatabase {
 
     /// Opens the database at a location for reading, and waits until other processes have created and migrated it.
     ///
-    /// - parameter timeout: how long to wait.
+    /// - Parameters:
+    ///   - location: the location to open.
+    ///   - schema: the migrations and extensions of this program.
+    ///   - author: the name of this process, for people: in errors, and in `roundtable status`.
+    ///   - options: how the participant opens, waits and writes.
+    ///   - timeout: how long to wait.
     /// - throws: ``DatabaseLocationError``, and what `openReadOnly(at:)` with a file URL throws.
     public static func openReadOnly(
         at location: DatabaseLocation,

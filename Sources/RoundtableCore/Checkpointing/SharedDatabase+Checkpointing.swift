@@ -26,10 +26,12 @@ extension SharedDatabase {
     ///
     /// - Parameters:
     ///   - mode: `.passive` waits for no other process and delays none. The other modes take a turn, wait for readers of older
-    ///     snapshots, and let the next writer restart the WAL; `.truncate` also makes its file empty. Only `.passive` may be called
-    ///     inside of an access to the same database.
-    ///   - patience: how long the other modes wait for readers of older snapshots, and then again for readers that began meanwhile.
-    ///     Writers wait during that time, too.
+    ///     snapshots, and let the next writer restart the WAL; `.truncate` also makes its file empty. Only `.passive` may be
+    ///     called inside of an access to the same database.
+    ///   - patience: how long the other modes wait for readers of older snapshots, and then again for readers that began
+    ///     meanwhile. Writers wait during that time, too.
+    ///   - file: the file of the call, for errors of other processes and for `status`.
+    ///   - line: the line of the call.
     /// - returns: the state of the WAL after the checkpoint. An incomplete checkpoint is not an error.
     /// - throws: `SQLITE_READONLY` from a read-only participant; `SQLITE_BUSY`, with the name of the process in the way, when another
     ///   process checkpoints, or a program that takes no turns writes, for longer than `patience` (`.passive` does not wait);

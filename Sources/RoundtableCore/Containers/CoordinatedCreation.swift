@@ -1,7 +1,7 @@
 import Foundation
 
-/// Announces the creation of a database in the container of an App Group to other processes that coordinate access to its files. Apple
-/// asks this of processes that share a container, and GRDB's guide recommends it.
+/// Announces the creation of a database in the container of an App Group to other processes that coordinate access to its files, as
+/// GRDB's guide on sharing recommends.
 ///
 /// Roundtable's own processes do not need this, because they wait for each other by their turn (rule S2). So coordination is attempted
 /// for 2 s only, and if that fails, the database is created without it. An existing file is opened without coordination, because

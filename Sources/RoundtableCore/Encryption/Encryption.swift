@@ -12,7 +12,7 @@ import Foundation
 /// iOS terminates a process that is suspended with a lock on any file but a SQLite database. These bytes hold only SQLite's magic string,
 /// the page size, and similar values. SQLCipher normally keeps its salt there; Roundtable keeps it in a ``SaltStore`` instead.
 ///
-/// See <doc:Encryption> for what is encrypted, and what is not.
+/// See <doc:EncryptedDatabases> for what is encrypted, and what is not.
 public struct Encryption: Sendable {
     let key: Key
     let salt: any SaltStore

@@ -29,7 +29,9 @@ import RoundtableKernel
 public enum UnsharedDatabase {
     /// Opens a location with one connection, which serializes all accesses.
     ///
-    /// - parameter configuration: GRDB's configuration. If it or the location is read-only, the database is opened read-only.
+    /// - Parameters:
+    ///   - location: the location to open.
+    ///   - configuration: GRDB's configuration. If it or the location is read-only, the database is opened read-only.
     /// - throws: ``DatabaseLocationError``, ``SharedDatabaseError``, `DatabaseError`.
     public static func openQueue(
         at location: DatabaseLocation,
@@ -42,7 +44,9 @@ public enum UnsharedDatabase {
     /// Opens a file with one connection for writing and several for reading. Unless the file is opened read-only, it is switched to WAL
     /// mode.
     ///
-    /// - parameter configuration: GRDB's configuration. If it or the location is read-only, the database is opened read-only.
+    /// - Parameters:
+    ///   - location: the location to open.
+    ///   - configuration: GRDB's configuration. If it or the location is read-only, the database is opened read-only.
     /// - throws: ``DatabaseLocationError/notForPool(location:reason:)`` for a location that cannot be in WAL mode; other errors of
     ///   ``DatabaseLocationError``; ``SharedDatabaseError``; `DatabaseError`.
     public static func openPool(

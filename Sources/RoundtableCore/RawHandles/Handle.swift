@@ -81,11 +81,14 @@ extension SharedDatabase {
         /// write to the shared database in any other way: such a write would wait for this turn.
         ///
         /// - Parameters:
-        ///   - tables: the tables that `body` may write. The tables that their triggers and foreign keys write are added. nil: `body` may
-        ///     write any table, and all observers are notified.
+        ///   - tables: the tables that `body` may write. The tables that their triggers and foreign keys write are added. nil:
+        ///     `body` may write any table, and all observers are notified.
         ///   - timeout: how long to wait for the turn; nil: as long as ``Options/busyMode`` says.
         ///   - priority: the priority of the request among waiting writers; nil: ``Options/priority``.
         ///   - whileSuspended: as for ``write(whileSuspended:file:line:_:)``.
+        ///   - file: the file of the call, for errors of other processes and for `status`.
+        ///   - line: the line of the call.
+        ///   - body: writes with the connection.
         /// - throws: what `body` throws; ``HandleError/transactionLeftOpen(path:after:)`` when `body` leaves a transaction open: the handle
         ///   then keeps the turn; other ``HandleError``s before `body` runs; `SQLITE_BUSY`, with the name of the process in the way;
         ///   ``SharedDatabaseError/schemaTooNew(path:unknownMigrations:)``.

@@ -95,7 +95,7 @@ extension SharedDatabase {
         /// other. The next access detects the change. A participant that observes the database detects it immediately.
         public var onSchemaEvent: (@Sendable (SchemaEvent) -> Void)?
 
-        /// How the database is encrypted (<doc:Encryption>). nil, the default: it is not encrypted.
+        /// How the database is encrypted (<doc:EncryptedDatabases>). nil, the default: it is not encrypted.
         public var encryption: Encryption?
 
         /// The options of features.

@@ -35,7 +35,11 @@ extension SharedDatabase {
     /// - Parameters:
     ///   - sharesCommit: whether `updates` may run in a transaction with other asynchronous writes; nil, the default: as
     ///     ``Options/sharesCommits`` says.
-    ///   - whileSuspended: what the write does while the database is suspended; nil, the default: as ``Options/whileSuspended`` says.
+    ///   - whileSuspended: what the write does while the database is suspended; nil, the default: as
+    ///     ``Options/whileSuspended`` says.
+    ///   - file: the file of the call, for errors of other processes and for `status`.
+    ///   - line: the line of the call.
+    ///   - updates: writes to the database.
     /// - throws: what `updates` throws; `CancellationError`; `SQLITE_BUSY`, with the name of the lock's owner, when the busy
     ///   timeout passes.
     public func write<T: Sendable>(
@@ -52,8 +56,14 @@ extension SharedDatabase {
 
     /// Schedules a transaction, and returns immediately.
     ///
-    /// - parameter completion: called with the result on the writer connection. Later writes of this participant wait for it.
-    ///   After a commit, the turn may already have been released.
+    /// - Parameters:
+    ///   - whileSuspended: what the write does while the database is suspended; nil, the default: as
+    ///     ``Options/whileSuspended`` says.
+    ///   - file: the file of the call, for errors of other processes and for `status`.
+    ///   - line: the line of the call.
+    ///   - updates: writes to the database.
+    ///   - completion: called with the result on the writer connection. Later writes of this participant wait for it. After a
+    ///     commit, the turn may already have been released.
     public func asyncWrite<T>(
         whileSuspended: WhileSuspended? = nil,
         file: StaticString = #fileID,

@@ -39,7 +39,9 @@ extension SharedDatabase {
     /// This requests an assertion from the system. The database can be used until `body` has returned, or until the assertion
     /// expires. A database that was not suspended before is not suspended afterwards. Protected accesses may overlap and nest.
     ///
-    /// - parameter name: the purpose, in words for people; nil: ``author``.
+    /// - Parameters:
+    ///   - name: the purpose, in words for people; nil: ``author``.
+    ///   - body: accesses the database.
     /// - throws: what `body` throws; ``SharedDatabaseError/assertionRefused(name:)`` when the database is suspended and the system
     ///   grants no assertion.
     @_disfavoredOverload

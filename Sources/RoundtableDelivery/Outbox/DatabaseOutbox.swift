@@ -5,7 +5,7 @@ import RoundtableFiles
 import RoundtableKernel
 import Synchronization
 
-/// The outbox of an open database, for its owner, which applies the commands that other processes have submitted. It keeps the database open. See <doc:Outbox>.
+/// The outbox of an open database, for its owner, which applies the commands that other processes have submitted. It keeps the database open. See <doc:TheOutbox>.
 public struct DatabaseOutbox: Sendable {
     let database: SharedDatabase
     var folder: OutboxFolder { database.outboxFolder }

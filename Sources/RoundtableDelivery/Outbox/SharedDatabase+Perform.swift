@@ -30,6 +30,8 @@ extension SharedDatabase {
     ///   - command: what to do.
     ///   - id: the id under which the command is applied once, whether it is performed or submitted.
     ///   - patience: how long to wait for the turn, at least 1 ms. The call waits longer for a handler that has begun.
+    ///   - file: the file of the call, for errors of other processes and for `status`.
+    ///   - line: the line of the call.
     /// - throws: what the handler throws, including an ``OutboxRefusal``: nothing is then applied or submitted. `DatabaseError`.
     ///   ``OutboxError`` if the command could not be submitted, or was set aside or dropped before.
     @_disfavoredOverload

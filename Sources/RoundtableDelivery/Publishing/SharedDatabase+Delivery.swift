@@ -11,7 +11,7 @@ extension SharedDatabase {
     /// }
     /// ```
     ///
-    /// It is a ``withProtectedAccess(_:_:)`` that returns when nothing is left to do: all drains of this database have taken the
+    /// It is a ``withProtectedAccess(_:_:)-method`` that returns when nothing is left to do: all drains of this database have taken the
     /// waiting commands (``Options/outbox``, ``DatabaseOutbox/drain(with:)``), and all its publishers have published, called `onPublish`, and
     /// requested reloads.
     ///

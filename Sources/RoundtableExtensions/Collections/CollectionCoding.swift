@@ -13,7 +13,10 @@ public struct CollectionCoding<Value: Codable & Sendable>: Sendable {
     ///
     /// Equal values should have equal encodings, because a value that is already stored is not written again.
     ///
-    /// - parameter isJSON: whether values are stored as JSON text.
+    /// - Parameters:
+    ///   - isJSON: whether values are stored as JSON text.
+    ///   - encode: encodes a value.
+    ///   - decode: decodes a value.
     public init(
         isJSON: Bool = false,
         encode: @escaping @Sendable (Value) throws -> DatabaseValue,

@@ -30,6 +30,10 @@ public struct KeyValueCollection<Key: CollectionKey, Value: Codable & Sendable, 
     /// Creates a collection with metadata: a second value for each key, which can be read and written without the first.
     ///
     /// - Parameters:
+    ///   - name: the name of the collection.
+    ///   - value: the type of values.
+    ///   - key: the type of keys.
+    ///   - metadata: the type of metadata.
     ///   - table: the name of the table, or nil for `collection_` and the name.
     ///   - coding: how values are stored.
     ///   - metadataCoding: how metadata is stored.
@@ -51,6 +55,9 @@ public struct KeyValueCollection<Key: CollectionKey, Value: Codable & Sendable, 
     /// Creates a collection without metadata.
     ///
     /// - Parameters:
+    ///   - name: the name of the collection.
+    ///   - value: the type of values.
+    ///   - key: the type of keys.
     ///   - table: the name of the table, or nil for `collection_` and the name.
     ///   - coding: how values are stored.
     public init(

@@ -20,8 +20,13 @@ public struct Aggregate: SharedExtension {
     private let values: [String]
 
     /// - Parameters:
+    ///   - name: the name of the extension.
+    ///   - version: your own number for the definition. Raise it with each change of the definition.
+    ///   - table: the base table.
+    ///   - filter: an SQL condition that selects the rows to count, or nil for all rows.
     ///   - groups: the columns that define the groups. NULL is a group, too. If the list is empty, all rows are one group.
     ///   - values: the columns that have a sum, an average, a minimum and a maximum.
+    ///   - functions: SQL functions that the definition calls. They are added to all connections.
     public init(
         _ name: String,
         version: Int,
@@ -136,7 +141,9 @@ public struct Aggregate: SharedExtension {
 
     /// Returns one group, or nil if it has no rows.
     ///
-    /// - parameter group: the group's values, in the order of the declaration.
+    /// - Parameters:
+    ///   - group: the group's values, in the order of the declaration.
+    ///   - db: a connection, inside of an access.
     /// - throws: ``ExtensionError``, `DatabaseError`.
     public func total(of group: [(any DatabaseValueConvertible)?] = [], in db: Database) throws -> Total? {
         let schema = try stored(db).schema

@@ -100,8 +100,12 @@ public struct ExtensionDefinition: Sendable, Equatable {
         /// Creates a derived column for a value within a column that holds JSON, such as a column in which GRDB stores a `Codable`
         /// property. The value is NULL if the column does not hold valid JSON.
         ///
-        /// - parameter path: a path of [SQLite's JSON functions](https://www.sqlite.org/json1.html#path_arguments), such as
-        ///   `$.address.city`. An invalid path is refused when the extension is created.
+        /// - Parameters:
+        ///   - name: the name of the derived column.
+        ///   - column: the column that holds the JSON.
+        ///   - path: a path of [SQLite's JSON functions](https://www.sqlite.org/json1.html#path_arguments), such as
+        ///     `$.address.city`. An invalid path is refused when the extension is created.
+        ///   - collation: the collation of the derived column, or nil for the default.
         public static func json(_ name: String, in column: String, at path: String, collation: String? = nil) -> Column
         {
             let text = column.sqlName

@@ -17,10 +17,15 @@ public struct FullTextSearch: SharedExtension {
     public let functions: [DatabaseFunction]
 
     /// - Parameters:
+    ///   - name: the name of the extension.
+    ///   - version: your own number for the definition. Raise it with each change of the definition.
+    ///   - table: the base table.
+    ///   - filter: an SQL condition that selects rows, or nil for all rows.
     ///   - columns: columns of the table, or expressions.
-    ///   - tokenizer: the tokenizer with its options, [as in FTS5](https://www.sqlite.org/fts5.html#tokenizers). Tokenizers of your own
-    ///     have to be added to each connection, by `Options.configuration`.
+    ///   - tokenizer: the tokenizer with its options, [as in FTS5](https://www.sqlite.org/fts5.html#tokenizers). Tokenizers of
+    ///     your own have to be added to each connection, by `Options.configuration`.
     ///   - prefixes: the lengths of word prefixes that have an index of their own.
+    ///   - functions: SQL functions that the definition calls. They are added to all connections.
     public init(
         _ name: String,
         version: Int,
@@ -79,8 +84,13 @@ public struct FullTextSearch: SharedExtension {
 
     /// Returns the rows that match, the best match first.
     ///
-    /// - parameter pattern: [a query of FTS5](https://www.sqlite.org/fts5.html#full_text_query_syntax). For text that a user has typed, use
-    ///   the `rawPattern` of GRDB's `FTS5Pattern(matchingAllPrefixesIn:)`, or of a similar initializer.
+    /// - Parameters:
+    ///   - type: the record type that rows of the base table are converted to.
+    ///   - db: a connection, inside of an access.
+    ///   - pattern: [a query of FTS5](https://www.sqlite.org/fts5.html#full_text_query_syntax). For text that a user has
+    ///     typed, use the `rawPattern` of GRDB's `FTS5Pattern(matchingAllPrefixesIn:)`, or of a similar initializer.
+    ///   - limit: the maximum number of rows; nil for all.
+    ///   - offset: the number of rows to skip.
     /// - throws: ``ExtensionError``, `DatabaseError`, also for an invalid pattern.
     public func rows<Record: FetchableRecord>(
         _ type: Record.Type = Record.self,

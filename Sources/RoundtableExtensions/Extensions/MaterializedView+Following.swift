@@ -4,7 +4,9 @@ import RoundtableCore
 extension MaterializedView {
     /// Returns the current rows of the view.
     ///
-    /// - parameter limit: the maximum number of rows per group, from its beginning, or nil for all.
+    /// - Parameters:
+    ///   - db: a connection, inside of an access.
+    ///   - limit: the maximum number of rows per group, from its beginning, or nil for all.
     /// - throws: ``ExtensionError``, `DatabaseError`.
     public func contents(in db: Database, limit: Int? = nil) throws -> ViewContents {
         let stored = try stored(db)

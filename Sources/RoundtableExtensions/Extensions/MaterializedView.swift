@@ -48,10 +48,14 @@ public struct MaterializedView: SharedExtension {
     static let stamp = "roundtable_stamp"
 
     /// - Parameters:
+    ///   - name: the name of the extension.
+    ///   - version: your own number for the definition. Raise it with each change of the definition.
+    ///   - table: the base table.
     ///   - filter: an SQL condition that selects rows, or nil for all rows.
-    ///   - group: an SQL expression for the group of a row. Rows for which it is NULL are not in the view. If it is nil, all rows are in
-    ///     one group, `''`.
+    ///   - group: an SQL expression for the group of a row. Rows for which it is NULL are not in the view. If it is nil, all
+    ///     rows are in one group, `''`.
     ///   - order: the sort terms of a group's rows. If the list is empty, rows are sorted by primary key.
+    ///   - functions: SQL functions that the definition calls. They are added to all connections.
     public init(
         _ name: String,
         version: Int,

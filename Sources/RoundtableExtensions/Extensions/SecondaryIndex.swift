@@ -17,8 +17,13 @@ public struct SecondaryIndex: SharedExtension {
     public let functions: [DatabaseFunction]
 
     /// - Parameters:
+    ///   - name: the name of the extension.
+    ///   - version: your own number for the definition. Raise it with each change of the definition.
+    ///   - table: the base table.
+    ///   - filter: an SQL condition that selects rows, or nil for all rows.
     ///   - fields: the fields to search, as columns.
     ///   - indexes: the lists of fields to index, each in the order of the index. Pass nil for one index per field.
+    ///   - functions: SQL functions that the definition calls. They are added to all connections.
     public init(
         _ name: String,
         version: Int,
@@ -52,9 +57,13 @@ public struct SecondaryIndex: SharedExtension {
     ///
     /// - Parameters:
     ///   - type: the record type that rows of the base table are converted to.
-    ///   - condition: an SQL condition on the fields, or nil for all rows that are in the index. If the table has a column of the same
-    ///     name, write `fields.city`.
+    ///   - db: a connection, inside of an access.
+    ///   - condition: an SQL condition on the fields, or nil for all rows that are in the index. If the table has a column of
+    ///     the same name, write `fields.city`.
+    ///   - arguments: the arguments of the condition.
     ///   - order: the terms of `ORDER BY`.
+    ///   - limit: the maximum number of rows; nil for all.
+    ///   - offset: the number of rows to skip.
     /// - throws: ``ExtensionError``, `DatabaseError`.
     public func rows<Record: FetchableRecord>(
         _ type: Record.Type = Record.self,

@@ -33,11 +33,14 @@ public struct SnapshotFile<Value: Codable & Sendable>: Sendable {
     /// Creates a snapshot file value. This does not access the file.
     ///
     /// - Parameters:
-    ///   - url: the URL of the file. Its folder must exist, and should hold little else. A symbolic link is replaced, not followed.
-    ///   - version: your own number for the layout of `Value`, not negative. Raise it when older programs could not decode the new layout.
+    ///   - url: the URL of the file. Its folder must exist, and should hold little else. A symbolic link is replaced, not
+    ///     followed.
+    ///   - version: your own number for the layout of `Value`, not negative. Raise it when older programs could not decode the
+    ///     new layout.
     ///   - accepted: the versions that this process can decode; by default `version` alone.
     ///   - writer: the name of this process, for people; at most 48 bytes of it are stored.
     ///   - encoding: how values become bytes. It must be the same in all processes.
+    ///   - options: the permissions, the durability and the maximum size of the file.
     public init(
         at url: URL,
         version: Int = 1,

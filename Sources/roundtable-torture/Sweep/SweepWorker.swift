@@ -139,6 +139,7 @@
             do {
                 let reply = try victim.attempt(step(.run(point.fault)), within: patience)
                 if reply.number ?? 0 == 0 { return SweepResult(outcome: .missed, error: reply.message) }
+                if point.fault.action.isKill { return killedLater(victim) }
                 guard reply.outcome == .done else {
                     let message = reply.message ?? ""
                     // An observer or a file that is no longer served must say so.
@@ -157,6 +158,15 @@
                     problems: ["the process ended: \(exit)\n\(victim.process.errorText.prefix(2000))"]
                 )
             }
+        }
+
+        /// A process that answered although its call was reached: either another thread answered while the system ended the process, or
+        /// the call is a wait that had not returned when the operation ended, and the kill after it did not take place.
+        private func killedLater(_ victim: Peer) -> SweepResult {
+            if case .signal(SIGKILL)? = try? victim.process.waitForExit(within: .seconds(1)) {
+                return SweepResult(outcome: .killed)
+            }
+            return SweepResult(outcome: .missed, error: "the call had not returned when the operation ended")
         }
 
         /// What a step complains about.

@@ -10,93 +10,12 @@ import Testing
 @Suite struct SharedCommitTests {
     private struct Failure: Error, Equatable { var name: String }
 
-    /// A database whose writer is kept busy, so that asynchronous writes form a group.
-    private final class World: @unchecked Sendable {
-        // @unchecked: `tasks` is used by one test, in one task.
-        let folder: TemporaryFolder
-        let db: SharedDatabase
-        let process = ProcessSuspension()
-        let commits = Shared(0)
-        private let hold = DispatchSemaphore(value: 0)
-        private(set) var tasks: [Task<Int, any Error>] = []
-
-        init(_ change: (inout SharedDatabase.Options) -> Void = { _ in }) throws {
-            folder = try TemporaryFolder()
-            var options = SharedDatabase.Options()
-            options.process = process
-            change(&options)
-            db = try SharedDatabase.open(
-                at: folder.file("a.db"),
-                schema: Schema(migrator()),
-                as: "test",
-                options: options
-            )
-            try db.write { db in
-                try db.execute(sql: "CREATE TABLE child (parent REFERENCES player DEFERRABLE INITIALLY DEFERRED)")
-                db.add(transactionObserver: CommitCounter(commits), extent: .databaseLifetime)
-            }
-            commits.change { $0 = 0 }
-        }
-
-        /// Keeps the writer busy until `release()`, outside of a transaction.
-        func keepWriterBusy() {
-            db.asyncWriteWithoutTransaction { [hold] _ in hold.wait() }
-            // This one is alone, so it waits on the writer's queue, and all that come later form a group.
-            add { _ in 0 }
-        }
-
-        func release() { hold.signal() }
-
-        /// Requests a write, and waits until it has its place.
-        func add(
-            sharing: Bool? = nil,
-            whileSuspended: WhileSuspended? = nil,
-            _ updates: @escaping @Sendable (Database) throws -> Int
-        ) {
-            let before = db.sharedCommits.requestCount
-            tasks.append(
-                Task { [db] in
-                    try await db.write(sharesCommit: sharing, whileSuspended: whileSuspended, updates)
-                }
-            )
-            guard sharing ?? db.options.sharesCommits else { return }
-            waitUntil("the write is requested", within: .seconds(30)) { db.sharedCommits.requestCount != before }
-        }
-
-        func insert(_ name: String) {
-            add { db in
-                try db.execute(sql: "INSERT INTO player (name) VALUES (?)", arguments: [name])
-                return Int(db.lastInsertedRowID)
-            }
-        }
-
-        /// The results of all writes but the first, which keeps its place.
-        func results() async -> [Result<Int, any Error>] {
-            var results: [Result<Int, any Error>] = []
-            for task in tasks.dropFirst() { results.append(await task.result) }
-            return results
-        }
-
-        var names: [String] {
-            get throws { try db.read { try String.fetchAll($0, sql: "SELECT name FROM player ORDER BY id") } }
-        }
-    }
-
-    private final class CommitCounter: TransactionObserver {
-        let count: Shared<Int>
-        init(_ count: Shared<Int>) { self.count = count }
-        func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
-        func databaseDidChange(with event: DatabaseEvent) {}
-        func databaseDidCommit(_ db: Database) { count.change { $0 += 1 } }
-        func databaseDidRollback(_ db: Database) {}
-    }
-
     private func code(_ result: Result<Int, any Error>) -> ResultCode? {
         if case .failure(let error as DatabaseError) = result { error.extendedResultCode } else { nil }
     }
 
     @Test func writesThatWaitShareACommit() async throws {
-        let world = try World()
+        let world = try SharedCommitWorld()
         world.keepWriterBusy()
         for number in 1...20 { world.insert("\(number)") }
         world.release()
@@ -110,7 +29,7 @@ import Testing
 
     @Test func sharingCanBeTurnedOff() async throws {
         for isByOption in [true, false] {
-            let world = try World { $0.sharesCommits = !isByOption }
+            let world = try SharedCommitWorld { $0.sharesCommits = !isByOption }
             for number in 1...5 {
                 world.add(sharing: isByOption ? nil : false) { db in
                     try db.execute(sql: "INSERT INTO player (name) VALUES (?)", arguments: ["\(number)"])
@@ -124,7 +43,7 @@ import Testing
 
     /// Rules M2, M4: what one closure throws, or leaves undone, is its own.
     @Test(arguments: [true, false]) func anErrorIsItsOwn(isFirst: Bool) async throws {
-        let world = try World()
+        let world = try SharedCommitWorld()
         world.keepWriterBusy()
         if !isFirst { world.insert("a") }
         world.add { db in
@@ -156,7 +75,7 @@ import Testing
 
     /// The error of SQLite's own commit is the same.
     @Test func theErrorOfAForeignKeyIsThatOfACommit() async throws {
-        let world = try World()
+        let world = try SharedCommitWorld()
         let insert: @Sendable (Database) throws -> Int = { db in
             try db.execute(sql: "INSERT INTO child VALUES (77)")
             return 0
@@ -185,7 +104,7 @@ import Testing
             try db.execute(sql: "INSERT INTO player (name) VALUES (?)", arguments: [name])
             return 0
         }
-        let alone = try World()
+        let alone = try SharedCommitWorld()
         let isLost: Bool
         do {
             _ = try await alone.db.write { try write("bad", $0) }
@@ -193,7 +112,7 @@ import Testing
         } catch {
             isLost = true
         }
-        let world = try World()
+        let world = try SharedCommitWorld()
         world.keepWriterBusy()
         for name in ["a", "bad", "b"] { world.add { try write(name, $0) } }
         world.release()
@@ -213,7 +132,7 @@ import Testing
     /// The first write has no savepoint when no other one waits. If it ends the transaction, writes that come meanwhile do not join it.
     @Test(arguments: ["ROLLBACK", "ROLLBACK; BEGIN IMMEDIATE"])
     func theFirstClosureEndsTheTransaction(sql: String) async throws {
-        let world = try World()
+        let world = try SharedCommitWorld()
         let isRunning = Shared(false)
         let mayEnd = Shared(false)
         world.keepWriterBusy()
@@ -242,7 +161,7 @@ import Testing
 
     /// Rule M5: the veto of an observer.
     @Test func aVetoIsMetByItsCauseAlone() async throws {
-        let world = try World()
+        let world = try SharedCommitWorld()
         final class Veto: TransactionObserver {
             var isBad = false
             func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool {
@@ -272,7 +191,7 @@ import Testing
 
     /// Rule M9.
     @Test func cancellingTakesOutWhatHasNotBegun() async throws {
-        let world = try World()
+        let world = try SharedCommitWorld()
         world.keepWriterBusy()
         for name in ["a", "b", "c"] { world.insert(name) }
         world.tasks[2].cancel()
@@ -286,7 +205,7 @@ import Testing
     }
 
     @Test func aCancelledTaskDoesNotJoin() async throws {
-        let world = try World()
+        let world = try SharedCommitWorld()
         world.keepWriterBusy()
         world.insert("a")
         let task = Task { [db = world.db] in
@@ -303,7 +222,7 @@ import Testing
 
     /// The closure runs in the task of its caller.
     @Test func taskLocalValues() async throws {
-        let world = try World()
+        let world = try SharedCommitWorld()
         world.keepWriterBusy()
         for number in 1...5 {
             Self.$value.withValue(number) { world.add { _ in Self.value } }
@@ -315,7 +234,7 @@ import Testing
 
     /// Rule M7: the order of requests of one thread.
     @Test func anAsyncWriteIsNotOvertaken() async throws {
-        let world = try World()
+        let world = try SharedCommitWorld()
         world.keepWriterBusy()
         world.insert("a")
         world.db.asyncWrite({ try $0.execute(sql: "INSERT INTO player (name) VALUES ('b')") }, completion: { _, _ in })
@@ -331,7 +250,7 @@ import Testing
 
     /// Rule M6.
     @Test func suspendedWritesWaitOrFail() async throws {
-        let world = try World()
+        let world = try SharedCommitWorld()
         world.keepWriterBusy()
         world.insert("a")
         world.add(whileSuspended: .fail) { _ in 0 }
@@ -349,7 +268,7 @@ import Testing
 
     /// Rule M5: the gate aborts a transaction that takes too long. All of its writes but the one that was interrupted run when it opens.
     @Test func anAbortedGroupRunsWhenTheGateOpens() async throws {
-        let world = try World()
+        let world = try SharedCommitWorld()
         world.keepWriterBusy()
         let isRunning = Shared(false)
         world.insert("a")
@@ -383,7 +302,7 @@ import Testing
 
     /// A lock that a stranger holds for longer than the timeout fails all that wait, by name.
     @Test func theTimeoutFailsAll() async throws {
-        let world = try World { $0.busyMode = .timeout(.milliseconds(50)) }
+        let world = try SharedCommitWorld { $0.busyMode = .timeout(.milliseconds(50)) }
         var configuration = Configuration()
         configuration.allowsUnsafeTransactions = true
         let stranger = try DatabaseQueue(path: world.db.path, configuration: configuration)
@@ -401,7 +320,7 @@ import Testing
 
     /// A table that an undone closure made is unknown to the next one.
     @Test func anUndoneChangeOfTheSchema() async throws {
-        let world = try World()
+        let world = try SharedCommitWorld()
         world.keepWriterBusy()
         world.insert("a")
         world.add { db in
@@ -423,7 +342,7 @@ import Testing
 
     /// A column that an undone closure added is unknown to the next one, although GRDB had cached it.
     @Test func anUndoneColumn() async throws {
-        let world = try World()
+        let world = try SharedCommitWorld()
         let before = try await world.db.read { try $0.columns(in: "player").count }
         world.keepWriterBusy()
         world.insert("a")
@@ -442,7 +361,7 @@ import Testing
 
     /// Writes that wait when the database is closed are committed, or fail because it is closed.
     @Test func closing() async throws {
-        let world = try World()
+        let world = try SharedCommitWorld()
         world.keepWriterBusy()
         for number in 1...10 { world.insert("\(number)") }
         let closing = Task.detached { try world.db.close() }
@@ -464,7 +383,7 @@ import Testing
     /// by one thread at a time: otherwise, this crashes in about one of six runs.
     @Test func droppingWithoutClosing() async throws {
         for _ in 0..<300 {
-            let world = try World()
+            let world = try SharedCommitWorld()
             world.keepWriterBusy()
             for name in ["a", "b", "c"] { world.insert(name) }
             world.release()
@@ -474,7 +393,7 @@ import Testing
 
     /// Nothing but failures: there is nothing to commit.
     @Test func allFail() async throws {
-        let world = try World()
+        let world = try SharedCommitWorld()
         world.keepWriterBusy()
         for number in 1...5 {
             world.add { db in
