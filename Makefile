@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo demo-replication docs examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4
+.PHONY: demo demo-replication docs api examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -159,6 +159,11 @@ typecheck-apple: dependencies
 docs: dependencies
 	$(SWIFT) build --build-tests $(BUILD_FLAGS)
 	sh scripts/docs.sh $(SWIFT) .build/docs $(BASE)
+
+# Writes docs/api, the list of all public declarations, anew. `make docs` compares it with the sources.
+api: dependencies
+	$(SWIFT) build --build-tests $(BUILD_FLAGS)
+	API=--write sh scripts/docs.sh $(SWIFT)
 
 format:
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks Examples

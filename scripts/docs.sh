@@ -42,6 +42,10 @@ convert() {
 
 graphs Roundtable RoundtableCore,RoundtableDelivery,RoundtableDiagnostics,RoundtableExtensions,RoundtableFiles,RoundtableHistory,RoundtableKernel
 graphs RoundtableTestKit ""
+graphs RoundtableFiles RoundtableKernel
+# The interface that users see, compared with docs/api.
+python3 scripts/api.py "$work" ${API:---check}
+[ -z "${API:-}" ] || exit 0
 convert Roundtable
 convert RoundtableTestKit --dependency "$work/Roundtable.doccarchive"
 
