@@ -5,7 +5,8 @@ and runs the tests that must fail with one of them at a time.
   mutants.py [--only N[,N...]] [--report FILE]
   mutants.py --check                              only checks that each mutant's text is where its file says
 
-Works in a copy of the tree, .build/mutants. Prints a line a mutant, and fails when one of them survives.
+Works in a copy of the tree, .build/mutants. A mutant is killed when its tests fail twice, and pass without it. Prints a line a mutant, and
+fails when one of them survives.
 """
 
 import argparse
@@ -137,12 +138,19 @@ def main():
         mutant = mutants[number - 1]
         filter_ = mutant["tests"]
         if filter_ not in baselines:
-            passed, output = run_tests(0, filter_)
+            # Some tests measure time, and fail on a busy machine.
+            for _ in range(3):
+                passed, output = run_tests(0, filter_)
+                if passed:
+                    break
             if not passed or "0 tests" in output.splitlines()[-1]:
                 sys.exit(f"without a mutant, '{filter_}' does not pass: {first_failure(output)}")
             baselines[filter_] = True
         began = time.monotonic()
         passed, output = run_tests(number, filter_)
+        # A failure that a busy machine has caused does not happen again.
+        if not passed:
+            passed, output = run_tests(number, filter_)
         seconds = time.monotonic() - began
         why = "" if passed else first_failure(output)
         results.append({"number": number, "name": mutant["name"], "file": mutant["file"], "killed": not passed,

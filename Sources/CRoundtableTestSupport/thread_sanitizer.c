@@ -83,14 +83,15 @@ void *swift_task_getCurrent(void);
 
 // Where contexts continue, by address. Nothing is removed, because a context that is resumed by another thread does not come by here. An
 // address that is used again gets another entry's value. Thread Sanitizer does not see the atomics: they would order all tasks.
-enum { CONTEXTS = 1 << 16, PROBES = 64 };
+// A run of all tests has some hundred thousand addresses.
+enum { INDEX_BITS = 22, CONTEXTS = 1 << INDEX_BITS, PROBES = 256 };
 static struct {
     struct context *context;
     void *resume;
 } contexts[CONTEXTS];
 
 UNSEEN static int find(struct context *context) {
-    uint64_t hash = ((uintptr_t)context >> 4) * 0x9E3779B97F4A7C15u >> 48;
+    uint64_t hash = ((uintptr_t)context >> 4) * 0x9E3779B97F4A7C15u >> (64 - INDEX_BITS);
     for (int probe = 0; probe < PROBES; probe++) {
         int index = (hash + probe) % CONTEXTS;
         struct context *found = __atomic_load_n(&contexts[index].context, __ATOMIC_ACQUIRE);
@@ -101,7 +102,8 @@ UNSEEN static int find(struct context *context) {
         }
         if (found == context) return index;
     }
-    return -1;
+    // The table is full: without an entry, reports of races would mean nothing.
+    __builtin_trap();
 }
 
 UNSEEN ASYNC static void rt_tsan_continue(__attribute__((swift_async_context)) struct context *context) {
@@ -119,7 +121,7 @@ UNSEEN ASYNC void swift_continuation_await(struct context *context) {
         __atomic_store_n(&function, await, __ATOMIC_RELAXED);
     }
     int index = find(context);
-    if (index >= 0 && context->resume != (void *)rt_tsan_continue) {
+    if (context->resume != (void *)rt_tsan_continue) {
         __atomic_store_n(&contexts[index].resume, context->resume, __ATOMIC_RELAXED);
         context->resume = (void *)rt_tsan_continue;
     }

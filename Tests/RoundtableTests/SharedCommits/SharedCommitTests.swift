@@ -73,7 +73,7 @@ import Testing
         #expect(children == 0)
     }
 
-    /// The error of SQLite's own commit is the same.
+    /// The error is that of SQLite's own commit, and costs the others nothing.
     @Test func theErrorOfAForeignKeyIsThatOfACommit() async throws {
         let world = try SharedCommitWorld()
         let insert: @Sendable (Database) throws -> Int = { db in
@@ -81,11 +81,18 @@ import Testing
             return 0
         }
         let alone = await #expect(throws: DatabaseError.self) { _ = try await world.db.write(insert) }
+        let runs = Shared(0)
         world.keepWriterBusy()
-        world.insert("a")
+        world.add { db in
+            runs.change { $0 += 1 }
+            try db.execute(sql: "INSERT INTO player (name) VALUES ('a')")
+            return 0
+        }
         world.add(insert)
         world.release()
         let results = await world.results()
+        _ = try results[0].get()
+        #expect(runs.value == 1, "the part is undone before the commit, which would undo the other one as well")
         let shared = #expect(throws: DatabaseError.self) { try results[1].get() }
         #expect(shared?.extendedResultCode == alone?.extendedResultCode)
         #expect(shared?.message == alone?.message)
