@@ -68,3 +68,20 @@ bash ../../scripts/with-progress.sh "building the example of the test kit" "${sw
 if output=$(.build/debug/check-notebook --naive); then fail "the wrong code was not found: $output"; fi
 [[ $output == *"lost write"* && $output == *"to run it again: ROUNDTABLE_SEED="* ]] || fail "the wrong code failed otherwise: $output"
 echo "${output%%$'\n'*}"
+
+# A daemon that follows the settings that a tool changes.
+cd ../Daemon
+bash ../../scripts/with-progress.sh "building the example of the daemon" "${swift[@]}" build -Xswiftc -warnings-as-errors
+expect "Nothing was measured yet" .build/debug/meter show "$folder/load.sqlite"
+.build/debug/meterd "$folder/load.sqlite" >"$folder/log" &
+app=$!
+until .build/debug/meter every "$folder/load.sqlite" 50; do
+    [ "$SECONDS" -lt 600 ] || fail "the interval cannot be set: $(cat "$folder/log")"
+    sleep 0.1
+done
+followed=$(timeout 60 .build/debug/meter follow "$folder/load.sqlite" --count 5) || fail "the tool does not see measurements"
+[ "$(grep -c load <<<"$followed")" = 5 ] || fail "the tool has seen '$followed'"
+end
+[[ $(tail -n 1 "$folder/log") == "meterd has ended." ]] || fail "the daemon has not ended well: $(cat "$folder/log")"
+grep -x "every 50 ms" "$folder/log" || fail "the daemon has not followed its settings: $(cat "$folder/log")"
+[ "$(.build/debug/meter show "$folder/load.sqlite" --count 2 | wc -l)" = 2 ] || fail "the tool shows nothing"
