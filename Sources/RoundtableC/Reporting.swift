@@ -9,7 +9,7 @@ public typealias ErrorOutput = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?
 let noChange: CInt = 101
 
 struct MissingArgument: Error, CustomStringConvertible {
-    var what = "an argument is NULL that must not be"
+    var what = "a required argument is NULL: roundtable.h says which arguments may be"
     var description: String { what }
 }
 
@@ -17,7 +17,7 @@ struct MissingArgument: Error, CustomStringConvertible {
 struct ClosedMeanwhile: Error, CustomStringConvertible {
     let path: String
     var description: String {
-        "\(path): the database was closed while a change of it was waited for: there is nothing to wait for any more."
+        "\(path): the database was closed during the wait for a change. Open it again to wait for more changes."
     }
 }
 
@@ -39,7 +39,9 @@ func tableNames(_ tables: UnsafePointer<UnsafePointer<CChar>?>?, count: Int) thr
     // A `size_t` beyond `Int` arrives as a negative number.
     guard 0...mostTables ~= count else {
         throw MissingArgument(
-            what: "count: \(UInt(bitPattern: count)) tables. At most \(mostTables); NULL stands for any"
+            what: """
+                count: \(UInt(bitPattern: count)) tables are too many, \(mostTables) are allowed. For any table, tables is NULL
+                """
         )
     }
     return try Set(

@@ -214,7 +214,7 @@ extension DatabaseStatus {
             return "the database is locked."
         case .SQLITE_READONLY where files.rollbackJournal != nil,
             .SQLITE_CANTOPEN where files.rollbackJournal != nil:
-            return "a transaction was cut short, and waits in the -journal file to be undone by the next writer."
+            return "a transaction was interrupted by a crash: the next writer rolls it back from the -journal file."
         default:
             return "\(error.message ?? "unknown error") (\(error.extendedResultCode))."
         }

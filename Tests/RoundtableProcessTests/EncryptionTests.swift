@@ -90,7 +90,7 @@ extension ProcessTests {
                     for (index, reply) in replies.enumerated() {
                         #expect((reply.outcome == .done) == winners.contains(index % 2))
                         if reply.outcome != .done {
-                            #expect(reply.message?.contains("the key is not this database's") == true, "\(reply)")
+                            #expect(reply.message?.contains("the key is wrong for this database") == true, "\(reply)")
                         }
                     }
                 }

@@ -114,13 +114,13 @@ extension ProcessTests {
                 expectRefusal {
                     _ = try SharedDatabase.open(at: fleet.followed, schema: .unmanaged, as: "writer")
                 }
-                // What is no read replica is not opened as one, and not replaced.
+                // What is not a read replica is not opened as one, and not replaced.
                 #expect(throws: DatabaseError.self) {
                     _ = try SharedDatabase.openReplica(at: fleet.database, schema: .unmanaged, as: "reader")
                 }
                 let other = try fleet.follow(to: fleet.database)
                 #expect(try other.process.waitForExit(within: .seconds(30)) == .status(1))
-                #expect(other.process.errorText.contains("is no read replica"))
+                #expect(other.process.errorText.contains("is not a read replica"))
             }
         }
 

@@ -45,7 +45,7 @@ enum {
     ROUNDTABLE_TRANSACTION_LEFT_OPEN = 21 | 6 << 8,
     /// This thread already holds a turn.
     ROUNDTABLE_NESTED_TURN = 21 | 7 << 8,
-    /// The turn was begun by another thread.
+    /// Another thread holds the turn, and must end it.
     ROUNDTABLE_WRONG_THREAD = 21 | 8 << 8,
     /// There is no turn to end.
     ROUNDTABLE_NO_TURN = 21 | 9 << 8,

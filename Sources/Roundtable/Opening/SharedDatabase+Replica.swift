@@ -55,7 +55,7 @@ extension SharedDatabase {
         throw DatabaseError(
             resultCode: .SQLITE_MISUSE,
             message: """
-                \(path): is no read replica: no 'roundtable follow' has made it. Open it with open(at:) or openReadOnly(at:)
+                \(path): is not a read replica: 'roundtable follow' has not created it. Open it with open(at:) or openReadOnly(at:)
                 """
         )
     }

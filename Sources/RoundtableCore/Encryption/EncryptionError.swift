@@ -35,18 +35,18 @@ extension EncryptionError: CustomStringConvertible, LocalizedError {
         switch self {
         case .noSQLCipher(let path, let version):
             """
-            \(path): to be encrypted, but the SQLite \(version) of this program is no SQLCipher, and would write plain text. Nothing was \
-            written. Link SQLCipher 4 in SQLite's place.
+            \(path): cannot be encrypted: this program is linked with SQLite \(version), which is not SQLCipher and would write plain text. \
+            Nothing was written. Link SQLCipher 4 instead.
             """
         case .oldSQLCipher(let path, let version):
             """
-            \(path): to be encrypted, but this program has SQLCipher \(version), which cannot leave the header plain. Nothing was written. \
-            Link SQLCipher 4 or later.
+            \(path): cannot be encrypted: this program is linked with SQLCipher \(version), which cannot leave the header plain. Nothing was \
+            written. Link SQLCipher 4 or later.
             """
         case .wrongKey(let path):
             """
-            \(path): the key is not this database's. (The same error occurs if its salt was replaced, or if the file is damaged.) Nothing was \
-            changed. Check where the key comes from.
+            \(path): the key is wrong for this database. (The same error occurs if its salt was replaced, or if the file is damaged.) Nothing \
+            was changed. Check where the key comes from.
             """
         case .missingSalt(let path, let store):
             """
@@ -59,7 +59,9 @@ extension EncryptionError: CustomStringConvertible, LocalizedError {
             backup, or, if there is no database yet, remove it.
             """
         case .saltUnavailable(let path, let store, let underlying):
-            "\(path): its salt is not available (\(store)): \(underlying). Nothing was changed. Open the database again when it can."
+            """
+            \(path): its salt is not available (\(store)): \(underlying). Nothing was changed. Open the database again when the store can be read.
+            """
         case .databaseIsPlain(let path):
             """
             \(path): is not encrypted, and a key was given. Nothing was changed: Roundtable does not encrypt an existing database. Open it \
@@ -74,11 +76,17 @@ extension EncryptionError: CustomStringConvertible, LocalizedError {
             another file. If not, it is no database.
             """
         case .keyUnavailable(let path, let underlying):
-            "\(path): its key is not available: \(underlying). The database was not touched. Open the database again when it can."
+            """
+            \(path): its key is not available: \(underlying). The database was not touched. Open the database again when its provider can return \
+            the key.
+            """
         case .invalidKey(let path, let reason):
             "\(path): the given key is not valid: \(reason). The database was not touched."
         case .keyRefused(let path, let code):
-            "\(path): SQLCipher does not take the key (SQLite's code \(code)). Nothing was changed."
+            """
+            \(path): SQLCipher rejected the key (SQLite's code \(code)). Nothing was changed. Check the kind and the length of the key, and the \
+            version of SQLCipher.
+            """
         }
     }
 

@@ -22,7 +22,9 @@ extension DatabaseError {
             case .SQLITE_NOTADB:
                 "is not a SQLite database, or is encrypted"
             case .SQLITE_READONLY_ROLLBACK, .SQLITE_READONLY_RECOVERY:
-                "a transaction was cut short: a process that may write must open the database once, to undo it"
+                """
+                it must be recovered after a crash, which this process may not do: open the database once with a process that may write it
+                """
             case .SQLITE_READONLY_CANTINIT, .SQLITE_READONLY_CANTLOCK, .SQLITE_READONLY_DIRECTORY:
                 """
                 its -wal and -shm files are missing, or not usable, and cannot be created in \(folder): open it once with \

@@ -200,14 +200,16 @@ extension WriterConnection: Parkable {
 extension DatabaseError {
     fileprivate static func gone(_ path: String) -> DatabaseError {
         DatabaseError(
-            message: "the file was removed while the database was suspended: close it, and open it again"
+            message: """
+                the file was removed while the database was suspended: close the database, and open it again, which creates a new file
+                """
         )
     }
 
     static func leftWAL(_ path: String) -> DatabaseError {
         DatabaseError(
             message: """
-                another program has taken it out of WAL mode while it was suspended: close it, and open it again
+                another program has switched the database out of WAL mode: close the database, and open it again, which switches it back
                 """
         )
     }

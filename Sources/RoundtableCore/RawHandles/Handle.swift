@@ -249,8 +249,10 @@ extension SharedDatabase.Handle {
     var isWriting: DatabaseError {
         DatabaseError(
             resultCode: .SQLITE_BUSY,
-            message:
-                "\(database.path): not closed: a raw handle has the turn\(access.site.map { ", since \($0.file):\($0.line)" } ?? ""). End it first"
+            message: """
+                \(database.path): not closed, because a raw handle holds the turn\(access.site.map { ", since \($0.file):\($0.line)" } ?? ""). \
+                End the turn, and close again
+                """
         )
     }
 }

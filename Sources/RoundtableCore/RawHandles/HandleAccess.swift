@@ -144,7 +144,8 @@ final class HandleAccess: @unchecked Sendable {
             throw DatabaseError(
                 resultCode: .SQLITE_BUSY,
                 message: """
-                    \(path): no turn within \(waited): another thread of this process has the turn of this handle, or waits for it\(site)
+                    \(path): no turn within \(waited): another thread of this process holds the turn of this handle, or waits for it\(site). \
+                    Try again, or give each thread a connection and a handle of its own
                     """
             )
         }

@@ -72,11 +72,12 @@ extension HandleError: CustomStringConvertible, LocalizedError {
             """
         case .transactionOpen(let path):
             """
-            \(path): the connection is inside of a transaction. Others may be writing: COMMIT or ROLLBACK, take the turn, and then begin.
+            \(path): the connection has an open transaction, without a turn. Others may be writing: COMMIT or ROLLBACK, acquire the turn, and \
+            then begin.
             """
         case .transactionLeftOpen(let path, let error):
             """
-            \(path): the turn was to end, and the connection is inside of a transaction\(error.map { ", after: \($0)" } ?? ""). Nothing was rolled \
+            \(path): the turn cannot end while the connection has an open transaction\(error.map { ", after: \($0)" } ?? ""). Nothing was rolled \
             back, and the handle still holds the turn, for which all other writers wait. COMMIT or ROLLBACK, then call endTurn().
             """
         case .nestedTurn(let path):
@@ -86,10 +87,13 @@ extension HandleError: CustomStringConvertible, LocalizedError {
             """
         case .wrongThread(let path):
             """
-            \(path): the turn was begun by another thread, which may be writing. End it on that thread, or use withTurn.
+            \(path): another thread holds this turn, and may be writing. Call endTurn() on the thread that called beginTurn(), or use withTurn.
             """
         case .noTurn(let path):
-            "\(path): there is no turn to end: it has ended already, or was never begun."
+            """
+            \(path): there is no turn to end: it has already ended, or did not begin. Call endTurn() once for each beginTurn() that succeeded, or \
+            use withTurn.
+            """
         case .detachedInTurn(let path):
             "\(path): the handle holds the turn. End it with endTurn(), and then detach."
         case .detached(let path):
@@ -111,8 +115,8 @@ extension HandleError: CustomStringConvertible, LocalizedError {
             """
         case .turnKept(let path, let site):
             """
-            \(path): the turn\(site.map { " of \($0)" } ?? "") was kept, since a transaction was left open: COMMIT or ROLLBACK, then endTurn(). All \
-            other writers wait for this.
+            \(path): the turn\(site.map { " of \($0)" } ?? "") has not ended, because its transaction was left open: COMMIT or ROLLBACK, then \
+            endTurn(). All other writers wait for this.
             """
         }
     }

@@ -58,7 +58,7 @@ extension SharedDatabaseError: CustomStringConvertible, LocalizedError {
             """
         case .assertionRefused(let name):
             """
-            '\(name)' was not begun: the system grants this process no more time before it is suspended. Do it when the app is in the \
+            '\(name)' was not started: the system grants this process no more time before it is suspended. Do it when the app is in the \
             foreground again, or in a background task that the system launches.
             """
         }

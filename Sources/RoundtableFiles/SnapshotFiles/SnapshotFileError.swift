@@ -70,7 +70,7 @@ extension SnapshotFileError: CustomStringConvertible, LocalizedError {
         case .notAFile(_, let reason):
             "\(reason). Choose another path, or remove what is there."
         case .foreignFile:
-            "holds something that is no snapshot, and was left as it is. Choose another path, or remove the file if it is not needed."
+            "is not a snapshot file, and was left as it is. Choose another path, or remove the file if it is not needed."
         case .databaseFile(let path, let database):
             """
             is \(path == database ? "a database" : "a file of the database \(database)"), which is open in this process. It was left as it is. \

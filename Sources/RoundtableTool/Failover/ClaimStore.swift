@@ -84,7 +84,9 @@ struct ClaimStore: Sendable {
         let deadline = MonotonicClock.now + Self.patienceForOthers
         while lockf(file, F_TLOCK, 0) == -1 {
             guard MonotonicClock.now < deadline else {
-                throw ToolError("\(path): another promotion holds it for long. End that one, and promote again.")
+                throw ToolError(
+                    "\(path): another promotion has locked it. Wait until that one has ended, or end it, and promote again."
+                )
             }
             MonotonicClock.sleep(20_000_000)
         }

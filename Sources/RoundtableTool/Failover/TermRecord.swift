@@ -53,7 +53,7 @@ struct TermRecord: Sendable {
             throw ToolError(
                 """
                 \(path)-term: says which writer's term this database is of, and cannot be read (\(other)). Make it readable for this user; if it is \
-                damaged, make this machine the writer anew with 'roundtable promote --replace'.
+                damaged, make this machine the writer again with 'roundtable promote --replace'.
                 """
             )
         }

@@ -24,7 +24,7 @@ final class FollowedDatabase {
         let isReplica = ReadReplica.exists(databasePath: path)
         guard target.existing == nil || target.existing?.st_size == 0 || isReplica else {
             throw ToolError(
-                "\(path): exists, and is no read replica: what is in it would be lost. Follow to another path."
+                "\(path): exists, and is not a read replica: its content would be lost. Follow to another path."
             )
         }
         last = ReplicaStatus(ofDatabaseAt: URL(fileURLWithPath: path))
@@ -61,7 +61,7 @@ final class FollowedDatabase {
     func copy(from state: DatabaseQueue) throws {
         guard ReadReplica.exists(databasePath: path) else {
             throw ToolError(
-                "\(path): is no read replica any more: another program has taken its place. End this follower."
+                "\(path): is not a read replica any more: another program has replaced it. End this follower."
             )
         }
         guard let database else { return try makeFirst(from: state) }

@@ -29,7 +29,7 @@ struct RcloneProgram: Equatable, Sendable {
     func requireVersion() throws -> ProgramVersion {
         let run = try ProgramRun(launch(["version"]))
         guard let output = try run.wait(upTo: 60_000) else {
-            throw ToolError("\(path): does not say its version. End it, and try again.")
+            throw ToolError("\(path): did not answer 'rclone version' within 60 s. Run that by hand, and try again.")
         }
         return try InstalledProgram.version(
             said: output,

@@ -112,8 +112,8 @@ struct DatabaseAccess {
     private var cutShort: ToolError {
         ToolError(
             """
-            \(url.path): a transaction was cut short, and must be undone before the database can be read. Any statement that writes \
-            does that, such as 'BEGIN IMMEDIATE; COMMIT'.
+            \(url.path): a transaction was interrupted by a crash, and must be rolled back before the database can be read. Any \
+            statement that writes does that, such as 'BEGIN IMMEDIATE; COMMIT'.
             """
         )
     }

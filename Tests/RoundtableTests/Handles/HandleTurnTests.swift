@@ -189,7 +189,8 @@ import Testing
         let error = #expect(throws: DatabaseError.self) { try db.close() }
         #expect(error?.resultCode == .SQLITE_BUSY)
         #expect(
-            error?.message?.contains("a raw handle has the turn, since RoundtableTests/HandleTurnTests.swift:") == true
+            error?.message?.contains("a raw handle holds the turn, since RoundtableTests/HandleTurnTests.swift:")
+                == true
         )
         try raw.insert("A")
         try handle.endTurn()

@@ -135,7 +135,7 @@ import Testing
             }
             #expect(site.hasPrefix("RoundtableTests/HandleWaitTests.swift:") || site.contains("RawSQLite.swift:"))
             #expect(
-                "\(error!)".contains("was kept, since a transaction was left open: COMMIT or ROLLBACK, then endTurn()")
+                "\(error!)".contains("has not ended, because its transaction was left open: COMMIT or ROLLBACK")
             )
         }
         try raw.execute("ROLLBACK")
