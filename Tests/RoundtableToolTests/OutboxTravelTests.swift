@@ -258,7 +258,7 @@ import Testing
         )
         let shipper = OutboxShipper(world.machines[0].folder, to: world.store, snapshotFolder: target)
         let copy = SnapshotFile<[String]>(at: URL(fileURLWithPath: "\(target)/board.json"), as: "widget")
-        #expect(try collector.round().problem?.what.contains("no whole snapshot file") == true)
+        #expect(try collector.round().problem?.what.contains("is not a complete snapshot file") == true)
         for value in [["one"], ["one", "two"]] {
             let _: SnapshotInfo = try source.write(value)
             _ = try collector.round()

@@ -14,7 +14,9 @@ public struct FileSaltStore: SaltStore {
     }
 
     public func create(_ salt: Data, forDatabaseAt url: URL) throws -> Data {
-        guard let salt = Salt(salt) else { throw SaltFileError("\(salt.count) bytes are no salt") }
+        guard let salt = Salt(salt) else {
+            throw SaltFileError("a salt has \(Salt.size) bytes, and this one \(salt.count)")
+        }
         let path = Self.path(url)
         let unfinished = UnfinishedFile.name(path)
         // The file is synced before it gets its name, and its name is synced before the database is created.
@@ -67,7 +69,7 @@ extension FileSaltStore {
 
     static func salt(ofFileWith bytes: [UInt8]) throws -> Salt {
         guard bytes.count >= magic.count + 4, bytes.starts(with: magic) else {
-            throw SaltFileError("it is no salt file")
+            throw SaltFileError("it is not a salt file")
         }
         guard bytes[8..<12].elementsEqual(littleEndian(version)) else {
             throw SaltFileError("its format is newer than this program")

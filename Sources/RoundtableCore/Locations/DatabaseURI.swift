@@ -165,7 +165,7 @@ extension DatabaseURI {
         let query = rest.dropFirst(path.count + 1)
         func text(_ part: Substring.UTF8View) throws -> String {
             guard let text = Self.unescaped(part) else {
-                throw invalid("what is escaped in '\(Substring(part))' is no text")
+                throw invalid("the % escapes in '\(Substring(part))' are not UTF-8")
             }
             guard !text.utf8.contains(0) else {
                 throw invalid("'\(Substring(part))' contains a NUL, where SQLite would cut it")
@@ -183,7 +183,7 @@ extension DatabaseURI {
             do {
                 try read(parameter)
             } catch let error as BadValue {
-                throw invalid("'\(parameter.value)' is no value of '\(parameter.name)': \(error.expected)")
+                throw invalid("'\(parameter.value)' is not a value of '\(parameter.name)': \(error.expected)")
             }
         }
     }
@@ -201,7 +201,7 @@ extension DatabaseURI {
         }
         var names: Set<[UInt8]> = []
         for name in otherParameters.map(\.name) {
-            if name.isEmpty { throw invalid("a parameter without a name is none") }
+            if name.isEmpty { throw invalid("a parameter has no name") }
             if Self.knownNames.contains(name) {
                 throw invalid("'\(name)' has a property of its own: it is not one of the other parameters")
             }

@@ -121,7 +121,7 @@ extension KeyValueCollection {
                 collection: name,
                 key: "\(stored)",
                 part: .key,
-                reason: "it is no \(Key.self)"
+                reason: "it is not of the type \(Key.self)"
             )
         }
         return key

@@ -21,7 +21,7 @@ extension Projection {
         for index in definition.indexes {
             for term in index.terms
             where term != ExtensionDefinition.Index.key && !names.contains(Self.columnName(term)) {
-                throw refusal("an index is to have '\(term)', which is no column of what is derived.")
+                throw refusal("an index names '\(term)', which is not a derived column.")
             }
         }
         for column in definition.columns { try check(column.expression, isCondition: false, db) }
@@ -98,7 +98,7 @@ extension Projection {
         } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
             throw refusal(
                 """
-                '\(path)', the path of the column '\(column.name)', is none: \(error.message ?? "an error"). A path begins with $, which is the \
+                '\(path)', for the column '\(column.name)', is not a JSON path: \(error.message ?? "an error"). A path begins with $, which is the \
                 whole value: '$.city', '$.address.city', '$.tags[0]'.
                 """
             )

@@ -155,7 +155,7 @@ extension OutboxError {
     package init(_ error: SystemError, folder: String, hasProtection: Bool = FileProblem.systemHasProtection) {
         let path = error.path ?? folder
         switch error.errno {
-        case ENOTDIR: self = .folderNotUsable(path: path, reason: "something in its path is no folder")
+        case ENOTDIR: self = .folderNotUsable(path: path, reason: "a part of its path is not a folder")
         case ELOOP: self = .folderNotUsable(path: path, reason: "it is a symbolic link, which is not followed")
         default:
             let problem = FileProblem(error, hasProtection: hasProtection)

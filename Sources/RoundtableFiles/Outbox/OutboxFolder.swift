@@ -36,7 +36,7 @@ package struct OutboxFolder: Sendable {
     /// - throws: ``OutboxError`` if a database at that path could not be shared, or if its folder does not exist.
     package init(forDatabaseAt url: URL) throws {
         guard url.isFileURL else {
-            throw OutboxError.databaseNotUsable(path: url.absoluteString, reason: "is no URL of a file")
+            throw OutboxError.databaseNotUsable(path: url.absoluteString, reason: "is not a file URL")
         }
         let path = System.resolvedPath(url.path)
         guard path.utf8.count <= DatabasePlace.longestPath else {
@@ -64,7 +64,7 @@ package struct OutboxFolder: Sendable {
     /// - throws: ``OutboxError``.
     package init(at url: URL, databasePath: String? = nil) throws {
         guard url.isFileURL else {
-            throw OutboxError.folderNotUsable(path: url.absoluteString, reason: "it is no URL of a file")
+            throw OutboxError.folderNotUsable(path: url.absoluteString, reason: "it is not a file URL")
         }
         path = System.resolvedPath(url.path)
         let isBeside = path.hasSuffix(Self.ending) && !path.hasSuffix("/" + Self.ending)
@@ -75,7 +75,7 @@ package struct OutboxFolder: Sendable {
             let status = try System.statusOfLink(at: path)
             if let status, !status.isFolder {
                 let link = "it is a symbolic link that leads in a circle, or that was created just now"
-                let reason = status.isSymbolicLink ? link : "it is no folder"
+                let reason = status.isSymbolicLink ? link : "it is not a folder"
                 throw OutboxError.folderNotUsable(path: path, reason: reason)
             }
             if status == nil, try System.status(ofFileAt: parent) == nil {

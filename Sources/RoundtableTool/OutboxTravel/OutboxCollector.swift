@@ -384,7 +384,7 @@ final class OutboxCollector {
             let name = (path as NSString).lastPathComponent
             guard let copy = try SnapshotCopy(at: path) else {
                 problem = TravelProblem(
-                    what: "\(path): is no whole snapshot file",
+                    what: "\(path): is not a complete snapshot file",
                     advice: "Start the program that publishes it, or correct --publish"
                 )
                 continue

@@ -45,7 +45,7 @@ import Testing
             ("file://?mode=ro", "'?mode=ro' is not this one"),
             ("file:a?mode=x", "ro, rw, rwc, memory"),
             ("file:a?cache=x", "private, shared"), ("file:a?psow=2", "1 or 0"), ("file:a%00b", "NUL"),
-            ("file:a?mode=ro&mode=rw", "'mode' is there twice"), ("file:%FF", "no text"),
+            ("file:a?mode=ro&mode=rw", "'mode' is there twice"), ("file:%FF", "are not UTF-8"),
             ("file:///my#1.db?mode=rw", "'#1.db?mode=rw' would be ignored: write %23"),
         ] {
             let error = #expect(throws: DatabaseLocationError.self) { try DatabaseURI(text) }

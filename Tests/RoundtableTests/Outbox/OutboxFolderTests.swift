@@ -34,7 +34,7 @@ import Testing
             return #expect(throws: OutboxError.self) { try Outbox(forDatabaseAt: url, as: "widget") }
         }
         let web = URL(string: "https://example.com/db")!
-        #expect(try error(web) == .databaseNotUsable(path: web.absoluteString, reason: "is no URL of a file"))
+        #expect(try error(web) == .databaseNotUsable(path: web.absoluteString, reason: "is not a file URL"))
         let reason = "is a folder, not a database file"
         #expect(try error(folder.url) == .databaseNotUsable(path: folder.url.path, reason: reason))
         let missing = folder.file("missing/db")
@@ -161,7 +161,7 @@ import Testing
         #expect(throws: OutboxError.file(path: parent, .folderMissing)) { try world.open { $0.outboxFolder = folder } }
         let file = world.folder.file("file")
         try Data().write(to: file)
-        let noFolder = OutboxError.folderNotUsable(path: file.path, reason: "it is no folder")
+        let noFolder = OutboxError.folderNotUsable(path: file.path, reason: "it is not a folder")
         #expect(throws: noFolder) { try Outbox(at: file, as: "a") }
         #expect(throws: noFolder) { try Outbox.contents(at: file) }
         let circle = world.folder.file("circle")
