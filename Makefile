@@ -146,6 +146,7 @@ lint: dependencies
 	@sh scripts/dependencies.sh $(SWIFT) python3
 	python3 scripts/mutants.py --check
 	python3 scripts/terminal-picture.py --check
+	python3 scripts/troubleshooting.py --check
 	SWIFT=$(SWIFT) sh scripts/layout.sh check
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks Examples
 	$(SWIFT) build --build-tests $(STRICT)

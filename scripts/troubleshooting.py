@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""Checks that the guide "Troubleshooting" has every error message that users can see, so that who searches for a piece of one finds it.
+
+  troubleshooting.py --check    fails if the guide lacks a message or a case of a public error type, or names a case that does not exist
+  troubleshooting.py --list     prints what the guide must have, one message a line: its file, its line, its text
+
+A message is a string literal in one of these places, in the targets of the library and of the tool:
+  - the argument `message:` of `DatabaseError(…)`, and the argument of `ToolError(…)`;
+  - in the tool, the argument `what:` of a problem of Litestream, rclone or the travel of commands;
+  - in the library, an argument `reason:`, and the arguments of the functions in REASONS, which become part of an error;
+  - anywhere in a file that declares a public error type, and in the files of TEXTS.
+What ADVICE and traps return or print is not one.
+
+Of a message, the guide must have the fact, in backquotes: the first clause that has at least three words in a row, with anything for its values
+(`\\(path)`). A clause ends with ". ", ": " or "; ". Advice may follow it in the message, and need not be in the guide.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+GUIDE = ROOT / "Sources" / "Roundtable" / "Documentation.docc" / "Troubleshooting.md"
+TARGETS = [
+    "Roundtable", "RoundtableC", "RoundtableCore", "RoundtableDelivery", "RoundtableDiagnostics", "RoundtableExtensions", "RoundtableFiles",
+    "RoundtableHistory", "RoundtableKernel", "RoundtableTables", "RoundtableTool",
+]
+# Files whose texts become part of errors, or of SharedDatabase.uncoordinatedReason.
+TEXTS = [
+    "RoundtableC/Reporting.swift",
+    "RoundtableCore/Connections/ForbiddenFile.swift",
+    "RoundtableCore/LockHolders/DatabaseError+LockHolder.swift",
+    "RoundtableCore/LockHolders/LockHolder.swift",
+    "RoundtableFiles/FileSystem/FileProblem.swift",
+    "RoundtableKernel/ControlBlock/ControlBlock+Opening.swift",
+    "RoundtableKernel/System/DatabasePlace.swift",
+]
+# Functions that make an error of a reason.
+REASONS = ["invalid", "refusal", "SaltFileError", "MissingArgument"]
+# Members that return what to do, which follows a message.
+ADVICE = r"\bprivate (?:static )?(?:func|var) (?:advice|consequence)\b[^{]*\{"
+TRAPS = ["preconditionFailure", "precondition", "fatalError"]
+# Enums that are part of errors, beside the errors themselves.
+PARTS = ["FileProblem", "StartOverReason"]
+VALUE = "\x00"
+
+
+class Literal:
+    def __init__(self, start, end, text):
+        self.start, self.end, self.text = start, end, text
+
+
+def scan(source):
+    """The string literals of Swift source, outside of comments and of other literals, and the source with both blanked out."""
+    literals = []
+    code = list(source)
+
+    def blank(start, end):
+        for index in range(start, end):
+            if code[index] != "\n":
+                code[index] = " "
+
+    def string(at):
+        """Reads the literal at `at`, and returns its end and its text, with VALUE for each interpolation."""
+        hashes = 0
+        while source[at + hashes] == "#":
+            hashes += 1
+        escape = "\\" + "#" * hashes
+        at += hashes
+        quote = '"""' if source.startswith('"""', at) else '"'
+        closing = quote + "#" * hashes
+        at += len(quote)
+        text = []
+        while not source.startswith(closing, at):
+            if source.startswith(escape + "(", at):
+                at = group(at + len(escape))
+                text.append(VALUE)
+            elif source.startswith(escape, at):
+                at += len(escape)
+                # A line that ends with a backslash continues.
+                if source[at] in " \t\n":
+                    at = re.compile(r"[ \t]*\n[ \t]*").match(source, at).end()
+                else:
+                    text.append({"n": "\n", "t": "\t"}.get(source[at], source[at]))
+                    at += 1
+            else:
+                text.append(source[at])
+                at += 1
+        return at + len(closing), "".join(text)
+
+    def group(at):
+        """The end of the group in parentheses that begins at `at`."""
+        depth = 0
+        while True:
+            if source[at] == '"':
+                at, _ = string(at)
+                continue
+            depth += {"(": 1, ")": -1}.get(source[at], 0)
+            at += 1
+            if depth == 0:
+                return at
+
+    at = 0
+    while at < len(source):
+        if source.startswith("//", at):
+            end = source.find("\n", at)
+            end = len(source) if end < 0 else end
+            blank(at, end)
+        elif source.startswith("/*", at):
+            end = source.index("*/", at) + 2
+            blank(at, end)
+        elif source[at] == '"' or re.compile(r'#+"').match(source, at):
+            end, text = string(at)
+            literals.append(Literal(at, end, text))
+            blank(at, end)
+        elif source[at] == "/" and re.compile(r"(?<=[(=] )/[^/\n]+/|(?<=\()/[^/\n ][^/\n]*/").match(source, at):
+            end = re.compile(r"/(\\.|[^/\\\n])+/").match(source, at).end()
+            blank(at, end)
+        else:
+            end = at + 1
+        at = end
+    return literals, "".join(code)
+
+
+def arguments(code, name):
+    """The ranges of the arguments of each call of `name`, with their labels."""
+    for call in re.finditer(rf"(?<![\w.])(?:{name})\(", code):
+        start = at = call.end()
+        depth = 1
+        while depth:
+            character = code[at]
+            depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(character, 0)
+            if (depth == 1 and character == ",") or depth == 0:
+                label = re.match(r"\s*(\w+):", code[start:at])
+                yield (label[1] if label else None), start, at
+                start = at + 1
+            at += 1
+
+
+def normal(text):
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def fact(text):
+    """The pieces between the values of the clause of a message that the guide must have; None if no piece has three words."""
+    for clause in re.split(r"(?<=[.:;])\s", text):
+        pieces = [normal(piece).strip(" .:;,()'\"") for piece in clause.split(VALUE)]
+        if any(len(re.findall(r"[\w'-]{2,}|\ba\b", piece)) >= 3 for piece in pieces):
+            return [piece for piece in pieces if re.search(r"\w{2}", piece)]
+    return None
+
+
+def pattern(pieces):
+    """What finds the pieces in one span of code."""
+    return r"[^\n]*?".join(re.escape(piece) for piece in pieces)
+
+
+def bodies(code, head):
+    """The bodies of the declarations that match `head`, with the match."""
+    for match in re.finditer(head, code):
+        at = code.index("{", match.end() - 1) + 1
+        start, depth = at, 1
+        while depth:
+            depth += {"{": 1, "}": -1}.get(code[at], 0)
+            at += 1
+        yield match, start, at - 1
+
+
+def error_cases(code):
+    """The cases of the public error enums, and the public error types without cases."""
+    errors = rf"\bpublic (enum|struct) (\w+): Error\b[^{{]*\{{|\bpublic (enum) ({'|'.join(PARTS)}): [^{{]*\{{"
+    for match, start, end in bodies(code, errors):
+        kind, name = match[1] or match[3], match[2] or match[4]
+        if kind == "struct":
+            yield name
+        for cases in re.findall(r"^\s*case (.+)$", flat(code[start:end]), re.MULTILINE):
+            # Without the associated values, "a(b: C), d" is "a, d".
+            for case in re.sub(r"\([^()]*(?:\([^()]*\)[^()]*)*\)", "", cases).split(","):
+                yield name + "." + re.match(r"[\s`]*(\w+)", case)[1]
+
+
+def flat(body):
+    """The body without what its own braces enclose."""
+    depth, kept = 0, []
+    for character in body:
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        if depth == 0:
+            kept.append(character)
+    return "".join(kept)
+
+
+def within(ranges, literal):
+    return any(start <= literal.start < end for start, end in ranges)
+
+
+def collect():
+    """The messages, as (file, line, pieces, text), and the cases, as {name: file}."""
+    messages, cases = [], {}
+    for target in TARGETS:
+        for path in sorted((ROOT / "Sources" / target).rglob("*.swift")):
+            file = str(path.relative_to(ROOT / "Sources"))
+            source = path.read_text()
+            literals, code = scan(source)
+            found = list(error_cases(code))
+            cases.update((name, file) for name in found)
+            if found or file in TEXTS:
+                ranges = [(0, len(code))]
+            else:
+                ranges = [(start, end) for label, start, end in arguments(code, "DatabaseError") if label == "message"]
+                ranges += [(start, end) for label, start, end in arguments(code, "ToolError") if label is None]
+                if target == "RoundtableTool":
+                    ranges += [(start, end) for label, start, end in arguments(code, r"\w*Problem|Known") if label == "what"]
+                else:
+                    ranges += [(start, end) for label, start, end in arguments(code, r"[\w.]+") if label == "reason"]
+                    ranges += [(start, end) for name in REASONS for _, start, end in arguments(code, name)]
+            others = [(start, end) for _, start, end in bodies(code, ADVICE)]
+            others += [(start, end) for name in TRAPS for _, start, end in arguments(code, name)]
+            for literal in literals:
+                if not within(ranges, literal) or within(others, literal):
+                    continue
+                pieces = fact(literal.text)
+                if pieces:
+                    messages.append((file, source.count("\n", 0, literal.start) + 1, pieces, literal.text))
+    return messages, cases
+
+
+def check():
+    messages, cases = collect()
+    guide = GUIDE.read_text()
+    spans = "\n".join(normal(span) for span in re.findall(r"(?<!`)`([^`]+)`(?!`)", guide))
+    problems = []
+    for file, line, pieces, _ in messages:
+        if not re.search(pattern(pieces), spans):
+            problems.append(f"Sources/{file}:{line}: the guide lacks this message: {' … '.join(pieces)}")
+    for name, file in cases.items():
+        if not re.search(rf"\b{re.escape(name)}\b", guide):
+            problems.append(f"Sources/{file}: the guide lacks {name}")
+    types = {name.split(".")[0] for name in cases}
+    for name in sorted(set(re.findall(r"`(\w+\.\w+)`", guide))):
+        if name.split(".")[0] in types and name not in cases:
+            problems.append(f"{GUIDE.relative_to(ROOT)}: there is no {name}")
+    # A search that finds nothing passes for ever.
+    if len(messages) < 100 or len(cases) < 50:
+        problems.append(f"only {len(messages)} messages and {len(cases)} cases were found: this script does not understand the sources any more")
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    if problems:
+        sys.exit(f"{len(problems)} problems of {GUIDE.relative_to(ROOT)}: see scripts/troubleshooting.py")
+
+
+if sys.argv[1:] == ["--check"]:
+    check()
+elif sys.argv[1:] == ["--list"]:
+    for file, line, pieces, text in collect()[0]:
+        print(f"{file}:{line}\n    [{' … '.join(pieces)}]\n    {normal(text).replace(VALUE, '…')}")
+    print("\n".join(collect()[1]))
+else:
+    sys.exit(__doc__.strip())
