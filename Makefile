@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo demo-replication docs api examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4
+.PHONY: demo demo-replication docs api examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple samples bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -165,6 +165,12 @@ docs: dependencies
 api: dependencies
 	$(SWIFT) build --build-tests $(BUILD_FLAGS)
 	API=--write sh scripts/docs.sh $(SWIFT)
+
+# The samples of the README, of the guides and of docs/TESTING.md compile: scripts/samples.py says by which rules.
+samples: dependencies
+	@sh scripts/dependencies.sh $(SWIFT) python3
+	$(SWIFT) build --build-tests $(BUILD_FLAGS)
+	@SWIFT=$(SWIFT) python3 scripts/samples.py
 
 format:
 	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks Examples

@@ -1,4 +1,4 @@
-// What the library uses of UIKit.
+// What the library and the samples of the guides use of UIKit.
 
 @_exported import Foundation
 
@@ -34,3 +34,5 @@ open class UIApplication: UIResponder {
     public nonisolated class var willEnterForegroundNotification: NSNotification.Name { notHere() }
     public nonisolated class var didBecomeActiveNotification: NSNotification.Name { notHere() }
 }
+
+public enum UIBackgroundFetchResult: UInt, Sendable { case newData, noData, failed }

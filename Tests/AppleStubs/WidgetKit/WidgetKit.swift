@@ -1,4 +1,4 @@
-// What the library uses of WidgetKit.
+// What the library and the samples of the guides use of WidgetKit.
 
 @_exported import Foundation
 
@@ -12,4 +12,26 @@ public class WidgetCenter {
 
     public func reloadTimelines(ofKind kind: String) { notHere() }
     public func reloadAllTimelines() { notHere() }
+}
+
+public protocol TimelineProvider {
+    associatedtype Entry: TimelineEntry
+    typealias Context = TimelineProviderContext
+    func placeholder(in context: Context) -> Entry
+    func getSnapshot(in context: Context, completion: @escaping (Entry) -> Void)
+    func getTimeline(in context: Context, completion: @escaping (Timeline<Entry>) -> Void)
+}
+
+public protocol TimelineEntry {
+    var date: Date { get }
+}
+
+public struct TimelineProviderContext {}
+
+public struct Timeline<EntryType: TimelineEntry> {
+    public init(entries: [EntryType], policy: TimelineReloadPolicy) {}
+}
+
+public struct TimelineReloadPolicy {
+    public static func after(_ date: Date) -> TimelineReloadPolicy { notHere() }
 }

@@ -1,0 +1,5 @@
+// For iOS.
+
+import UIKit
+
+func store(_ notification: [AnyHashable: Any]) async throws {}

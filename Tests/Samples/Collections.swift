@@ -1,0 +1,5 @@
+struct Person: Codable, Sendable {
+    var name: String
+}
+
+struct Stamp: Codable, Sendable {}

@@ -1,0 +1,5 @@
+// For README.md.
+
+import Roundtable
+
+func showPlaceholder(for reason: SharedDatabase.Unavailability) {}

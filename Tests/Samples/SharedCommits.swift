@@ -1,0 +1,5 @@
+import GRDB
+
+struct Event: Codable, PersistableRecord {}
+
+var events: [Event] { [] }

@@ -1,0 +1,5 @@
+import RoundtableTestKit
+import RoundtableTestSupport
+import Testing
+
+var terms: SuspensionTerms { SuspensionTerms() }

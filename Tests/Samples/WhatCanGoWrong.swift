@@ -1,0 +1,12 @@
+import Roundtable
+
+struct AddEntry: OutboxCommand {
+    static let name = "add-entry"
+    static let version = 1
+}
+
+var outbox: Outbox { fatalError() }
+var command: AddEntry { AddEntry() }
+
+func askForSpace() {}
+func showThatNothingIsApplied() {}
