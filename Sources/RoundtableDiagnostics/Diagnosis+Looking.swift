@@ -15,6 +15,7 @@ extension Diagnosis {
     ///   - url: the URL of the database file.
     ///   - check: whether the content is checked, too. This reads the whole file, in one read transaction. While it lasts, the
     ///     WAL cannot start again if other processes write.
+    ///   - progress: called repeatedly while the content is checked.
     /// - throws: ``SharedDatabaseError/notAFile(path:reason:)`` when there is no such file. All other problems are findings.
     public init(
         ofDatabaseAt url: URL,

@@ -116,7 +116,9 @@ extension History {
     /// Until it is called, a consumer that must start over gets the error each time. So a process that dies while it starts over
     /// begins again.
     ///
-    /// - parameter token: nil for the end of the history.
+    /// - Parameters:
+    ///   - name: the name of the consumer.
+    ///   - token: nil for the end of the history.
     /// - throws: ``HistoryError``: `notEnabled`, `newerFormat`, `readOnly`, and `startOver` for a token of another history; what `write`
     ///   throws.
     public func restartConsumer(_ name: String, at token: HistoryToken? = nil) async throws {

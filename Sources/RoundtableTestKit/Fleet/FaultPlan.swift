@@ -48,7 +48,9 @@ public struct FaultPlan: Sendable {
     /// The number of faults; `Int.max` for faults until all children have ended.
     public var count: Int
 
-    /// - parameter count: the number of faults; `Int.max` for faults until all children have ended.
+    /// - Parameters:
+    ///   - faults: the kinds of faults, with their weights.
+    ///   - count: the number of faults; `Int.max` for faults until all children have ended.
     public init(_ faults: [(fault: Fault, weight: Int)] = [(.kill, 1), (.stop, 1)], count: Int = 20) {
         self.faults = faults
         self.count = count

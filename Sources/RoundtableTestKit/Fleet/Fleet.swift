@@ -47,7 +47,9 @@ public final class Fleet {
         var url: URL
         var arguments: [String]
 
-        /// - parameter arguments: the arguments with which the program comes to ``Fleet/runRole(_:)``.
+        /// - Parameters:
+        ///   - url: the URL of the executable.
+        ///   - arguments: the arguments with which the program comes to ``Fleet/runRole(_:)``.
         public init(_ url: URL, arguments: [String] = []) {
             self.url = url
             self.arguments = arguments
@@ -108,8 +110,10 @@ public final class Fleet {
     ///
     /// - Parameters:
     ///   - seed: by default the one that the environment names, else a new one.
+    ///   - disk: the disk that the folder of the fleet is on.
     ///   - program: the program of the roles; by default this one.
     ///   - test: the name of the test, for the command that replays it.
+    ///   - body: starts children, carries out faults, and checks.
     /// - throws: what `body` throws, with the seed and that command.
     public static func run<T>(
         seed: UInt64? = nil,
@@ -133,7 +137,11 @@ public final class Fleet {
     /// Starts children of one role, carries out faults until they have ended, and checks what they recorded.
     ///
     /// - Parameters:
+    ///   - role: the name of the role.
+    ///   - processes: the number of children.
+    ///   - arguments: what each finds in ``Worker/arguments``.
     ///   - faults: by default, a child is killed or stopped up to ten times a second.
+    ///   - seed: by default the one that the environment names, else a new one.
     ///   - program: the program of the roles; by default this one.
     ///   - timeout: how long the faults, and then the children, may take.
     ///   - test: the name of the test, for the command that replays it.
@@ -167,7 +175,10 @@ public final class Fleet {
 
     /// Starts children that run a role.
     ///
-    /// - parameter arguments: what each finds in ``Worker/arguments``.
+    /// - Parameters:
+    ///   - role: the name of the role.
+    ///   - count: the number of children.
+    ///   - arguments: what each finds in ``Worker/arguments``.
     public func start(_ role: String, count: Int = 1, arguments: [String: String] = [:]) throws {
         for _ in 0..<count { members.append(try spawn(role, arguments, firstIndex: 0)) }
     }
@@ -252,7 +263,9 @@ public final class Fleet {
 
     /// Carries out the faults of a plan. It returns when the plan is done, or all children have ended.
     ///
-    /// - parameter timeout: how long it may take. A plan of many faults needs more, and so do children that run for long.
+    /// - Parameters:
+    ///   - plan: the faults, and the pauses between them.
+    ///   - timeout: how long it may take. A plan of many faults needs more, and so do children that run for long.
     /// - throws: `FleetError` when a child ends with an error, or when the plan is not done and the children have not ended in time.
     public func carryOut(_ plan: FaultPlan, within timeout: Duration = .seconds(300)) throws {
         let deadline = ContinuousClock.now + timeout

@@ -45,6 +45,8 @@ public final class Worker {
     /// Runs a workload in a database of GRDB or Roundtable: each plan in one write, or in one read if it only reads.
     ///
     /// - Parameters:
+    ///   - workload: plans the transactions.
+    ///   - database: the database on which they run.
     ///   - transactions: the number of transactions of this worker, together with the killed ones before it.
     /// - throws: the errors of the database, except those after which it is worth to continue: ``isPassing(_:)``.
     public func run(_ workload: some Workload, in database: some DatabaseWriter, transactions: Int) throws {
@@ -59,6 +61,7 @@ public final class Worker {
     /// Runs the transactions of a workload by other code.
     ///
     /// - Parameters:
+    ///   - workload: plans the transactions.
     ///   - transactions: the number of transactions of this worker, together with the killed ones before it.
     ///   - perform: runs the steps in one transaction, and returns them with the results of the reads.
     /// - throws: the errors of `perform`, except those after which it is worth to continue: ``isPassing(_:)``.

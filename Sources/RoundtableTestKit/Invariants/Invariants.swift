@@ -16,7 +16,10 @@ public enum Invariants {
 
     /// Derives the content of extensions again from their base tables, and compares.
     ///
-    /// - parameter words: the words to search in full-text indexes.
+    /// - Parameters:
+    ///   - extensions: the extensions to check.
+    ///   - words: the words to search in full-text indexes.
+    ///   - db: a connection, inside of an access.
     public static func extensions(
         _ extensions: [any SharedExtension],
         words: [String] = [],
@@ -29,7 +32,7 @@ public enum Invariants {
     /// its order, by its author.
     ///
     /// - Parameters:
-    ///   - reported: what ``SharedDatabase/changes(in:)`` of these tables reported, from before the first of the transactions on.
+    ///   - reported: what ``/Roundtable/SharedDatabase/changes(in:)`` of these tables reported, from before the first of the transactions on.
     ///   - history: the changes of the same tables in the history, in order.
     public static func changes(_ reported: [Change], matching history: [HistoryChange]) -> [String] {
         var transactions: [(number: Int64, author: String?, tables: Set<String>)] = []

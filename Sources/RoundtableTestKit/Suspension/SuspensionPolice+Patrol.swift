@@ -4,14 +4,16 @@
     extension SuspensionPolice {
         /// Suspends a process at random moments, until it was frozen `freezes` times, it ends, or the time is up.
         ///
-        /// - parameter freezes: how often the process is frozen.
-        /// - parameter pauses: the bounds of the random time for which the process runs before each suspension, until the notice (or the
-        ///   freeze, without notice).
-        /// - parameter duration: how long the process stays frozen each time.
-        /// - parameter seed: the seed of the random choices. The report contains it.
-        /// - parameter timeLimit: the longest time that the patrol takes, checked between freezes; nil for no limit.
-        /// - parameter onVerdict: called after each freeze.
-        /// - parameter continueWhile: checked every few milliseconds between freezes. The patrol ends when it returns false.
+        /// - Parameters:
+        ///   - pid: the process.
+        ///   - freezes: how often the process is frozen.
+        ///   - pauses: the bounds of the random time for which the process runs before each suspension, until the notice (or
+        ///     the freeze, without notice).
+        ///   - duration: how long the process stays frozen each time.
+        ///   - seed: the seed of the random choices. The report contains it.
+        ///   - timeLimit: the longest time that the patrol takes, checked between freezes; nil for no limit.
+        ///   - onVerdict: called after each freeze.
+        ///   - continueWhile: checked every few milliseconds between freezes. The patrol ends when it returns false.
         /// - throws: `SuspensionPoliceError` as ``freeze(_:for:)`` does.
         public func patrol(
             _ pid: Int32,

@@ -1,5 +1,3 @@
-// For README.md.
-
 import Roundtable
 
 func showPlaceholder(for reason: SharedDatabase.Unavailability) {}

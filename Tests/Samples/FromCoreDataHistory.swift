@@ -1,0 +1,4 @@
+import Roundtable
+
+func reloadWidget(for changes: [HistoryChange]) {}
+func reloadEverything() {}
