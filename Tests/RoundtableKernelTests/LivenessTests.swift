@@ -255,7 +255,7 @@
             let namespace = try #require(TimeNamespace(offsets: text))
             #expect(namespace == TimeNamespace(monotonic: 5_000_000_000_007, boottime: -3_599_010_000_000))
             // 100 ticks a second: 3599.01 s.
-            #expect(namespace.startTime(1000) == 1000 + 359_901)
+            #expect(namespace.startTime(1000) == 360_901)
             #expect(TimeNamespace(monotonic: 0, boottime: 5).startTime(1000) == nil, "no whole tick")
             #expect(TimeNamespace(monotonic: 0, boottime: nil).startTime(1000) == nil)
             for garbage in [
