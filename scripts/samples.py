@@ -17,7 +17,7 @@ The rules by which a block ```swift becomes a file in .build/samples:
 - A block that declares a type for the second time begins a new module: its document shows another version of that type.
 - `…` stands for the reader's code, and leaves the function after `else`.
 - A document for Apple's systems, whose context begins with "// For iOS.", is compiled against the stubs of scripts/typecheck-apple.sh.
-- Lines of a manifest (`.package(…)`, `.product(…)`) become a Package.swift, which `swift package dump-package` reads. Products of this package must exist.
+- Parts of a manifest (lines of `.package(…)` and `.product(…)`, or arguments of `Package`) become a Package.swift, which `swift package dump-package` reads. Products of this package must exist.
 
 Warnings fail, but for those of values that a sample shows and does not use."""
 
@@ -124,7 +124,7 @@ def items(lines):
     stack = []
     joins = False
     for number, line in enumerate(lines):
-        if not stack and line.strip() and not joins and not re.match(r"[\]})\s.]", line):
+        if not stack and line.strip() and not joins and not re.match(r"[\]})\s.]|(else|catch)\b", line):
             starts.append(number)
         # What a comment or an attribute alone on its line is about follows.
         joins = not stack and re.fullmatch(r"\s*//.*|@\w.*", line) is not None and not DECLARATION.match(line)
@@ -342,29 +342,38 @@ def check_contexts(documents):
 
 
 def check_manifest(block, own_products):
+    tools = "// swift-tools-version: 6.1"
+
+    def place(start):
+        return f'#sourceLocation(file: "{block.document}", line: {block.line + start - 1})'
+
     if "Package(" in block.text:
-        manifest = block.code([(0, len(block.lines))])
+        manifest = list(block.lines)
+        if manifest[0].startswith("// swift-tools-version"):
+            tools = manifest[0]
+            manifest[0] = ""
+        manifest.insert(0, place(1))
+    elif re.match(r"\w+:", block.lines[0]):
+        # Arguments of the package. A directive may not be inside of an expression.
+        manifest = ["import PackageDescription", place(0), 'let package = Package(name: "Sample",', *block.lines, ")"]
     else:
+        manifest = ["import PackageDescription", "var packages: [Package.Dependency] = []", "var products: [Target.Dependency] = []"]
         starts = [number for number, line in enumerate(block.lines) if line.lstrip().startswith(".")]
-        manifest = ["var packages: [Package.Dependency] = []", "var products: [Target.Dependency] = []"]
         for start, end in zip(starts, starts[1:] + [len(block.lines)]):
             name = "packages" if block.lines[start].lstrip().startswith(".package") else "products"
-            # A directive may not be inside of an expression.
-            manifest += [f'#sourceLocation(file: "{block.document}", line: {block.line + start - 1})', f"{name} += ["]
-            manifest += block.lines[start:end] + ["]"]
-        manifest.append('let package = Package(name: "Sample", dependencies: packages, targets: [.target(name: "Sample", dependencies: products)])')
-        manifest.insert(0, "import PackageDescription")
-    if not block.lines[0].startswith("// swift-tools-version"):
-        manifest.insert(0, "// swift-tools-version: 6.1")
+            manifest += [place(start), f"{name} += [", *block.lines[start:end], "]"]
+        manifest.append(
+            'let package = Package(name: "Sample", dependencies: packages, targets: [.target(name: "Sample", dependencies: products)])')
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "Package.swift").write_text("\n".join(manifest) + "\n")
+        (Path(folder) / "Package.swift").write_text("\n".join([tools, *manifest]) + "\n")
         dump, errors = dump_package(folder)
-    place = f"{block.document}:{block.line}"
+    here = f"{block.document}:{block.line}"
     if dump is None:
-        return [f"{place}: error: the manifest is not accepted:\n{errors}"]
+        errors = "".join(line for line in errors.splitlines(True) if "Invalid manifest (compiled with" not in line)
+        return [f"{here}: error: the manifest is not accepted:\n{errors}"]
     used = [each["product"] for target in dump["targets"] for each in target["dependencies"] if "product" in each]
     return [
-        f"{place}: error: this package has no product {name}" for name, package, *_ in used if package == "Roundtable" and name not in own_products
+        f"{here}: error: this package has no product {name}" for name, package, *_ in used if package == "Roundtable" and name not in own_products
     ]
 
 
