@@ -6,7 +6,9 @@
 //
 // Why, continuations: a task that is resumed before it awaits continues in `swift_continuation_await`, on its own thread. The runtime tells
 // Thread Sanitizer of the resumption, and in this case not of its receipt. Without this file, what the resuming thread has made is reported
-// as a race with what the task does with it, about once in a run of all tests.
+// as a race with what the task does with it, about once in a run of all tests. A checked continuation awaits inside of the runtime's library,
+// which does not call the function here. So the library uses unsafe ones where they hand over what another thread has made: each is
+// resumed at one place.
 //
 // Both can go when the toolchain's libraries tell Thread Sanitizer themselves.
 //

@@ -344,7 +344,7 @@ final class ReaderPool: Parkable {
         if let answer = answeredAtOnce(kind, isPatient: true) { return answer }
         let id = nextID.wrappingAdd(1, ordering: .relaxed).newValue
         return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
+            await withUnsafeContinuation { continuation in
                 request(kind, isPatient: true, id: id) { continuation.resume(returning: $0) }
                 if Task.isCancelled { cancel(id) }
             }

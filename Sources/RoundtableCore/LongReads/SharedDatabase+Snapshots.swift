@@ -24,7 +24,7 @@ extension SharedDatabase {
     ) async throws -> SharedDatabaseSnapshot {
         let site = CallSite(file, line)
         return try await afterParking {
-            try await withCheckedThrowingContinuation { continuation in
+            try await withUnsafeThrowingContinuation { continuation in
                 DispatchQueue.global(qos: self.configuration.readQoS.qosClass).async {
                     continuation.resume(with: Result { try SharedDatabaseSnapshot(self, at: site) })
                 }

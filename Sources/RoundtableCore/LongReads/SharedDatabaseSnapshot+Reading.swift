@@ -144,7 +144,7 @@ extension SharedDatabaseSnapshot {
         try database.checkProcess()
         return try await database.afterParking {
             let connection = try self.connectionToAdvance()
-            return try await withCheckedThrowingContinuation { continuation in
+            return try await withUnsafeThrowingContinuation { continuation in
                 connection.queue.asyncUnsafeRead { result in
                     continuation.resume(
                         with: result.flatMap { db in
