@@ -29,7 +29,6 @@ import Testing
     private static let scenarios =
         [
             Scenario(tasks: 3, budget: Budget(failures: 1, slices: 1)),
-            Scenario(tasks: 3, budget: Budget(rollbacks: 1)),
             Scenario(tasks: 2, budget: Budget(rollbacks: 1, commitFailures: 1, closings: 1, slices: 1)),
             Scenario(tasks: 2, schedules: true, budget: Budget(cancellations: 1, foreignCommits: 1, deaths: 1)),
             Scenario(tasks: 2, budget: Budget(timeouts: 1, closings: 1, foreignCommits: 1, deaths: 1)),
