@@ -58,7 +58,7 @@ import Testing
             (uri { $0.otherParameters = [.init("nolock", "1")] }, "'nolock' has a property of its own"),
             (uri { $0.otherParameters = [.init("mode", "memory")] }, "'mode' has a property of its own"),
             (uri { $0.otherParameters = [.init("a", "1"), .init("a", "2")] }, "'a' is there twice"),
-            (uri { $0.otherParameters = [.init("", "1")] }, "without a name"),
+            (uri { $0.otherParameters = [.init("", "1")] }, "has no name"),
         ] as [(DatabaseLocation, String)] {
             let error = #expect(throws: DatabaseLocationError.self, "\(location)") {
                 try UnsharedDatabase.openQueue(at: location)

@@ -27,7 +27,7 @@ import Testing
             (.mkdir, EACCES, "permission to write"), (.link, EPERM, "permission to write"),
             (.opendir, EACCES, "permission to read"), (.read, EACCES, "permission to read"),
             (.open, EACCES, "permission to write"), (.link, EIO, "Try again"), (.link, EMLINK, "look at the disk"),
-            (.open, ENOTDIR, "no folder"),
+            (.open, ENOTDIR, "is not a folder"),
         ] as [(SystemCall, Int32, String)]
     )
     func anErrorSaysWhatNext(call: SystemCall, errno: Int32, expected: String) {
