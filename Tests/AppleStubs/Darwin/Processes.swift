@@ -55,6 +55,13 @@ public func sysctl(
     _ new: UnsafeMutableRawPointer!,
     _ newSize: Int
 ) -> Int32 { notHere() }
+public func sysctlbyname(
+    _ name: UnsafePointer<CChar>!,
+    _ old: UnsafeMutableRawPointer!,
+    _ oldSize: UnsafeMutablePointer<Int>!,
+    _ new: UnsafeMutableRawPointer!,
+    _ newSize: Int
+) -> Int32 { notHere() }
 
 public struct timeval {
     public var tv_sec: Int = 0
@@ -91,6 +98,7 @@ public struct clockid_t: RawRepresentable, Equatable, Sendable {
     public var rawValue: UInt32
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 }
+public let CLOCK_MONOTONIC_RAW = clockid_t(rawValue: 4)
 public let CLOCK_UPTIME_RAW = clockid_t(rawValue: 8)
 public let CLOCK_UPTIME_RAW_APPROX = clockid_t(rawValue: 9)
 public func clock_gettime_nsec_np(_ clock: clockid_t) -> UInt64 { notHere() }
