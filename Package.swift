@@ -11,6 +11,7 @@ let package = Package(
     products: [
         .library(name: "Roundtable", targets: ["Roundtable"]),
         .library(name: "RoundtableFiles", targets: ["RoundtableFiles"]),
+        .library(name: "RoundtableJobs", targets: ["RoundtableJobs"]),
         .library(name: "RoundtableC", targets: ["CRoundtable", "RoundtableC"]),
         .library(name: "RoundtableTestKit", targets: ["RoundtableTestKit"]),
         .executable(name: "roundtable", targets: ["RoundtableTool"]),
@@ -51,6 +52,8 @@ let package = Package(
                 "RoundtableHistory",
             ] + sql
         ),
+        // A product of its own, so that others do not carry it.
+        .target(name: "RoundtableJobs", dependencies: ["RoundtableCore", "RoundtableKernel"] + sql),
         .target(name: "CRoundtable"),
         .target(
             name: "RoundtableC",
@@ -99,7 +102,7 @@ let package = Package(
         .executableTarget(
             name: "roundtable-torture",
             dependencies: [
-                "Roundtable", "RoundtableKernel", "RoundtableTestSupport",
+                "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestSupport",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
@@ -125,6 +128,10 @@ let package = Package(
             ]
         ),
         .testTarget(
+            name: "RoundtableJobsTests",
+            dependencies: ["Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestSupport"] + sql
+        ),
+        .testTarget(
             name: "RoundtableTestKitTests",
             dependencies: [
                 "Roundtable", "RoundtableTestKit", "RoundtableTestSupport", "roundtable-torture",
@@ -138,8 +145,8 @@ let package = Package(
         .testTarget(
             name: "RoundtableProcessTests",
             dependencies: [
-                "Roundtable", "RoundtableKernel", "RoundtableTestSupport", "RoundtableTool", "roundtable-peer",
-                "roundtable-c-peer", "roundtable-torture",
+                "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestSupport", "RoundtableTool",
+                "roundtable-peer", "roundtable-c-peer", "roundtable-torture",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),
@@ -152,10 +159,11 @@ if Context.environment["ROUNDTABLE_LIBRARY_ONLY"] != nil {
     let kept: Set = [
         "CRoundtableShims", "RoundtableKernel", "RoundtableFiles", "RoundtableCore", "RoundtableTables",
         "RoundtableHistory",
-        "RoundtableExtensions", "RoundtableDelivery", "RoundtableDiagnostics", "Roundtable", "RoundtableTests",
+        "RoundtableExtensions", "RoundtableDelivery", "RoundtableDiagnostics", "Roundtable", "RoundtableJobs",
+        "RoundtableTests",
     ]
     package.targets.removeAll { !kept.contains($0.name) }
-    package.products.removeAll { !["Roundtable", "RoundtableFiles"].contains($0.name) }
+    package.products.removeAll { !["Roundtable", "RoundtableFiles", "RoundtableJobs"].contains($0.name) }
 }
 
 // For builds with a sanitizer, which take long: the unit tests, and no program.

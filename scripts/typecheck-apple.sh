@@ -63,7 +63,7 @@ for platform in iOS macOS; do
     # There is no UIKit on macOS, and that is how the sources tell.
     if [ "$platform" = iOS ]; then stub iOS UIKit; fi
     check "$platform" RoundtableKernel
-    for target in Files Core Tables History Extensions Delivery Diagnostics ""; do
+    for target in Files Core Tables History Extensions Delivery Diagnostics "" Jobs; do
         check_on_foundation "$platform" "Roundtable$target"
     done
 done

@@ -1,0 +1,314 @@
+import Foundation
+import GRDB
+import RoundtableCore
+import RoundtableKernel
+import Synchronization
+
+/// Claims jobs of one queue, and runs up to `limit` handlers at a time (rules A3 to A12).
+final class JobWorker: Sendable {
+    typealias Perform = @Sendable (ClaimedJob, RunningJob) async throws -> Void
+
+    private struct State {
+        /// The id under which this worker claims (rule A7b).
+        var id: Int64?
+        var running: [JobToken: RunningJob] = [:]
+        var isStopping = false
+        /// Why the worker stops, if it is an error.
+        var failure: (any Error)?
+    }
+
+    let database: SharedDatabase
+    let policy: JobPolicy
+    /// In ms.
+    let lease: Int64
+    let clock: JobClock
+    private let limit: Int
+    private let perform: Perform
+    private let state = Mutex(State())
+    private let wakes = JobWakes()
+
+    init(
+        _ database: SharedDatabase,
+        _ policy: JobPolicy,
+        lease: Int64,
+        _ clock: JobClock,
+        limit: Int,
+        perform: @escaping Perform
+    ) {
+        (self.database, self.policy, self.lease, self.clock) = (database, policy, lease, clock)
+        (self.limit, self.perform) = (limit, perform)
+    }
+
+    func run(untilEmpty: Bool) async throws {
+        let changes = database.changes(in: Table(JobTable.jobs))
+        let listener = Task { await listen(changes) }
+        let heartbeat = JobHeartbeat(every: max(10, lease / 3), hasWork: { self.free < self.limit }) { self.renew() }
+        defer {
+            listener.cancel()
+            heartbeat.end()
+        }
+        do {
+            try await withTaskCancellationHandler {
+                try await loop(untilEmpty: untilEmpty, heartbeat)
+            } onCancel: {
+                stop(nil)
+            }
+        } catch is CancellationError {
+            // The worker stops.
+        } catch  where isStopping {
+            // What cannot be claimed while the worker stops is not claimed.
+        } catch {
+            stop(error)
+        }
+        stop(nil)
+        for job in state.withLock({ Array($0.running.values) }) { await job.task?.value }
+        await leave()
+        if let failure = state.withLock({ $0.failure }) { throw failure }
+    }
+
+    private var isStopping: Bool { state.withLock { $0.isStopping } }
+    private var free: Int { state.withLock { limit - $0.running.count } }
+
+    private func stop(_ error: (any Error)?) {
+        let running = state.withLock { state in
+            state.isStopping = true
+            state.failure = state.failure ?? error
+            return Array(state.running.values)
+        }
+        for job in running { job.cancel() }
+        wakes.wake()
+    }
+
+    // MARK: Claiming
+
+    private func loop(untilEmpty: Bool, _ heartbeat: JobHeartbeat) async throws {
+        // Whether the last look or claim has found that there is nothing to claim.
+        var isExhausted = true
+        var nextLook = ContinuousClock.now
+        while !isStopping {
+            let free = free
+            if free == 0 {
+                await wakes.next(until: nil)
+                continue
+            }
+            // Lost workers are also looked for while there is always something to claim (rule A7a).
+            if !isExhausted, ContinuousClock.now < nextLook {
+                let claimed = try await persistently { try await self.claim(free) }
+                for job in claimed { start(job) }
+                if !claimed.isEmpty { heartbeat.begin() }
+                isExhausted = claimed.count < free
+                continue
+            }
+            let id = state.withLock { $0.id }
+            let view = try await persistently {
+                try await self.database.read { try JobTable.view(of: self.policy.queue, for: id, $0) }
+            }
+            if try await endLost(view) { continue }
+            nextLook = .now + .milliseconds(max(10, min(1_000, lease / 4)))
+            if view.canClaim(at: clock.now()) {
+                isExhausted = false
+                continue
+            }
+            if untilEmpty, view.isEmpty, self.free == limit { return }
+            await sleep(view)
+        }
+    }
+
+    private func claim(_ limit: Int) async throws -> [ClaimedJob] {
+        let known = state.withLock { $0.id }
+        let (jobs, id) = try await database.write(whileSuspended: .wait) { [self] db in
+            let time = clock.now()
+            var id = known
+            let jobs = try JobTable.claim(limit, of: policy.queue, at: time, db) { db in
+                if let known, try JobTable.renew(known, lease: lease, at: time, db) { return known }
+                let row = JobWorkerRow(
+                    queue: policy.queue,
+                    author: database.author,
+                    process: .current,
+                    lease: lease,
+                    at: time
+                )
+                try JobTable.register(row, at: time, db)
+                id = row.id
+                return row.id
+            }
+            return (jobs, id)
+        }
+        state.withLock { $0.id = id }
+        return jobs
+    }
+
+    private func start(_ claimed: ClaimedJob) {
+        let running = RunningJob(claimed.token, database, clock)
+        let earlier = state.withLock { state in
+            let earlier = state.running.values.filter { $0.token.job == claimed.token.job }
+            state.running[claimed.token] = running
+            // The lock is held, so the task cannot end before it is known.
+            running.begin(Task { await self.handle(claimed, running) })
+            return earlier
+        }
+        for job in earlier { job.lose() }
+        if isStopping { running.cancel() }
+    }
+
+    // MARK: Handling
+
+    private enum Outcome: Sendable {
+        case completed
+        case released
+        case failed(String, isFinal: Bool)
+    }
+
+    private func handle(_ claimed: ClaimedJob, _ running: RunningJob) async {
+        let outcome: Outcome
+        do {
+            // A worker that stops does not begin with a job.
+            if isStopping { throw CancellationError() }
+            try await perform(claimed, running)
+            outcome = .completed
+        } catch {
+            outcome =
+                isStopping && !(error is JobRefusal) ? .released : .failed("\(error)", isFinal: error is JobRefusal)
+        }
+        await record(outcome, running)
+        state.withLock { $0.running[claimed.token] = nil }
+        wakes.wake()
+    }
+
+    private func record(_ outcome: Outcome, _ running: RunningJob) async {
+        if running.isSettled { return }
+        let token = running.token
+        do {
+            try await uncancelled { [self] in
+                try await persistently(triesWhileStopping: 3) { [self] in
+                    // A handler that has completed the job in a transaction of its own needs no other.
+                    if running.mayBeComplete, try await database.read({ try JobTable.isDone(token, $0) }) { return }
+                    try await database.write(whileSuspended: .wait) { [self] db in
+                        switch outcome {
+                        case .completed: try JobTable.complete(token, at: clock.now(), db)
+                        case .released: try JobTable.release(token, at: clock.now(), db)
+                        case .failed(let text, let isFinal):
+                            try JobTable.fail(token, text, isFinal: isFinal, by: policy, at: clock.now(), db)
+                        }
+                    }
+                }
+            }
+        } catch is JobError {
+            running.lose()
+        } catch {
+            // The lease of the job ends when this worker has stopped.
+            stop(error)
+        }
+    }
+
+    // MARK: The lease
+
+    /// Rules A6, A7b, A10. It runs on the thread of the heartbeat, because handlers may block those of Swift's tasks.
+    private func renew() {
+        let (id, running) = state.withLock { ($0.id, Array($0.running.values)) }
+        guard let id, !running.isEmpty else { return }
+        let lost = try? database.write(whileSuspended: .wait) { db in
+            _ = try JobTable.renew(id, lease: lease, at: clock.now(), db)
+            return try running.filter { try !JobTable.holds($0.token, db) }
+        }
+        for job in lost ?? [] { job.lose() }
+    }
+
+    /// Ends the attempts of workers that are lost (rule A7).
+    ///
+    /// - returns: whether there were any.
+    private func endLost(_ view: JobView) async throws -> Bool {
+        let time = clock.now()
+        let lost = view.others.compactMap { row in row.loss(at: time).map { (row, $0) } }
+        if lost.isEmpty, view.unknown.isEmpty { return false }
+        try await persistently { [self] in
+            try await database.write(whileSuspended: .wait) { [self] db in
+                for (row, reason) in lost { try JobTable.lose(row, reason, by: policy, at: clock.now(), db) }
+                for id in view.unknown { try JobTable.loseOrphans(of: id, by: policy, at: clock.now(), db) }
+            }
+        }
+        return true
+    }
+
+    private func leave() async {
+        guard let id = state.withLock({ $0.id }) else { return }
+        // If this fails, another worker removes the row.
+        try? await uncancelled { [database, policy] in
+            try await database.write(whileSuspended: .fail) { try JobTable.leave(id, of: policy.queue, $0) }
+        }
+    }
+
+    // MARK: Sleeping
+
+    /// Rule A11. Returns when the queue has to be looked at.
+    private func sleep(_ view: JobView) async {
+        let start = clock.now()
+        // When the next job is due, or the next lease over, in ms from now.
+        var times = view.others.map { max(1, $0.leaseEnd - start.boot) }
+        if let due = view.nextDue { times.append(max(1, min(60_000, due - start.wall))) }
+        let end = times.min().map { ContinuousClock.now + .milliseconds($0) }
+        guard !view.others.isEmpty else {
+            await wakes.next(until: end)
+            return
+        }
+        // Rule A7a: the system is asked, not the database.
+        let pause = Duration.milliseconds(max(10, min(1_000, view.others.map { $0.lease / 4 }.min() ?? 1_000)))
+        while !isStopping {
+            let look = ContinuousClock.now + pause
+            if await wakes.next(until: end.map { min($0, look) } ?? look) { return }
+            let time = clock.now()
+            if let end, ContinuousClock.now >= end { return }
+            if view.others.contains(where: { $0.loss(at: time) != nil }) { return }
+        }
+    }
+
+    /// Wakes the worker with each commit that may have changed the table.
+    private func listen(_ changes: Changes) async {
+        var changes = changes
+        while !Task.isCancelled {
+            do {
+                for try await _ in changes { wakes.wake() }
+                // The database is closed, which the next access finds.
+                return wakes.wake()
+            } catch let error as DatabaseError where error.isSuspension {
+                // An asynchronous read waits until the database is resumed.
+                try? await database.read { _ in }
+                changes = database.changes(in: Table(JobTable.jobs))
+                wakes.wake()
+            } catch {
+                return stop(error)
+            }
+        }
+    }
+
+    // MARK: Errors
+
+    /// Repeats what failed for a reason that passes, with growing pauses.
+    ///
+    /// - parameter triesWhileStopping: nil: none.
+    private func persistently<T: Sendable>(
+        triesWhileStopping: Int? = nil,
+        _ body: @Sendable () async throws -> T
+    ) async throws -> T {
+        var pause = Duration.milliseconds(50)
+        var tries = 0
+        while true {
+            do {
+                return try await body()
+            } catch let error as DatabaseError where Self.passes(error) {
+                tries += 1
+                if isStopping, tries >= triesWhileStopping ?? 0 { throw error }
+                try await Task.sleep(for: pause)
+                pause = min(pause * 2, .seconds(10))
+            }
+        }
+    }
+
+    private static func passes(_ error: DatabaseError) -> Bool {
+        let passing: [ResultCode] = [
+            .SQLITE_BUSY, .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_INTERRUPT, .SQLITE_PROTOCOL, .SQLITE_CANTOPEN,
+            .SQLITE_NOMEM, .SQLITE_LOCKED,
+        ]
+        return error.isSuspension || passing.contains(error.resultCode)
+    }
+}

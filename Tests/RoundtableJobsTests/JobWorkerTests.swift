@@ -1,0 +1,343 @@
+import Foundation
+import GRDB
+import Roundtable
+import RoundtableKernel
+import Synchronization
+import Testing
+
+@testable import RoundtableJobs
+
+/// Workers of one process. Those of several are tested in RoundtableProcessTests.
+@Suite struct JobWorkerTests {
+    private let fixture: JobsFixture
+    private let db: SharedDatabase
+    private let mails = JobQueue(
+        "mail",
+        of: Mail.self,
+        retries: JobRetries(maximumAttempts: 3, firstDelay: .milliseconds(20), maximumDelay: .milliseconds(40)),
+        lease: .milliseconds(300)
+    )
+
+    init() throws {
+        fixture = try JobsFixture()
+        db = try fixture.open()
+    }
+
+    private func add(_ names: String...) async throws {
+        try await db.write { [mails] db in for name in names { try mails.add(Mail(to: name), in: db) } }
+    }
+
+    private func add(_ name: String, notBefore: Date? = nil, to db: SharedDatabase) async throws {
+        _ = try await db.write { [mails] in try mails.add(Mail(to: name), notBefore: notBefore, in: $0) }
+    }
+
+    private func job(_ id: Int64) async throws -> JobRecord? {
+        try await db.read { [mails] in try mails.job(id, in: $0) }
+    }
+
+    private func counts() async throws -> JobCounts { try await db.read { [mails] in try mails.counts(in: $0) } }
+
+    private func effects() async throws -> [Int64] {
+        try await db.read { try Int64.fetchAll($0, sql: "SELECT attempt FROM effect ORDER BY rowid") }
+    }
+
+    private static func effect(_ job: Job<Mail>, _ db: Database) throws {
+        try db.execute(sql: "INSERT INTO effect VALUES (?, ?)", arguments: [job.id, job.attempt])
+    }
+
+    private static func completionError(_ job: Job<Mail>) async -> JobError? {
+        do {
+            try await job.complete { try effect(job, $0) }
+            return nil
+        } catch {
+            return error as? JobError
+        }
+    }
+
+    // MARK: Running
+
+    /// Jobs run in their order, and are complete when their handlers return (rules A3, A5a).
+    @Test(.timeLimit(.minutes(1))) func runs() async throws {
+        try await add("A", "B", "C")
+        let names = Mutex<[String]>([])
+        try await mails.run(in: db, untilEmpty: true) { job in
+            names.withLock { $0.append(job.payload.to) }
+            if job.payload.to == "B" {
+                let result = try await job.complete { db in
+                    try Self.effect(job, db)
+                    return 7
+                }
+                #expect(result == 7)
+            }
+        }
+        #expect(names.withLock { $0 } == ["A", "B", "C"])
+        #expect(try await counts() == JobCounts(done: 3))
+        #expect(try await effects() == [1])
+        // The worker has left.
+        let workers = try await db.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM roundtable_job_worker") }
+        #expect(workers == 0)
+    }
+
+    /// As many handlers at a time as was asked for, and no more (rule A4).
+    @Test(.timeLimit(.minutes(1))) func manyHandlers() async throws {
+        for _ in 0..<20 { try await add("A") }
+        let running = Mutex((now: 0, most: 0))
+        try await mails.run(in: db, workers: 3, untilEmpty: true) { _ in
+            running.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
+            try await Task.sleep(for: .milliseconds(10))
+            running.withLock { $0.now -= 1 }
+        }
+        #expect(running.withLock { $0.most } == 3)
+        #expect(try await counts() == JobCounts(done: 20))
+    }
+
+    /// Failed attempts are repeated, and end in a dead letter; a refusal ends in one at once (rule A8).
+    @Test(.timeLimit(.minutes(1))) func failures() async throws {
+        struct Unlucky: Error {}
+        try await add("never", "once", "refused")
+        let attempts = Mutex<[String: [Bool]]>([:])
+        try await mails.run(in: db, workers: 2, untilEmpty: true) { job in
+            attempts.withLock { $0[job.payload.to, default: []].append(job.isLastAttempt) }
+            switch job.payload.to {
+            case "refused": throw JobRefusal("no such customer")
+            case "once" where job.failures > 0: return
+            default: throw Unlucky()
+            }
+        }
+        let expected = ["never": [false, false, true], "once": [false, false], "refused": [false]]
+        #expect(attempts.withLock { $0 } == expected)
+        let letters = try await db.read { [mails] in try mails.deadJobs(in: $0) }
+        #expect(Set(letters.map(\.error)) == ["Unlucky()", "no such customer"])
+    }
+
+    /// If the handler's transaction is rolled back, so is the completion, and the job is attempted again (rule A5a).
+    @Test(.timeLimit(.minutes(1))) func aFailedTransactionCompletesNothing() async throws {
+        struct Unlucky: Error {}
+        try await add("A")
+        try await mails.run(in: db, untilEmpty: true) { [db] job in
+            try await db.write { db in
+                try job.complete(in: db)
+                try Self.effect(job, db)
+                if job.attempt == 1 { throw Unlucky() }
+            }
+        }
+        #expect(try await effects() == [2])
+        #expect(try await counts() == JobCounts(done: 1))
+    }
+
+    /// A payload that cannot be decoded is a failure like others, because a newer program may be able to (rule A8).
+    @Test(.timeLimit(.minutes(1))) func anUnreadablePayload() async throws {
+        try await db.write { try $0.execute(sql: "INSERT INTO roundtable_job (queue, payload) VALUES ('mail', '?')") }
+        try await mails.run(in: db, untilEmpty: true) { _ in Issue.record("it has no payload") }
+        let letters = try await db.read { [mails] in try mails.deadJobs(in: $0) }
+        let letter = try #require(letters.first)
+        #expect(letter.failures == 3 && letter.error?.contains("the payload is no Mail") == true)
+    }
+
+    // MARK: Waking
+
+    /// A sleeping worker is woken by commits of other participants, of strangers, and when a job is due (rule A11).
+    @Test(.timeLimit(.minutes(1))) func wakes() async throws {
+        let names = Mutex<[String]>([])
+        let task = Task { [mails, db] in
+            try await mails.run(in: db) { job in names.withLock { $0.append(job.payload.to) } }
+        }
+        let other = try fixture.open("other")
+        try await add("A", to: other)
+        try await eventually("the commit of another participant") { names.withLock { $0 } == ["A"] }
+        let stranger = try DatabaseQueue(path: fixture.url.path)
+        try await stranger.write { db in
+            try db.execute(sql: #"INSERT INTO roundtable_job (queue, payload) VALUES ('mail', '{"to":"B"}')"#)
+        }
+        try await eventually("the commit of a stranger") { names.withLock { $0 } == ["A", "B"] }
+        let due = Date(timeIntervalSinceNow: 0.3)
+        try await add("C", notBefore: due, to: other)
+        try await eventually("the due time") { names.withLock { $0 } == ["A", "B", "C"] }
+        #expect(Date() >= due)
+        task.cancel()
+        try await task.value
+        try other.close()
+    }
+
+    // MARK: Stopping
+
+    /// A worker that stops waits for its handlers: what they complete is complete, and what they give up is released (rule A8).
+    @Test(.timeLimit(.minutes(1))) func stops() async throws {
+        try await add("completed", "given up", "not begun")
+        let begun = Mutex(0)
+        let signal = Signal()
+        let task = Task { [mails, db] in
+            try await mails.run(in: db, workers: 2) { job in
+                begun.withLock { $0 += 1 }
+                await signal.wait()
+                #expect(Task.isCancelled)
+                if job.payload.to == "given up" { try Task.checkCancellation() }
+                try await job.complete { try Self.effect(job, $0) }
+            }
+        }
+        try await eventually("two have begun") { begun.withLock { $0 } == 2 }
+        task.cancel()
+        signal.raise()
+        try await task.value
+        #expect(try await counts() == JobCounts(waiting: 2, done: 1))
+        #expect(try await effects() == [1])
+        let job = try await job(2)
+        #expect(job?.failures == 0 && job?.attempt == 1)
+    }
+
+    /// An error of the database that does not pass ends the worker, and is thrown.
+    @Test(.timeLimit(.minutes(1))) func anErrorThatStays() async throws {
+        try await db.write { try $0.execute(sql: "DROP TABLE roundtable_job_worker") }
+        try await add("A")
+        var thrown: (any Error)?
+        do {
+            try await mails.run(in: db) { _ in Issue.record("it could not be claimed") }
+        } catch {
+            thrown = error
+        }
+        #expect(thrown is DatabaseError)
+    }
+
+    // MARK: Leases
+
+    /// The lease is renewed while a handler runs, also if it blocks its thread (rule A6).
+    @Test(.timeLimit(.minutes(1))) func theLeaseIsRenewed() async throws {
+        try await add("A")
+        let other = try fixture.open("other")
+        let ended = Mutex(false)
+        let task = Task { [mails, db] in
+            try await mails.run(in: db, untilEmpty: true) { _ in
+                usleep(1_000_000)
+                ended.withLock { $0 = true }
+            }
+        }
+        try await eventually("the job is claimed") { try await counts().running == 1 }
+        let second = Task { [mails] in
+            try await mails.run(in: other, untilEmpty: true) { job in
+                Issue.record("attempt \(job.attempt) of another worker")
+            }
+        }
+        try await task.value
+        try await second.value
+        #expect(ended.withLock { $0 })
+        #expect(try await counts() == JobCounts(done: 1))
+        try other.close()
+    }
+
+    /// A worker whose lease another has ended cannot complete the job; its handler's task is cancelled (rules A5, A7b).
+    @Test(.timeLimit(.minutes(1))) func aLostAttempt() async throws {
+        try await add("A")
+        let other = try fixture.open("other")
+        let begun = Signal()
+        let lost = Mutex<JobError?>(nil)
+        let task = Task { [mails, db] in
+            try await mails.run(in: db, untilEmpty: true) { job in
+                if job.attempt == 2 { return try await job.complete { try Self.effect(job, $0) } }
+                begun.raise()
+                try await eventually("the worker notices") { job.isLost }
+                #expect(Task.isCancelled)
+                let error = await Self.completionError(job)
+                lost.withLock { $0 = error }
+                if let error { throw error }
+            }
+        }
+        await begun.wait()
+        try await other.write { [mails] db in
+            let row = try #require(try JobTable.view(of: "mail", for: nil, db).others.first)
+            try JobTable.lose(row, "by this test", by: mails.policy, at: .now, db)
+        }
+        try await task.value
+        guard case .attemptLost("mail", 1, 1, .takenBack) = lost.withLock({ $0 }) else {
+            Issue.record("\(String(describing: lost.withLock { $0 }))")
+            return
+        }
+        #expect(try await effects() == [2])
+        let job = try await job(1)
+        #expect(job?.state == .done && job?.failures == 1)
+        try other.close()
+    }
+
+    /// A worker that always finds something to claim looks for lost ones, too (rule A7a).
+    @Test(.timeLimit(.minutes(1))) func aLostJobUnderLoad() async throws {
+        try await add("lost")
+        // The first look, before the first claim, does not find its lease over.
+        let row = JobWorkerRow(queue: "mail", author: "gone", process: .current, lease: 500, at: .now)
+        try await db.write { db in
+            let claimed = try JobTable.claim(1, of: "mail", at: .now, db) { db in
+                try JobTable.register(row, at: .now, db)
+                return row.id
+            }
+            #expect(claimed.count == 1)
+        }
+        for _ in 0..<2 { try await add("other") }
+        let found = Mutex(false)
+        let task = Task { [mails, db] in
+            try await mails.run(in: db) { job in
+                if job.payload.to == "lost" { return found.withLock { $0 = true } }
+                // Each job adds the next one, so the queue is never empty.
+                _ = try await job.complete { try mails.add(Mail(to: "other"), priority: -1, in: $0) }
+            }
+        }
+        try await eventually("the lost job is attempted", within: .seconds(20)) { found.withLock { $0 } }
+        task.cancel()
+        try await task.value
+    }
+
+    /// A running job that is cancelled: its handler is cancelled with the next renewal, and completes nothing (rule A10).
+    @Test(.timeLimit(.minutes(1))) func aCancelledJob() async throws {
+        try await add("A")
+        let begun = Signal()
+        let task = Task { [mails, db] in
+            try await mails.run(in: db, untilEmpty: true) { job in
+                begun.raise()
+                try await eventually("the worker notices") { job.isLost }
+                let error = await Self.completionError(job)
+                #expect(error != nil)
+            }
+        }
+        await begun.wait()
+        let isCancelled = try await db.write { [mails] db in try mails.cancel(1, in: db) }
+        #expect(isCancelled)
+        try await task.value
+        #expect(try await counts() == JobCounts(cancelled: 1))
+        #expect(try await effects() == [])
+    }
+
+    // MARK: The gate
+
+    /// Behind a closed gate, a worker claims nothing and renews nothing. A lease that ended meanwhile is noticed (rule A12).
+    @Test(.timeLimit(.minutes(1))) func aClosedGate() async throws {
+        try await add("A")
+        // Another process would not be suspended with this one.
+        let awake = try await SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "awake")
+        let (begun, resumed) = (Signal(), Signal())
+        let attempts = Mutex<[Int64]>([])
+        let task = Task { [mails, db] in
+            try await mails.run(in: db, workers: 2) { job in
+                attempts.withLock { $0.append(job.attempt) }
+                begun.raise()
+                await resumed.wait()
+                try await job.complete { try Self.effect(job, $0) }
+            }
+        }
+        await begun.wait()
+        let suspension = await db.suspend(deadline: .now + .seconds(5))
+        #expect(suspension.outcome == .released)
+        try await add("B", to: awake)
+        // The other worker finds the lease over, and takes both jobs.
+        try await mails.run(in: awake, workers: 2, untilEmpty: true) { job in
+            try await job.complete { try Self.effect(job, $0) }
+        }
+        #expect(attempts.withLock { $0 } == [1])
+        let done = try await awake.read { try Int64.fetchAll($0, sql: "SELECT attempt FROM effect ORDER BY job") }
+        #expect(done == [2, 1])
+        db.resume()
+        resumed.raise()
+        try await add("C", to: awake)
+        try await eventually("the resumed worker goes on") { try await counts().done == 3 }
+        task.cancel()
+        try await task.value
+        #expect(try await effects().count == 3)
+        try awake.close()
+    }
+}

@@ -1,0 +1,86 @@
+import Foundation
+import GRDB
+import Roundtable
+import RoundtableJobs
+import RoundtableKernel
+import Synchronization
+import Testing
+
+struct Mail: Codable, Sendable, Equatable {
+    var to: String
+}
+
+/// A database with the tables of jobs, and one table for effects.
+final class JobsFixture: Sendable {
+    let folder: URL
+    var url: URL { folder.appendingPathComponent("jobs.sqlite") }
+    /// The suspension state of its own, not that of other tests.
+    let process = ProcessSuspension()
+
+    init() throws {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("roundtable-jobs-" + UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: folder) }
+
+    func open(_ author: String = "app") throws -> SharedDatabase {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("jobs") { db in
+            try db.createJobTables()
+            try db.execute(sql: "CREATE TABLE effect (job INTEGER, attempt INTEGER)")
+        }
+        var options = SharedDatabase.Options()
+        options.process = process
+        return try SharedDatabase.open(at: url, schema: Schema(migrator), as: author, options: options)
+    }
+}
+
+extension JobTime {
+    /// A time of a fake clock.
+    static func at(_ time: Int64, boot: String = "boot") -> JobTime { JobTime(boot: time, bootID: boot, wall: time) }
+}
+
+/// Waits for a condition, with a deadline.
+func eventually(
+    _ what: Comment,
+    within time: Duration = .seconds(30),
+    sourceLocation: SourceLocation = #_sourceLocation,
+    _ condition: () async throws -> Bool
+) async throws {
+    let deadline = ContinuousClock.now + time
+    while try await !condition() {
+        try #require(ContinuousClock.now < deadline, what, sourceLocation: sourceLocation)
+        // If the task is cancelled, the condition may still come true.
+        try? await Task.sleep(for: .milliseconds(2))
+    }
+}
+
+/// A moment for which any number of tasks wait.
+final class Signal: Sendable {
+    private struct State {
+        var isRaised = false
+        var waiting: [CheckedContinuation<Void, Never>] = []
+    }
+    private let state = Mutex(State())
+
+    func raise() {
+        let waiting = state.withLock { state in
+            state.isRaised = true
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    /// Does not end earlier when the task is cancelled.
+    func wait() async {
+        await withCheckedContinuation { continuation in
+            let isRaised = state.withLock { state in
+                if !state.isRaised { state.waiting.append(continuation) }
+                return state.isRaised
+            }
+            if isRaised { continuation.resume() }
+        }
+    }
+}
