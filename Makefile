@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo demo-replication docs api examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple samples bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4
+.PHONY: demo demo-replication docs api examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple samples bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4 jobs
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -55,6 +55,11 @@ torture: dependencies
 check-transactions: dependencies
 	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
 	.build/debug/roundtable-torture check --transactions $(or $(TRANSACTIONS),1000000)
+
+# Jobs in 8 processes that are killed and frozen: each done once, or reported. `make jobs JOBS=1000000` for a million. SEED= repeats a campaign.
+jobs: dependencies
+	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
+	.build/debug/roundtable-torture jobs --jobs $(or $(JOBS),50000) $(if $(SEED),--seed $(SEED))
 
 # With SQLCipher in SQLite's place: what encrypts, and the rest without a key, since its SQLite is newer.
 test-sqlcipher: dependencies
