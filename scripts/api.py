@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 API = Path(__file__).resolve().parent.parent / "docs" / "api"
-MODULES = ["Roundtable", "RoundtableFiles", "RoundtableTestKit"]
+MODULES = ["Roundtable", "RoundtableFiles", "RoundtableJobs", "RoundtableTestKit"]
 
 
 def declaration(symbol):

@@ -43,6 +43,7 @@ convert() {
 graphs Roundtable RoundtableCore,RoundtableDelivery,RoundtableDiagnostics,RoundtableExtensions,RoundtableFiles,RoundtableHistory,RoundtableKernel
 graphs RoundtableTestKit ""
 graphs RoundtableFiles RoundtableKernel
+graphs RoundtableJobs ""
 # The interface that users see, compared with docs/api.
 python3 scripts/api.py "$work" ${API:---check}
 [ -z "${API:-}" ] || exit 0

@@ -1,0 +1,17 @@
+import GRDB
+
+struct Mail: Codable, Sendable {
+    var to: String
+}
+
+struct Order: Codable, PersistableRecord, Sendable {
+    var customer: String
+}
+
+struct Receipt: Codable, PersistableRecord, Sendable {
+    var id: String
+}
+
+var order: Order { Order(customer: "") }
+
+func send(_ mail: Mail, id: Int64) async throws -> Receipt { Receipt(id: "") }
