@@ -59,7 +59,7 @@ check_on_foundation() {
 
 for platform in iOS macOS; do
     mkdir -p "$work/$platform"
-    for module in DarwinCalls Darwin FoundationOnApple MetricKit WidgetKit; do stub "$platform" "$module"; done
+    for module in DarwinCalls Darwin FoundationOnApple MetricKit WidgetKit os; do stub "$platform" "$module"; done
     # There is no UIKit on macOS, and that is how the sources tell.
     if [ "$platform" = iOS ]; then stub iOS UIKit; fi
     check "$platform" RoundtableKernel

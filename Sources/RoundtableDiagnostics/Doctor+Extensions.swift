@@ -8,7 +8,8 @@ extension Doctor {
         for one in status.extensions?.extensions ?? [] {
             let what = "The extension '\(one.name)' of the table '\(one.baseTable)'"
             let open = "open the database for writing with a program that declares version \(one.version) of it"
-            let stuck = "If it stops again there, a row cannot be derived from: Options.onExtensionEvent names it."
+            let stuck =
+                "If it stops again there, a row cannot be derived from: the events of the database (Options.onEvent) name it."
             switch one.state {
             case .ready: break
             case .building:

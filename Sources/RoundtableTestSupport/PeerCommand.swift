@@ -36,8 +36,10 @@ package enum PeerCommand: Codable, Sendable {
     case release(commit: Bool)
     /// Counts the rows of the table `entry`. The reply's number is the count.
     case count
-    /// The reply's message has the events that `SharedDatabase.Options.onSchemaEvent` has reported, one on each line.
+    /// The reply's message has the events of the schema that the database has reported, one on each line.
     case schemaEvents
+    /// The reply's message has all events that the database has reported, one on each line: severity, category and description.
+    case events
     /// The reply's message is the reason why the database is uncoordinated; there is none when it is coordinated.
     case status
     /// Runs SQL in one transaction.

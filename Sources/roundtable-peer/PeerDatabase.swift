@@ -56,6 +56,8 @@ func openPool(at url: URL, observesSuspension: Bool) throws -> DatabasePool {
 extension PeerOptions {
     var options: SharedDatabase.Options {
         var options = SharedDatabase.Options()
+        // A test asks for the events that matter to it.
+        options.eventLog = .off
         if let priority = priority.flatMap(SharedDatabase.TurnPriority.init) { options.priority = priority }
         if let sliceMilliseconds { options.slice = .milliseconds(sliceMilliseconds) }
         if let patienceMilliseconds { options.patience = .milliseconds(patienceMilliseconds) }
@@ -78,11 +80,25 @@ extension PeerOptions {
     }
 }
 
-/// The schema events that a peer received.
-final class SchemaEvents: Sendable {
-    private let events = Mutex<[SchemaEvent]>([])
-    @Sendable func note(_ event: SchemaEvent) { events.withLock { $0.append(event) } }
-    var text: String { events.withLock { $0.map { "\($0)" }.joined(separator: "\n") } }
+/// The events that a peer has received.
+final class PeerEvents: Sendable {
+    private let events = Mutex<[SharedDatabase.Event]>([])
+    @Sendable func note(_ event: SharedDatabase.Event) { events.withLock { $0.append(event) } }
+
+    /// The events of the schema, one on each line.
+    var schema: String {
+        events.withLock { events in
+            events.compactMap { event -> String? in
+                guard case .schema(let event) = event.kind else { return nil }
+                return "\(event)"
+            }.joined(separator: "\n")
+        }
+    }
+
+    /// All events, one on each line: the severity, the category and the description.
+    var text: String {
+        events.withLock { $0.map { "\($0.severity) \($0.category): \($0)" }.joined(separator: "\n") }
+    }
 }
 
 /// Runs an asynchronous function and waits for its end. The peer does one thing at a time, on its main thread.

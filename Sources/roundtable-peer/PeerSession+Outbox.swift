@@ -42,6 +42,7 @@ extension PeerSession {
     /// Opens the database as the owner of its outbox.
     func own(path: String) throws -> SharedDatabase {
         var options = SharedDatabase.Options()
+        options.eventLog = .off
         options.outbox = PeerOutbox.handlers
         let url = URL(fileURLWithPath: path)
         return try SharedDatabase.open(at: url, schema: PeerOutbox.schema, as: "owner", options: options)

@@ -20,7 +20,7 @@ final class PeerSession {
     #if os(Linux)
         private var sweep: (folder: String, subject: SweepSubject)?
     #endif
-    private let schemaEvents = SchemaEvents()
+    private let events = PeerEvents()
 
     func run() -> Never {
         while true {
@@ -42,7 +42,7 @@ final class PeerSession {
             }
             if opening.options.suspendsOnTerminalStop == true { try SharedDatabase.suspendAllOnTerminalStop() }
             var options = opening.options.options
-            options.onSchemaEvent = schemaEvents.note
+            options.onEvent = events.note
             database = .shared(
                 try SharedDatabase.open(
                     at: url,
@@ -89,7 +89,9 @@ final class PeerSession {
         case .count:
             return PeerReply(number: try opened.reader.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM entry") })
         case .schemaEvents:
-            return PeerReply(message: schemaEvents.text)
+            return PeerReply(message: events.schema)
+        case .events:
+            return PeerReply(message: events.text)
         case .status:
             return PeerReply(message: try opened.shared.uncoordinatedReason)
         case .execute(let sql):

@@ -47,8 +47,13 @@
                 return Schema(migrator)
             }()
 
-            private func open(_ url: URL) throws -> SharedDatabase {
-                try SharedDatabase.open(at: url, schema: Self.schema, as: "owner")
+            private func open(
+                _ url: URL,
+                onEvent: (@Sendable (SharedDatabase.Event) -> Void)? = nil
+            ) throws -> SharedDatabase {
+                var options = SharedDatabase.Options()
+                options.onEvent = onEvent
+                return try SharedDatabase.open(at: url, schema: Self.schema, as: "owner", options: options)
             }
 
             private func names(_ folder: URL) throws -> [String] {
@@ -117,16 +122,19 @@
                 try PeerFleet.run { fleet in
                     let volume = try SmallVolume(fleet)
                     defer { volume.unmount() }
-                    let db = try open(fleet.database)
+                    let errors = Mutex<[any Error]>([])
+                    let recoveries = Mutex(0)
+                    let db = try open(fleet.database) { event in
+                        switch event.kind {
+                        case .publishing(.failed(_, let error)): errors.withLock { $0.append(error) }
+                        case .publishing(.recovered): recoveries.withLock { $0 += 1 }
+                        default: break
+                        }
+                    }
                     defer { try? db.close() }
                     let url = volume.folder.appendingPathComponent("state")
                     let file = SnapshotFile<PeerSnapshotValue>(at: url, as: "app")
-                    let errors = Mutex<[any Error]>([])
-                    let publisher = try db.publish(
-                        to: file,
-                        atMostEvery: .zero,
-                        onError: { error in errors.withLock { $0.append(error) } }
-                    ) { db in
+                    let publisher = try db.publish(to: file, atMostEvery: .zero) { db in
                         let count = try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM applied") ?? 0
                         return PeerSnapshotValue(number: count, size: 20_000)
                     }
@@ -147,6 +155,7 @@
                     try eventually("the last value is published", within: .seconds(30)) {
                         try file.read().value?.number == 3
                     }
+                    try eventually("the recovery is reported") { recoveries.withLock { $0 == 1 } }
                     #expect(try names(volume.folder) == ["state"])
                 }
             }
@@ -157,17 +166,15 @@
                     let volume = try SmallVolume(fleet)
                     defer { volume.unmount() }
                     let url = volume.folder.appendingPathComponent("shared.sqlite")
-                    let db = try open(url)
+                    let failures = Mutex<[any Error]>([])
+                    let db = try open(url) { event in
+                        if case .outbox(.failed(let error)) = event.kind { failures.withLock { $0.append(error) } }
+                    }
                     defer { try? db.close() }
                     let outbox = try Outbox(forDatabaseAt: url, as: "widget")
                     for n in 1...30 { try outbox.submit(Entry(n)) }
                     try volume.fill()
-                    let failures = Mutex<[any Error]>([])
-                    var handlers = Self.handlers
-                    handlers.onEvent = { event in
-                        if case .failed(let error) = event { failures.withLock { $0.append(error) } }
-                    }
-                    let drain = try db.outbox.drain(with: handlers)
+                    let drain = try db.outbox.drain(with: Self.handlers)
                     try eventually("the drain tells") { failures.withLock { !$0.isEmpty } }
                     let error = try #require(failures.withLock { $0.first } as? DatabaseError)
                     #expect(error.resultCode == .SQLITE_FULL || error.resultCode == .SQLITE_IOERR, "\(error)")
@@ -208,7 +215,7 @@
                     let volumes = [try SmallVolume(fleet, named: "a"), try SmallVolume(fleet, named: "b")]
                     defer { for volume in volumes { volume.unmount() } }
                     let urls = volumes.map { $0.folder.appendingPathComponent("shared.sqlite") }
-                    let databases = try urls.map(open)
+                    let databases = try urls.map { try open($0) }
                     defer { for database in databases { try? database.close() } }
                     let inodes = try urls.map { url in
                         try FileManager.default.attributesOfItem(atPath: url.path + "-shm")[.systemFileNumber] as? Int
@@ -235,7 +242,11 @@
                     func open(_ author: String, _ policy: SharedDatabase.CheckpointPolicy) throws -> SharedDatabase {
                         var options = SharedDatabase.Options()
                         options.checkpointing = policy
-                        options.onCheckpointHeldUp = { health in warnings.withLock { $0.append(health) } }
+                        options.onEvent = { event in
+                            if case .checkpointHeldUp(let health) = event.kind {
+                                warnings.withLock { $0.append(health) }
+                            }
+                        }
                         return try SharedDatabase.open(at: url, schema: Self.schema, as: author, options: options)
                     }
                     let warnings = Mutex<[WALHealth]>([])

@@ -19,7 +19,7 @@ import Testing
 
     /// One read is told of once, however often it is met; another one of the same process is another.
     @Test func oncePerPin() {
-        let warnings = CheckpointWarnings { _ in }
+        let warnings = CheckpointWarnings(.none)
         #expect(warnings.isNews(health(3000, pin(1, since: 5))))
         for frames in 3000..<3010 { #expect(!warnings.isNews(health(frames, pin(1, since: 5)))) }
         #expect(warnings.isNews(health(3010, pin(1, since: 6))))
@@ -30,7 +30,7 @@ import Testing
 
     /// Each way of failing is told of once, as long as it lasts.
     @Test func failures() {
-        let warnings = CheckpointWarnings { _ in }
+        let warnings = CheckpointWarnings(.none)
         func health(_ code: Int32?) -> WALHealth {
             var health = self.health(3000)
             health.failure = code.map { .init(code: $0, reason: "", age: 0) }
@@ -48,7 +48,7 @@ import Testing
 
     /// Short reads behind the one that is most in the way are no news; once it has gone, the next one is.
     @Test func theOneThatHoldsMost() {
-        let warnings = CheckpointWarnings { _ in }
+        let warnings = CheckpointWarnings(.none)
         #expect(warnings.isNews(health(3000, pin(1, since: 5, held: 2000), pin(2, since: 9))))
         for since in 10..<20 {
             #expect(!warnings.isNews(health(3000, pin(1, since: 5, held: 2000), pin(2, since: UInt64(since)))))
@@ -60,7 +60,7 @@ import Testing
 
     /// Each time the WAL has doubled; and when it was begun anew meanwhile, doubled since then.
     @Test func eachDoubling() {
-        let warnings = CheckpointWarnings { _ in }
+        let warnings = CheckpointWarnings(.none)
         let told = [3000, 5999, 6000, 11_999, 12_000, 3500, 6999, 7000].map {
             warnings.isNews(health($0, pin(1, since: 5)))
         }
@@ -69,17 +69,17 @@ import Testing
 
     /// Also when nobody can be named.
     @Test func withoutPins() {
-        let warnings = CheckpointWarnings { _ in }
+        let warnings = CheckpointWarnings(.none)
         #expect([3000, 3001, 6000].map { warnings.isNews(health($0)) } == [true, false, true])
     }
 
-    @Test func isToldElsewhere() async throws {
-        let told = Shared<[Int]>([])
-        let warnings = CheckpointWarnings { health in told.change { $0.append(health.committedFrames) } }
-        #expect(warnings.isWanted && !CheckpointWarnings(nil).isWanted)
+    @Test func newsIsReported() {
+        let reported = Shared<[Int]>([])
+        let reporter = EventReporter(path: "/db", author: "app") { event in
+            reported.change { $0.append((event as? WALHealth)?.committedFrames ?? 0) }
+        }
+        let warnings = CheckpointWarnings(reporter)
         for frames in [10, 15, 20, 40] { warnings.heldUp(health(frames)) }
-        try await eventually("all is told") { told.value.count == 3 }
-        #expect(told.value == [10, 20, 40])
-        CheckpointWarnings(nil).heldUp(health(10))
+        #expect(reported.value == [10, 20, 40])
     }
 }

@@ -38,8 +38,8 @@ import Testing
         let isPaused = state.start("a")
         #expect(isPaused)
         state.run(1)
-        state.valueBridge = ObserverBridge { _ in true }
-        state.writerBridge = ObserverBridge { _ in true }
+        state.valueBridge = ObserverBridge(schedule: { _ in true }, didNotify: { _ in })
+        state.writerBridge = ObserverBridge(schedule: { _ in true }, didNotify: { _ in })
         let resumed = state.resume()
         #expect(resumed.feed == 1 && resumed.bridges.count == 2 && !state.isPaused)
     }

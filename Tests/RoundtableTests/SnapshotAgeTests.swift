@@ -43,7 +43,7 @@ import Testing
         let told = Shared<[Int]>([])
         let db = try open("app") { options in
             options.longReadLimit = LongRead.Limit(age: .milliseconds(30))
-            options.onLongRead = { read in told.change { $0.append(read.heldFrames) } }
+            options.follow { (read: LongRead) in told.change { $0.append(read.heldFrames) } }
         }
         let other = try open("other")
         let snapshot = try db.makeSnapshotNow()
@@ -64,7 +64,7 @@ import Testing
         let told = Shared(0)
         let db = try open("app") { options in
             options.longReadLimit = LongRead.Limit(age: .milliseconds(1))
-            options.onLongRead = { _ in told.change { $0 += 1 } }
+            options.follow { (_: LongRead) in told.change { $0 += 1 } }
         }
         let other = try open("other")
         let snapshot = try db.makeSnapshotNow()
@@ -75,12 +75,19 @@ import Testing
         try snapshot.close()
     }
 
-    /// Nobody listens: no timer.
-    @Test func noClockWithoutNeed() throws {
-        let db = try open("app")
-        let snapshot = try db.makeSnapshotNow()
-        #expect(!db.longReads.hasAlarm)
-        try snapshot.close()
+    /// An idle process that keeps a snapshot which holds nothing back wakes seldom: about 80 times in a day.
+    @Test func theClockLooksLessOften() {
+        let second: Nanoseconds = 1_000_000_000
+        let read = OldestRead(since: 5 * second, mark: WalMark(frames: 1, salt: 1))
+        var now = read.since + 10 * second
+        var looks = 0
+        while now < read.since + 86_400 * second {
+            let next = LongReads.nextLook(at: read, now: now)
+            #expect(next >= now + second)
+            now = next
+            looks += 1
+        }
+        #expect((50...100).contains(looks), "\(looks)")
     }
 
     /// **Rule K8.** Asked by whoever checkpoints, it is told before any limit.
@@ -89,7 +96,7 @@ import Testing
         let told = Shared(0)
         let db = try open("app") { options in
             options.longReadLimit = LongRead.Limit(age: .seconds(1000), frames: .max)
-            options.onLongRead = { _ in told.change { $0 += 1 } }
+            options.follow { (_: LongRead) in told.change { $0 += 1 } }
         }
         let other = try open("other")
         let snapshot = try db.makeSnapshotNow()
@@ -104,6 +111,7 @@ import Testing
         try snapshot.advanceNow()
         try add(to: other)
         _ = try snapshot.readNow { try Player.fetchCount($0) }
+        db.reporter.waitForDeliveries()
         #expect(told.value == 1)
         try snapshot.close()
     }

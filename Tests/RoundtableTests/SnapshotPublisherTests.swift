@@ -67,11 +67,17 @@ import Testing
         let publisher = Shared<SnapshotPublisher?>(nil)
 
         init(_ db: SharedDatabase, _ file: SnapshotFile<[String]>, every interval: Duration = .zero) throws {
+            let path = file.url.path
+            db.reporter.add(
+                EventDelivery("publishing", capacity: 100) { [errors] stamped in
+                    guard case .failed(path, let error)? = stamped.event as? PublishingEvent else { return }
+                    errors.change { $0.append(error) }
+                }
+            )
             let started = try db.publish(
                 to: file,
                 atMostEvery: interval,
-                onPublish: { [infos] info in infos.change { $0.append(info) } },
-                onError: { [errors] error in errors.change { $0.append(error) } }
+                onPublish: { [infos] info in infos.change { $0.append(info) } }
             ) { [fetches, failure] db in
                 fetches.change { $0 += 1 }
                 if let failure = failure.value { throw failure }

@@ -366,7 +366,7 @@ import Testing
         let told = Mutex<[LongRead]>([])
         let db = try open("app") { options in
             options.longReadLimit = LongRead.Limit(age: .seconds(1000), frames: 5)
-            options.onLongRead = { read in told.withLock { $0.append(read) } }
+            options.follow { (read: LongRead) in told.withLock { $0.append(read) } }
         }
         let (snapshot, line) = (try await db.makeSnapshot(), #line)
         for _ in 0..<20 { try add("A", to: db) }

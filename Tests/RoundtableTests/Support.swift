@@ -47,6 +47,20 @@ func migrator(upTo version: Int = 1) -> DatabaseMigrator {
     return migrator
 }
 
+extension SharedDatabase.Options {
+    /// Calls a closure with the events of a type, as a program receives them.
+    mutating func follow<Value>(_ body: @escaping @Sendable (Value) -> Void) {
+        onEvent = { event in
+            if let value = Mirror(reflecting: event.kind).children.first?.value as? Value { body(value) }
+        }
+    }
+
+    /// Calls a closure with the events of a type, on the thread that reports them.
+    mutating func probe<Event: ReportedEvent>(_ body: @escaping @Sendable (Event) -> Void) {
+        eventProbe = { if let event = $0 as? Event { body(event) } }
+    }
+}
+
 /// Waits for a condition, with a deadline.
 func eventually(
     _ what: Comment,

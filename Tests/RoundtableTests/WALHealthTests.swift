@@ -340,11 +340,10 @@ import Testing
         let asked = Shared(0)
         var options = SharedDatabase.Options()
         options.checkpointing = .automatic(threshold: 16)
-        options.onCheckpointHeldUp = { health in told.change { $0.append(health) } }
+        options.follow { (health: WALHealth) in told.change { $0.append(health) } }
         let db = try open("app", options)
-        options.onCheckpointHeldUp = nil
         options.longReadLimit = LongRead.Limit(age: .seconds(1000), frames: .max)
-        options.onLongRead = { _ in asked.change { $0 += 1 } }
+        options.follow { (_: LongRead) in asked.change { $0 += 1 } }
         let other = try open("widget", options)
         let snapshot = try other.makeSnapshotNow()
         try await eventually("it is told") {

@@ -1,7 +1,7 @@
 import Dispatch
 import Synchronization
 
-/// Notifies the program that checkpoints are held up, without repeating a warning about the same read.
+/// Reports that checkpoints are held up, without repeating a warning about the same read.
 final class CheckpointWarnings: Sendable {
     /// Identifies one read of one process.
     private struct PinIdentity: Hashable {
@@ -28,25 +28,18 @@ final class CheckpointWarnings: Sendable {
     /// A read younger than this does not cause a report by itself, in seconds.
     private static let youth = 0.25
 
-    private let onHeldUp: (@Sendable (WALHealth) -> Void)?
+    private let reporter: EventReporter
     private let state = Mutex(State())
-    /// Runs one call of `onHeldUp` at a time, in order.
-    private let queue = DispatchQueue(label: "roundtable.warnings")
-    /// A queue of its own, so that inspections do not wait for a slow `onHeldUp`.
-    private let looking = DispatchQueue(label: "roundtable.health")
+    private let looking = DispatchQueue(label: "roundtable.health", qos: .utility)
 
-    init(_ onHeldUp: (@Sendable (WALHealth) -> Void)?) { self.onHeldUp = onHeldUp }
-
-    /// Whether the program observes warnings. If not, the health need not be determined.
-    var isWanted: Bool { onHeldUp != nil }
+    init(_ reporter: EventReporter) { self.reporter = reporter }
 
     func later(_ body: @escaping @Sendable () -> Void) { looking.async(execute: body) }
 
     /// Reports that a checkpoint was held up, and that the WAL is longer than it should be. May be called from any thread; returns at
     /// once.
     func heldUp(_ health: WALHealth) {
-        guard let onHeldUp, isNews(health) else { return }
-        queue.async { onHeldUp(health) }
+        if isNews(health) { reporter.report(health) }
     }
 
     /// Forgets the reported failures, so that the next failure is reported again.
@@ -75,13 +68,13 @@ final class CheckpointWarnings: Sendable {
 
 extension SharedDatabase {
     /// Inspects the WAL after an attempt at a checkpoint was held up or failed. Readers in the way are asked to advance (rule K8). If
-    /// the WAL is longer than it should be, the program is notified.
+    /// the WAL is longer than it should be, that is reported.
     func lookWhatHoldsCheckpointsUp(_ obstacle: CheckpointPauses.Obstacle) {
         // If the WAL cannot be inspected, the next attempt fails for the same reason.
         guard let state = try? readers.walState(insideWrite: false) else { return }
         if obstacle == .readers { seat.participant?.block.askToAdvance(end: state.end) }
         let limits = writer.checkpointer?.limits ?? .default
-        guard checkpointWarnings.isWanted, state.frames.committed >= limits.need else { return }
+        guard state.frames.committed >= limits.need else { return }
         if let health = try? walHealth() { checkpointWarnings.heldUp(health) }
     }
 }

@@ -42,6 +42,23 @@ package struct DatabaseOpening: Sendable {
     package let schema: Schema
     package internal(set) var options: SharedDatabase.Options
 
+    init(
+        path: String,
+        author: String,
+        role: SharedDatabase.Role,
+        schema: Schema,
+        options: SharedDatabase.Options
+    ) {
+        self.path = path
+        self.role = role
+        self.schema = schema
+        self.options = options
+        self.options.reporter = EventReporter(path: path, author: author, probe: options.eventProbe)
+    }
+
+    /// Receives what is reported, from now on.
+    package var reporter: EventReporter { options.reporter }
+
     /// Adds functions to all connections.
     package mutating func add(_ functions: [DatabaseFunction]) {
         if functions.isEmpty { return }

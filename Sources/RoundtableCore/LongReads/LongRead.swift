@@ -3,12 +3,24 @@ import Foundation
 /// A snapshot that holds checkpoints back. While it stays at its moment, SQLite cannot copy later commits from the WAL into the database
 /// file, and the WAL grows (<https://www.sqlite.org/wal.html#avoiding_excessively_large_wal_files>).
 public struct LongRead: Sendable {
-    /// The snapshot, which should be advanced or closed.
-    public let snapshot: SharedDatabaseSnapshot
+    /// The snapshot, which should be advanced or closed; nil when it was released meanwhile. This value does not keep it alive.
+    public private(set) weak var snapshot: SharedDatabaseSnapshot?
+    /// The path of the database file.
+    public let path: String
+    /// Where the snapshot was made, as `File.swift:12`.
+    public let callSite: String
     /// How long the snapshot has been at its moment, in seconds.
     public let age: TimeInterval
     /// The number of WAL frames that the snapshot holds back. A frame is a page that a transaction wrote.
     public let heldFrames: Int
+
+    init(_ snapshot: SharedDatabaseSnapshot, age: TimeInterval, heldFrames: Int) {
+        self.snapshot = snapshot
+        path = snapshot.database.path
+        callSite = snapshot.callSite
+        self.age = age
+        self.heldFrames = heldFrames
+    }
 
     /// The limits beyond which a long-lived read is reported.
     public struct Limit: Sendable, Hashable {
@@ -35,10 +47,16 @@ public struct LongRead: Sendable {
 }
 
 extension LongRead: CustomStringConvertible {
-    public var description: String {
+    public var description: String { "\(path): \(text)" }
+}
+
+extension LongRead: ReportedEvent {
+    package var severity: EventSeverity { .warning }
+
+    package var text: String {
         """
-        \(snapshot.path): the snapshot made at \(snapshot.callSite) has been at its moment for \
-        \(age.seconds) and holds \(heldFrames.of("WAL frame")) back: advance or close it
+        the snapshot made at \(callSite) has been at its moment for \(age.seconds) and holds \(heldFrames.of("WAL frame")) back: \
+        advance or close it
         """
     }
 }

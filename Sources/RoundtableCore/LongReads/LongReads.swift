@@ -37,7 +37,7 @@ final class LongReads: Parkable {
     private let watch: NewerSchemaWatch?
     private let limit: LongRead.Limit
     private let maximumAge: Nanoseconds?
-    private let onLongRead: (@Sendable (LongRead) -> Void)?
+    private let reporter: EventReporter
     private let state = Mutex(State())
     private let isEmpty = Atomic(true)
     private let awaitsCheckpoint = Atomic(false)
@@ -51,7 +51,7 @@ final class LongReads: Parkable {
         self.seat = seat
         self.readers = readers
         limit = options.longReadLimit
-        onLongRead = options.onLongRead
+        reporter = options.reporter
         maximumAge = options.maximumSnapshotAge.map { max(1_000_000, $0.nanoseconds) }
     }
 
@@ -202,19 +202,21 @@ final class LongReads: Parkable {
         let now = MonotonicClock.now
         let lasting = state.withLock { state in
             show(&state)
-            return onLongRead == nil ? [] : takeLasting(&state, at: header.mark, now: now)
+            return takeLasting(&state, at: header.mark, now: now)
         }
-        // The closure does not run on this thread, which may be inside an access.
-        if !lasting.isEmpty { DispatchQueue.global().async { self.tell(lasting) } }
+        report(lasting)
     }
 
-    private func tell(_ lasting: [LongRead]) {
-        if let onLongRead { lasting.forEach(onLongRead) }
+    /// A snapshot and what is reported of it. It keeps the snapshot: its last reference must not be released with the lock.
+    private typealias Lasting = (snapshot: SharedDatabaseSnapshot, read: LongRead)
+
+    private func report(_ lasting: [Lasting]) {
+        for (_, read) in lasting { reporter.report(read) }
     }
 
     /// Returns the reads past the limit. Each moment of a snapshot is returned once.
-    private func takeLasting(_ state: inout State, at mark: WalMark, now: Nanoseconds) -> [LongRead] {
-        var lasting: [LongRead] = []
+    private func takeLasting(_ state: inout State, at mark: WalMark, now: Nanoseconds) -> [Lasting] {
+        var lasting: [Lasting] = []
         let asked = readers.askedToAdvance ?? 0
         for (key, entry) in state.entries where !entry.hasWarned {
             guard let read = entry.read else { continue }
@@ -223,11 +225,11 @@ final class LongReads: Parkable {
             // The read is in the way if it is older than the last request to advance (rule K8).
             let isInTheWay = held > 0 && asked >= read.since
             guard isInTheWay || limit.isPassed(age: age, heldFrames: held), let snapshot = entry.snapshot else {
-                state.entries[key]?.lookAgainAt = now.addingSaturating(Self.lookInterval)
+                state.entries[key]?.lookAgainAt = Self.nextLook(at: read, now: now)
                 continue
             }
             state.entries[key]?.hasWarned = true
-            lasting.append(LongRead(snapshot: snapshot, age: age, heldFrames: held))
+            lasting.append((snapshot, LongRead(snapshot, age: age, heldFrames: held)))
         }
         return lasting
     }
@@ -244,8 +246,11 @@ final class LongReads: Parkable {
 // MARK: - The clock
 
 extension LongReads {
-    /// The interval between inspections of snapshots that are old and hold nothing back, in nanoseconds.
-    private static let lookInterval: Nanoseconds = 1_000_000_000
+    /// When to inspect a snapshot again that is old and holds nothing back: after an eighth of its age, at least 1 s. So an idle process
+    /// that keeps a snapshot for a day wakes about 80 times for it.
+    static func nextLook(at read: OldestRead, now: Nanoseconds) -> Nanoseconds {
+        now.addingSaturating(max(1_000_000_000, now.subtractingSaturating(read.since) / 8))
+    }
 
     /// Sets one timer for the next limit of age that a snapshot passes, and none if there is nothing to watch. A timer that fires too
     /// early is kept, so that a snapshot that advances often costs nothing.
@@ -272,21 +277,22 @@ extension LongReads {
     private func due(_ entry: Entry) -> Nanoseconds? {
         guard let read = entry.read else { return nil }
         let end = maximumAge.map(read.since.addingSaturating)
-        guard onLongRead != nil, !entry.hasWarned else { return end }
+        guard !entry.hasWarned else { return end }
         let warning = max(entry.lookAgainAt, read.since.addingSaturating(limit.age.nanoseconds))
         return min(warning, end ?? .max)
     }
 
     private func ring() {
         // This is done outside of the lock, because it may open a connection.
-        let end = onLongRead == nil ? nil : try? readers.walState(insideWrite: false).end
+        let end = try? readers.walState(insideWrite: false).end
         let now = MonotonicClock.now
         let (lasting, expired) = state.withLock { state in
             state.alarm = nil
             let lasting = end.map { takeLasting(&state, at: $0, now: now) } ?? []
-            if onLongRead != nil, end == nil {
-                for key in state.entries.keys {
-                    state.entries[key]?.lookAgainAt = now.addingSaturating(Self.lookInterval)
+            if end == nil {
+                for (key, entry) in state.entries {
+                    guard let read = entry.read else { continue }
+                    state.entries[key]?.lookAgainAt = Self.nextLook(at: read, now: now)
                 }
             }
             var expired: [SharedDatabaseSnapshot] = []
@@ -300,7 +306,7 @@ extension LongReads {
             show(&state)
             return (lasting, expired)
         }
-        tell(lasting)
+        report(lasting)
         for snapshot in expired { expire(snapshot) }
     }
 

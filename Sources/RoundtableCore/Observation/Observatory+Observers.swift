@@ -66,9 +66,11 @@ extension Observatory {
             state.withLock { $0.isPaused ? nil : $0.writerBridge }?.resume()
             if state.withLock({ $0.endAwaitingWriter() }) { observeOnWriterEventually(isLate: true) }
             for observation in observations(notifyingAgain: true) { try start(observation, isLate: true) }
+            trouble.succeeded(.opening)
         } catch let error as DatabaseError where error.isSuspension || error.resultCode == .SQLITE_MISUSE {
             // The database was parked again, or closed.
         } catch {
+            trouble.failed(.opening, error)
             pause.run { [weak self] in self?.restartObservations(pause: pause.next) }
         }
     }
@@ -83,7 +85,7 @@ extension Observatory {
         state.withLock { $0.borrow() }
         defer { close(state.withLock { $0.giveBack() }) }
         let (connection, feed) = try running()
-        bridge(\.valueBridge, feed) { [weak self] body in
+        bridge(\.valueBridge, .notifying(onWriter: false), feed) { [weak self] body in
             guard let connection = self?.state.withLock({ $0.connection }) else { return false }
             connection.queue.asyncWriteWithoutTransaction { [weak self, weak connection] db in
                 guard let connection else { return }
@@ -102,8 +104,10 @@ extension Observatory {
     /// Notifies the observers of the writer connection too, from now on.
     func observeOnWriter() throws {
         if state.withLock({ $0.writerBridge != nil && !$0.isClosed }) { return }
-        bridge(\.writerBridge, try running().feed) { [weak self, weak writer] body in
-            writer?.soon { [weak self, weak writer] db in
+        let step = ObservationTrouble.Step.notifying(onWriter: true)
+        bridge(\.writerBridge, step, try running().feed) { [weak self, weak writer] body in
+            let failed: @Sendable (any Error) -> Void = { [weak self] in self?.trouble.failed(step, $0) }
+            writer?.soon(failed: failed) { [weak self, weak writer] db in
                 guard let writer else { return }
                 body(db) { db, _, changed in
                     guard let self else { return }
@@ -126,12 +130,14 @@ extension Observatory {
     func observeOnWriterEventually(isLate: Bool = false, pause: RetryPause = RetryPause()) {
         do {
             try observeOnWriter()
+            trouble.succeeded(.following)
             if isLate { state.withLock { $0.writerBridge }?.add(.fullDatabase) }
         } catch DatabaseError.SQLITE_MISUSE {
             // The database was closed.
         } catch let error as DatabaseError where error.isSuspension {
             state.withLock { $0.awaitWriter() }
         } catch {
+            trouble.failed(.following, error)
             pause.run { [weak self] in self?.observeOnWriterEventually(isLate: true, pause: pause.next) }
         }
     }
@@ -141,6 +147,7 @@ extension Observatory {
     /// Makes a bridge if there is none yet.
     private func bridge(
         _ side: WritableKeyPath<State, ObserverBridge?> & Sendable,
+        _ step: ObservationTrouble.Step,
         _ feed: ChangeFeed,
         schedule: @escaping @Sendable (@escaping @Sendable (Database, ObserverBridge.Notify) -> Void) -> Bool
     ) {
@@ -148,7 +155,9 @@ extension Observatory {
         transitions.withLock {
             let (isThere, isPaused) = state.withLock { ($0[keyPath: side] != nil, $0.isPaused) }
             if isThere { return }
-            let bridge = ObserverBridge(schedule: schedule)
+            let bridge = ObserverBridge(schedule: schedule) { [trouble] error in
+                if let error { trouble.failed(step, error) } else { trouble.succeeded(step) }
+            }
             if isPaused { bridge.pause() }
             // A caller that finds a bridge relies on its subscription, so the bridge subscribes before it is stored.
             _ = feed.subscribe { changes in

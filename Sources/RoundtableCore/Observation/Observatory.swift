@@ -27,6 +27,7 @@ final class Observatory: Sendable {
     private let seat: Seat
     private let uncoordinated = UncoordinatedCommits()
     private let subscribers = ChangeSubscribers()
+    let trouble: ObservationTrouble
 
     let transitions = NSLock()
     let state = Mutex(State())
@@ -39,6 +40,7 @@ final class Observatory: Sendable {
         self.options = options
         self.writer = writer
         self.seat = seat
+        trouble = ObservationTrouble(options.reporter)
     }
 
     /// The last commit in SQLite's count; nil when nothing is observed, and while the wal-index header is being written. It waits neither

@@ -21,9 +21,17 @@ final class ObserverBridge: Sendable {
     private let state = Mutex(State())
     private let schedule: @Sendable (_ body: @escaping @Sendable (Database, Notify) -> Void) -> Bool
 
-    /// - parameter schedule: runs a closure on the connection's queue, soon; false when there is no connection, and hence no observer.
-    init(schedule: @escaping @Sendable (_ body: @escaping @Sendable (Database, Notify) -> Void) -> Bool) {
+    private let didNotify: @Sendable ((any Error)?) -> Void
+
+    /// - Parameters:
+    ///   - schedule: runs a closure on the connection's queue, soon; false when there is no connection, and hence no observer.
+    ///   - didNotify: called after each attempt to notify observers, with its error.
+    init(
+        schedule: @escaping @Sendable (_ body: @escaping @Sendable (Database, Notify) -> Void) -> Bool,
+        didNotify: @escaping @Sendable ((any Error)?) -> Void
+    ) {
         self.schedule = schedule
+        self.didNotify = didNotify
     }
 
     func add(_ tables: Change.Tables) {
@@ -89,10 +97,14 @@ final class ObserverBridge: Sendable {
                 tables = take(generation)
                 return tables
             }
-            if tables != nil { state.withLock { $0.failures = 0 } }
+            if tables != nil {
+                state.withLock { $0.failures = 0 }
+                didNotify(nil)
+            }
         } catch {
             // SQLite was busy, or one observer has vetoed the transaction. The other observers have not been notified.
             guard let tables = tables ?? take(generation) else { return }
+            didNotify(error)
             let failures = state.withLock { state in
                 state.failures += 1
                 return state.failures

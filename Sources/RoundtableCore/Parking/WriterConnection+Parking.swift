@@ -70,8 +70,14 @@ extension WriterConnection {
 
     /// Schedules `body` on the connection, if the connection is open or can be opened again.
     ///
-    /// - parameter pause: how long to wait before the next attempt if this one fails.
-    func soon(pause: RetryPause = RetryPause(), _ body: @escaping @Sendable (Database) -> Void) {
+    /// - Parameters:
+    ///   - pause: how long to wait before the next attempt if this one fails.
+    ///   - failed: called with the error of each attempt that fails and is retried.
+    func soon(
+        pause: RetryPause = RetryPause(),
+        failed: @escaping @Sendable (any Error) -> Void = { _ in },
+        _ body: @escaping @Sendable (Database) -> Void
+    ) {
         let isOpen = link.withLock { link in
             guard case .open = link.phase else { return false }
             link.queue.asyncWriteWithoutTransaction(body)
@@ -84,7 +90,8 @@ extension WriterConnection {
             } catch {
                 // The caller of `soon` asks again after the suspension.
                 if (error as? DatabaseError)?.isSuspension == true { return }
-                pause.run { [weak self] in self?.soon(pause: pause.next, body) }
+                failed(error)
+                pause.run { [weak self] in self?.soon(pause: pause.next, failed: failed, body) }
             }
         }
     }

@@ -16,13 +16,33 @@ extension SharedDatabase {
     }
 }
 
-/// What is reported about the schema: ``SharedDatabase/Options/onSchemaEvent``.
+/// An event of the schema.
 public enum SchemaEvent: Sendable, Equatable {
     /// Another program has applied these migrations, which this participant does not know. Reported again when it has applied more.
     case becameNewer(unknownMigrations: [String])
     /// The database has no unknown migration any more: it was restored from a backup, for example. Detected by write accesses, and by
     /// participants that observe.
     case isKnownAgain
+}
+
+extension SchemaEvent: ReportedEvent {
+    package var severity: EventSeverity {
+        switch self {
+        case .becameNewer: .warning
+        case .isKnownAgain: .notice
+        }
+    }
+
+    package var text: String {
+        switch self {
+        case .becameNewer(let unknown):
+            """
+            another program has applied \(unknown.map { "'\($0)'" }.joined(separator: ", ")), which this program does not know. Update this \
+            program; Options.newerSchemaPolicy says what its writes do until then
+            """
+        case .isKnownAgain: "the database has no migration any more that this program does not know"
+        }
+    }
 }
 
 extension SharedDatabase {

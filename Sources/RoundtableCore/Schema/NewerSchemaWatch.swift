@@ -36,9 +36,9 @@ final class NewerSchemaWatch: Sendable {
     private let schema: Schema
     private let migrator: DatabaseMigrator
     let policy: SharedDatabase.NewerSchemaPolicy
-    private let onEvent: (@Sendable (SchemaEvent) -> Void)?
+    private let reporter: EventReporter
     private let state = Mutex(State())
-    /// Events are reported in order, and outside of accesses.
+    /// Closes the database, outside of accesses.
     private let queue = DispatchQueue(label: "roundtable.schema")
     private static let closingInterval = DispatchTimeInterval.seconds(1)
 
@@ -49,7 +49,7 @@ final class NewerSchemaWatch: Sendable {
         self.schema = schema
         self.migrator = migrator
         policy = options.newerSchemaPolicy
-        onEvent = options.onSchemaEvent
+        reporter = options.reporter
     }
 
     /// - parameter close: closes the database.
@@ -128,7 +128,7 @@ final class NewerSchemaWatch: Sendable {
             state.reported = unknown
             return unknown.isEmpty ? .isKnownAgain : .becameNewer(unknownMigrations: unknown)
         }
-        if let event, let onEvent { queue.async { onEvent(event) } }
+        if let event { reporter.report(event) }
         if !unknown.isEmpty { closeIfWanted() }
     }
 

@@ -48,17 +48,13 @@ extension SharedDatabase {
         /// error of its own, and returns once it is committed. See <doc:SharedCommits>.
         public var sharesCommits = true
 
-        /// The limits for a snapshot that stays at one moment. `onLongRead` is called when a snapshot of this participant exceeds
-        /// them.
-        public var longReadLimit = LongRead.Limit()
-
-        /// Called on a system thread when a snapshot stays at one moment for too long, once for each such moment: when its age
-        /// passes ``longReadLimit``, when it is found to hold back more frames than that limit, or when it has held up a
-        /// checkpoint of this or another participant.
+        /// The limits for a snapshot that stays at one moment. A snapshot of this participant that exceeds them is reported (the event
+        /// `longRead`, with a ``LongRead``), once for each such moment: when its age passes the limit, when it is found to hold back
+        /// more frames than the limit, or when it has held up a checkpoint of this or another participant.
         ///
         /// The limits are checked with each use of a snapshot and each write of this participant. An idle process checks when the
         /// age passes the limit.
-        public var onLongRead: (@Sendable (LongRead) -> Void)?
+        public var longReadLimit = LongRead.Limit()
 
         /// The maximum age of a snapshot's moment. At least 1 ms. nil, the default: there is no limit.
         ///
@@ -68,12 +64,6 @@ extension SharedDatabase {
         /// This guards against forgotten snapshots, which would let the WAL grow without bound. Choose several times the duration
         /// of your longest export.
         public var maximumSnapshotAge: Duration?
-
-        /// Called on a system thread when a checkpoint of this participant was held up or failed, and the WAL is longer than it
-        /// should be. It is called once for each read that holds up checkpoints the most, once for each way of failing, and again
-        /// whenever the WAL has doubled in length. The health names the cause: a stuck process of yours, a program that does not
-        /// use Roundtable, or the reason why SQLite failed.
-        public var onCheckpointHeldUp: (@Sendable (WALHealth) -> Void)?
 
         /// What a suspended database releases.
         public var suspensionPolicy: SuspensionPolicy = .writeLocks
@@ -89,11 +79,10 @@ extension SharedDatabase {
         /// What this participant does when another program applies migrations that this program does not know, while this
         /// participant has the database open. Participants may use different policies. The policy has no effect for a schema
         /// without migrations. See <doc:OpeningAndMigrating>.
+        ///
+        /// That the database becomes newer, and that this ends, is reported (the event `schema`, with a ``SchemaEvent``). The next
+        /// access detects the change. A participant that observes the database detects it immediately.
         public var newerSchemaPolicy: NewerSchemaPolicy = .refuseWrites
-
-        /// Called when the database becomes newer than this program, and when that ends: on a system thread, one event after the
-        /// other. The next access detects the change. A participant that observes the database detects it immediately.
-        public var onSchemaEvent: (@Sendable (SchemaEvent) -> Void)?
 
         /// How the database is encrypted (<doc:EncryptedDatabases>). nil, the default: it is not encrypted.
         public var encryption: Encryption?
@@ -103,6 +92,12 @@ extension SharedDatabase {
 
         /// Whether this participant is the one that may write to a read replica (rule Q2).
         package var followsOther = false
+
+        /// Called with each event on the thread that reports it. For tests.
+        package var eventProbe: (@Sendable (any ReportedEvent) -> Void)?
+
+        /// The reporter of the opened database.
+        package internal(set) var reporter = EventReporter.none
 
         /// The keying of the opened database, determined once.
         var keying: Keying?

@@ -63,10 +63,21 @@ extension SharedDatabase {
         if !options.followsOther { try ReadReplica.refuse(databasePath: file.path) }
         try Fence.refuse(databasePath: file.path)
         try file.checkWritable()
-        var opening = DatabaseOpening(path: file.path, role: .readWrite, schema: schema, options: options)
+        var opening = DatabaseOpening(
+            path: file.path,
+            author: author,
+            role: .readWrite,
+            schema: schema,
+            options: options
+        )
         let features = try features.map { try $0.init(&opening) }
         var options = opening.options
-        let gate = SuspensionGate(path: file.path, policy: options.suspensionPolicy, process: options.process)
+        let gate = SuspensionGate(
+            path: file.path,
+            policy: options.suspensionPolicy,
+            process: options.process,
+            reporter: options.reporter
+        )
         // The opening stays inside the gate until the database follows the gate.
         let database = try gate.opening {
             options.keying = try options.encryption.flatMap { try Keying($0, of: file, mayCreate: true) }
@@ -113,11 +124,22 @@ extension SharedDatabase {
         let file = try DatabaseFile(url)
         try schema.check(path: file.path)
         guard !file.isAbsentOrEmpty else { return .unavailable(.notCreated) }
-        var opening = DatabaseOpening(path: file.path, role: .readOnly, schema: schema, options: options)
+        var opening = DatabaseOpening(
+            path: file.path,
+            author: author,
+            role: .readOnly,
+            schema: schema,
+            options: options
+        )
         let features = try features.map { try $0.init(&opening) }
         var options = opening.options
         options.role = .readOnly
-        let gate = SuspensionGate(path: file.path, policy: options.suspensionPolicy, process: options.process)
+        let gate = SuspensionGate(
+            path: file.path,
+            policy: options.suspensionPolicy,
+            process: options.process,
+            reporter: options.reporter
+        )
         // The first reader may have to recover the wal-index, under locks like a writer's. The opening stays inside the gate
         // until the database follows the gate.
         return try gate.opening {

@@ -41,6 +41,8 @@ public final class SharedDatabase: Sendable {
     let observatory: Observatory
     let longReads: LongReads
     let checkpointWarnings: CheckpointWarnings
+    /// What happens to this database.
+    package let reporter: EventReporter
     package let gate: SuspensionGate
     let whileSuspended: WhileSuspended?
     let suspensionGrace: Duration
@@ -81,7 +83,8 @@ public final class SharedDatabase: Sendable {
             ? SuspensionNotifications(gate, grace: options.suspensionGrace.nanoseconds) : nil
         self.givenConfiguration = options.configuration
         self.forkGeneration = rt_fork_generation()
-        self.checkpointWarnings = CheckpointWarnings(options.onCheckpointHeldUp)
+        reporter = options.reporter
+        self.checkpointWarnings = CheckpointWarnings(reporter)
         self.options = options
         let opening = options.connectionOpening(path)
         self.readers = ReaderPool(path: path, maximumCount: options.maximumReaderCount, seat: seat) {
@@ -108,6 +111,7 @@ public final class SharedDatabase: Sendable {
         gate.add(self)
         followCheckpoints()
         followSchema()
+        CoordinationEvent.follow(seat, role, reporter)
         for feature in features { feature.attach(to: self) }
     }
 
@@ -124,6 +128,7 @@ public final class SharedDatabase: Sendable {
         // `deinit` may run on the queue of the connection for which `close` would wait.
         observatory.close(waiting: false)
         seat.leave()
+        reporter.close()
     }
 
     /// Closes all connections, including those of snapshots, detaches raw handles, and leaves the other participants.
@@ -160,6 +165,7 @@ public final class SharedDatabase: Sendable {
                 gate.abandon()
             }
             for companion in companions { companion.databaseDidClose() }
+            reporter.close()
         } catch  where !hasBegun && isClosed.withLock({ $0 }) {
             // Another thread closed the database while this thread waited.
         } catch {

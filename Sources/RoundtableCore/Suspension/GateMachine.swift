@@ -163,6 +163,11 @@ extension GateMachine {
         )
     }
 
+    /// The access of a visit that is inside the gate.
+    func access(_ id: UInt64, at now: Nanoseconds) -> Suspension.Access? {
+        visits.first { $0.id == id }?.access(at: now)
+    }
+
     /// The number of visits inside the gate that currently use the system's assertion.
     var uses: Int { visits.count(where: \.isInUse) }
 }

@@ -34,6 +34,9 @@ package final class SuspensionGate: Sendable {
     let path: String
     private let releasesEverything: Atomic<Bool>
     let process: ProcessSuspension
+    private let reporter: EventReporter
+    /// Whether it was reported that a lock is held, since the gate was closed.
+    private let hasReportedHeld = Atomic(false)
     /// Ends waits for the turn while the gate is closed.
     let waits = WaitCancellation()
     private let state = Mutex(State())
@@ -54,7 +57,8 @@ package final class SuspensionGate: Sendable {
     /// `gateInterruptsWrites` leaves the gate.
     private let interrupting = NSRecursiveLock()
 
-    init(path: String, policy: SuspensionPolicy, process: ProcessSuspension) {
+    init(path: String, policy: SuspensionPolicy, process: ProcessSuspension, reporter: EventReporter = .none) {
+        self.reporter = reporter
         self.path = path
         releasesEverything = Atomic(policy == .everything)
         self.process = process
@@ -120,7 +124,8 @@ package final class SuspensionGate: Sendable {
     /// - parameter interruption: how the gate has ended the visit.
     func leave(_ id: UInt64, _ interruption: Interruption? = nil) {
         let left = remove(id, interruption) ?? interrupting.withLock { remove(id, interruption, evenIfAborted: true) }
-        guard let (departure, waiters) = left else { return }
+        guard let (departure, waiters, event) = left else { return }
+        if let event { reporter.report(event) }
         waiters.forEach { $0() }
         if departure.mustSettle { settleLater(endingUse: departure.endsUseAfterSettling) }
     }
@@ -130,14 +135,18 @@ package final class SuspensionGate: Sendable {
         _ id: UInt64,
         _ interruption: Interruption?,
         evenIfAborted: Bool = false
-    ) -> (GateMachine.Departure, waiters: [@Sendable () -> Void])? {
+    ) -> (GateMachine.Departure, waiters: [@Sendable () -> Void], SuspensionEvent?)? {
         state.withLock { state in
+            let access = interruption == nil ? nil : state.machine.access(id, at: MonotonicClock.now)
             guard let departure = state.machine.leave(id, interruption, evenIfAborted: evenIfAborted) else {
                 return nil
             }
             if evenIfAborted { aborted.store(state.machine.mustNotCommit, ordering: .releasing) }
             if departure.endsUse { process.assertions.endUse() }
-            return (departure, departure.wakesWaiters ? state.takeWaiters() : [])
+            let event: SuspensionEvent? = access.map { access in
+                interruption == .partly ? .interrupted(access) : .rolledBack(access)
+            }
+            return (departure, departure.wakesWaiters ? state.takeWaiters() : [], event)
         }
     }
 
@@ -222,6 +231,7 @@ package final class SuspensionGate: Sendable {
     /// - returns: the waiters, which the caller calls without the lock.
     private func didOpen(_ state: inout State) -> [@Sendable () -> Void] {
         waits.reset()
+        hasReportedHeld.store(false, ordering: .relaxed)
         closed.store(false, ordering: .releasing)
         return state.takeWaiters()
     }
@@ -290,6 +300,9 @@ package final class SuspensionGate: Sendable {
             // Another thread opens or settles the gate. It will see that the gate must be closed.
             let held = Suspension.Access(kind: .opening, callSite: nil, duration: 0)
             outcome = state.withLock { self.outcome($0, holding: held) }
+        }
+        if case .held(let access) = outcome, !hasReportedHeld.exchange(true, ordering: .relaxed) {
+            reporter.report(SuspensionEvent.held(access))
         }
         return Suspension(
             path: path,

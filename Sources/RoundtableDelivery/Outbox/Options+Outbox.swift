@@ -16,7 +16,7 @@ extension SharedDatabase.Options {
     /// Set it when senders cannot access the folder of the database, such as the app's own container: choose a folder in the
     /// App Group's container, and let senders use ``Outbox/init(at:as:options:)``. All participants should use the same
     /// folder, because an owner only applies the commands in its own. One folder belongs to one database, because commands do
-    /// not name theirs. Owners report a violation to ``OutboxHandlers/onEvent``.
+    /// not name theirs. Owners report a violation: ``OutboxEvent``.
     public var outboxFolder: URL? {
         get { outboxOptions.folder }
         set { outboxOptions.folder = newValue }

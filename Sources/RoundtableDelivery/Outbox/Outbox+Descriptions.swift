@@ -5,21 +5,21 @@ import RoundtableFiles
 // These descriptions are for logs, and have one line each.
 
 /// The description of a command, for messages.
-private func label(_ name: String, _ version: Int, _ sender: String, _ id: UUID) -> String {
+func commandLabel(_ name: String, _ version: Int, _ sender: String, _ id: UUID) -> String {
     OutboxCommandKind(name: name, version: version).label(from: sender, id)
 }
 
 /// The date in UTC.
-private func text(_ date: Date) -> String { date.formatted(.iso8601) }
+private func utc(_ date: Date) -> String { date.formatted(.iso8601) }
 
 extension WaitingCommand: CustomStringConvertible {
     public var description: String {
-        let command = label(name, version, sender, id)
+        let command = commandLabel(name, version, sender, id)
         return switch waitsFor {
         case .owner: "\(command) waits for an owner"
         case .nextTry:
             "\(command) has failed \(attempts ?? 0) times, at last with: \(lastError ?? "?")"
-                + (nextTry.map { "; tried again \(text($0))" } ?? "")
+                + (nextTry.map { "; tried again \(utc($0))" } ?? "")
         case .earlierCommand(let id): "\(command) waits for \(id), which has failed"
         case .earlierFile(let path): "\(command) waits for \(path), which cannot be read here"
         case .removal(let outcome): "\(command) is about to be removed: \(outcome)"
@@ -28,24 +28,27 @@ extension WaitingCommand: CustomStringConvertible {
 }
 
 extension DeadLetter: CustomStringConvertible {
+    /// The command, without errors.
+    var label: String { commandLabel(name, version, sender, id) }
+
     public var description: String {
         let tries = attempts == 0 ? "" : " after \(attempts) \(attempts == 1 ? "try" : "tries")"
-        return "\(label(name, version, sender, id)), \(reason)\(tries): \(error)"
+        return "\(label), \(reason)\(tries): \(error)"
             + retries
     }
 
     private var retries: String {
         guard newAttempts > 0 else { return isToBeRetried ? "; to be tried again" : "" }
         return "; has failed \(newAttempts) times more, at last with: \(newError ?? "?")"
-            + (nextTry.map { "; tried again \(text($0))" } ?? "")
+            + (nextTry.map { "; tried again \(utc($0))" } ?? "")
     }
 }
 
-extension OutboxHandlers.Event: CustomStringConvertible {
+extension OutboxEvent: CustomStringConvertible {
     public var description: String {
         switch self {
         case .attemptFailed(let command, let error, let next):
-            "try \(command.attempt) of \(command) has failed, and is made again \(text(next)): \(error)"
+            "try \(command.attempt) of \(command) has failed, and is made again \(utc(next)): \(error)"
         case .setAside(let letter): "set aside: \(letter)"
         case .damagedFile(let path, let reason): "not a whole command, and left to be inspected: \(path): \(reason)"
         case .waitsForNewerVersion(let path):
@@ -71,7 +74,7 @@ extension OutboxReport: CustomStringConvertible {
             (applied, "applied"), (setAside, "set aside"), (failed, "failed"), (known, "known"), (damaged, "damaged"),
         ]
         let parts = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
-        let next = nextTry.map { ["next try \(text($0))"] } ?? []
+        let next = nextTry.map { ["next try \(utc($0))"] } ?? []
         return parts.isEmpty && next.isEmpty ? "nothing to do" : (parts + next).joined(separator: ", ")
     }
 }

@@ -31,8 +31,13 @@ public final class OutboxDrain: Sendable {
     private final class Guarded: @unchecked Sendable {
         private let lock = NSLock()
         private let rounds: OutboxRounds
+        private let report: @Sendable (OutboxEvent) -> Void
         private var hasEnded = false
-        init(_ rounds: OutboxRounds) { self.rounds = rounds }
+
+        init(_ rounds: OutboxRounds, _ report: @escaping @Sendable (OutboxEvent) -> Void) {
+            self.rounds = rounds
+            self.report = report
+        }
 
         func run(_ database: SharedDatabase, keepingFiles: Bool, _ isOver: () -> Bool) throws -> OutboxReport {
             precondition(
@@ -46,8 +51,7 @@ public final class OutboxDrain: Sendable {
                 }
                 return (report, rounds.takeEvents())
             }
-            // The events are reported without the lock, because `onEvent` may drain.
-            for event in events { rounds.handlers.onEvent?(event) }
+            for event in events { self.report(event) }
             return try report.get()
         }
 
@@ -78,6 +82,7 @@ public final class OutboxDrain: Sendable {
     private let database: WeakDatabase
     private let gate: SuspensionGate
     private let rounds: Guarded
+    private let report: @Sendable (OutboxEvent) -> Void
     private let state: Mutex<State>
     /// Ends the waits that are not for changes of the folders.
     private let wake = MonotonicSemaphore()
@@ -94,7 +99,13 @@ public final class OutboxDrain: Sendable {
         self.database = WeakDatabase(database: database)
         gate = database.gate
         state = Mutex(State(claim: claim))
-        rounds = Guarded(OutboxRounds(of: database, handlers: handlers))
+        let report: @Sendable (OutboxEvent) -> Void = {
+            [reporter = database.reporter, note = handlers.environment.note] event in
+            note?(event)
+            reporter.report(event)
+        }
+        self.report = report
+        rounds = Guarded(OutboxRounds(of: database, handlers: handlers), report)
     }
 
     /// Creates a drain without a thread, for tests.
@@ -210,7 +221,7 @@ public final class OutboxDrain: Sendable {
                 } else {
                     // The first such failure may mean that the database is being closed.
                     let isClosing = (error as? DatabaseError)?.resultCode == .SQLITE_MISUSE && pause == Self.firstPause
-                    if !isClosing { handlers.onEvent?(.failed(error)) }
+                    if !isClosing { report(.failed(error)) }
                     sleep(Self.firstPause)
                     // A change in the folders ends the pause, because the cause may be gone by then.
                     if pause > Self.firstPause { try? wait(watch, upTo: pause - Self.firstPause) }
@@ -250,7 +261,7 @@ public final class OutboxDrain: Sendable {
                 state.watch = nil
                 return !state.hasReportedFailure
             }
-            if isNews { handlers.onEvent?(.failed(folder.translated(error))) }
+            if isNews { report(.failed(folder.translated(error))) }
             return nil
         }
     }

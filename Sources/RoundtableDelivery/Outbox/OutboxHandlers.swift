@@ -29,36 +29,11 @@ public struct OutboxHandlers: Sendable {
         public init() {}
     }
 
-    /// An event that a drain reports.
-    public enum Event: Sendable {
-        /// A try of a command has failed with an error of its own. It is retried at `next`; until then, later commands of its sender wait.
-        case attemptFailed(OutboxCommandInfo, error: any Error, next: Date)
-        /// A command was set aside. It is not applied, and is kept as a dead letter.
-        case setAside(DeadLetter)
-        /// A file in the outbox is not a whole command. It was moved away if that was possible, and is now at `path`.
-        case damagedFile(path: String, reason: String)
-        /// A command was submitted by a newer version of Roundtable. It waits for an owner that knows it, and so do later commands of its
-        /// sender.
-        case waitsForNewerVersion(path: String)
-        /// Commands in this folder were also applied to another database, which still exists. The commands do not say which database they
-        /// are for, so each of the two gets those that its owner reaches first. This is reported when the drain begins, and is only a hint:
-        /// a copy that no program opens any more does no harm.
-        case otherDatabase(folder: String, database: String, owner: String)
-        /// Commands of another folder, which still exists, were applied to this database. This owner does not apply what waits there. This
-        /// is reported when the drain begins, and is only a hint: a folder that no program submits to any more does no harm.
-        case otherFolder(database: String, folder: String, owner: String)
-        /// The drain failed, as a whole or with one file. It tries again.
-        case failed(any Error)
-    }
-
     public var retries = Retries()
 
     /// How long a command of an unknown name or version waits before it is set aside. Another owner that knows it may apply it in that
     /// time, for example while a program is being updated. Later commands of its sender wait, too.
     public var gracePeriod: Duration = .seconds(10)
-
-    /// Called after the round in which the event happened, on the thread that drains, without the turn.
-    public var onEvent: (@Sendable (Event) -> Void)?
 
     typealias Handler = @Sendable (Database, CommandFile, OutboxCommandInfo) throws -> Void
 
@@ -71,6 +46,8 @@ public struct OutboxHandlers: Sendable {
         package var now: @Sendable () -> Date = { Date() }
         /// A function that lists the commands in place of the system.
         package var names: (@Sendable (_ folder: String) throws -> [String]?)?
+        /// Called with each event that a drain with these handlers reports, on the thread that drains.
+        package var note: (@Sendable (OutboxEvent) -> Void)?
     }
 
     public init() {}

@@ -220,7 +220,7 @@ final class OutboxOwnershipRecorder {
     ///
     /// - returns: the events to report. They are returned once.
     /// - throws: `DatabaseError`; ``OutboxError``; `SystemError` if the database cannot be inspected.
-    func findOthers(_ database: SharedDatabase) throws -> [OutboxHandlers.Event] {
+    func findOthers(_ database: SharedDatabase) throws -> [OutboxEvent] {
         if hasFinished { return [] }
         let (identity, folders) = try database.read { db -> (FileIdentity?, [OutboxOwnership]) in
             let identity = try db.identityOfUnmovedFile()

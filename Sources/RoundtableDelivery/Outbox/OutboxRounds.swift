@@ -64,7 +64,7 @@ final class OutboxRounds {
     var removalIsDue: Nanoseconds? { schedule.decidedFiles.removalTime }
 
     /// Returns the events that are to be reported, and forgets them.
-    func takeEvents() -> [OutboxHandlers.Event] { schedule.takeEvents() }
+    func takeEvents() -> [OutboxEvent] { schedule.takeEvents() }
 
     private var now: Date { handlers.environment.now() }
 

@@ -46,7 +46,7 @@ struct OutboxSchedule {
     private let author: String
     private(set) var decidedFiles = DecidedFiles()
     private(set) var suspects = OutboxSuspects()
-    private var events: [OutboxHandlers.Event] = []
+    private var events: [OutboxEvent] = []
     /// Damaged files that could not be moved away. They delay no command.
     private var ignored: Set<CommandFileName> = []
     /// The unreadable files that were reported already.
@@ -312,7 +312,7 @@ struct OutboxSchedule {
 
     mutating func cleaningFailed(_ error: any Error) { events.append(.failed(error)) }
 
-    mutating func foundOwners(_ found: [OutboxHandlers.Event]) { events += found }
+    mutating func foundOwners(_ found: [OutboxEvent]) { events += found }
 
     /// A failure to answer does not keep commands from being applied.
     mutating func answeringFailed(_ error: any Error, at date: Date) {
@@ -337,7 +337,7 @@ struct OutboxSchedule {
     mutating func forgot(at now: Nanoseconds) { forgotten = now }
 
     /// Returns the events that are to be reported, and forgets them.
-    mutating func takeEvents() -> [OutboxHandlers.Event] {
+    mutating func takeEvents() -> [OutboxEvent] {
         defer { events = [] }
         return events
     }

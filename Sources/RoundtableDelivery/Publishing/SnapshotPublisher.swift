@@ -4,7 +4,7 @@ import RoundtableFiles
 import RoundtableKernel
 
 /// Keeps a snapshot file equal to what a closure fetches from a database.
-/// See ``SharedDatabase/publish(to:atMostEvery:reloading:onPublish:onError:_:)``.
+/// See ``SharedDatabase/publish(to:atMostEvery:reloading:onPublish:_:)``.
 ///
 /// Publishing continues until the publisher is cancelled or released, or the database is closed. The publisher keeps the database
 /// open, so the program need not keep the database itself.
@@ -56,7 +56,8 @@ extension SharedDatabase {
     /// too, because the file is not the database.
     ///
     /// Pending changes are published before the database is suspended, within the deadline, and when it is closed. A failed attempt
-    /// is retried after 250 ms, 500 ms … at most a minute later; the file stays as it is until then.
+    /// is reported (the event `publishing`, with a ``PublishingEvent``) and retried after 250 ms, 500 ms … at most a minute later; the file
+    /// stays as it is until then.
     ///
     /// - Parameters:
     ///   - file: the file to write. If it is removed or damaged meanwhile, it is written again after the next change.
@@ -64,7 +65,6 @@ extension SharedDatabase {
     ///   - reloads: the widgets that read the file, to be reloaded after it was written.
     ///   - onPublish: called each time the file was written, one call at a time, on a queue of the library. Publishing waits until it
     ///     returns, and suspensions do so until their deadline.
-    ///   - onError: called on the same queue with the errors that `fetch` throws, and with ``SnapshotFileError``.
     ///   - fetch: reads the database, on a connection of the library. Its value should be small, and the same for the same content of
     ///     the database: it should not contain the present time.
     /// - returns: the publisher, which ends publishing when it is cancelled or released. It keeps the database open.
@@ -74,7 +74,6 @@ extension SharedDatabase {
         atMostEvery interval: Duration = .seconds(1),
         reloading reloads: WidgetReloads? = nil,
         onPublish: (@Sendable (SnapshotInfo) -> Void)? = nil,
-        onError: (@Sendable (any Error) -> Void)? = nil,
         _ fetch: @escaping @Sendable (Database) throws -> Value
     ) throws -> SnapshotPublisher {
         try checkProcess()
@@ -84,8 +83,7 @@ extension SharedDatabase {
             database: self,
             interval: interval.nanoseconds,
             reloads: reloads,
-            onPublish: onPublish,
-            onError: onError
+            onPublish: onPublish
         ) { db in
             let value = try fetch(db)
             return SnapshotPublishing.Fetched { try file.encode(value) }

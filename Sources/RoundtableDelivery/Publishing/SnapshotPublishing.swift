@@ -45,6 +45,8 @@ final class SnapshotPublishing: Sendable {
         var changes: AnyDatabaseCancellable?
         /// The running fetch.
         var fetch: AnyDatabaseCancellable?
+        /// Whether a failure was reported, and its end was not.
+        var isFailing = false
     }
 
     private let store: SnapshotStore
@@ -52,7 +54,7 @@ final class SnapshotPublishing: Sendable {
     private let fetch: @Sendable (Database) throws -> Fetched
     private let onPublish: (@Sendable (SnapshotInfo) -> Void)?
     private let reloads: WidgetReloads?
-    private let onError: (@Sendable (any Error) -> Void)?
+    private let reporter: EventReporter
     private let queue: DispatchQueue
     private let state: Mutex<State>
 
@@ -63,14 +65,13 @@ final class SnapshotPublishing: Sendable {
         interval: Nanoseconds,
         reloads: WidgetReloads?,
         onPublish: (@Sendable (SnapshotInfo) -> Void)?,
-        onError: (@Sendable (any Error) -> Void)?,
         fetch: @escaping @Sendable (Database) throws -> Fetched
     ) {
         self.store = store
         self.encoding = encoding
         self.reloads = reloads
         self.onPublish = onPublish
-        self.onError = onError
+        reporter = database.reporter
         self.fetch = { db in
             var fetched = try fetch(db)
             // The attached databases are checked after the fetch, because the closure may have attached one.
@@ -213,7 +214,7 @@ final class SnapshotPublishing: Sendable {
         } catch let error as DatabaseError where error.isSuspension {
             outcome = .wasCalledOff
         } catch {
-            onError?(error)
+            report(error)
             outcome = .hasFailed
         }
         perform { $0.finished(outcome, region: tracking.region, at: $1) }
@@ -229,7 +230,12 @@ final class SnapshotPublishing: Sendable {
         // Another thread may be about to write a value that was fetched in between.
         if try found != nil && !store.keep(look.file) { return .isOvertaken }
         guard let header = try found ?? store.write(bytes, encoding, replacing: look.file) else { return .isOvertaken }
-        state.withLock { state in state.shown = fetched.isOfMainAlone ? look.commits.map { (header, $0) } : nil }
+        let hasRecovered = state.withLock { state in
+            state.shown = fetched.isOfMainAlone ? look.commits.map { (header, $0) } : nil
+            defer { state.isFailing = false }
+            return state.isFailing
+        }
+        if hasRecovered { reporter.report(PublishingEvent.recovered(path: store.path)) }
         return .isThere(SnapshotInfo(header), wasWritten: found == nil)
     }
 
@@ -289,12 +295,13 @@ final class SnapshotPublishing: Sendable {
             _ = try publishTelling()
         } catch SnapshotFileError.publishingEnded {
         } catch {
-            tell(error)
+            report(error)
         }
     }
 
-    private func tell(_ error: any Error) {
-        if let onError { queue.async { onError(error) } }
+    private func report(_ error: any Error) {
+        state.withLock { $0.isFailing = true }
+        reporter.report(PublishingEvent.failed(path: store.path, error))
     }
 
     // MARK: Suspension
@@ -319,7 +326,7 @@ final class SnapshotPublishing: Sendable {
             } catch let error as DatabaseError where error.isSuspension {
                 // There was no time left. The value is published when the database is resumed.
             } catch {
-                tell(error)
+                report(error)
             }
             reloads?.leave()
             completion()
@@ -332,7 +339,7 @@ final class SnapshotPublishing: Sendable {
         } catch let error as DatabaseError where error.isSuspension {
             return
         } catch {
-            tell(error)
+            report(error)
             queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.resume() }
             return
         }

@@ -29,14 +29,16 @@ final class ExtensionBuilder: Sendable {
     }
 
     private let registry: ExtensionRegistry
-    private let report: @Sendable (ExtensionEvent) -> Void
+    private let reporter: EventReporter
     private let state = Mutex(State())
 
-    init?(_ registry: ExtensionRegistry?, _ report: (@Sendable (ExtensionEvent) -> Void)?) {
+    init?(_ registry: ExtensionRegistry?, _ reporter: EventReporter) {
         guard let registry, !registry.extensions.isEmpty else { return nil }
         self.registry = registry
-        self.report = report ?? { _ in }
+        self.reporter = reporter
     }
+
+    private func report(_ event: ExtensionEvent) { reporter.report(event) }
 
     /// Builds all extensions. If building has to wait, this method returns, and building continues in the background.
     func begin(_ database: SharedDatabase) { work(on: database, pause: Self.firstPause) }

@@ -1,9 +1,9 @@
 import GRDB
 import RoundtableCore
 
-/// An event of an extension: see ``SharedDatabase/Options/onExtensionEvent``.
+/// An event of an extension.
 public enum ExtensionEvent: Sendable {
-    /// More rows were derived.
+    /// More rows were derived. A consumer that is slower than the building receives the latest of each extension.
     case progress(ExtensionProgress)
     /// The triggers of these extensions were missing or wrong. A migration or another program has recreated their table, or has added an
     /// AFTER trigger to it. The extensions are being built again. Until that is done, using them fails.
@@ -13,4 +13,45 @@ public enum ExtensionEvent: Sendable {
     /// writing. ``ExtensionError/notDerived(path:name:table:after:upTo:reason:)`` names the rows that cannot be derived. Other extensions
     /// are still built.
     case failed(any Error)
+}
+
+extension ExtensionEvent: ReportedEvent {
+    package var severity: EventSeverity {
+        switch self {
+        case .progress: .info
+        case .rebuilding: .notice
+        case .failed: .error
+        }
+    }
+
+    package var text: String {
+        switch self {
+        case .progress(let progress):
+            "the extension '\(progress.name)' is derived from \(progress.done) of \(progress.total.of("row"))"
+        case .rebuilding(let names):
+            """
+            built again, because another program has changed their triggers or tables: \(names.map { "'\($0)'" }.joined(separator: ", ")). Until \
+            that is done, using them fails
+            """
+        case .failed(let error):
+            """
+            building extensions has failed: \(LoggedText.of(error)). A cause that passes is tried again; otherwise correct it, and open the \
+            database for writing
+            """
+        }
+    }
+
+    package var replacementKey: String? {
+        if case .progress(let progress) = self { return "progress of \(progress.name)" }
+        return nil
+    }
+}
+
+extension ExtensionError: LoggedError {
+    package var loggedText: String {
+        guard case .notDerived(let path, let name, let table, _, _, _) = self else { return description }
+        // The keys of the rows and SQLite's reason are the user's.
+        return
+            "\(path): the extension '\(name)' cannot be derived from a row of '\(table)', which the event's error names"
+    }
 }

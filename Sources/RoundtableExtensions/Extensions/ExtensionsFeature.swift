@@ -16,7 +16,7 @@ package final class ExtensionsFeature: DatabaseFeature {
         opening.add(registry?.functions ?? [])
         temporaryCompany = try opening.prepareTemporaryExtensions()
         temporaryNames = opening.options.temporaryExtensions.map(\.name)
-        builder = ExtensionBuilder(registry, opening.options.onExtensionEvent)
+        builder = ExtensionBuilder(registry, opening.reporter)
     }
 
     package var schemaCompanion: (any SchemaCompanion)? { registry }

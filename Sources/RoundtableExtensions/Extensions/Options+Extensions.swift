@@ -2,13 +2,6 @@ import GRDB
 import RoundtableCore
 
 extension SharedDatabase.Options {
-    /// Called when an extension is being built or has to be rebuilt, on a system thread or on the thread that opens the
-    /// database.
-    public var onExtensionEvent: (@Sendable (ExtensionEvent) -> Void)? {
-        get { extensionOptions.onEvent }
-        set { extensionOptions.onEvent = newValue }
-    }
-
     /// Extensions of this process alone, which store nothing in the database. They are for processes that open the database
     /// read-only, and for programs that are the only process that writes to it. While another process has the database open
     /// for writing too, opening and using these extensions fails.
@@ -21,7 +14,6 @@ extension SharedDatabase.Options {
     }
 
     private struct ExtensionOptions: Sendable {
-        var onEvent: (@Sendable (ExtensionEvent) -> Void)?
         var temporary: [any SharedExtension] = []
     }
 

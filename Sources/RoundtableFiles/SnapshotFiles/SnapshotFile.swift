@@ -16,7 +16,7 @@ import RoundtableKernel
 /// A file is replaced whole: a reader finds the old value or the new one, never half of either. A reader never waits, even if a writer is
 /// frozen or killed in the middle of writing. No lock is taken, so the system has no reason to kill a suspended process for one.
 ///
-/// See the guide *Snapshot files* of Roundtable, and `SharedDatabase.publish(to:atMostEvery:reloading:onPublish:onError:_:)`, which keeps a
+/// See the guide *Snapshot files* of Roundtable, and `SharedDatabase.publish(to:atMostEvery:reloading:onPublish:_:)`, which keeps a
 /// file equal to what the database holds. The format is in `docs/PROTOCOL-FILES.md`, section V.
 public struct SnapshotFile<Value: Codable & Sendable>: Sendable {
     /// Where the file is.

@@ -38,6 +38,8 @@ package final class Seat: @unchecked Sendable {
         var owners: [RecordOwner] = []
         /// The folder whose commands the participant applies, once for each applier. All values are of the same folder.
         var commandsFolders: [ObjectIdentifier: FileIdentity] = [:]
+        /// Called after each attempt to join, with the reason if it failed.
+        var onJoin: (@Sendable (ControlBlock.Unusable?) -> Void)?
     }
 
     private struct RecordOwner {
@@ -238,9 +240,23 @@ package final class Seat: @unchecked Sendable {
                 if $0.owners.count > 8 { $0.owners.removeFirst() }
             }
             changeCount.wrappingAdd(1, ordering: .acquiringAndReleasing)
+            onJoin?(nil)
         } catch {
             shared.withLock { $0.unusable = error }
+            onJoin?(error)
         }
+    }
+
+    private var onJoin: (@Sendable (ControlBlock.Unusable?) -> Void)? { shared.withLock { $0.onJoin } }
+
+    /// Calls a closure after each attempt to join, on the writer's queue: with nil when the participant has a slot, otherwise with the
+    /// reason why it has none. It is called now for the last attempt. A slot that is lost and replaced immediately is not reported.
+    package func follow(_ onJoin: @escaping @Sendable (ControlBlock.Unusable?) -> Void) {
+        let unusable = shared.withLock { shared in
+            shared.onJoin = onJoin
+            return shared.participant == nil ? shared.unusable : nil
+        }
+        onJoin(unusable)
     }
 
     private func joinedParticipant() throws(ControlBlock.Unusable) -> Participant {

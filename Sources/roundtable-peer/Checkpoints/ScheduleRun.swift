@@ -57,6 +57,7 @@ final class ScheduleRun {
 
     private static func shared(_ path: String, _ author: String) throws -> SharedDatabase {
         var options = SharedDatabase.Options()
+        options.eventLog = .off
         // The fellow writes while the checkpointer may have the turn and cannot give it up.
         options.patience = .milliseconds(1)
         options.busyTimeout = .milliseconds(50)

@@ -249,11 +249,16 @@
 
         private func publish(_ database: SharedDatabase) throws {
             let box = Observed()
+            database.reporter.add(
+                EventDelivery("sweep", capacity: 16) { stamped in
+                    guard case .failed(_, let error)? = stamped.event as? PublishingEvent else { return }
+                    box.error.withLock { $0 = "\(error)" }
+                }
+            )
             let publisher = try database.publish(
                 to: SnapshotFile<PeerSnapshotValue>(at: world.snapshot, as: "victim"),
                 atMostEvery: .milliseconds(1),
-                onPublish: { _ in box.changes.add(1, ordering: .relaxed) },
-                onError: { error in box.error.withLock { $0 = "\(error)" } }
+                onPublish: { _ in box.changes.add(1, ordering: .relaxed) }
             ) { db in
                 let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM entry WHERE author = 'victim'") ?? 0
                 return PeerSnapshotValue(number: count / 2, size: 3000)

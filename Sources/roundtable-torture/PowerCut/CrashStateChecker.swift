@@ -166,6 +166,7 @@ struct CrashStateChecker {
     ) -> (commits: UInt64, finding: Finding?) {
         do {
             var options = SharedDatabase.Options()
+            options.eventLog = .off
             options.durability = durability
             options.outbox = Ledger.handlers
             options.drainOnOpen = true

@@ -101,6 +101,7 @@ struct PowerCutVictim: ParsableCommand {
 
     private func open(_ url: URL, _ durability: Durability, handlers: OutboxHandlers?) throws -> SharedDatabase {
         var options = SharedDatabase.Options()
+        options.eventLog = .off
         options.durability = durability
         options.checkpointing = .automatic(threshold: checkpointThreshold)
         options.busyMode = .timeout(.seconds(30))

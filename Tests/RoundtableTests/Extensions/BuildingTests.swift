@@ -70,7 +70,7 @@ import Testing
         try fixture.stranger().write { try $0.execute(sql: "UPDATE item SET note = 'no JSON' WHERE id = \(id)") }
         for round in 1...2 {
             let events = Events()
-            let db = try open([Self.notes, Self.sizes]) { $0.onExtensionEvent = events.note }
+            let db = try open([Self.notes, Self.sizes]) { $0.probe(events.note) }
             defer { try? db.close() }
             #expect(events.failures.value.count == 1)
             let error = try #require(events.failures.value.first as? ExtensionError)
@@ -97,7 +97,7 @@ import Testing
         let events = Events()
         let db = try open([Self.sizes]) { options in
             options.busyTimeout = .milliseconds(50)
-            options.onExtensionEvent = { event in
+            options.probe { (event: ExtensionEvent) in
                 if events.steps.value.isEmpty, case .progress = event {
                     try? stranger.inDatabase { try $0.beginTransaction(.immediate) }
                 }
@@ -122,7 +122,7 @@ import Testing
             options.configuration.prepareDatabase { db in
                 if !db.configuration.readonly { try db.execute(sql: "PRAGMA max_page_count = \(pages + 40)") }
             }
-            options.onExtensionEvent = events.note
+            options.probe(events.note)
         }
         defer { try? db.close() }
         #expect((events.failures.value.first as? DatabaseError)?.resultCode == .SQLITE_FULL)
@@ -170,7 +170,7 @@ import Testing
         try fill(2000)
         let failing = Failing(code, times: 2)
         let events = Events()
-        let db = try open([failing.index]) { $0.onExtensionEvent = events.note }
+        let db = try open([failing.index]) { $0.probe(events.note) }
         defer { try? db.close() }
         #expect((events.failures.value.first as? DatabaseError)?.extendedResultCode == code)
         try await eventually("it is built in the background") {
@@ -208,7 +208,7 @@ import Testing
             options.process = process
             options.whileSuspended = .wait
             options.suspensionPolicy = .everything
-            options.onExtensionEvent = { event in
+            options.probe { (event: ExtensionEvent) in
                 if events.steps.value.isEmpty, case .progress = event {
                     _ = process.suspend(until: MonotonicClock.now.addingSaturating(1_000_000_000))
                 }
@@ -283,7 +283,7 @@ import Testing
             functions: [slow]
         )
         let events = Events()
-        let db = try open([index]) { $0.onExtensionEvent = events.note }
+        let db = try open([index]) { $0.probe(events.note) }
         let steps = events.steps.value.map(\.done)
         let sizes = zip(steps.dropFirst(), steps).map { $0 - $1 }
         #expect(sizes.allSatisfy { $0 < 12 } && (steps.first ?? 100) < 24, "\(steps)")

@@ -130,7 +130,7 @@ import Testing
     @Test func aTableIsRenamed() async throws {
         let events = Shared<[String]>([])
         let db = try fixture.open([Self.counts], migrator: Self.migrator()) { options in
-            options.onExtensionEvent = { event in
+            options.probe { (event: ExtensionEvent) in
                 if case .rebuilding(let names) = event { events.change { $0 += names } }
             }
         }

@@ -162,7 +162,7 @@ import enum RoundtableTestSupport.ExtensionWorld
         try first.close()
         let progress = Shared<[ExtensionProgress]>([])
         let second = try fixture.open([Self.sums(version: 2), ExtensionWorld.words], revision: 2) { options in
-            options.onExtensionEvent = { event in
+            options.probe { (event: ExtensionEvent) in
                 if case .progress(let step) = event { progress.change { $0.append(step) } }
             }
         }
@@ -213,7 +213,7 @@ import enum RoundtableTestSupport.ExtensionWorld
         let rows = Shared(0)
         let totals = Shared<[Int]>([])
         let db = try fixture.open([Self.sums()]) { options in
-            options.onExtensionEvent = { event in
+            options.probe { (event: ExtensionEvent) in
                 guard case .progress(let step) = event else { return }
                 rows.change { $0 = step.done }
                 totals.change { $0.append(step.total) }
@@ -272,7 +272,7 @@ import enum RoundtableTestSupport.ExtensionWorld
     @Test func triggersAreDropped() async throws {
         let events = Shared<[String]>([])
         let db = try fixture.open([Self.sums()]) { options in
-            options.onExtensionEvent = { event in
+            options.probe { (event: ExtensionEvent) in
                 if case .rebuilding(let names) = event { events.change { $0 += names } }
             }
         }

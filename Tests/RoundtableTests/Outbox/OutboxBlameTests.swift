@@ -233,21 +233,22 @@ import Testing
         #expect(try again.outcome(within: .zero) == .dropped)
     }
 
-    @Test func whoIsToldMayDrain() throws {
+    @Test func aConsumerOfEventsMayDrain() throws {
         let world = try OutboxWorld()
-        let db = try world.open()
         let box = Shared<HandDrain?>(nil)
         let reports = Shared<[OutboxReport]>([])
-        var handlers = OutboxHandlers.entries()
-        handlers.onEvent = { _ in
-            _ = try? world.outbox("b").submit(AddEntry(text: "b"))
-            if let report = try? box.value?() { reports.change { $0.append(report) } }
+        let db = try world.open { options in
+            options.follow { (_: OutboxEvent) in
+                _ = try? world.outbox("b").submit(AddEntry(text: "b"))
+                if let report = try? box.value?() { reports.change { $0.append(report) } }
+            }
         }
-        let drain = world.rounds(db, handlers)
+        let drain = world.rounds(db, .entries())
         box.change { $0 = drain }
         defer { box.change { $0 = nil } }
         try world.outbox("a").submit(AddEntry2(text: "unknown", stars: 1))
         try drain()
+        db.reporter.waitForDeliveries()
         #expect(reports.value.map(\.applied) == [1])
     }
 
@@ -296,12 +297,13 @@ import Testing
         let isFull = Shared(true)
         let failures = Shared(0)
         let applied = Shared<ContinuousClock.Instant?>(nil)
-        var handlers = OutboxHandlers.entries { command in
+        let handlers = OutboxHandlers.entries { command in
             if isFull.value { throw DatabaseError(resultCode: .SQLITE_FULL) }
             if command.text == "b" { applied.change { $0 = .now } }
         }
-        handlers.onEvent = { if case .failed = $0 { failures.change { $0 += 1 } } }
-        let db = try world.open()
+        let db = try world.open { options in
+            options.follow { (event: OutboxEvent) in if case .failed = event { failures.change { $0 += 1 } } }
+        }
         try db.outbox.drain(with: handlers)
         try await world.outbox("a").submit(AddEntry(text: "a"))
         // It pauses for 250 ms, 500 ms, 1 s, 2 s; the next is 4 s.

@@ -51,7 +51,7 @@ import Testing
         handlers.gracePeriod = Self.longest
         let descriptions = Shared<[String]>([])
         var played = handlers.played(clock)
-        played.onEvent = { event in descriptions.change { $0.append("\(event)") } }
+        played.environment.note = { event in descriptions.change { $0.append("\(event)") } }
         let drain = world.rounds(db, played)
         try world.outbox("a").submit(AddEntry(text: "bad"))
         try world.outbox("b").submit(AddEntry2(text: "unknown", stars: 1))

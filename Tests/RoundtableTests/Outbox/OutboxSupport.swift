@@ -40,7 +40,7 @@ extension OutboxHandlers {
     func played(_ clock: Shared<Date> = Shared(Date()), events: Shared<[String]> = Shared([])) -> OutboxHandlers {
         var handlers = self
         handlers.environment.now = { clock.value }
-        handlers.onEvent = { event in
+        handlers.environment.note = { event in
             let text =
                 switch event {
                 case .attemptFailed(let info, let error, _): "attempt \(info.attempt) failed: \(error)"

@@ -37,7 +37,7 @@ final class UpgradeWorld: Sendable {
 
     private func options(_ change: (inout SharedDatabase.Options) -> Void) -> SharedDatabase.Options {
         var options = SharedDatabase.Options()
-        options.onSchemaEvent = { [events] event in events.change { $0.append(event) } }
+        options.follow { [events] (event: SchemaEvent) in events.change { $0.append(event) } }
         change(&options)
         return options
     }

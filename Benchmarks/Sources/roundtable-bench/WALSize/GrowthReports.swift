@@ -8,7 +8,8 @@ final class GrowthReports: Sendable {
     var all: [GrowthReport] { reports.withLock { $0 } }
 
     func follow(_ options: inout SharedDatabase.Options) {
-        options.onCheckpointHeldUp = { [self] health in
+        options.onEvent = { [self] event in
+            guard case .checkpointHeldUp(let health) = event.kind else { return }
             let time = Clock.now
             let culprits = health.pins.map(\.holder).map {
                 GrowthReport(time: time, culprit: $0.name ?? "unknown", pid: $0.pid)

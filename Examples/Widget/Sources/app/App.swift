@@ -30,10 +30,11 @@ struct App {
 
         var handlers = OutboxHandlers()
         handlers.handle(AddEntry.self) { db, command in try Entry(text: command.text).insert(db) }
-        handlers.onEvent = { event in print("outbox: \(event)") }
 
         var options = SharedDatabase.Options()
         options.outbox = handlers
+        // Instead of the system's log.
+        options.eventLog = .closure { event in print("\(event.severity) \(event.category): \(event)") }
         let db = try await SharedDatabase.open(
             at: files.database,
             schema: Schema(migrator),
@@ -41,8 +42,7 @@ struct App {
             options: options
         )
 
-        let report = { @Sendable (error: any Error) in print("not published: \(error)") }
-        let publisher = try db.publish(to: files.snapshot, onError: report) { db in
+        let publisher = try db.publish(to: files.snapshot) { db in
             JournalState(
                 entries: try Entry.fetchCount(db),
                 latest: try Entry.order(Column("id").desc).fetchOne(db)?.text

@@ -21,6 +21,7 @@ struct ParticipantsAfterCut {
     func finding() -> CrashStateChecker.Finding? {
         do {
             var options = SharedDatabase.Options()
+            options.eventLog = .off
             options.durability = durability
             options.checkpointing = .automatic(threshold: 16)
             let database = try SharedDatabase.open(

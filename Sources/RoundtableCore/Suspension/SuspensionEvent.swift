@@ -1,0 +1,37 @@
+/// An event of the suspension gate. The same is in the errors of the accesses, and in the ``Suspension`` that the suspending function
+/// returns; this reaches the program even if it looks at neither.
+public enum SuspensionEvent: Sendable, Equatable {
+    /// An access was interrupted, because the database was suspended, and rolled back. Nothing of it was committed.
+    case rolledBack(Suspension.Access)
+    /// An access was interrupted, because the database was suspended. It was not a single transaction, and its earlier commits stay.
+    case interrupted(Suspension.Access)
+    /// A lock is still held at the deadline. If the system freezes the process now, it may end it, and other processes wait for the lock.
+    /// Reported once each time the database is suspended.
+    case held(Suspension.Access)
+}
+
+extension SuspensionEvent: ReportedEvent {
+    package var severity: EventSeverity {
+        switch self {
+        case .rolledBack, .interrupted: .warning
+        case .held: .error
+        }
+    }
+
+    package var text: String {
+        switch self {
+        case .rolledBack(let access):
+            "rolled back, because the database was suspended: \(access). Try it again after resume(), or use withProtectedAccess"
+        case .interrupted(let access):
+            """
+            interrupted, because the database was suspended: \(access). Its earlier commits are kept: check them before you try it again, \
+            after resume()
+            """
+        case .held(let access):
+            """
+            a lock is still held at the suspension's deadline by \(access). iOS ends a process that is frozen with a lock (0xDEAD10CC): \
+            compute less between two statements
+            """
+        }
+    }
+}
