@@ -187,8 +187,18 @@ package struct WriteLoad: Codable, Sendable {
     package var rows: Int
     /// The largest number of transactions; nil for as many as fit into the time.
     package var commits: Int?
+    /// The priority of each write: 0 for interactive, 1 for default, 2 for background; nil for that of the participant.
+    package var priority: UInt8?
 
-    package init(seconds: Double, think: Double = 0, transaction: Double = 0, rows: Int = 1, commits: Int? = nil) {
+    package init(
+        seconds: Double,
+        think: Double = 0,
+        transaction: Double = 0,
+        rows: Int = 1,
+        commits: Int? = nil,
+        priority: UInt8? = nil
+    ) {
+        self.priority = priority
         self.seconds = seconds
         thinkMilliseconds = think
         transactionMilliseconds = transaction

@@ -12,9 +12,9 @@ enum PeerDatabase {
     case queue(DatabaseQueue)
 
     /// Calls the method of the concrete type, because a call through `any DatabaseWriter` would lose the call site.
-    func write(_ updates: (Database) throws -> Void) throws {
+    func write(priority: SharedDatabase.TurnPriority? = nil, _ updates: (Database) throws -> Void) throws {
         switch self {
-        case .shared(let database): try database.write(updates)
+        case .shared(let database): try database.write(priority: priority, updates)
         case .pool(let pool): try pool.write(updates)
         case .queue(let queue): try queue.write(updates)
         }

@@ -222,7 +222,7 @@ final class PeerSession {
             let begun = MonotonicClock.now
             var entered = begun
             do {
-                try database.write { db in
+                try database.write(priority: load.priority.flatMap(SharedDatabase.TurnPriority.init)) { db in
                     entered = MonotonicClock.now
                     try insert(db, rows: load.rows)
                     pause(milliseconds: load.transactionMilliseconds)

@@ -77,5 +77,37 @@ extension ProcessTests {
                 #expect(jainIndex(commits) >= 0.9, "\(commits)")
             }
         }
+
+        /// An interactive write of a participant whose writes are background ones goes first, like one of an interactive participant; and a
+        /// background write of an interactive participant goes last, but ageing lets it go on (rules T3, T3a).
+        @Test(.timeLimit(.minutes(1)))
+        func prioritiesOfWrites() throws {
+            try PeerFleet.runTimed(inMemory: true) { fleet, trial in
+                let urgent = try fleet.spawnOpen("urgent", options: PeerOptions(priority: 2))
+                let patient = try fleet.spawnOpen("patient", options: PeerOptions(priority: 0))
+                let others = try fleet.spawnOpen(6, options: PeerOptions(priority: 1))
+                for peer in others { try peer.send(.writeLoop(WriteLoad(seconds: 4))) }
+                try patient.send(.writeLoop(WriteLoad(seconds: 4, priority: 2)))
+                try urgent.send(.writeLoop(WriteLoad(seconds: 4, think: 5, priority: 0)))
+                let reports = try others.map { try $0.report() }
+                let (first, last) = (try urgent.report(), try patient.report())
+                first.expectNoErrors(urgent)
+                last.expectNoErrors(patient)
+                for (peer, report) in zip(others, reports) { report.expectNoErrors(peer) }
+                let commits = reports.map(\.commits)
+                print(
+                    """
+                    urgent: waits \(first.longestWaits) ms, \(first.commits) commits; patient: waits \(last.longestWaits) ms, \
+                    \(last.commits) commits; others \(commits)
+                    """
+                )
+                trial.expect("longest wait of the urgent writes", first.longestWait, atMost: 50)
+                trial.expect("fifth longest wait of the urgent writes", first.longestWaits[4], atMost: 12)
+                // Each background write waits for 100 ms until it has the level of the others, and then for a round of them.
+                trial.expect("fifth longest wait of the patient writes", last.longestWaits[4], atMost: 250)
+                #expect(last.commits >= 10, "starved: \(last.commits)")
+                #expect(last.commits < (commits.min() ?? 0) / 2, "not behind the others: \(last.commits) of \(commits)")
+            }
+        }
     }
 }

@@ -251,6 +251,7 @@ package final class WriterConnection: @unchecked Sendable {
     ///
     /// - parameter requested: the time of the request, which is now.
     /// - parameter deadline: when the wait ends at the latest; nil: as the busy mode says.
+    /// - parameter setPriority: sets the priority of the ticket (rule T3a).
     /// - returns: false when `body` was not run, because the gate closed during the wait.
     /// - throws: what `body` throws. Its `SQLITE_BUSY` names the holder of the lock.
     func withTurn(
@@ -259,6 +260,7 @@ package final class WriterConnection: @unchecked Sendable {
         since requested: Nanoseconds,
         until deadline: Nanoseconds? = nil,
         cancellation: WaitCancellation? = nil,
+        setPriority: (Participant) -> Void,
         _ body: () throws -> Void
     ) rethrows -> Bool {
         if isClosing {
@@ -270,10 +272,10 @@ package final class WriterConnection: @unchecked Sendable {
             until: busyHandler.begin(requested: requested, deadline: deadline, cancellation: cancellation),
             callSite: site,
             cancellation: cancellation,
-            limit: busyHandler.turnLimit
-        ) {
-            !db.isWriting && WalIndex(db)?.isWriteLockFree == true
-        }
+            limit: busyHandler.turnLimit,
+            isWriteLockFree: { !db.isWriting && WalIndex(db)?.isWriteLockFree == true },
+            setPriority: setPriority
+        )
         if outcome == .timedOut { busyHandler.turnTimedOut() }
         if outcome == .cancelled, cancellation?.isCancelled != true {
             busyHandler.end()

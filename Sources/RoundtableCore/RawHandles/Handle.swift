@@ -85,7 +85,7 @@ extension SharedDatabase {
         ///     `body` may write any table, and all observers are notified.
         ///   - timeout: how long to wait for the turn; nil: as long as ``Options/busyMode`` says.
         ///   - priority: the priority of the request among waiting writers; nil: ``Options/priority``.
-        ///   - whileSuspended: as for ``write(whileSuspended:file:line:_:)``.
+        ///   - whileSuspended: as for ``write(priority:whileSuspended:file:line:_:)``.
         ///   - file: the file of the call, for errors of other processes and for `status`.
         ///   - line: the line of the call.
         ///   - body: writes with the connection.

@@ -28,7 +28,13 @@ extension SharedDatabase {
         var isAgain = false
         while true {
             try Task.checkCancellation()
-            let waiting = WaitingWrite(at: write.site, isAlone: isAgain, join: join)
+            let queue = WaitingWrite.Queue(priorities: waitingPriorities, seat: seat, join: join)
+            let waiting = WaitingWrite(
+                at: write.site,
+                priority: priority(of: write) ?? options.priority,
+                isAlone: isAgain,
+                in: queue
+            )
             let result = await withTaskCancellationHandler {
                 await WaitingWriteActor(waiting).run(updates)
             } onCancel: {
@@ -62,7 +68,7 @@ extension SharedDatabase {
     // MARK: Running a group
 
     private func schedule(_ group: SharedCommits.Group, at site: CallSite?) {
-        switch admit(Write(site: site, waits: true)) {
+        switch admit(Write(site: site, waits: true, .ofMembers)) {
         case .refused(let attempt):
             let writes = sharedCommits.refuse(group)
             if case .failed(let error) = attempt {
@@ -80,7 +86,7 @@ extension SharedDatabase {
         guard let access = sharedCommits.beginAccess(group) else { return gate.leave(visit) }
         var shared = SharedCommits.Transaction()
         let result = Result {
-            let write = Write(site: access.site, waits: true)
+            let write = Write(site: access.site, waits: true, .ofMembers)
             return try writing(db, write, visit, cancellation: access.cancellation) {
                 try transaction(db, group, access, visit, &shared)
             }

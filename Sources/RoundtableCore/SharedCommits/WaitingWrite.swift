@@ -18,11 +18,21 @@ final class WaitingWrite: SerialExecutor, @unchecked Sendable {
         case known(Outcome)
     }
 
+    /// Where a write waits.
+    struct Queue {
+        let priorities: WaitingPriorities
+        let seat: Seat?
+        /// Called on the caller's thread, when the task begins to wait.
+        let join: @Sendable (WaitingWrite) -> Void
+    }
+
     let site: CallSite?
+    private let priority: SharedDatabase.TurnPriority
+    /// Whether its priority counts for the ticket of the participant (rule M10).
+    private var isInQueue = false
     /// Whether the write must not share a transaction, because it was in one that could not be committed.
     let isAlone: Bool
-    /// Called on the caller's thread, when the task begins to wait.
-    private let join: @Sendable (WaitingWrite) -> Void
+    private let queue: Queue
     var isCancelled = false
     /// What the closure threw, or why the write has failed.
     fileprivate(set) var error: (any Error)?
@@ -31,10 +41,11 @@ final class WaitingWrite: SerialExecutor, @unchecked Sendable {
     private var job: UnownedJob?
     private let state = Mutex(State.open)
 
-    init(at site: CallSite?, isAlone: Bool, join: @escaping @Sendable (WaitingWrite) -> Void) {
+    init(at site: CallSite?, priority: SharedDatabase.TurnPriority, isAlone: Bool, in queue: Queue) {
         self.site = site
+        self.priority = priority
         self.isAlone = isAlone
-        self.join = join
+        self.queue = queue
     }
 
     // MARK: In the caller's task
@@ -42,7 +53,9 @@ final class WaitingWrite: SerialExecutor, @unchecked Sendable {
     /// Called by Swift's runtime, once.
     func enqueue(_ job: UnownedJob) {
         self.job = job
-        join(self)
+        isInQueue = true
+        queue.priorities.add(priority, queue.seat)
+        queue.join(self)
     }
 
     /// Waits for the outcome.
@@ -63,6 +76,7 @@ final class WaitingWrite: SerialExecutor, @unchecked Sendable {
     ///
     /// - throws: what the closure throws.
     func run(_ db: Database) throws {
+        leaveQueue()
         database = db
         runJob()
         database = nil
@@ -76,6 +90,7 @@ final class WaitingWrite: SerialExecutor, @unchecked Sendable {
     ///
     /// - parameter error: why the write has failed, if that is the outcome.
     func end(_ outcome: Outcome, _ error: (any Error)?) {
+        leaveQueue()
         if outcome == .failed { self.error = error }
         let continuation: UnsafeContinuation<Outcome, Never>? = state.withLock { state in
             defer { state = .known(outcome) }
@@ -85,6 +100,11 @@ final class WaitingWrite: SerialExecutor, @unchecked Sendable {
         // The task of a write that has not run is still here.
         runJob()
         continuation?.resume(returning: outcome)
+    }
+
+    private func leaveQueue() {
+        if isInQueue { queue.priorities.remove(priority) }
+        isInQueue = false
     }
 
     private func runJob() {

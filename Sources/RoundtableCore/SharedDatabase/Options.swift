@@ -19,7 +19,7 @@ extension SharedDatabase {
         /// How long opening waits for another process that is creating or migrating the database.
         public var setupTimeout: Duration = .seconds(60)
 
-        /// Which participant goes first when several wait to write.
+        /// Which participant goes first when several wait to write. A single write can have another priority.
         public var priority: TurnPriority = .default
 
         /// How long this participant may continue to write, transaction after transaction, while other participants wait. The maximum
@@ -131,8 +131,8 @@ extension SharedDatabase {
         public init() {}
     }
 
-    /// Which participant goes first when several wait to write. Waiting raises a priority by one level every 100 ms, so no
-    /// participant waits for ever.
+    /// Which write goes first when several participants wait to write: ``Options/priority``, or the parameter of a write. Waiting raises a
+    /// priority by one level every 100 ms, so no participant waits for ever.
     public enum TurnPriority: UInt8, Sendable, CaseIterable, Codable {
         /// A user is waiting for the result.
         case interactive = 0

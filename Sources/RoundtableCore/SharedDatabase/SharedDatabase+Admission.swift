@@ -34,7 +34,9 @@ extension SharedDatabase {
     func admit(_ write: Write) -> Admission {
         guard let visit = gate.enter(.write, at: write.site, isRunning: false) else { return .refused(.turnedBack) }
         do {
-            return .admitted(visit: visit, try writer.openedQueue())
+            let queue = try writer.openedQueue()
+            beginWaiting(write)
+            return .admitted(visit: visit, queue)
         } catch {
             // Reopening failed, possibly because another process held a lock until the gate closed.
             gate.leave(visit)
@@ -63,7 +65,12 @@ extension SharedDatabase {
         let cancellation = WaitCancellation()
         let hasBegun = Atomic(false)
         // A task that was cancelled before the closure ran has not left the gate.
-        defer { if !hasBegun.load(ordering: .relaxed) { gate.leave(visit) } }
+        defer {
+            if !hasBegun.load(ordering: .relaxed) {
+                gate.leave(visit)
+                endWaiting(write)
+            }
+        }
         return try await withTaskCancellationHandler {
             try await queue.writeWithoutTransaction { db in
                 hasBegun.store(true, ordering: .relaxed)
@@ -116,6 +123,7 @@ extension SharedDatabase {
             }
             if let outcome = try patience.wait(until: write.deadline ?? .max) { return outcome }
             gate.leave(visit)
+            endWaiting(write)
             return nil
         }
     }
@@ -127,6 +135,12 @@ extension SharedDatabase {
         cancellation: WaitCancellation? = nil,
         _ body: () throws -> Void
     ) rethrows -> Attempt {
+        var waits = true
+        func hasWaited() {
+            if waits { endWaiting(write) }
+            waits = false
+        }
+        defer { hasWaited() }
         guard let started = gate.start(visit) else {
             gate.leave(visit)
             return .turnedBack
@@ -145,8 +159,11 @@ extension SharedDatabase {
                     since: started,
                     until: write.deadline,
                     cancellation: cancellation,
-                    body
-                )
+                    setPriority: { waitingPriorities.apply(to: $0) }
+                ) {
+                    hasWaited()
+                    try body()
+                }
             }
             return hasRun ? .done : .turnedBack
         } catch let error as NotBegun {

@@ -133,21 +133,62 @@ extension SharedDatabase {
         let waits: Bool
         /// When the waits for the connection, the turn and SQLite's lock end; nil: as the busy timeout says.
         let deadline: Nanoseconds?
+        let priority: Priority
 
-        package init(site: CallSite?, waits: Bool, deadline: Nanoseconds? = nil) {
+        enum Priority {
+            /// As ``Options/priority`` says.
+            case ofParticipant
+            case own(TurnPriority)
+            /// A group of writes, each of which has a priority of its own (rule M10).
+            case ofMembers
+        }
+
+        package init(site: CallSite?, waits: Bool, deadline: Nanoseconds? = nil, priority: TurnPriority? = nil) {
+            self.init(site: site, waits: waits, deadline: deadline, priority.map { .own($0) } ?? .ofParticipant)
+        }
+
+        init(site: CallSite?, waits: Bool, deadline: Nanoseconds? = nil, _ priority: Priority) {
             self.site = site
             self.waits = waits
             self.deadline = deadline
+            self.priority = priority
         }
     }
 
+    /// The priority of a write while it waits for the turn; nil for a group, whose members wait by themselves.
+    func priority(of write: Write) -> TurnPriority? {
+        switch write.priority {
+        case .ofParticipant: options.priority
+        case .own(let priority): priority
+        case .ofMembers: nil
+        }
+    }
+
+    /// A write begins to wait for the turn (rule T3a).
+    func beginWaiting(_ write: Write) {
+        if let priority = priority(of: write) { waitingPriorities.add(priority, seat) }
+    }
+
+    /// A write has the turn, or waits no longer.
+    func endWaiting(_ write: Write) {
+        if let priority = priority(of: write) { waitingPriorities.remove(priority) }
+    }
+
     /// The write of a blocking function.
-    func blockingWrite(_ site: CallSite? = nil, _ whileSuspended: WhileSuspended? = nil) -> Write {
-        Write(site: site, waits: (whileSuspended ?? self.whileSuspended ?? .fail) == .wait)
+    func blockingWrite(
+        _ site: CallSite? = nil,
+        _ whileSuspended: WhileSuspended? = nil,
+        _ priority: TurnPriority? = nil
+    ) -> Write {
+        Write(site: site, waits: (whileSuspended ?? self.whileSuspended ?? .fail) == .wait, priority: priority)
     }
 
     /// The write of a function that is async or returns immediately.
-    func waitingWrite(_ site: CallSite? = nil, _ whileSuspended: WhileSuspended? = nil) -> Write {
-        Write(site: site, waits: (whileSuspended ?? self.whileSuspended ?? .wait) == .wait)
+    func waitingWrite(
+        _ site: CallSite? = nil,
+        _ whileSuspended: WhileSuspended? = nil,
+        _ priority: TurnPriority? = nil
+    ) -> Write {
+        Write(site: site, waits: (whileSuspended ?? self.whileSuspended ?? .wait) == .wait, priority: priority)
     }
 }

@@ -7,6 +7,8 @@ import RoundtableKernel
 /// While the database is suspended, async functions and functions that return immediately wait, and blocking functions throw an error
 /// of code `SQLITE_INTERRUPT`. ``Options/whileSuspended`` and the parameter of the same name change this.
 ///
+/// Each write has a priority among the writes that wait for the turn (<doc:FairTurns>): the parameter `priority`, or ``Options/priority``.
+///
 /// These are the functions of GRDB's `DatabaseWriter` with one difference: they record the line of code that called them, and
 /// show it to other processes that wait. Code that calls `some DatabaseWriter` reaches the functions that do not record it.
 extension SharedDatabase {
@@ -15,13 +17,14 @@ extension SharedDatabase {
     /// - throws: what `updates` throws; `SQLITE_BUSY`, with the name of the lock's owner, when the busy timeout passes.
     @_disfavoredOverload
     public func write<T>(
+        priority: TurnPriority? = nil,
         whileSuspended: WhileSuspended? = nil,
         file: StaticString = #fileID,
         line: UInt = #line,
         _ updates: (Database) throws -> T
     ) throws -> T {
         var result: T?
-        try onWriter(blockingWrite(CallSite(file, line), whileSuspended), refuse: { throw $0 }) { db in
+        try onWriter(blockingWrite(CallSite(file, line), whileSuspended, priority), refuse: { throw $0 }) { db in
             try self.transaction(db) { result = try updates(db) }
         }
         return result!
@@ -33,6 +36,7 @@ extension SharedDatabase {
     /// that transaction could not be committed.
     ///
     /// - Parameters:
+    ///   - priority: how urgent the write is; nil, the default: as ``Options/priority`` says.
     ///   - sharesCommit: whether `updates` may run in a transaction with other asynchronous writes; nil, the default: as
     ///     ``Options/sharesCommits`` says.
     ///   - whileSuspended: what the write does while the database is suspended; nil, the default: as
@@ -43,13 +47,14 @@ extension SharedDatabase {
     /// - throws: what `updates` throws; `CancellationError`; `SQLITE_BUSY`, with the name of the lock's owner, when the busy
     ///   timeout passes.
     public func write<T: Sendable>(
+        priority: TurnPriority? = nil,
         sharesCommit: Bool? = nil,
         whileSuspended: WhileSuspended? = nil,
         file: StaticString = #fileID,
         line: UInt = #line,
         _ updates: @Sendable (Database) throws -> T
     ) async throws -> T {
-        let write = waitingWrite(CallSite(file, line), whileSuspended)
+        let write = waitingWrite(CallSite(file, line), whileSuspended, priority)
         if sharesCommit ?? options.sharesCommits { return try await onWriterSharing(write, updates) }
         return try await onWriter(write) { db in try self.transaction(db, updates) }
     }
@@ -65,13 +70,14 @@ extension SharedDatabase {
     ///   - completion: called with the result on the writer connection. Later writes of this participant wait for it. After a
     ///     commit, the turn may already have been released.
     public func asyncWrite<T>(
+        priority: TurnPriority? = nil,
         whileSuspended: WhileSuspended? = nil,
         file: StaticString = #fileID,
         line: UInt = #line,
         _ updates: @escaping @Sendable (Database) throws -> T,
         completion: @escaping @Sendable (Database, Result<T, any Error>) -> Void
     ) {
-        let write = waitingWrite(CallSite(file, line), whileSuspended)
+        let write = waitingWrite(CallSite(file, line), whileSuspended, priority)
         onWriterLater(write, failed: { db, error in completion(db, .failure(error)) }) { db in
             let result: Result<T, any Error>
             do {
@@ -91,23 +97,25 @@ extension SharedDatabase {
     /// Runs `updates` while holding the turn, without a transaction around it. Each statement is a transaction of its own, unless
     /// `updates` opens one.
     public func writeWithoutTransaction<T>(
+        priority: TurnPriority? = nil,
         whileSuspended: WhileSuspended? = nil,
         file: StaticString = #fileID,
         line: UInt = #line,
         _ updates: (Database) throws -> T
     ) rethrows -> T {
-        try onWriterWithoutTransaction(blockingWrite(CallSite(file, line), whileSuspended), updates)
+        try onWriterWithoutTransaction(blockingWrite(CallSite(file, line), whileSuspended, priority), updates)
     }
 
     /// Runs `updates` while holding the turn, without a transaction around it. Each statement is a transaction of its own, unless
     /// `updates` opens one.
     public func writeWithoutTransaction<T: Sendable>(
+        priority: TurnPriority? = nil,
         whileSuspended: WhileSuspended? = nil,
         file: StaticString = #fileID,
         line: UInt = #line,
         _ updates: @Sendable (Database) throws -> T
     ) async throws -> T {
-        try await onWriter(waitingWrite(CallSite(file, line), whileSuspended)) { db in
+        try await onWriter(waitingWrite(CallSite(file, line), whileSuspended, priority)) { db in
             try self.withoutTransaction(db, updates)
         }
     }
@@ -115,12 +123,13 @@ extension SharedDatabase {
     /// Runs `updates` without a transaction and with the turn, after all reads of this participant have ended and before new ones
     /// begin.
     public func barrierWriteWithoutTransaction<T>(
+        priority: TurnPriority? = nil,
         whileSuspended: WhileSuspended? = nil,
         file: StaticString = #fileID,
         line: UInt = #line,
         _ updates: (Database) throws -> T
     ) throws -> T {
-        try onWriterAlone(blockingWrite(CallSite(file, line), whileSuspended)) { db in
+        try onWriterAlone(blockingWrite(CallSite(file, line), whileSuspended, priority)) { db in
             try self.withoutTransaction(db, updates)
         }
     }
@@ -128,24 +137,27 @@ extension SharedDatabase {
     /// Runs `updates` without a transaction and with the turn, after all reads of this participant have ended and before new ones
     /// begin.
     public func barrierWriteWithoutTransaction<T: Sendable>(
+        priority: TurnPriority? = nil,
         whileSuspended: WhileSuspended? = nil,
         file: StaticString = #fileID,
         line: UInt = #line,
         _ updates: @Sendable (Database) throws -> T
     ) async throws -> T {
-        try await onWriterAlone(waitingWrite(CallSite(file, line), whileSuspended)) { db in
+        try await onWriterAlone(waitingWrite(CallSite(file, line), whileSuspended, priority)) { db in
             try self.withoutTransaction(db, updates)
         }
     }
 
     /// Schedules `updates` without a transaction, and returns immediately.
     public func asyncWriteWithoutTransaction(
+        priority: TurnPriority? = nil,
         file: StaticString = #fileID,
         line: UInt = #line,
         _ updates: @escaping @Sendable (Database) -> Void
     ) {
         // The write waits while the database is suspended, because a failure could not be reported.
-        onWriterLater(waitingWrite(CallSite(file, line), .wait)) { db in self.withoutTransaction(db, updates) }
+        onWriterLater(waitingWrite(CallSite(file, line), .wait, priority)) { db in self.withoutTransaction(db, updates)
+        }
     }
 
     /// Runs `updates` without a transaction. It can be called inside another write to this database.

@@ -54,6 +54,7 @@ public final class SharedDatabase: Sendable {
     private let forkGeneration: UInt32
     let parking = Parking()
     let sharedCommits = SharedCommits()
+    let waitingPriorities: WaitingPriorities
     let handles = Handles()
     /// The companions of this database, in the order in which they are notified: the raw handles, then those of the features.
     let companions: [any DatabaseCompanion]
@@ -86,6 +87,7 @@ public final class SharedDatabase: Sendable {
         reporter = options.reporter
         self.checkpointWarnings = CheckpointWarnings(reporter)
         self.options = options
+        waitingPriorities = WaitingPriorities(base: options.priority)
         let opening = options.connectionOpening(path)
         self.readers = ReaderPool(path: path, maximumCount: options.maximumReaderCount, seat: seat) {
             [watch = writer.watch] in

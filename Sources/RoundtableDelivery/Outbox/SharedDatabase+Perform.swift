@@ -30,6 +30,7 @@ extension SharedDatabase {
     ///   - command: what to do.
     ///   - id: the id under which the command is applied once, whether it is performed or submitted.
     ///   - patience: how long to wait for the turn, at least 1 ms. The call waits longer for a handler that has begun.
+    ///   - priority: how urgent the command is among the writes that wait for the turn; nil, the default: as ``Options/priority`` says.
     ///   - file: the file of the call, for errors of other processes and for `status`.
     ///   - line: the line of the call.
     /// - throws: what the handler throws, including an ``OutboxRefusal``: nothing is then applied or submitted. `DatabaseError`.
@@ -40,6 +41,7 @@ extension SharedDatabase {
         _ command: Command,
         id: UUID = UUID(),
         patience: Duration = .milliseconds(100),
+        priority: TurnPriority? = nil,
         file: StaticString = #fileID,
         line: UInt = #line
     ) throws -> Performance {
@@ -51,7 +53,7 @@ extension SharedDatabase {
         if let handlers = drains.handlers(of: pending.kind), role == .readWrite, !gate.isClosed,
             try !outbox.hasWaiting()
         {
-            let write = Write(site: CallSite(file, line), waits: false, deadline: deadline)
+            let write = Write(site: CallSite(file, line), waits: false, deadline: deadline, priority: priority)
             do {
                 if try perform(pending, handlers, write) { return .applied }
             } catch {
@@ -63,7 +65,7 @@ extension SharedDatabase {
         return .submitted(try outbox.submit(pending))
     }
 
-    /// Performs a command like the synchronous `perform(_:id:patience:file:line:)`, without blocking the thread.
+    /// Performs a command like the synchronous `perform(_:id:patience:priority:file:line:)`, without blocking the thread.
     ///
     /// - throws: what the handler throws, including an ``OutboxRefusal``: nothing is then applied or submitted. `DatabaseError`.
     ///   ``OutboxError`` if the command could not be submitted, or was set aside or dropped before.
@@ -72,11 +74,12 @@ extension SharedDatabase {
         _ command: Command,
         id: UUID = UUID(),
         patience: Duration = .milliseconds(100),
+        priority: TurnPriority? = nil,
         file: StaticString = #fileID,
         line: UInt = #line
     ) async throws -> Performance {
         try await offThread {
-            Result { try self.perform(command, id: id, patience: patience, file: file, line: line) }
+            Result { try self.perform(command, id: id, patience: patience, priority: priority, file: file, line: line) }
         }.get()
     }
 

@@ -91,13 +91,13 @@ package final class Participant: Sendable {
 
     package func setState(_ state: ParticipantTraits.State) {
         guard isSeated else { return }
-        slot.traits.state = state
+        slot.changeTraits { $0.state = state }
     }
 
-    /// Sets the priority in the queue (rule T3).
+    /// Sets the priority in the queue (rules T3, T3a). Safe from any thread.
     package func setPriority(_ priority: UInt8) {
         guard isSeated, slot.traits.priority != priority else { return }
-        slot.traits.priority = priority
+        slot.changeTraits { $0.priority = priority }
     }
 
     /// Shows other participants the folder whose commands this one applies; nil: it applies none (rule X14).

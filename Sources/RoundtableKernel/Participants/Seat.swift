@@ -106,6 +106,7 @@ package final class Seat: @unchecked Sendable {
     /// Waits for the turn (rule W2). If the participant still holds the turn (rule W3), it returns `acquired` immediately.
     ///
     /// - parameter now: the time of the request.
+    /// - parameter setPriority: sets the priority of the ticket, before it is drawn (rule T3a).
     package func takeTurn(
         at now: Nanoseconds,
         until deadline: Nanoseconds,
@@ -113,11 +114,13 @@ package final class Seat: @unchecked Sendable {
         settingUp: Bool = false,
         cancellation: WaitCancellation? = nil,
         limit: (any WaitLimit)? = nil,
-        isWriteLockFree: () -> Bool
+        isWriteLockFree: () -> Bool,
+        setPriority: (Participant) -> Void = { _ in }
     ) -> Outcome {
         guard let place = seated(now: now), let taker = place.taker else { return .uncoordinated }
         if taker.hasTurn { return .acquired }
         record(callSite, place.participant)
+        setPriority(place.participant)
         if settingUp { place.participant.setState(.settingUp) }
         let outcome = taker.acquire(
             at: now,
@@ -156,6 +159,11 @@ package final class Seat: @unchecked Sendable {
 
     /// Sets the priority for the next waits for the turn. Called on the writer's queue.
     package func setPriority(_ priority: UInt8) { place?.participant.setPriority(priority) }
+
+    /// Raises the priority of the ticket with which the participant waits (rule T3a). Safe from any thread.
+    package func raisePriority(to priority: UInt8) {
+        shared.withLock { $0.participant?.setPriority(priority) }
+    }
 
     /// Shows other participants whether this one is suspended. Safe from any thread.
     package func show(isSuspended: Bool) {

@@ -32,6 +32,22 @@ package struct Slot: @unchecked Sendable {
         get { ParticipantTraits(word: get(Layout.Slot.description)) }
         nonmutating set { set(Layout.Slot.description, newValue.word) }
     }
+    /// Changes the traits. Several threads of the owner do so: one shows that the participant is suspended, another one its priority.
+    func changeTraits(_ change: (inout ParticipantTraits) -> Void) {
+        let field = word(Layout.Slot.description)
+        var old = field.pointee.load(ordering: .acquiring)
+        while true {
+            var traits = ParticipantTraits(word: old)
+            change(&traits)
+            let result = field.pointee.compareExchange(
+                expected: old,
+                desired: traits.word,
+                ordering: .acquiringAndReleasing
+            )
+            if result.exchanged { return }
+            old = result.original
+        }
+    }
     var author: String {
         get { text(Layout.Slot.author, Layout.Slot.authorSize).text }
         nonmutating set { setText(Layout.Slot.author, Layout.Slot.authorSize, newValue, number: 0) }
