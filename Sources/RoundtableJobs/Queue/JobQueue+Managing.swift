@@ -113,7 +113,7 @@ extension JobQueue {
     /// - Parameters:
     ///   - date: only jobs that were finished earlier are removed.
     ///   - states: by default, dead jobs are kept, because they are the only record of what was not done.
-    ///   - limit: the largest number of jobs; more of them make a longer transaction, some 10 µs each.
+    ///   - limit: the largest number of jobs. More of them make a longer transaction, for which other writers wait.
     /// - returns: the number of removed jobs.
     @discardableResult
     public func prune(

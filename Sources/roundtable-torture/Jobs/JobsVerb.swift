@@ -64,7 +64,7 @@ struct JobsVerb: AsyncParsableCommand {
         try fleet.start("worker", count: processes, arguments: arguments)
         var plan = FaultPlan([(.kill, 4), (.stop, 1)], count: kills.map { $0 * 5 / 4 } ?? .max)
         plan.pauses = .milliseconds(10)...(.milliseconds(500))
-        // The lease is 1 s: some of the freezes outlast it.
+        // The lease is 0.5 s: most of the freezes outlast it.
         plan.durations = .milliseconds(10)...(.seconds(2))
         let limit = Duration.seconds(600 + jobs / 100)
         try fleet.carryOut(plan, within: limit)

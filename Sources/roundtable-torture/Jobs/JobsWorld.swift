@@ -22,7 +22,7 @@ package enum JobsWorld {
     package static let author = "worker"
 
     /// - parameter lease: in ms.
-    package static func queue(lease: Int = 1_000) -> JobQueue<CampaignJob> {
+    package static func queue(lease: Int = 500) -> JobQueue<CampaignJob> {
         JobQueue(
             "campaign",
             retries: JobRetries(
