@@ -14,4 +14,4 @@ struct Receipt: Codable, PersistableRecord, Sendable {
 
 var order: Order { Order(customer: "") }
 
-func send(_ mail: Mail, id: Int64) async throws -> Receipt { Receipt(id: "") }
+func deliver(_ mail: Mail, id: Int64) async throws -> Receipt { Receipt(id: "") }

@@ -12,7 +12,7 @@ import RoundtableCore
 ///     try mails.add(Mail(to: order.customer), in: db)         // both, or neither
 /// }
 /// try await mails.run(in: db, workers: 4) { job in            // in any number of processes
-///     let receipt = try await send(job.payload)
+///     let receipt = try await deliver(job.payload)
 ///     try await job.complete { db in try receipt.insert(db) } // once
 /// }
 /// ```

@@ -1,0 +1,1 @@
+func report(_ text: String) {}

@@ -1,0 +1,3 @@
+import Roundtable
+
+func showInDebugMenu(_ health: WALHealth) {}
