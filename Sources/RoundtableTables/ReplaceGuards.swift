@@ -11,15 +11,14 @@ package struct ReplaceGuards {
     let note: (_ conflicts: [String], _ cause: String, _ exception: String?) -> String
     /// Returns the SQL condition that there are notes, or notes of the cause if one is given.
     let isNoted: (_ cause: String?) -> String
-    /// Returns the statements that handle the noted rows that are gone, and delete the notes of this cause. `isWriting` says whether the
-    /// trigger follows the write of a row, `new`, and not a deletion.
-    let settle: (_ cause: String, _ isWriting: Bool) -> String
+    /// Returns the statements that handle the noted rows that are gone, and delete the notes of this cause.
+    let settle: (_ cause: String) -> String
 
     package init(
         shape: TableShape,
         note: @escaping (_ conflicts: [String], _ cause: String, _ exception: String?) -> String,
         isNoted: @escaping (_ cause: String?) -> String,
-        settle: @escaping (_ cause: String, _ isWriting: Bool) -> String
+        settle: @escaping (_ cause: String) -> String
     ) {
         self.shape = shape
         self.note = note
@@ -50,7 +49,7 @@ package struct ReplaceGuards {
             """,
             "replace_insert": """
             AFTER INSERT ON \(table) WHEN \(isNoted(nil)) BEGIN
-                \(settle(cause, true))
+                \(settle(cause))
             END
             """,
             "note_update": """
@@ -60,7 +59,7 @@ package struct ReplaceGuards {
             """,
             "replace_update": """
             AFTER UPDATE ON \(table) WHEN (\(conflictsChange)) AND \(isNoted(nil)) BEGIN
-                \(settle(cause, true))
+                \(settle(cause))
             END
             """,
         ]
@@ -79,7 +78,7 @@ package struct ReplaceGuards {
             """,
             "replace_cascade": """
             AFTER DELETE ON \(table) WHEN \(isNoted(updated)) BEGIN
-                \(settle(updated, false))
+                \(settle(updated))
             END
             """,
         ]
@@ -141,7 +140,11 @@ package struct ReplaceGuards {
         columns.map { "\(newValue($0)) AS \($0.name.sqlName)" }.joined(separator: ", ")
     }
 
-    private func newValue(_ column: TableShape.Column) -> String { shape.newValue(column) }
+    /// The new value of a column, as REPLACE will write it.
+    private func newValue(_ column: TableShape.Column) -> String {
+        let value = "new.\(column.name.sqlName)"
+        return column.replacementOfNull.map { "coalesce(\(value), \($0.sql))" } ?? value
+    }
 
     /// The WHEN clause of the trigger that notes rows before an INSERT. Without unique indexes, it limits the cost of an insert to two
     /// lookups, because few inserts give a rowid beside the key. The trigger also runs if there are notes, because old notes of the same
@@ -193,28 +196,20 @@ package struct ReplaceGuards {
         shape.key.map { digest("old.\($0.name.sqlName)") }.joined(separator: " || ',' || ")
     }
 
-    private func digest(_ value: String) -> String { shape.digest(value) }
-}
-
-extension TableShape {
-    /// The SQL condition, in an UPDATE trigger, that the key of the row changes.
-    package var keyChanges: String { key.map(\.differs).joined(separator: " OR ") }
-
-    /// The new value of a column, as REPLACE will write it.
-    package func newValue(_ column: Column) -> String {
-        let value = "new.\(column.name.sqlName)"
-        return column.replacementOfNull.map { "coalesce(\(value), \($0.sql))" } ?? value
-    }
-
     /// Shortens a long value to its length, beginning and end, which distinguish it from most others. `quote` of the whole value more than
     /// doubles it, which may exceed SQLite's limit.
-    package func digest(_ value: String) -> String {
+    private func digest(_ value: String) -> String {
         """
         CASE WHEN length(\(value)) > 1000
                 THEN length(\(value)) || quote(substr(\(value), 1, 500)) || quote(substr(\(value), -500))
                 ELSE quote(\(value)) END
         """
     }
+}
+
+extension TableShape {
+    /// The SQL condition, in an UPDATE trigger, that the key of the row changes.
+    package var keyChanges: String { key.map(\.differs).joined(separator: " OR ") }
 }
 
 extension TableShape.Column {

@@ -62,6 +62,7 @@ extension SharedDatabase {
     /// Schedules a transaction, and returns immediately.
     ///
     /// - Parameters:
+    ///   - priority: how urgent the write is among those that wait for the turn; nil, the default: as ``Options/priority`` says.
     ///   - whileSuspended: what the write does while the database is suspended; nil, the default: as
     ///     ``Options/whileSuspended`` says.
     ///   - file: the file of the call, for errors of other processes and for `status`.

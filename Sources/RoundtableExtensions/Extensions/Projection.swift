@@ -250,7 +250,7 @@ package struct Projection {
             isNoted: { cause in
                 "EXISTS (SELECT 1 FROM \(notes)\(cause.map { " WHERE \(Self.cause) = \($0)" } ?? ""))"
             },
-            settle: { cause, _ in
+            settle: { cause in
                 """
                 DELETE FROM \(table) WHERE (\(list)) IN (SELECT \(list) FROM \(notes) WHERE \(Self.cause) = \(cause))
                         AND NOT EXISTS (SELECT 1 FROM \(base) AS existing WHERE \(equal("existing", table)));

@@ -19,18 +19,9 @@ enum HistoryText {
                 change.columns?.sorted().joined(separator: ", ") ?? "",
             ]
         }
-        // Most histories keep no values.
-        if page.changes.contains(where: { !$0.oldValues.isEmpty }) {
-            table.columns.append(("old values", .left))
-            for (index, change) in page.changes.enumerated() { table.rows[index].append(oldValues(of: change)) }
-        }
         let lines = table.lines + (page.changes.isEmpty ? ["(no changes)"] : [])
         let rest = page.hasMore ? ["", "There are more: --since \(page.token)"] : ["", "Token: \(page.token)"]
         return (lines + rest).map { $0 + "\n" }.joined()
-    }
-
-    private static func oldValues(of change: HistoryChange) -> String {
-        change.oldValues.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value.visible)" }.joined(separator: ", ")
     }
 
     static func table(_ consumers: [HistoryConsumer]) -> String {
@@ -92,8 +83,6 @@ enum HistoryText {
         /// The key's values by column.
         let key: [String: Value]
         let columns: [String]?
-        /// The old values by column; left out if there are none.
-        let oldValues: [String: Value]?
 
         init(_ change: HistoryChange) {
             token = change.token
@@ -105,7 +94,6 @@ enum HistoryText {
             operation = change.operation.rawValue
             key = Dictionary(zip(change.keyColumns, change.key.map(Value.init))) { first, _ in first }
             columns = change.columns?.sorted()
-            oldValues = change.oldValues.isEmpty ? nil : change.oldValues.mapValues(Value.init)
         }
     }
 
