@@ -12,6 +12,8 @@ from html import escape
 from pathlib import Path
 
 PLOTS = Path(__file__).resolve().parent.parent / "docs" / "plots"
+# Renderers collapse ordinary spaces.
+NO_BREAK = "\u00a0"
 CELL, LINE, PAD, BAR = 8.4, 19, 16, 30
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 COLOURS = {"text": "#d6dde6", "dim": "#8b97a5", "good": "#4cc38a", "bad": "#ff7b72", "prompt": "#6cb6ff"}
@@ -39,7 +41,7 @@ def picture(text):
         f"<title>{escape(lines[0].lstrip('$ '))}</title>",
         f'<rect width="{width}" height="{height}" rx="8" fill="#12181f"/>',
         *(f'<circle cx="{PAD + 4 + 18 * index}" cy="{BAR / 2 + 3:g}" r="5" fill="#3a4450"/>' for index in range(3)),
-        f'<g font-family="{FONT}" font-size="14" xml:space="preserve">',
+        f'<g font-family="{FONT}" font-size="14">',
     ]
     for number, line in enumerate(lines):
         if not line.strip():
@@ -50,7 +52,7 @@ def picture(text):
         shown = line.strip()
         parts.append(
             f'<text x="{PAD + indent * CELL:g}" y="{y}" textLength="{len(shown) * CELL:g}" '
-            f'lengthAdjust="spacingAndGlyphs" fill="{COLOURS[colour(line, number)]}">{escape(shown)}</text>'
+            f'lengthAdjust="spacingAndGlyphs" fill="{COLOURS[colour(line, number)]}">{escape(shown.replace(" ", NO_BREAK))}</text>'
         )
     return "\n".join([*parts, "</g>", "</svg>"]) + "\n"
 
