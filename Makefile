@@ -148,6 +148,7 @@ $(PLOTS_PACKAGES)/ready: scripts/plots-requirements.txt
 lint: dependencies
 	sh scripts/guides.sh check
 	sh scripts/protocol.sh
+	sh scripts/names.sh
 	@sh scripts/dependencies.sh $(SWIFT) python3
 	python3 scripts/mutants.py --check
 	python3 scripts/terminal-picture.py --check

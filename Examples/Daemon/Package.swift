@@ -13,16 +13,16 @@ let package = Package(
     targets: [
         // What both programs know: the schema and its records.
         .target(
-            name: "Meter",
+            name: "MeterShared",
             dependencies: [
                 .product(name: "Roundtable", package: "Roundtable"),
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),
-        .executableTarget(name: "meterd", dependencies: ["Meter"]),
+        .executableTarget(name: "meterd", dependencies: ["MeterShared"]),
         .executableTarget(
             name: "meter",
-            dependencies: ["Meter", .product(name: "ArgumentParser", package: "swift-argument-parser")]
+            dependencies: ["MeterShared", .product(name: "ArgumentParser", package: "swift-argument-parser")]
         ),
     ],
     swiftLanguageModes: [.v6]

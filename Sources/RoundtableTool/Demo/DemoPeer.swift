@@ -93,6 +93,8 @@ struct PeerWork {
         self.name = name
         self.cues = cues
         var options = SharedDatabase.Options()
+        // The tool reports what goes wrong itself, on one line.
+        options.eventLog = .off
         options.waitWhileStopped()
         if name == DemoCast.owner { options.outbox = .demo }
         self.options = options

@@ -138,6 +138,8 @@ struct HistoryCommand: ParsableCommand {
 
     private var options: SharedDatabase.Options {
         var options = SharedDatabase.Options()
+        // The tool reports what goes wrong itself, on one line.
+        options.eventLog = .off
         options.waitWhileStopped()
         return options
     }

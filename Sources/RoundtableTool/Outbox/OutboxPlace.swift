@@ -118,6 +118,8 @@ struct OutboxPlace {
 
     func options() -> SharedDatabase.Options {
         var options = SharedDatabase.Options()
+        // The tool reports what goes wrong itself, on one line.
+        options.eventLog = .off
         options.outboxFolder = folder
         options.waitWhileStopped()
         return options

@@ -75,6 +75,8 @@ struct SQLCommand: ParsableCommand {
     private func execute() throws {
         let run = ScriptRun(script: SQLScript(statements), parameters: Parameters(parameters))
         var options = SharedDatabase.Options()
+        // The tool reports what goes wrong itself, on one line.
+        options.eventLog = .off
         options.busyTimeout = .seconds(timeout)
         options.setupTimeout = .seconds(timeout)
         options.waitWhileStopped()

@@ -62,6 +62,8 @@ struct WatchCommand: ParsableCommand {
     func run() throws {
         let url = URL(fileURLWithPath: path)
         var options = SharedDatabase.Options()
+        // The tool reports what goes wrong itself, on one line.
+        options.eventLog = .off
         options.waitWhileStopped()
         let end = WatchEnd()
         let signals = EndingSignals { end.reach(.signal($0)) }

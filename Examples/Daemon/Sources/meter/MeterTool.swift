@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 import GRDB
-import Meter
+import MeterShared
 import Roundtable
 
 @main

@@ -1,7 +1,7 @@
 import Dispatch
 import Foundation
 import GRDB
-import Meter
+import MeterShared
 import Roundtable
 
 // meterd DATABASE   measures until SIGTERM or SIGINT
