@@ -82,11 +82,18 @@ import Testing
     @Test(.timeLimit(.minutes(1))) func manyHandlers() async throws {
         for _ in 0..<20 { try await add("A") }
         let running = Mutex((now: 0, most: 0))
-        try await mails.run(in: db, workers: 3, untilEmpty: true) { _ in
-            running.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
-            try await Task.sleep(for: .milliseconds(10))
-            running.withLock { $0.now -= 1 }
+        let go = Signal()
+        let task = Task { [mails, db] in
+            try await mails.run(in: db, workers: 3, untilEmpty: true) { _ in
+                running.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
+                await go.wait()
+                running.withLock { $0.now -= 1 }
+            }
         }
+        try await eventually("three handlers run") { running.withLock { $0.most } >= 3 }
+        #expect(try await counts().running == 3)
+        go.raise()
+        try await task.value
         #expect(running.withLock { $0.most } == 3)
         #expect(try await counts() == JobCounts(done: 20))
     }
