@@ -212,10 +212,17 @@ import Testing
         try await add("A")
         let other = try fixture.open("other")
         let ended = Mutex(false)
+        let leaseEnd: @Sendable () throws -> Int64 = { [db] in
+            let sql = "SELECT lease_end FROM roundtable_job_worker WHERE author = ?"
+            return try db.read { try Int64.fetchOne($0, sql: sql, arguments: [db.author]) } ?? 0
+        }
         let task = Task { [mails, db] in
             try await mails.run(in: db, untilEmpty: true) { _ in
-                usleep(1_000_000)
-                ended.withLock { $0 = true }
+                // Blocks this thread for longer than three leases.
+                let first = try leaseEnd()
+                let deadline = ContinuousClock.now + .seconds(30)
+                while try leaseEnd() < first + 900, ContinuousClock.now < deadline { usleep(2000) }
+                try ended.withLock { $0 = try leaseEnd() >= first + 900 }
             }
         }
         try await eventually("the job is claimed") { try await counts().running == 1 }
