@@ -17,6 +17,8 @@ struct CampaignOptions: ParsableArguments {
         Double?
     @Option(help: "A process is stuck when it makes no progress for this number of seconds.") var stuckAfter: Double =
         120
+    @Option(help: "A kind of fault that the campaign does not use; can be given several times: \(CampaignFault.names).")
+    var without: [CampaignFault] = []
 
     /// Runs a campaign, whose options of this group are replaced by those given.
     ///
@@ -32,6 +34,9 @@ struct CampaignOptions: ParsableArguments {
             settings.command += " --full-disk"
             settings.weights.append((.diskFull, 10))
         }
+        settings.weights.removeAll { without.contains($0.0) }
+        guard !settings.weights.isEmpty else { throw ValidationError("at least one kind of fault must be left") }
+        for fault in without { settings.command += " --without \(fault.rawValue)" }
         settings.stuckAfter = stuckAfter
         if let defect {
             guard let known = CampaignWork.Defect(rawValue: defect) else {

@@ -1,3 +1,4 @@
+import ArgumentParser
 import RoundtableTestSupport
 
 /// What a campaign does.
@@ -26,10 +27,12 @@ struct CampaignSettings {
 }
 
 /// The kinds of faults.
-enum CampaignFault: String, CaseIterable {
+enum CampaignFault: String, CaseIterable, ExpressibleByArgument {
     case kill, stop, terminalStop
     case controlBlockDeleted, controlBlockEmptied, controlBlockHalved, controlBlockNoise
     case stranger
     /// No block is free for up to 1.5 s.
     case diskFull
+
+    static var names: [String] { allCases.map(\.rawValue) }
 }
