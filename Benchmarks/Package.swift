@@ -34,6 +34,7 @@ let package = Package(
                 "CBenchmarkShims",
                 .product(name: "Roundtable", package: "Roundtable"),
                 .product(name: "RoundtableFiles", package: "Roundtable"),
+                .product(name: "RoundtableJobs", package: "Roundtable"),
                 .product(name: "RoundtableTestKit", package: "Roundtable"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),

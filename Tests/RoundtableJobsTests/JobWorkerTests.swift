@@ -271,6 +271,34 @@ import Testing
         try other.close()
     }
 
+    /// A worker that claims again what it has lost cancels the handler of the lost attempt, without waiting for its next renewal (rule A7b).
+    @Test(.timeLimit(.minutes(1))) func anEarlierAttemptOfTheSameWorker() async throws {
+        try await add("A")
+        let other = try fixture.open("other")
+        let begun = Signal()
+        let wasLost = Mutex(false)
+        // It is renewed every 20 s.
+        let mails = JobQueue<Mail>("mail", lease: .seconds(60))
+        let task = Task { [db] in
+            try await mails.run(in: db, workers: 2, untilEmpty: true) { job in
+                if job.attempt == 2 { return try await job.complete { try Self.effect(job, $0) } }
+                begun.raise()
+                try await eventually("the worker notices", within: .seconds(10)) { job.isLost }
+                wasLost.withLock { $0 = true }
+                _ = await Self.completionError(job)
+            }
+        }
+        await begun.wait()
+        try await other.write { db in
+            let row = try #require(try JobTable.view(of: "mail", for: nil, db).others.first)
+            try JobTable.lose(row, "by this test", by: mails.policy, at: .now, db)
+        }
+        try await task.value
+        #expect(wasLost.withLock { $0 })
+        #expect(try await effects() == [2])
+        try other.close()
+    }
+
     /// A worker that always finds something to claim looks for lost ones, too (rule A7a).
     @Test(.timeLimit(.minutes(1))) func aLostJobUnderLoad() async throws {
         try await add("lost")

@@ -12,7 +12,8 @@ struct Bench: AsyncParsableCommand {
             ExtensionsCommand.self, EncryptionCommand.self,
             NotifyCommand.self, ObserveCommand.self, ParticipantCommand.self, ReceiverCommand.self,
             CommitTailCommand.self, WALSizeCommand.self, WALSizeParticipantCommand.self, SharingCommand.self,
-            SharingPeerCommand.self, FootprintCommand.self, ReadersCommand.self,
+            SharingPeerCommand.self, FootprintCommand.self, ReadersCommand.self, JobsCommand.self,
+            JobsPeerCommand.self,
         ] + linuxCommands
     )
 

@@ -26,6 +26,8 @@ final class JobWorker: Sendable {
     private let perform: Perform
     private let state = Mutex(State())
     private let wakes = JobWakes()
+    /// Wakes the listener when the worker has found nothing to claim.
+    private let idle = JobWakes()
 
     init(
         _ database: SharedDatabase,
@@ -99,6 +101,7 @@ final class JobWorker: Sendable {
                 isExhausted = claimed.count < free
                 continue
             }
+            if isExhausted { idle.wake() }
             let id = state.withLock { $0.id }
             let view = try await persistently {
                 try await self.database.read { try JobTable.view(of: self.policy.queue, for: id, $0) }
@@ -267,7 +270,11 @@ final class JobWorker: Sendable {
         var changes = changes
         while !Task.isCancelled {
             do {
-                for try await _ in changes { wakes.wake() }
+                for try await _ in changes {
+                    wakes.wake()
+                    // A worker that finds jobs needs no wake. The changes meanwhile arrive as one.
+                    await idle.next(until: nil)
+                }
                 // The database is closed, which the next access finds.
                 return wakes.wake()
             } catch let error as DatabaseError where error.isSuspension {
