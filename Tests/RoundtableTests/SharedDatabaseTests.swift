@@ -69,6 +69,32 @@ private final class Gauge: Sendable {
         #expect(throws: SharedDatabaseError.schemaTooNew(path: db.path, unknownMigrations: ["v2"])) { try open() }
     }
 
+    /// A configuration that is read-only does not make `open` read-only, so `open` refuses it, before it creates or migrates anything.
+    @Test func openRefusesAReadOnlyConfiguration() throws {
+        var options = SharedDatabase.Options()
+        options.configuration.readonly = true
+        let path = url.resolvingSymlinksInPath().path
+        let error = #expect(throws: SharedDatabaseError.readOnlyConfiguration(path: path)) {
+            try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "test", options: options)
+        }
+        #expect(error?.localizedDescription.contains("Call openReadOnly()") == true)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path).isEmpty)
+
+        _ = try open()
+        #expect(throws: SharedDatabaseError.readOnlyConfiguration(path: path)) {
+            try SharedDatabase.open(at: url, schema: Schema(migrator(upTo: 2)), as: "test", options: options)
+        }
+        guard
+            case .available(let reader) = try SharedDatabase.openReadOnly(
+                at: url,
+                schema: Schema(migrator()),
+                as: "reader",
+                options: options
+            )
+        else { return #expect(Bool(false), "the migration 'v2' was applied") }
+        #expect(reader.configuration.readonly)
+    }
+
     /// **Rule 7 of the design**: whoever opens read-only writes nothing, by whatever door.
     @Test func readOnlyStaysReadOnly() throws {
         _ = try open()

@@ -125,7 +125,8 @@ extension SharedDatabase {
         /// Everything else that GRDB can be configured with: custom functions, collations, tracing, labels, foreign
         /// keys, quality of service.
         ///
-        /// Roundtable sets `readonly`, `busyMode`, `journalMode` and `maximumReaderCount` itself, and ignores their values here.
+        /// Roundtable sets `busyMode`, `journalMode` and `maximumReaderCount` itself, and ignores their values here. Opening for writing
+        /// throws ``SharedDatabaseError/readOnlyConfiguration(path:)`` if `readonly` is set: call `openReadOnly`, which sets it.
         public var configuration = Configuration()
 
         public init() {}

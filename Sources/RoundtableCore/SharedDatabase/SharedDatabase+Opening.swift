@@ -60,6 +60,7 @@ extension SharedDatabase {
         PlatformLifecycle.followOnce()
         let file = try DatabaseFile(url)
         try schema.check(path: file.path)
+        if options.configuration.readonly { throw SharedDatabaseError.readOnlyConfiguration(path: file.path) }
         if !options.followsOther { try ReadReplica.refuse(databasePath: file.path) }
         try Fence.refuse(databasePath: file.path)
         try file.checkWritable()

@@ -11,6 +11,10 @@ public enum SharedDatabaseError: Error, Equatable, Sendable {
     /// have open.
     case erasesDatabaseOnSchemaChange(path: String)
 
+    /// `readonly` is set in ``SharedDatabase/Options/configuration``, but the database was opened for writing, which could create or
+    /// migrate it. Nothing was written.
+    case readOnlyConfiguration(path: String)
+
     /// The file lies on a network file system, where neither shared memory nor, often, SQLite's locks work.
     case networkFileSystem(path: String, name: String)
 
@@ -41,6 +45,11 @@ extension SharedDatabaseError: CustomStringConvertible, LocalizedError {
             """
             \(path): the migrator has eraseDatabaseOnSchemaChange set, which would erase a database that other processes \
             have open. Clear the flag, and delete the database file while no process has it open instead.
+            """
+        case .readOnlyConfiguration(let path):
+            """
+            \(path): the configuration in the options is readonly, and open() writes: it creates and migrates the database. Call \
+            openReadOnly() to read it, or clear readonly to write it.
             """
         case .networkFileSystem(let path, let name):
             """
