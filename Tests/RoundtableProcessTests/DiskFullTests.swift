@@ -243,13 +243,13 @@
                         var options = SharedDatabase.Options()
                         options.checkpointing = policy
                         options.onEvent = { event in
-                            if case .checkpointHeldUp(let health) = event.kind {
-                                warnings.withLock { $0.append(health) }
+                            if case .checkpointFailed(let failure, let health) = event.kind {
+                                warnings.withLock { $0.append((failure, health)) }
                             }
                         }
                         return try SharedDatabase.open(at: url, schema: Self.schema, as: author, options: options)
                     }
-                    let warnings = Mutex<[WALHealth]>([])
+                    let warnings = Mutex<[(WALHealth.Failure, WALHealth)]>([])
                     func write(_ rows: Int, to db: SharedDatabase) throws {
                         let text = String(repeating: "x", count: 4000)
                         for _ in 0..<rows {
@@ -265,10 +265,10 @@
                     let db = try open("app", .automatic(threshold: 50))
                     defer { try? db.close() }
                     try write(100, to: db)
-                    try eventually("the program is told") { warnings.withLock { $0.contains { $0.failure != nil } } }
-                    let health = try #require(warnings.withLock { $0.first { $0.failure != nil } })
-                    #expect(health.failure?.code == ResultCode.SQLITE_FULL.rawValue)
-                    #expect(health.failure?.by?.name == "app")
+                    try eventually("the program is told") { warnings.withLock { !$0.isEmpty } }
+                    let (failure, health) = try #require(warnings.withLock { $0.first })
+                    #expect(failure == health.failure && failure.code == ResultCode.SQLITE_FULL.rawValue)
+                    #expect(failure.by?.name == "app")
                     #expect(
                         health.description.contains("the last checkpoint, of 'app' (pid \(getpid())), failed "),
                         "\(health)"

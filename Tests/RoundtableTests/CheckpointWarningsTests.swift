@@ -73,13 +73,19 @@ import Testing
         #expect([3000, 3001, 6000].map { warnings.isNews(health($0)) } == [true, false, true])
     }
 
+    /// A checkpoint that fails is another event than one that is held up.
     @Test func newsIsReported() {
-        let reported = Shared<[Int]>([])
+        let reported = Shared<[CheckpointEvent]>([])
         let reporter = EventReporter(path: "/db", author: "app") { event in
-            reported.change { $0.append((event as? WALHealth)?.committedFrames ?? 0) }
+            reported.change { $0 += (event as? CheckpointEvent).map { [$0] } ?? [] }
         }
         let warnings = CheckpointWarnings(reporter)
         for frames in [10, 15, 20, 40] { warnings.heldUp(health(frames)) }
-        #expect(reported.value == [10, 20, 40])
+        #expect(reported.value == [10, 20, 40].map { .heldUp(health($0)) })
+        var failing = health(40)
+        let failure = WALHealth.Failure(code: 13, reason: "database or disk is full", age: .zero)
+        failing.failure = failure
+        warnings.heldUp(failing)
+        #expect(reported.value.last == .failed(failure, failing) && reported.value.count == 4)
     }
 }

@@ -28,10 +28,13 @@ extension SharedDatabase {
         public enum Kind: Sendable {
             /// Another program has changed the schema.
             case schema(SchemaEvent)
-            /// A checkpoint of this participant was held up or failed, and the WAL is longer than it should be. Reported once for each read
-            /// that holds up checkpoints the most, once for each way of failing, and again whenever the WAL has doubled in length. The
-            /// health names the cause: a stuck process of yours, a program that does not use Roundtable, or the reason why SQLite failed.
+            /// A checkpoint of this participant was held up, and the WAL is longer than it should be. Reported once for each read that
+            /// holds up checkpoints the most, and again whenever the WAL has doubled in length. The health names the cause: a stuck process
+            /// of yours, or a program that does not use Roundtable.
             case checkpointHeldUp(WALHealth)
+            /// A checkpoint failed with an error of SQLite's, and the WAL is longer than it should be. Reported once for each result code
+            /// until a checkpoint succeeds, and again whenever the WAL has doubled in length. Commits go on, and checkpoints are tried again.
+            case checkpointFailed(WALHealth.Failure, WALHealth)
             /// A snapshot of this participant stays at one moment for too long (``SharedDatabase/Options/longReadLimit``).
             case longRead(LongRead)
             /// An extension is being built, or cannot be.
@@ -70,7 +73,8 @@ extension SharedDatabase.Event.Kind {
     fileprivate init?(_ event: any ReportedEvent) {
         switch event {
         case let event as SchemaEvent: self = .schema(event)
-        case let event as WALHealth: self = .checkpointHeldUp(event)
+        case CheckpointEvent.heldUp(let health): self = .checkpointHeldUp(health)
+        case CheckpointEvent.failed(let failure, let health): self = .checkpointFailed(failure, health)
         case let event as LongRead: self = .longRead(event)
         case let event as ExtensionEvent: self = .extensions(event)
         case let event as OutboxEvent: self = .outbox(event)
@@ -89,7 +93,7 @@ extension SharedDatabase.Event {
     public var category: String {
         switch kind {
         case .schema: "schema"
-        case .checkpointHeldUp: "checkpoint"
+        case .checkpointHeldUp, .checkpointFailed: "checkpoint"
         case .longRead: "long-read"
         case .extensions: "extensions"
         case .outbox: "outbox"

@@ -1,7 +1,7 @@
 import Dispatch
 import Synchronization
 
-/// Reports that checkpoints are held up, without repeating a warning about the same read.
+/// Reports that checkpoints are held up or fail, without repeating a warning about the same read.
 final class CheckpointWarnings: Sendable {
     /// Identifies one read of one process.
     private struct PinIdentity: Hashable {
@@ -36,10 +36,10 @@ final class CheckpointWarnings: Sendable {
 
     func later(_ body: @escaping @Sendable () -> Void) { looking.async(execute: body) }
 
-    /// Reports that a checkpoint was held up, and that the WAL is longer than it should be. May be called from any thread; returns at
+    /// Reports that a checkpoint was held up or failed, and that the WAL is longer than it should be. May be called from any thread; returns at
     /// once.
     func heldUp(_ health: WALHealth) {
-        if isNews(health) { reporter.report(health) }
+        if isNews(health) { reporter.report(CheckpointEvent(health)) }
     }
 
     /// Forgets the reported failures, so that the next failure is reported again.

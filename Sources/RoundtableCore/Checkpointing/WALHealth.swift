@@ -182,20 +182,3 @@ extension WALHealth.Pin: CustomStringConvertible {
         return holder.isParticipant ? text : "\(text); it is no participant"
     }
 }
-
-extension WALHealth: ReportedEvent {
-    package var severity: EventSeverity { failure == nil ? .warning : .error }
-
-    package var text: String {
-        let what = failure == nil ? "checkpoints are held up" : "checkpoints fail"
-        let next =
-            if failure != nil {
-                "Commits go on, and the WAL grows: remove the cause, such as a full disk"
-            } else if pins.isEmpty {
-                "'roundtable doctor' looks for the cause"
-            } else {
-                "End that read, or the process that holds it"
-            }
-        return "\(what): \(description.withVisibleControls). \(next)"
-    }
-}

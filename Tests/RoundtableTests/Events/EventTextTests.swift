@@ -115,8 +115,10 @@ import Testing
         let cases: [(any ReportedEvent, SharedDatabase.Event.Severity, String, String)] = [
             (SchemaEvent.becameNewer(unknownMigrations: ["v\n2"]), .warning, "schema", "Update this program"),
             (SchemaEvent.isKnownAgain, .notice, "schema", "no migration any more"),
-            (health, .warning, "checkpoint", "End that read"),
-            (failing, .error, "checkpoint", "database or disk is full"),
+            (CheckpointEvent(health), .warning, "checkpoint", "checkpoints are held up: "),
+            (CheckpointEvent(health), .warning, "checkpoint", "End that read"),
+            (CheckpointEvent(failing), .error, "checkpoint", "checkpoints fail: "),
+            (CheckpointEvent(failing), .error, "checkpoint", "database or disk is full"),
             (
                 ExtensionEvent.progress(ExtensionProgress(name: "sums", done: 5, total: 10, isComplete: false)), .info,
                 "extensions",
