@@ -12,21 +12,7 @@ public struct Diagnosis: Codable, Sendable, Equatable {
     public var unknowns: [String]
 
     /// The worst of the findings; nil when there is none.
-    public var severity: Severity? { findings.map(\.severity).max() }
-
-    /// How bad a finding is.
-    public enum Severity: String, Codable, Sendable, Comparable, CaseIterable {
-        /// Good to know. Nothing is to be done now.
-        case note
-        /// Something gets slow, or long, or is at risk.
-        case warning
-        /// A process cannot use the database, or data are at risk now.
-        case error
-
-        public static func < (left: Severity, right: Severity) -> Bool {
-            allCases.firstIndex(of: left)! < allCases.firstIndex(of: right)!
-        }
-    }
+    public var severity: SharedDatabase.Severity? { findings.map(\.severity).max() }
 
     /// What a finding is about. Programs may rely on these names; there may be more of them in a later version.
     public enum Topic: String, Codable, Sendable, CaseIterable {
@@ -103,7 +89,7 @@ public struct Diagnosis: Codable, Sendable, Equatable {
     /// One thing that is wrong, or worth knowing.
     public struct Finding: Codable, Sendable, Equatable {
         public var topic: Topic
-        public var severity: Severity
+        public var severity: SharedDatabase.Severity
         /// What is wrong, in plain words.
         public var what: String
         /// The path of the file that the finding is about.

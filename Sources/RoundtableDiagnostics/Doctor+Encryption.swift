@@ -31,7 +31,7 @@ extension Doctor {
         case .missing:
             find(
                 .missingSalt,
-                .note,
+                .notice,
                 "The database is encrypted, and its salt is not beside it.",
                 at: location,
                 next: "\(restore): without it, the database cannot be read."

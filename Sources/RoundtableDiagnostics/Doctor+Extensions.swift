@@ -15,7 +15,7 @@ extension Doctor {
             case .building:
                 find(
                     .unfinishedExtension,
-                    writers.isEmpty ? .warning : .note,
+                    writers.isEmpty ? .warning : .notice,
                     "\(what) is half built, \(one.done.grouped) of about \(one.total.grouped) rows\(writers.isEmpty ? ", and no process continues it." : ".")",
                     by: parties,
                     next: writers.isEmpty

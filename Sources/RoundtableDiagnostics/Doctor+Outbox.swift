@@ -105,7 +105,7 @@ extension Doctor {
             }
             find(
                 .secondOutbox,
-                isEmpty ? .note : .warning,
+                isEmpty ? .notice : .warning,
                 """
                 Commands in \(other.path) were applied to this database, too, by '\(other.owner)', and an owner reads only one folder. \
                 \(waiting.map { "There, \($0)." } ?? "What waits there is not known.")
@@ -148,7 +148,7 @@ extension Doctor {
         case .unowned(let running):
             find(
                 .commandsWait,
-                wait > (running.isEmpty ? Self.longAbsence : Self.patience) ? .warning : .note,
+                wait > (running.isEmpty ? Self.longAbsence : Self.patience) ? .warning : .notice,
                 running.isEmpty
                     ? "\(what), and no process runs that could apply them."
                     : "\(what), and no running process applies commands.",
@@ -161,7 +161,7 @@ extension Doctor {
             let stopped = owners.filter { $0.liveness == .stopped && $0.state != .suspended }
             find(
                 .commandsWait,
-                stopped.isEmpty && wait <= Self.longAbsence ? .note : .warning,
+                stopped.isEmpty && wait <= Self.longAbsence ? .notice : .warning,
                 "\(what), and the process that applies them is \(stopped.isEmpty ? "suspended" : "stopped").",
                 at: outbox.path,
                 by: owners.map(\.party),

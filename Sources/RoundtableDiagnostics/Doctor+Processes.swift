@@ -72,7 +72,7 @@ extension Doctor {
             case .dead:
                 find(
                     .deadParticipant,
-                    .note,
+                    .notice,
                     "'\(participant.author)' died without closing the database.",
                     at: status.controlBlock.path,
                     by: [participant.party],

@@ -62,7 +62,7 @@ struct Doctor {
 
     mutating func find(
         _ topic: Diagnosis.Topic,
-        _ severity: Diagnosis.Severity,
+        _ severity: SharedDatabase.Severity,
         _ what: String,
         at location: String? = nil,
         by who: [SharingProcess] = [],
@@ -79,7 +79,7 @@ struct Doctor {
             )
         )
         // This keeps the order of findings of the same severity, which `sort` does not promise.
-        diagnosis.findings = Diagnosis.Severity.allCases.reversed().flatMap { severity in
+        diagnosis.findings = SharedDatabase.Severity.allCases.reversed().flatMap { severity in
             diagnosis.findings.filter { $0.severity == severity }
         }
     }
@@ -162,7 +162,7 @@ struct Doctor {
             let isEmpty = status.pageSize == nil
             find(
                 .notInWALMode,
-                isEmpty ? .note : .warning,
+                isEmpty ? .notice : .warning,
                 isEmpty
                     ? "The file is empty."
                     : "The database is not in WAL mode: readers and writers block each other.",
@@ -184,7 +184,7 @@ struct Doctor {
         if writers.isEmpty {
             find(
                 .walResetBug,
-                .note,
+                .notice,
                 "\(bug). Roundtable's own checkpoints are safe.",
                 next: "Let no other program checkpoint, or run SQLite 3.51.3 or later (\(link))."
             )
@@ -242,7 +242,7 @@ struct Doctor {
             } else if fileSize > longest {
                 find(
                     .longWAL,
-                    .note,
+                    .notice,
                     "The -wal file has \(fileSize.byteSize), and no process has the database open: what it holds may not be in the database file.",
                     at: location,
                     next:
@@ -263,7 +263,7 @@ struct Doctor {
         } else if fileSize > longest {
             find(
                 .longWAL,
-                .note,
+                .notice,
                 "The -wal file has \(fileSize.byteSize), for \(wal.committedFrames.of("frame")).",
                 at: location,
                 next: "Nothing: the next checkpoint that can shorten it does."
@@ -313,7 +313,7 @@ struct Doctor {
         case .absent:
             find(
                 .controlBlock,
-                .note,
+                .notice,
                 "There is no control block: no process shares the database through Roundtable.",
                 at: location,
                 by: facts.strangers,
@@ -346,7 +346,7 @@ struct Doctor {
         if other.pids.isEmpty {
             find(
                 .controlBlock,
-                .note,
+                .notice,
                 "\(what) was left behind: no process uses it.",
                 at: other.path,
                 next: "Delete it, unless programs that were built with that Roundtable are to run again."

@@ -44,7 +44,7 @@
                 /// What is worse than that a process has died. A writer that is killed may leave much in the WAL, which stays there until the next
                 /// commit: the doctor reports that, too, and it is no error about who lives.
                 var alarms: [Diagnosis.Finding] {
-                    diagnosis.findings.filter { $0.severity > .note && $0.topic != .notCheckpointed }
+                    diagnosis.findings.filter { $0.severity > .notice && $0.topic != .notCheckpointed }
                 }
             }
 

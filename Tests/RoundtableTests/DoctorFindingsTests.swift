@@ -208,7 +208,7 @@ import Testing
         )
         status.outbox = waiting(3, for: 5)
         var found = try #require(findings(status).first)
-        #expect(found.topic == .commandsWait && found.severity == .note && found.who == [app])
+        #expect(found.topic == .commandsWait && found.severity == .notice && found.who == [app])
         #expect(
             found.what
                 == "3 commands (600 B) wait in the outbox, the oldest for 5 s, and no running process applies commands."
@@ -221,7 +221,7 @@ import Testing
         // Nobody runs: as it should be, for a day.
         status.participants = []
         found = try #require(findings(status).first)
-        #expect(found.severity == .note && found.what.contains("no process runs that could apply them"))
+        #expect(found.severity == .notice && found.what.contains("no process runs that could apply them"))
         status.outbox = waiting(1, for: 25 * 3600)
         found = try #require(findings(status).first)
         #expect(found.severity == .warning && found.what.hasPrefix("1 command (200 B) waits in the outbox, for 25 h"))
@@ -237,7 +237,7 @@ import Testing
         status.outbox?.owners = [app]
         status.participants[0].state = .suspended
         let suspended = try #require(findings(status).first)
-        #expect(suspended.severity == .note && suspended.next.contains("when it is resumed"))
+        #expect(suspended.severity == .notice && suspended.next.contains("when it is resumed"))
         status.participants[0].state = .present
         status.participants[0].liveness = .stopped
         let stopped = try #require(findings(status).first { $0.topic == .commandsWait })
@@ -269,6 +269,6 @@ import Testing
         status.writeLock = SharingProcess(pid: status.participants[0].pid, name: "app", isParticipant: true)
         status.wal?.committedFrames = 5000
         let severities = findings(status).map(\.severity)
-        #expect(severities.first == .error && severities.last == .note && severities == severities.sorted(by: >))
+        #expect(severities.first == .error && severities.last == .notice && severities == severities.sorted(by: >))
     }
 }

@@ -35,7 +35,7 @@ import Testing
             switch diagnosis.severity {
             case .error: 2
             case .warning: 1
-            case .note, nil: 0
+            case .info, .notice, nil: 0
             }
         #expect(result.code == expected && text.code == expected, "\(result.output)")
         #expect(diagnosis.findings.map(\.severity) == diagnosis.findings.map(\.severity).sorted(by: >))
@@ -63,12 +63,12 @@ import Testing
         try db.write { try $0.execute(sql: String(format: Self.fill, pages)) }
     }
 
-    @Test func `A healthy database has at most the note about its SQLite`() throws {
+    @Test func `A healthy database has at most the notice about its SQLite`() throws {
         let folder = try Folder()
         let db = try open(folder)
         let outcome = try diagnose("--check", "--full", in: folder)
         #expect(outcome.findings.map(\.topic) == (SQLiteVersion.current.hasWALResetBug ? [.walResetBug] : []))
-        #expect(outcome.findings.allSatisfy { $0.severity == .note })
+        #expect(outcome.findings.allSatisfy { $0.severity == .notice })
         try db.close()
     }
 
@@ -108,7 +108,7 @@ import Testing
         try db.checkpoint(.restart)
         try fill(db, pages: 1)
         let copied = try diagnose(in: folder)
-        #expect(copied.finding(.longWAL)?.severity == .note)
+        #expect(copied.finding(.longWAL)?.severity == .notice)
         #expect(copied.finding(.notCheckpointed) == nil)
         try db.close()
     }
@@ -180,7 +180,7 @@ import Testing
         kill(pid, SIGKILL)
         process.waitUntilExit()
         let outcome = try diagnose(in: folder)
-        #expect(outcome.finding(.deadParticipant)?.severity == .note)
+        #expect(outcome.finding(.deadParticipant)?.severity == .notice)
         #expect(outcome.finding(.frozenParticipant) == nil)
         try db.close()
     }
@@ -250,7 +250,7 @@ import Testing
         let folder = try Folder()
         try Shell.make("a.db", in: folder, wal: false)
         let outcome = try diagnose(in: folder, comparing: true)
-        #expect(outcome.finding(.controlBlock)?.severity == .note)
+        #expect(outcome.finding(.controlBlock)?.severity == .notice)
         #expect(outcome.finding(.notInWALMode)?.severity == .warning)
         #expect(outcome.finding(.walResetBug) == nil)
     }

@@ -58,6 +58,6 @@ struct EncryptedTests {
         try Data(try Data(contentsOf: salt).prefix(20)).write(to: salt)
         #expect(try finding("damaged_salt")?["severity"] as? String == "warning")
         try FileManager.default.removeItem(at: salt)
-        #expect(try finding("missing_salt")?["severity"] as? String == "note")
+        #expect(try finding("missing_salt")?["severity"] as? String == "notice")
     }
 }

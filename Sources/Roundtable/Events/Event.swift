@@ -22,8 +22,6 @@ extension SharedDatabase {
         /// ``kind-swift.property`` has the errors themselves.
         public let description: String
 
-        public typealias Severity = EventSeverity
-
         /// What happened.
         public enum Kind: Sendable {
             /// Another program has changed the schema.

@@ -52,7 +52,7 @@ final class LineLog: Sendable {
     private static func omission(_ count: Int) -> String { "\(count.of("line")) like this left out" }
 
     private static func line(
-        _ severity: SharedDatabase.Event.Severity,
+        _ severity: SharedDatabase.Severity,
         _ category: String,
         _ date: Date,
         _ text: String

@@ -11,7 +11,7 @@ package enum CheckpointEvent: Sendable, Equatable {
 }
 
 extension CheckpointEvent: ReportedEvent {
-    package var severity: EventSeverity {
+    package var severity: SharedDatabase.Severity {
         switch self {
         case .heldUp: .warning
         case .failed: .error

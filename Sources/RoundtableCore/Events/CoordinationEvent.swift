@@ -11,7 +11,7 @@ public enum CoordinationEvent: Sendable, Equatable {
 }
 
 extension CoordinationEvent: ReportedEvent {
-    package var severity: EventSeverity {
+    package var severity: SharedDatabase.Severity {
         switch self {
         case .unavailable: .warning
         case .restored: .notice

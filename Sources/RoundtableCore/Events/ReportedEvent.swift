@@ -4,7 +4,7 @@ import RoundtableKernel
 /// What features report to an ``EventReporter``. The core knows this role; the target `Roundtable` knows the types that have it, and makes
 /// a typed event of each.
 package protocol ReportedEvent: Sendable {
-    var severity: EventSeverity { get }
+    var severity: SharedDatabase.Severity { get }
 
     /// What happened, and what to do next, in one line, without the path of the database. It is written to logs, so it holds no values
     /// of the user's rows, keys and commands: errors become text by ``LoggedText``.
@@ -39,7 +39,7 @@ package struct StampedEvent: Sendable {
 package struct DroppedEvents: ReportedEvent {
     package let count: Int
 
-    package var severity: EventSeverity { .warning }
+    package var severity: SharedDatabase.Severity { .warning }
 
     package var text: String {
         "\(count.of("event")) left out, because a consumer was too slow. The newest are kept: let the consumer return sooner"

@@ -51,7 +51,7 @@ extension LongRead: CustomStringConvertible {
 }
 
 extension LongRead: ReportedEvent {
-    package var severity: EventSeverity { .warning }
+    package var severity: SharedDatabase.Severity { .warning }
 
     package var text: String {
         """

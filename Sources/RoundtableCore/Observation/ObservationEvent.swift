@@ -10,7 +10,7 @@ public enum ObservationEvent: Sendable {
 }
 
 extension ObservationEvent: ReportedEvent {
-    package var severity: EventSeverity {
+    package var severity: SharedDatabase.Severity {
         switch self {
         case .interrupted: .error
         case .resumed: .notice

@@ -26,7 +26,7 @@ public enum SchemaEvent: Sendable, Equatable {
 }
 
 extension SchemaEvent: ReportedEvent {
-    package var severity: EventSeverity {
+    package var severity: SharedDatabase.Severity {
         switch self {
         case .becameNewer: .warning
         case .isKnownAgain: .notice

@@ -11,7 +11,7 @@ public enum SuspensionEvent: Sendable, Equatable {
 }
 
 extension SuspensionEvent: ReportedEvent {
-    package var severity: EventSeverity {
+    package var severity: SharedDatabase.Severity {
         switch self {
         case .rolledBack, .interrupted: .warning
         case .held: .error

@@ -25,7 +25,7 @@ public enum OutboxEvent: Sendable {
 }
 
 extension OutboxEvent: ReportedEvent {
-    package var severity: EventSeverity {
+    package var severity: SharedDatabase.Severity {
         switch self {
         case .attemptFailed, .waitsForNewerVersion, .otherDatabase, .otherFolder: .warning
         case .setAside, .damagedFile, .failed: .error

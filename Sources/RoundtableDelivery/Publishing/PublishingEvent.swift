@@ -12,7 +12,7 @@ public enum PublishingEvent: Sendable {
 }
 
 extension PublishingEvent: ReportedEvent {
-    package var severity: EventSeverity {
+    package var severity: SharedDatabase.Severity {
         switch self {
         case .failed: .error
         case .recovered: .notice

@@ -16,7 +16,7 @@ public enum ExtensionEvent: Sendable {
 }
 
 extension ExtensionEvent: ReportedEvent {
-    package var severity: EventSeverity {
+    package var severity: SharedDatabase.Severity {
         switch self {
         case .progress: .info
         case .rebuilding: .notice

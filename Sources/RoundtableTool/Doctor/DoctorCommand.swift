@@ -71,7 +71,7 @@ struct DoctorCommand: ParsableCommand {
         switch diagnosis.severity {
         case .error: throw ExitCode(2)
         case .warning: throw ExitCode(1)
-        case .note, nil: break
+        case .info, .notice, nil: break
         }
     }
 

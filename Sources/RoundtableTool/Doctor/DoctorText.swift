@@ -28,7 +28,7 @@ struct DoctorText {
     }
 
     private var summary: String {
-        let counts = Diagnosis.Severity.allCases.reversed().compactMap { severity -> String? in
+        let counts = SharedDatabase.Severity.allCases.reversed().compactMap { severity -> String? in
             let count = diagnosis.findings.count { $0.severity == severity }
             return count == 0 ? nil : "\(count) \(severity.rawValue)\(count == 1 ? "" : "s")"
         }
@@ -36,9 +36,9 @@ struct DoctorText {
         return (counts.isEmpty ? "Nothing is wrong." : counts.joined(separator: ", ") + ".") + content
     }
 
-    private static func mark(_ severity: Diagnosis.Severity) -> String {
+    private static func mark(_ severity: SharedDatabase.Severity) -> String {
         switch severity {
-        case .note: "·"
+        case .info, .notice: "·"
         case .warning: "!"
         case .error: "✗"
         }

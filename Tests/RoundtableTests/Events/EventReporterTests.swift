@@ -9,7 +9,7 @@ import Testing
     private struct Numbered: ReportedEvent {
         let number: Int
         var key: String?
-        var severity: EventSeverity { .info }
+        var severity: SharedDatabase.Severity { .info }
         var text: String { "number \(number)" }
         var replacementKey: String? { key }
     }

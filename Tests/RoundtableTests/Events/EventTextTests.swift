@@ -112,7 +112,7 @@ import Testing
         failing.failure = .init(code: 13, reason: "database or disk is full", age: 1)
         let info = OutboxCommandInfo(Self.command, attempt: 1)
         let letter = DeadLetter(Self.command, at: Date(), reason: .refused, error: "no", attempts: 1)
-        let cases: [(any ReportedEvent, SharedDatabase.Event.Severity, String, String)] = [
+        let cases: [(any ReportedEvent, SharedDatabase.Severity, String, String)] = [
             (SchemaEvent.becameNewer(unknownMigrations: ["v\n2"]), .warning, "schema", "Update this program"),
             (SchemaEvent.isKnownAgain, .notice, "schema", "no migration any more"),
             (CheckpointEvent(health), .warning, "checkpoint", "checkpoints are held up: "),
@@ -156,7 +156,7 @@ import Testing
     }
 
     @Test func severitiesAreOrdered() {
-        #expect(EventSeverity.allCases == [.info, .notice, .warning, .error])
-        #expect(EventSeverity.allCases.sorted() == EventSeverity.allCases)
+        #expect(SharedDatabase.Severity.allCases == [.info, .notice, .warning, .error])
+        #expect(SharedDatabase.Severity.allCases.sorted() == SharedDatabase.Severity.allCases)
     }
 }

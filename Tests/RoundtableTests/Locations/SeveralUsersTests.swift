@@ -239,7 +239,7 @@
             configuration.readonly = true
             let reader = try DatabaseQueue(path: path, configuration: configuration)
             _ = try reader.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM t") }
-            #expect(try finding(.walResetBug)?.severity == .note)
+            #expect(try finding(.walResetBug)?.severity == .notice)
             let writer = try DatabaseQueue(path: path)
             _ = try writer.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM t") }
             #expect(try finding(.walResetBug)?.severity == .warning)

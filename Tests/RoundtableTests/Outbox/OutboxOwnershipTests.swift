@@ -83,7 +83,7 @@ import Testing
         #expect(try told(second) == ["other folder: \(first.outboxFolder.path), of first"])
         #expect(try told(first) == ["other folder: \(second.outboxFolder.path), of second"])
         var found = try #require(try findings(first).first)
-        #expect(found.topic == .secondOutbox && found.severity == .note && found.location == second.outboxFolder.path)
+        #expect(found.topic == .secondOutbox && found.severity == .notice && found.location == second.outboxFolder.path)
         #expect(found.what.contains("by 'second'") && found.what.contains("There, nothing waits."), "\(found.what)")
         try Outbox(at: group, as: "widget").submit(AddEntry(text: "y"))
         found = try #require(try findings(first).first)
