@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "Sources" / "Roundtable" / "Documentation.docc" / "Troubleshooting.md"
 TARGETS = [
     "Roundtable", "RoundtableC", "RoundtableCore", "RoundtableDelivery", "RoundtableDiagnostics", "RoundtableExtensions", "RoundtableFiles",
-    "RoundtableHistory", "RoundtableKernel", "RoundtableTables", "RoundtableTool",
+    "RoundtableHistory", "RoundtableJobs", "RoundtableKernel", "RoundtableTables", "RoundtableTool",
 ]
 # Files whose texts become part of errors, or of SharedDatabase.uncoordinatedReason.
 TEXTS = [

@@ -4,8 +4,10 @@ import Foundation
 public enum JobError: Error, Sendable, Equatable {
     /// The attempt has lost its job, so it can neither complete it nor fail it. The transaction must be rolled back.
     case attemptLost(queue: String?, job: Int64, attempt: Int64, reason: Reason)
-    /// The payload cannot be encoded, or a stored payload cannot be decoded.
-    case payload(queue: String, job: Int64?, reason: String)
+    /// The payload of a job that is to be added cannot be encoded. Nothing was added.
+    case unencodable(queue: String, reason: String)
+    /// A stored payload cannot be decoded: another version of the program, or another program, has stored it.
+    case undecodable(queue: String, job: Int64, reason: String)
 
     /// Why an attempt has lost its job.
     public enum Reason: Sendable, Equatable {
@@ -29,21 +31,40 @@ extension JobError: CustomStringConvertible, LocalizedError {
                 case .cancelled: "the job was cancelled"
                 case .removed: "the job was removed"
                 }
-            return "\(name): attempt \(attempt) has lost it: \(cause). Roll this transaction back and end the handler; "
-                + "if it needs longer than its lease without being able to write, give the queue a longer lease"
-        case .payload(let queue, let job, let reason):
-            return "job \(job.map(String.init) ?? "to be added") of '\(queue)': the payload is no \(reason). "
-                + "Decode older forms in init(from:)"
+            return "\(name): attempt \(attempt) has lost it: \(cause). \(Self.advice(reason))"
+        case .unencodable(let queue, let reason):
+            return """
+                '\(queue)': the payload of a job cannot be encoded: \(reason). Nothing was added. Correct its encode(to:), or leave the value \
+                out
+                """
+        case .undecodable(let queue, let job, let reason):
+            return """
+                job \(job) of '\(queue)': the payload cannot be decoded: \(reason). Decode the forms of other versions in init(from:); until \
+                then, each attempt fails, and the last one leaves the job dead
+                """
         }
     }
 
     public var errorDescription: String? { description }
+
+    private static func advice(_ reason: Reason) -> String {
+        let now = "Roll this transaction back and end the handler"
+        guard case .takenBack = reason else { return now }
+        return now + "; if it needs longer than its lease without being able to write, give the queue a longer lease"
+    }
 }
 
-/// A handler throws this if no further attempt can succeed: the job becomes ``JobState/dead`` at once.
-public struct JobRefusal: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The reason, which ``JobRecord/error`` shows.
+/// The error that a handler throws to refuse a job for good, because no further attempt can succeed: the job becomes ``JobState/dead`` at
+/// once.
+///
+/// The reason is all that is kept, in ``JobRecord/error`` beside the job's queue and number, so it says what is wrong and what to do.
+public struct JobRefusal: Error, Hashable, Sendable {
     public var reason: String
+
     public init(_ reason: String) { self.reason = reason }
+}
+
+extension JobRefusal: CustomStringConvertible, LocalizedError {
     public var description: String { reason }
+    public var errorDescription: String? { reason }
 }

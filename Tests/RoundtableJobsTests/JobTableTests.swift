@@ -234,7 +234,9 @@ import Testing
             #expect(later?.description.contains("attempt 1 has lost it: its lease was over, and attempt 2") == true)
             #expect(try mails.cancel(id, in: db))
             let cancelled = #expect(throws: JobError.self) { try JobTable.complete(token, at: .at(0), db) }
-            #expect(cancelled?.description.contains("the job was cancelled") == true)
+            let next = "the job was cancelled. Roll this transaction back and end the handler"
+            #expect(cancelled?.description.hasSuffix(next) == true)
+            #expect(JobRefusal("no such customer").localizedDescription == "no such customer")
         }
     }
 
@@ -398,7 +400,22 @@ import Testing
             try db.execute(sql: "INSERT INTO roundtable_job (queue, payload) VALUES ('mail', '[1]')")
             let job = try #require(try mails.job(1, in: db))
             let error = #expect(throws: JobError.self) { try mails.payload(of: job) }
-            #expect(error?.description.hasPrefix("job 1 of 'mail': the payload is no Mail") == true)
+            let what = "job 1 of 'mail': the payload cannot be decoded: Mail: "
+            #expect(error?.localizedDescription.hasPrefix(what) == true)
+            #expect(error?.description.contains("Decode the forms of other versions in init(from:)") == true)
+        }
+    }
+
+    /// A payload that has no JSON is named, and nothing is added. A refusal says what its handler says.
+    @Test func aPayloadWithoutAForm() throws {
+        let numbers = JobQueue("numbers", of: [Double].self)
+        try db.write { db in
+            let error = #expect(throws: JobError.self) { try numbers.add([.nan], in: db) }
+            let what = "'numbers': the payload of a job cannot be encoded: "
+            #expect(error?.localizedDescription.hasPrefix(what) == true)
+            #expect(error?.description.contains("Nothing was added. Correct") == true)
+            let counts = try numbers.counts(in: db)
+            #expect(counts == JobCounts())
         }
     }
 }

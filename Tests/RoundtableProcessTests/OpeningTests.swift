@@ -155,9 +155,9 @@ extension ProcessTests {
 
                 let newer = PeerSchema(migrations: 6)
                 let older = try impatient.attempt(.openReadOnly(fleet.opening(impatient, schema: newer), waiting: 0))
-                #expect(older.message == #"schemaTooOld(missing: ["v6"])"#)
+                #expect(older.message == #"schemaTooOld(missingMigrations: ["v6"])"#)
                 let old = try impatient.attempt(.openReadOnly(fleet.opening(impatient), waiting: 0))
-                #expect(old.message == #"schemaTooNew(unknown: ["v2", "v3", "v4", "v5"])"#)
+                #expect(old.message == #"schemaTooNew(unknownMigrations: ["v2", "v3", "v4", "v5"])"#)
             }
         }
     }

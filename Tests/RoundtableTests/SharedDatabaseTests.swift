@@ -59,11 +59,11 @@ private final class Gauge: Sendable {
         #expect(try await reader.read { try Player.fetchCount($0) } == 1)
         #expect(reader.role == .readOnly && reader.uncoordinatedReason == nil)
 
-        guard case .unavailable(.schemaTooOld(missing: ["v2"])) = try openReadOnly(version: 2) else {
+        guard case .unavailable(.schemaTooOld(missingMigrations: ["v2"])) = try openReadOnly(version: 2) else {
             return #expect(Bool(false), "v2 is not applied yet")
         }
         _ = try open(version: 2)
-        guard case .unavailable(.schemaTooNew(unknown: ["v2"])) = try openReadOnly() else {
+        guard case .unavailable(.schemaTooNew(unknownMigrations: ["v2"])) = try openReadOnly() else {
             return #expect(Bool(false), "v2 is unknown")
         }
         #expect(throws: SharedDatabaseError.schemaTooNew(path: db.path, unknownMigrations: ["v2"])) { try open() }

@@ -16,9 +16,9 @@ extension SharedDatabase {
         /// database yet, or one is creating it.
         case notCreated
         /// A read-write process still has to apply these migrations.
-        case schemaTooOld(missing: [String])
+        case schemaTooOld(missingMigrations: [String])
         /// These migrations are unknown to this program, which is older than the one that applied them.
-        case schemaTooNew(unknown: [String])
+        case schemaTooNew(unknownMigrations: [String])
     }
 }
 
@@ -172,8 +172,8 @@ extension SharedDatabase {
             }
             switch state {
             case .absent: return .unavailable(.notCreated)
-            case .tooOld(let missing): return .unavailable(.schemaTooOld(missing: missing))
-            case .tooNew(let unknown): return .unavailable(.schemaTooNew(unknown: unknown))
+            case .tooOld(let missing): return .unavailable(.schemaTooOld(missingMigrations: missing))
+            case .tooNew(let unknown): return .unavailable(.schemaTooNew(unknownMigrations: unknown))
             case .current: break
             }
             let seat = Seat(

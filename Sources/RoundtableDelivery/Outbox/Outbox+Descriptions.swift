@@ -79,7 +79,7 @@ extension OutboxReport: CustomStringConvertible {
     }
 }
 
-extension SharedDatabase.Performance: CustomStringConvertible {
+extension SharedDatabase.PerformResult: CustomStringConvertible {
     public var description: String {
         switch self {
         case .applied: "applied"

@@ -7,7 +7,7 @@ import Synchronization
 
 extension SharedDatabase {
     /// The result of performing a command.
-    public enum Performance: Sendable {
+    public enum PerformResult: Sendable {
         /// The command is applied: its transaction is committed.
         case applied
         /// The command is stored in the outbox, and an owner of the database applies it.
@@ -44,7 +44,7 @@ extension SharedDatabase {
         priority: TurnPriority? = nil,
         file: StaticString = #fileID,
         line: UInt = #line
-    ) throws -> Performance {
+    ) throws -> PerformResult {
         try checkProcess()
         // The wait is at least 1 ms, because the connection cannot be reached in less time.
         let deadline = MonotonicClock.now.addingSaturating(max(patience.nanoseconds, 1_000_000))
@@ -77,7 +77,7 @@ extension SharedDatabase {
         priority: TurnPriority? = nil,
         file: StaticString = #fileID,
         line: UInt = #line
-    ) async throws -> Performance {
+    ) async throws -> PerformResult {
         try await offThread {
             Result { try self.perform(command, id: id, patience: patience, priority: priority, file: file, line: line) }
         }.get()

@@ -29,7 +29,9 @@ extension JobRecord: FetchableRecord {
         queue = row["queue"]
         let name: String = row["state"]
         guard let state = JobState(rawValue: name) else {
-            throw DatabaseError(message: "job \(id): '\(name)' is no state of this version of RoundtableJobs")
+            throw DatabaseError(
+                message: "job \(id): '\(name)' is no state of this version of RoundtableJobs. Update this program"
+            )
         }
         self.state = state
         priority = (row["priority"] as Int?) ?? 0

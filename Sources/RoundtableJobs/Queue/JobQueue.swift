@@ -54,7 +54,7 @@ public struct JobQueue<Payload: Codable & Sendable>: Sendable {
     ///     count, because it may have read what is older.
     ///   - db: a connection inside a write transaction.
     /// - returns: the id of the job; nil if one with this key waits.
-    /// - throws: `DatabaseError`; ``JobError/payload(queue:job:reason:)``.
+    /// - throws: `DatabaseError`; ``JobError/unencodable(queue:reason:)``.
     @discardableResult
     public func add(
         _ payload: Payload,
@@ -81,7 +81,7 @@ public struct JobQueue<Payload: Codable & Sendable>: Sendable {
         do {
             data = try encoder.encode(payload)
         } catch {
-            throw JobError.payload(queue: name, job: nil, reason: "\(Payload.self): \(error)")
+            throw JobError.unencodable(queue: name, reason: "\(Payload.self): \(error)")
         }
         let due = notBefore?.millisecondsSince1970
         return try JobTable.add(data, to: name, notBefore: due, priority: priority, key: key, at: time, db)
@@ -89,7 +89,7 @@ public struct JobQueue<Payload: Codable & Sendable>: Sendable {
 
     /// The payload of a job.
     ///
-    /// - throws: ``JobError/payload(queue:job:reason:)``, if another version of the program, or another program, has stored it.
+    /// - throws: ``JobError/undecodable(queue:job:reason:)``, if another version of the program, or another program, has stored it.
     public func payload(of job: JobRecord) throws -> Payload { try decode(job.json, of: job.id) }
 
     package func decode(_ json: Data, of job: Int64) throws -> Payload {
@@ -98,7 +98,7 @@ public struct JobQueue<Payload: Codable & Sendable>: Sendable {
         do {
             return try decoder.decode(Payload.self, from: json)
         } catch {
-            throw JobError.payload(queue: name, job: job, reason: "\(Payload.self): \(error)")
+            throw JobError.undecodable(queue: name, job: job, reason: "\(Payload.self): \(error)")
         }
     }
 

@@ -80,7 +80,7 @@ import Testing
         try await db.write { _ = try Player(name: "A").inserted($0) }
         #expect(try await reader.read(Player.fetchCount) == 1)
         await #expect(throws: DatabaseError.self) { try await reader.write { _ = try Player(name: "B").inserted($0) } }
-        let newer = DatabaseLocationError.unavailable(path: url.path, .schemaTooOld(missing: ["v2"]))
+        let newer = DatabaseLocationError.unavailable(path: url.path, .schemaTooOld(missingMigrations: ["v2"]))
         await #expect(throws: newer) {
             try await SharedDatabase.open(
                 at: uri { $0.mode = .readOnly },

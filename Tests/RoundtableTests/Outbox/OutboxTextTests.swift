@@ -98,7 +98,7 @@ import Testing
         report.nextTry = date
         #expect("\(report)" == "3 applied, next try 2027-01-15T08:00:00Z")
         let submission = OutboxSubmission(id: id, folder: OutboxFolder(databasePath: "/x/db"))
-        #expect("\(SharedDatabase.Performance.submitted(submission))" == "not now: \(id), submitted to /x/db-outbox")
+        #expect("\(SharedDatabase.PerformResult.submitted(submission))" == "not now: \(id), submitted to /x/db-outbox")
         var waiting = WaitingCommand(file, path: "/x/1")
         #expect("\(waiting)" == "\(command) waits for an owner")
         waiting.waitsFor = .nextTry
