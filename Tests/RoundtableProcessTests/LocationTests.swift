@@ -48,7 +48,7 @@ extension ProcessTests {
                 var options = SharedDatabase.Options()
                 options.busyMode = .callback { wait in
                     waits.append(wait)
-                    return wait.holder?.isStopped != true
+                    return wait.holder?.liveness != .stopped
                 }
                 let db: SharedDatabase = try SharedDatabase.open(
                     at: fleet.database,
@@ -59,10 +59,11 @@ extension ProcessTests {
                 try holder.call(.holdTransaction)
                 try holder.process.stop()
                 #expect(throws: DatabaseError.self) { try db.write { try $0.execute(sql: "DELETE FROM entry") } }
-                let seen = try #require(waits.all.last?.holder)
-                #expect(seen.pid == holder.pid && seen.isParticipant == isParticipant && seen.isStopped)
+                let wait = try #require(waits.all.last)
+                let seen = try #require(wait.holder)
+                #expect(seen.pid == holder.pid && seen.isParticipant == isParticipant && seen.liveness == .stopped)
                 #expect(seen.name == (isParticipant ? "holder" : "roundtable-peer"))
-                #expect((seen.since != nil) == isParticipant)
+                #expect((wait.holderSince != nil) == isParticipant && (wait.holderCallSite != nil) == isParticipant)
                 holder.process.resume()
                 try holder.call(.release(commit: false))
                 try db.write { try $0.execute(sql: "DELETE FROM entry") }

@@ -180,7 +180,7 @@ private final class BusyQuestion: WaitLimit {
     }
 
     func mayContinue(at now: Nanoseconds) -> Bool {
-        let holder = LockHolder.find(databasePath: path, participant: participant()).named()
+        let holder = LockHolder.find(databasePath: path, participant: participant())
         let elapsed = Duration.nanoseconds(Int64(clamping: now.subtractingSaturating(began)))
         let answer = callback(SharedDatabase.BusyWait(path: path, tries: tries, elapsed: elapsed, holder: holder))
         let pause = min(Self.longestPause, Self.firstPause << UInt64(min(tries, 8)))

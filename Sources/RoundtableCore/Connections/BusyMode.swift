@@ -37,32 +37,15 @@ extension SharedDatabase {
         public let elapsed: Duration
 
         /// The holder of SQLite's write lock, or of the turn. nil when the holder cannot be determined, or is changing at this
-        /// moment.
-        public let holder: LockHolder?
+        /// moment. If it is ``SharingProcess/Liveness/stopped``, it will not continue by itself.
+        public let holder: SharingProcess?
 
-        /// The process that holds SQLite's write lock or the turn.
-        public struct LockHolder: Sendable, Equatable {
-            /// The author of a participant, or the program name of any other process. nil when the system does not provide it.
-            public let name: String?
+        /// When the holder began to write; nil when this is not known, as for processes that are not participants.
+        public let holderSince: Date?
 
-            /// The process id. For a participant, it is the id in the participant's own pid namespace.
-            public let pid: Int32
-
-            /// Whether the pid namespace is not that of this process, as in another container.
-            public let isInOtherPIDNamespace: Bool
-
-            /// Whether the process uses Roundtable. For other processes, ``since`` and ``callSite`` are nil.
-            public let isParticipant: Bool
-
-            /// When the participant began to write.
-            public let since: Date?
-
-            /// The line of code that called the participant's write, such as `Sync/Import.swift:88`.
-            public let callSite: String?
-
-            /// Whether the process was stopped by a signal, so that it will not continue by itself.
-            public let isStopped: Bool
-        }
+        /// The line of code that called the holder's write, such as `Sync/Import.swift:88`; nil when this is not known, as for
+        /// processes that are not participants.
+        public let holderCallSite: String?
     }
 }
 
@@ -70,9 +53,7 @@ extension SharedDatabase.BusyWait: CustomStringConvertible {
     public var description: String {
         let seconds = String(format: "%.1f s", Double(elapsed.nanoseconds) / 1e9)
         guard let holder else { return "\(path): waited \(seconds) for another connection" }
-        let name = holder.name.map { "'\($0)' " } ?? ""
-        let pid = ProcessTable.description(ofPID: holder.pid, isElsewhere: holder.isInOtherPIDNamespace)
-        return "\(path): waited \(seconds) for \(name)(\(pid))"
+        return "\(path): waited \(seconds) for \(holder)"
     }
 }
 
@@ -98,31 +79,20 @@ extension SharedDatabase.Options {
     }
 }
 
-extension LockHolder {
-    /// Returns nil when the owner is not known.
-    func named(at date: Date = Date()) -> SharedDatabase.BusyWait.LockHolder? {
-        switch party {
-        case .participant(let holder):
-            SharedDatabase.BusyWait.LockHolder(
-                name: holder.author,
-                pid: holder.pid,
-                isInOtherPIDNamespace: holder.isElsewhere,
-                isParticipant: true,
-                since: holder.writing.map { date.addingTimeInterval(-Double($0) / 1e9) },
-                callSite: holder.callSite,
-                isStopped: holder.liveness == .stopped
-            )
-        case .stranger(let pid, let name):
-            SharedDatabase.BusyWait.LockHolder(
-                name: name,
-                pid: pid,
-                isInOtherPIDNamespace: false,
-                isParticipant: false,
-                since: nil,
-                callSite: nil,
-                isStopped: ProcessTable.entry(pid)?.isStopped == true
-            )
-        case .unknown: nil
+extension SharedDatabase.BusyWait {
+    init(path: String, tries: Int, elapsed: Duration, holder: LockHolder, at date: Date = Date()) {
+        self.path = path
+        self.tries = tries
+        self.elapsed = elapsed
+        switch holder.party {
+        case .participant(let record):
+            self.holder = SharingProcess(record)
+            holderSince = record.writing.map { date.addingTimeInterval(-Double($0) / 1e9) }
+            holderCallSite = record.callSite
+        case .stranger(let pid, _):
+            self.holder = SharingProcess(pid: pid, among: [])
+            (holderSince, holderCallSite) = (nil, nil)
+        case .unknown: (self.holder, holderSince, holderCallSite) = (nil, nil, nil)
         }
     }
 }

@@ -98,9 +98,10 @@ import class RoundtableTestSupport.TimedTrial
             let last = try #require(waits.value.last)
             #expect(last.elapsed >= .milliseconds(10 + 10 + 20 + 40 + 80 + 100) && last.path == db.path)
             let holder = try #require(last.holder)
-            #expect(holder.name == "holder" && holder.pid == getpid() && holder.isParticipant && !holder.isStopped)
-            #expect(holder.callSite?.contains("BusyModeTests.swift") == true)
-            let since = try #require(holder.since)
+            #expect(holder.name == "holder" && holder.pid == getpid() && holder.isParticipant)
+            #expect(holder.liveness == .alive && last.description.hasSuffix(" for 'holder' (pid \(getpid()))"))
+            #expect(last.holderCallSite?.contains("BusyModeTests.swift") == true)
+            let since = try #require(last.holderSince)
             #expect(since <= Date() && since > Date(timeIntervalSinceNow: -60))
             try write(db)
         }
