@@ -28,7 +28,7 @@ public struct WALHealth: Codable, Sendable, Equatable {
     /// The counters of all participants; nil without a control block.
     public var counters: Counters?
 
-    public init(
+    package init(
         committedFrames: Int,
         backfilledFrames: Int,
         size: Int,
@@ -73,7 +73,7 @@ extension WALHealth {
         /// participants, and for reads through `some DatabaseReader`.
         public var callSite: String?
 
-        public init(
+        package init(
             holder: SharingProcess,
             heldFrames: Int,
             age: TimeInterval? = nil,
@@ -107,7 +107,7 @@ extension WALHealth {
         /// The participant that made the attempt; nil when it has left.
         public var by: SharingProcess?
 
-        public init(code: Int32, reason: String, age: TimeInterval, by: SharingProcess? = nil) {
+        package init(code: Int32, reason: String, age: TimeInterval, by: SharingProcess? = nil) {
             self.code = code
             self.reason = reason
             self.age = age
@@ -131,7 +131,7 @@ extension WALHealth {
         /// Checkpoints that a writer had to make within its turn.
         public var byWriters: Int
 
-        public init(checkpoints: Int, walRestarts: Int, heldUp: Int, byWriters: Int) {
+        package init(checkpoints: Int, walRestarts: Int, heldUp: Int, byWriters: Int) {
             self.checkpoints = checkpoints
             self.walRestarts = walRestarts
             self.heldUp = heldUp

@@ -23,7 +23,7 @@ public struct SharingProcess: Codable, Sendable, Equatable {
     public var isParticipant: Bool
     public var liveness: Liveness
 
-    public init(
+    package init(
         pid: Int32,
         isInOtherPIDNamespace: Bool = false,
         name: String? = nil,

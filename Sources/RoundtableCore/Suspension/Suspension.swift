@@ -30,7 +30,7 @@ public struct Suspension: Sendable, Equatable, Codable {
         /// How long the access has been running, in seconds.
         public let duration: Double
 
-        public init(kind: Kind, callSite: String?, duration: Double) {
+        package init(kind: Kind, callSite: String?, duration: Double) {
             self.kind = kind
             self.callSite = callSite
             self.duration = duration
@@ -43,7 +43,7 @@ public struct Suspension: Sendable, Equatable, Codable {
     /// How long suspending took, in seconds.
     public let duration: Double
 
-    public init(path: String, outcome: Outcome, duration: Double) {
+    package init(path: String, outcome: Outcome, duration: Double) {
         self.path = path
         self.outcome = outcome
         self.duration = duration

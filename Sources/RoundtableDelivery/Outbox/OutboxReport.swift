@@ -15,7 +15,7 @@ public struct OutboxReport: Sendable, Hashable {
     /// When the drain looks again, for a command that waits for that time or a file that cannot be read yet; nil if there is neither.
     public var nextTry: Date?
 
-    public init() {}
+    package init() {}
 
     static func + (a: OutboxReport, b: OutboxReport) -> OutboxReport {
         var sum = a

@@ -47,7 +47,7 @@ public struct OutboxContents: Sendable, Hashable {
     /// The files that a newer version of Roundtable has written, or that this process may not read, by path, with the reason.
     public var unreadable: [String: String] = [:]
 
-    public init() {}
+    package init() {}
 }
 
 extension Outbox {

@@ -20,7 +20,7 @@ public struct FenceStatus: Codable, Sendable, Equatable {
     /// When that machine was promoted, by its clock; nil when it is not known.
     public var promoted: Date?
 
-    public init(since: Date) { self.since = since }
+    package init(since: Date) { self.since = since }
 
     /// What has happened, and what to do, as one sentence each.
     package var lines: (what: String, next: String) {

@@ -45,7 +45,7 @@ public struct ReplicationStatus: Codable, Sendable, Equatable {
     /// What to do about the problem.
     public var advice: String?
 
-    public init(state: State, since: Date, url: String? = nil) {
+    package init(state: State, since: Date, url: String? = nil) {
         self.state = state
         self.since = since
         self.url = url

@@ -11,7 +11,7 @@ public struct ViewContents: Sendable, Equatable {
             ExactValue(one.name) == ExactValue(other.name) && one.keys == other.keys
         }
 
-        public init(name: DatabaseValue, keys: [ViewKey]) {
+        package init(name: DatabaseValue, keys: [ViewKey]) {
             self.name = name
             self.keys = keys
         }
@@ -41,7 +41,7 @@ public struct ViewChanges: Sendable, Equatable {
         public var group: Int
         public var row: Int
 
-        public init(group: Int, row: Int) {
+        package init(group: Int, row: Int) {
             self.group = group
             self.row = row
         }

@@ -30,7 +30,7 @@ import Foundation
 public struct AppGroupError: Error, Hashable, Sendable {
     public var group: String
 
-    public init(group: String) { self.group = group }
+    package init(group: String) { self.group = group }
 }
 
 extension AppGroupError: CustomStringConvertible, LocalizedError {

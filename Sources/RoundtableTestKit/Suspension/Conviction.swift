@@ -11,7 +11,7 @@ public struct Conviction: Codable, Sendable, Equatable {
     /// The lock that the process held.
     public var lock: FileLock
 
-    public init(pid: Int32, program: String, rule: SuspensionRule, path: String, lock: FileLock) {
+    package init(pid: Int32, program: String, rule: SuspensionRule, path: String, lock: FileLock) {
         self.pid = pid
         self.program = program
         self.rule = rule
