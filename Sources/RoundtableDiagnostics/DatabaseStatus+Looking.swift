@@ -126,7 +126,7 @@ extension DatabaseStatus {
             #if os(Linux)
                 writing = writing.filter(\.isInOtherPIDNamespace)
             #endif
-            return writing.max { $0.writing ?? 0 < $1.writing ?? 0 }?.party
+            return writing.max { ($0.writingSeconds ?? 0) < ($1.writingSeconds ?? 0) }?.party
         }
         let own = participants.filter { $0.isProcess(pid) }
         if let participant = own.first(where: { $0.writing != nil }) ?? own.first { return participant.party }
@@ -193,7 +193,7 @@ extension DatabaseStatus {
         let now = MonotonicClock.now
         for (index, snapshot) in snapshots.enumerated() where snapshot.liveness != .dead {
             guard let read = snapshot.oldestRead else { continue }
-            let age = TimeInterval(now.subtractingSaturating(read.since)) / 1e9
+            let age = Duration.nanoseconds(Int64(clamping: now.subtractingSaturating(read.since)))
             let held = endOfWAL.map(read.mark.framesHeld)
             participants[index].oldestRead = ParticipantStatus.Read(
                 age: age,

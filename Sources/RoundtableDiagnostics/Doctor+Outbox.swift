@@ -43,9 +43,9 @@ extension DatabaseStatus {
 
 extension Doctor {
     /// The time in seconds in which a running owner applies a command, unless something is wrong.
-    private static let patience: TimeInterval = 60
+    private static let patience = Duration.seconds(60)
     /// The time in seconds after which commands that no running owner applies are worth a warning.
-    private static let longAbsence: TimeInterval = 24 * 3600
+    private static let longAbsence = Duration.seconds(24 * 3600)
 
     /// - parameter isWritable: whether the folders of the outbox can be written by those who apply commands.
     mutating func examineOutbox(_ status: DatabaseStatus, isWritable: Bool, now: Date = Date()) {
@@ -124,7 +124,7 @@ extension Doctor {
     private mutating func examineWaiting(
         _ outbox: OutboxStatus,
         _ service: OutboxService,
-        _ wait: TimeInterval,
+        _ wait: Duration,
         _ look: String,
         _ isWritable: Bool
     ) {

@@ -27,7 +27,8 @@ extension Doctor {
         }
         // How long a stranger has been reading may not be known.
         for pin in status.wal?.pins ?? []
-        where !pin.holder.isParticipant && LongRead.Limit().isPassed(age: pin.age ?? 0, heldFrames: pin.heldFrames) {
+        where !pin.holder.isParticipant && LongRead.Limit().isPassed(age: pin.age ?? .zero, heldFrames: pin.heldFrames)
+        {
             find(
                 .longRead,
                 .warning,

@@ -50,9 +50,9 @@ public struct OutboxStatus: Codable, Sendable, Equatable {
     /// Whether no command waits, no file is damaged, and no dead letter is known.
     public var isEmpty: Bool { waiting == 0 && damaged == 0 && deadLetters ?? 0 == 0 }
 
-    /// How long the oldest command has waited, in seconds; nil when none waits.
-    public func longestWait(at date: Date = Date()) -> TimeInterval? {
-        oldest.map { max(0, date.timeIntervalSince($0)) }
+    /// How long the oldest command has waited; nil when none waits.
+    public func longestWait(at date: Date = Date()) -> Duration? {
+        oldest.map { max(.zero, Duration(inSeconds: date.timeIntervalSince($0))) }
     }
 }
 

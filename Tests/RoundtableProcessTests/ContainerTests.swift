@@ -216,7 +216,8 @@
                             #expect(look.living.allSatisfy { $0.liveness == .alive && !$0.isInOtherPIDNamespace })
                             for participant in look.living {
                                 #expect(
-                                    participant.writing ?? 0 < 60 && participant.waiting ?? 0 < 60,
+                                    (participant.writing ?? .zero) < .seconds(60)
+                                        && (participant.waiting ?? .zero) < .seconds(60),
                                     "\(participant)"
                                 )
                             }

@@ -216,7 +216,7 @@
                     let verdict = try police.freeze(program.pid)
                     #expect(verdict.outcome == .released, "\(verdict)")
                     #expect(verdict.notified == 1)
-                    #expect(try #require(verdict.answered) < 0.5)
+                    #expect(try #require(verdict.answered) < .milliseconds(500))
                     try waitUntilHeard("resumed", program)
                     #expect(try heard(program) == ["suspending 500", "resumed"])
                 }
@@ -304,7 +304,7 @@
                     let begin = "t = threading.Thread(target=int); t.start(); t.join()"
                     try program.start("exec(\(Self.quoted("while time.time() < end:\n    \(begin)")), globals())")
                     let verdict = try police.freeze(program.pid)
-                    #expect(verdict.notified == 0 && verdict.frozen >= 0.5, "\(verdict)")
+                    #expect(verdict.notified == 0 && verdict.frozen >= .milliseconds(500), "\(verdict)")
                     #expect(try program.answer() == "ok")
                 }
             }
@@ -322,7 +322,7 @@
                     let verdict = try police.freeze(program.pid)
                     #expect(verdict.outcome == .released, "\(verdict)")
                     #expect(verdict.notified == 1)
-                    #expect(try #require(verdict.answered) < 0.5)
+                    #expect(try #require(verdict.answered) < .milliseconds(500))
                     try waitUntilHeard("resumed", program)
                     let heard = try heard(program)
                     let left = try #require(heard.first?.split(separator: " ").last.flatMap { Int($0) })
@@ -357,7 +357,7 @@
                     let verdict = try police.freeze(program.pid)
                     #expect(verdict.outcome == .released, "\(verdict)")
                     #expect(verdict.assertions == ["sync of today"])
-                    #expect(verdict.assertionTime >= 0.39)
+                    #expect(verdict.assertionTime >= .milliseconds(390))
                     #expect(!verdict.isExpired)
                 }
             }
@@ -409,7 +409,7 @@
                     let verdict = try police.freeze(program.pid)
                     #expect(verdict.outcome == .convicted)
                     #expect(verdict.isExpired)
-                    #expect(verdict.assertionTime >= 0.59 && verdict.assertionTime < 2)
+                    #expect(verdict.assertionTime >= .milliseconds(590) && verdict.assertionTime < .seconds(2))
                     try waitUntilHeard("resumed", program)
                     let messages = try heard(program)
                     #expect(messages.contains { $0.hasPrefix("expiring 3") || $0 == "expiring 400" }, "\(messages)")

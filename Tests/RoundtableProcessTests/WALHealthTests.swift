@@ -60,7 +60,7 @@ extension ProcessTests {
                     #expect(pin.holder.liveness == .stopped)
                     #expect(pin.callSite == site)
                     #expect(pin.heldFrames >= 10 && pin.heldFrames <= health.committedFrames)
-                    #expect(try #require(pin.age) < 20)
+                    #expect(try #require(pin.age) < .seconds(20))
                 }
                 #expect(health.description.contains("'widget' (pid \(reader.pid), stopped) holds "))
                 // One finding, which is about both.

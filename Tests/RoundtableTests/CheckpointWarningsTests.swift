@@ -33,7 +33,7 @@ import Testing
         let warnings = CheckpointWarnings(.none)
         func health(_ code: Int32?) -> WALHealth {
             var health = self.health(3000)
-            health.failure = code.map { .init(code: $0, reason: "", age: 0) }
+            health.failure = code.map { .init(code: $0, reason: "", age: .zero) }
             return health
         }
         #expect(warnings.isNews(health(nil)))

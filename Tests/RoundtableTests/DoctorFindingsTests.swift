@@ -157,7 +157,7 @@ import Testing
         status.wal?.failure = .init(
             code: 13,
             reason: "database or disk is full",
-            age: 2,
+            age: .seconds(2),
             by: .init(pid: app.pid, name: app.author, isParticipant: true, liveness: .alive)
         )
         let found = findings(status)

@@ -79,7 +79,7 @@ import Testing
         gate.leave(checkpoint)
         let answer = try #require(await suspension.first)
         #expect(answer.outcome == .released)
-        #expect(answer.duration < 30)
+        #expect(answer.duration < .seconds(30))
         gate.leave(write)
     }
 

@@ -333,7 +333,7 @@ import Testing
         #expect(held >= 10)
         let second = try db.makeSnapshot()
         let read = try #require(try participant("app").oldestRead)
-        #expect(read.heldFrames == held && !read.isPastLimit && read.age > 0)
+        #expect(read.heldFrames == held && !read.isPastLimit && read.age > .zero)
         #expect(try participant("other").oldestRead == nil)
         try first.advance()
         #expect(try participant("app").oldestRead?.heldFrames == 0)
@@ -385,9 +385,9 @@ import Testing
 
     @Test func limits() {
         let limit = LongRead.Limit(age: .seconds(2), frames: 10)
-        #expect(!limit.isPassed(age: 1000, heldFrames: 0))
-        #expect(!limit.isPassed(age: 1.9, heldFrames: 10))
-        #expect(limit.isPassed(age: 2.1, heldFrames: 1))
-        #expect(limit.isPassed(age: 0, heldFrames: 11))
+        #expect(!limit.isPassed(age: .seconds(1000), heldFrames: 0))
+        #expect(!limit.isPassed(age: .milliseconds(1900), heldFrames: 10))
+        #expect(limit.isPassed(age: .milliseconds(2100), heldFrames: 1))
+        #expect(limit.isPassed(age: .zero, heldFrames: 11))
     }
 }

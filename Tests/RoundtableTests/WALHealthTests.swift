@@ -41,7 +41,7 @@ import Testing
             try add(to: other)
             let read = try #require(try status(of: "app").oldestRead)
             #expect(read.callSite == line.map { "RoundtableTests/WALHealthTests.swift:\($0)" })
-            #expect(read.heldFrames ?? 0 > 0 && read.age < 60)
+            #expect(read.heldFrames ?? 0 > 0 && read.age < .seconds(60))
         }
         func expectNone() throws { #expect(try status(of: "app").oldestRead == nil) }
 
@@ -162,7 +162,7 @@ import Testing
             #expect(pin.holder.name == "widget" && pin.holder.pid == getpid())
             #expect(pin.heldFrames >= 7 && pin.heldFrames < health.committedFrames)
             #expect(pin.callSite == "RoundtableTests/WALHealthTests.swift:\(line)")
-            #expect(try #require(pin.age) < 60)
+            #expect(try #require(pin.age) < .seconds(60))
             #expect(health.description.contains("'widget' (pid \(getpid())) holds \(pin.heldFrames) frames back, for "))
             #expect(health.description.contains("since \(pin.callSite!)"))
             #expect(health.size > health.committedFrames * 4096)
@@ -269,7 +269,7 @@ import Testing
             growth: 2.5,
             checkpointer: party,
             checkpointLock: party,
-            pins: [.init(holder: party, heldFrames: 8, age: 1.5, since: 12, callSite: "A.swift:1")],
+            pins: [.init(holder: party, heldFrames: 8, age: .milliseconds(1500), since: 12, callSite: "A.swift:1")],
             counters: .init(checkpoints: 1, walRestarts: 2, heldUp: 3, byWriters: 4)
         )
         let data = try JSONEncoder().encode(health)

@@ -46,11 +46,11 @@ import Testing
         monitor.handle(.copied(transaction: Self.one), at: later(1))
         #expect(monitor.status.state == .following && monitor.status.arrived == later(1))
         monitor.handle(.listed(try transactions(Self.one), inTerm: .first), at: later(2))
-        #expect(monitor.status.lag == 0 && monitor.status.time != nil)
+        #expect(monitor.status.lag == .zero && monitor.status.time != nil)
         monitor.handle(.listed(try transactions(Self.one, Self.two), inTerm: .first), at: later(3))
-        #expect(monitor.status.lag == 1 && monitor.status.state == .following)
+        #expect(monitor.status.lag == .seconds(1) && monitor.status.state == .following)
         monitor.handle(.copied(transaction: Self.two), at: later(4))
-        #expect(monitor.status.lag == 0 && monitor.status.time == nil, "the time is known from the next list")
+        #expect(monitor.status.lag == .zero && monitor.status.time == nil, "the time is known from the next list")
     }
 
     @Test func anErrorCountsUntilAState() throws {

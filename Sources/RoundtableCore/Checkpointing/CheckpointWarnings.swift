@@ -55,7 +55,7 @@ final class CheckpointWarnings: Sendable {
             state.frames = state.frames.map { min($0, health.committedFrames) }
             let hasDoubled = state.frames.map { health.committedFrames >= 2 * max(1, $0) } ?? true
             // A young read will end soon.
-            let isLong = health.pins.first.map { $0.age ?? .infinity >= Self.youth } ?? false
+            let isLong = health.pins.first.map { $0.ageSeconds ?? .infinity >= Self.youth } ?? false
             let isAnother = isLong && pins.first.map { !state.told.contains($0) } ?? false
             let failsAnew = health.failure.map { state.failures.insert($0.code).inserted } ?? false
             guard hasDoubled || isAnother || failsAnew else { return false }

@@ -132,7 +132,7 @@ extension WALHealth {
                 Pin(
                     holder: SharingProcess(participant),
                     heldFrames: held,
-                    age: TimeInterval(now.subtractingSaturating(since)) / 1e9,
+                    age: .nanoseconds(Int64(clamping: now.subtractingSaturating(since))),
                     since: since,
                     callSite: participant.oldestRead == nil ? participant.callSite : participant.readCallSite
                 )
@@ -162,7 +162,7 @@ extension WALHealth.Failure {
         self.init(
             code: failure.code,
             reason: String(cString: sqlite3_errstr(failure.code)),
-            age: TimeInterval(now - failure.time) / 1e9,
+            age: .nanoseconds(Int64(clamping: now - failure.time)),
             by: party
         )
     }

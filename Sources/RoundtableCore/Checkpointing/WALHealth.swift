@@ -1,10 +1,11 @@
 import Foundation
+import RoundtableKernel
 
 /// The length and growth of the write-ahead log, and the readers that keep it from being copied into the database file
 /// (<https://www.sqlite.org/wal.html#avoiding_excessively_large_wal_files>).
 ///
-/// It describes one moment: a read that it names may have ended since. It encodes as JSON with the keys listed here; times are in
-/// seconds, sizes in bytes.
+/// It describes one moment: a read that it names may have ended since. It encodes as JSON with the keys listed here; there, times
+/// are in seconds. Sizes are in bytes.
 public struct WALHealth: Codable, Sendable, Equatable {
     /// The number of frames of committed transactions. A frame is a page that a transaction wrote.
     public var committedFrames: Int
@@ -66,7 +67,8 @@ extension WALHealth {
         /// The number of committed frames that it holds back.
         public var heldFrames: Int
         /// How long it has lasted; nil when that is not known, as for processes that are not participants.
-        public var age: TimeInterval?
+        public var age: Duration? { ageSeconds.map(Duration.init(inSeconds:)) }
+        package var ageSeconds: Double?
         /// When it began, in ns of the machine's monotonic clock. Together with the holder, it identifies a pin.
         public var since: UInt64?
         /// Where in the code it began, as `Module/File.swift:12`. nil when that is not known: for processes that are not
@@ -76,13 +78,13 @@ extension WALHealth {
         package init(
             holder: SharingProcess,
             heldFrames: Int,
-            age: TimeInterval? = nil,
+            age: Duration? = nil,
             since: UInt64? = nil,
             callSite: String? = nil
         ) {
             self.holder = holder
             self.heldFrames = heldFrames
-            self.age = age
+            ageSeconds = age?.inSeconds
             self.since = since
             self.callSite = callSite
         }
@@ -90,7 +92,7 @@ extension WALHealth {
         enum CodingKeys: String, CodingKey {
             case holder
             case heldFrames = "held_frames"
-            case age = "age_s"
+            case ageSeconds = "age_s"
             case since = "since_ns"
             case callSite = "call_site"
         }
@@ -103,20 +105,21 @@ extension WALHealth {
         /// SQLite's message for the code.
         public var reason: String
         /// How long ago the attempt was made.
-        public var age: TimeInterval
+        public var age: Duration { Duration(inSeconds: ageSeconds) }
+        package var ageSeconds: Double
         /// The participant that made the attempt; nil when it has left.
         public var by: SharingProcess?
 
-        package init(code: Int32, reason: String, age: TimeInterval, by: SharingProcess? = nil) {
+        package init(code: Int32, reason: String, age: Duration, by: SharingProcess? = nil) {
             self.code = code
             self.reason = reason
-            self.age = age
+            ageSeconds = age.inSeconds
             self.by = by
         }
 
         enum CodingKeys: String, CodingKey {
             case code, reason, by
-            case age = "age_s"
+            case ageSeconds = "age_s"
         }
     }
 

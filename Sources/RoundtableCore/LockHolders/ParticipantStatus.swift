@@ -1,7 +1,7 @@
 import Foundation
 import RoundtableKernel
 
-/// One open `SharedDatabase` in one process.
+/// One open `SharedDatabase` in one process. In JSON, times are in seconds.
 public struct ParticipantStatus: Codable, Sendable, Equatable {
     public enum Role: String, Codable, Sendable {
         case readWrite = "read_write"
@@ -30,13 +30,16 @@ public struct ParticipantStatus: Codable, Sendable, Equatable {
     public var liveness: SharingProcess.Liveness
     public var hasTurn: Bool
     /// How long it has been waiting for its turn; nil when it is not waiting.
-    public var waiting: TimeInterval?
+    public var waiting: Duration? { waitingSeconds.map(Duration.init(inSeconds:)) }
+    package var waitingSeconds: Double?
     /// How long it has been writing; nil when it is not writing.
-    public var writing: TimeInterval?
+    public var writing: Duration? { writingSeconds.map(Duration.init(inSeconds:)) }
+    package var writingSeconds: Double?
     /// Where in the code it last began to write; nil when it never did, or when this is not known.
     public var callSite: String?
     public var turnsTaken: Int
-    public var longestWait: TimeInterval
+    public var longestWait: Duration { Duration(inSeconds: longestWaitSeconds) }
+    package var longestWaitSeconds: Double
     public var joinedAt: Date
     /// The oldest read that is under way, that of a snapshot included; nil when it does not read.
     public var oldestRead: Read?
@@ -50,11 +53,11 @@ public struct ParticipantStatus: Codable, Sendable, Equatable {
         case pid, author, role, state, liveness
         case isInOtherPIDNamespace = "in_other_pid_namespace"
         case hasTurn = "has_turn"
-        case waiting = "waiting_s"
-        case writing = "writing_s"
+        case waitingSeconds = "waiting_s"
+        case writingSeconds = "writing_s"
         case callSite = "call_site"
         case turnsTaken = "turns_taken"
-        case longestWait = "longest_wait_s"
+        case longestWaitSeconds = "longest_wait_s"
         case joinedAt = "joined_at"
         case oldestRead = "oldest_read"
     }
@@ -64,7 +67,8 @@ extension ParticipantStatus {
     /// A read that is under way, or the moment that a ``SharedDatabaseSnapshot`` stays at.
     public struct Read: Codable, Sendable, Equatable {
         /// How long it has lasted.
-        public var age: TimeInterval
+        public var age: Duration { Duration(inSeconds: ageSeconds) }
+        package var ageSeconds: Double
         /// How many frames of the WAL no checkpoint can copy into the database file before it ends; nil where
         /// ``DatabaseStatus/unknowns`` says why.
         public var heldFrames: Int?
@@ -73,15 +77,15 @@ extension ParticipantStatus {
         /// Where in the code it began; nil when this is not known.
         public var callSite: String?
 
-        package init(age: TimeInterval, heldFrames: Int?, isPastLimit: Bool, callSite: String?) {
-            self.age = age
+        package init(age: Duration, heldFrames: Int?, isPastLimit: Bool, callSite: String?) {
+            ageSeconds = age.inSeconds
             self.heldFrames = heldFrames
             self.isPastLimit = isPastLimit
             self.callSite = callSite
         }
 
         enum CodingKeys: String, CodingKey {
-            case age = "age_s"
+            case ageSeconds = "age_s"
             case heldFrames = "held_frames"
             case isPastLimit = "is_past_limit"
             case callSite = "call_site"
@@ -121,11 +125,11 @@ extension ParticipantStatus {
             state: State(snapshot.state),
             liveness: SharingProcess.Liveness(snapshot.liveness),
             hasTurn: snapshot.hasTurn,
-            waiting: snapshot.waiting.map { TimeInterval($0) / 1e9 },
-            writing: snapshot.writing.map { TimeInterval($0) / 1e9 },
+            waitingSeconds: snapshot.waiting.map { TimeInterval($0) / 1e9 },
+            writingSeconds: snapshot.writing.map { TimeInterval($0) / 1e9 },
             callSite: snapshot.callSite,
             turnsTaken: Int(clamping: snapshot.turnsTaken),
-            longestWait: TimeInterval(snapshot.longestWait) / 1e9,
+            longestWaitSeconds: TimeInterval(snapshot.longestWait) / 1e9,
             joinedAt: Date(timeIntervalSince1970: TimeInterval(snapshot.joinedAt)),
             startTime: snapshot.startTime,
             commandsFolder: snapshot.commandsFolder

@@ -9,12 +9,12 @@ public struct LongRead: Sendable {
     public let path: String
     /// Where the snapshot was made, as `File.swift:12`.
     public let callSite: String
-    /// How long the snapshot has been at its moment, in seconds.
-    public let age: TimeInterval
+    /// How long the snapshot has been at its moment.
+    public let age: Duration
     /// The number of WAL frames that the snapshot holds back. A frame is a page that a transaction wrote.
     public let heldFrames: Int
 
-    init(_ snapshot: SharedDatabaseSnapshot, age: TimeInterval, heldFrames: Int) {
+    init(_ snapshot: SharedDatabaseSnapshot, age: Duration, heldFrames: Int) {
         self.snapshot = snapshot
         path = snapshot.database.path
         callSite = snapshot.callSite
@@ -38,10 +38,10 @@ public struct LongRead: Sendable {
         /// Whether a snapshot exceeds a limit: it holds back more than `frames` frames, or it holds any frame back and is older than `age`.
         ///
         /// - Parameters:
-        ///   - age: how long the snapshot has been at its moment, in seconds.
+        ///   - age: how long the snapshot has been at its moment.
         ///   - heldFrames: the number of WAL frames that it holds back.
-        package func isPassed(age: TimeInterval, heldFrames: Int) -> Bool {
-            heldFrames > frames || (heldFrames > 0 && age > self.age / .seconds(1))
+        package func isPassed(age: Duration, heldFrames: Int) -> Bool {
+            heldFrames > frames || (heldFrames > 0 && age > self.age)
         }
     }
 }

@@ -220,7 +220,7 @@ final class LongReads: Parkable {
         let asked = readers.askedToAdvance ?? 0
         for (key, entry) in state.entries where !entry.hasWarned {
             guard let read = entry.read else { continue }
-            let age = TimeInterval(now.subtractingSaturating(read.since)) / 1e9
+            let age = Duration.nanoseconds(Int64(clamping: now.subtractingSaturating(read.since)))
             let held = read.mark.framesHeld(now: mark)
             // The read is in the way if it is older than the last request to advance (rule K8).
             let isInTheWay = held > 0 && asked >= read.since

@@ -5,8 +5,8 @@ public enum ObservationEvent: Sendable {
     /// Observers are not notified, because of this error, which has lasted a second. Roundtable tries again, at least every 30 s. No
     /// change is lost: observers are notified of what they have missed once it succeeds.
     case interrupted(any Error)
-    /// Observers are notified again. It took this long, in seconds.
-    case resumed(after: TimeInterval)
+    /// Observers are notified again. It took this long.
+    case resumed(after: Duration)
 }
 
 extension ObservationEvent: ReportedEvent {

@@ -38,7 +38,7 @@ final class ObservationTrouble: Sendable {
             isFailing.store(state.isFailing, ordering: .sequentiallyConsistent)
             return time
         }
-        if let time { reporter.report(ObservationEvent.resumed(after: TimeInterval(time) / 1e9)) }
+        if let time { reporter.report(ObservationEvent.resumed(after: .nanoseconds(Int64(clamping: time)))) }
     }
 }
 

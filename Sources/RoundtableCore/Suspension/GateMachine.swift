@@ -314,7 +314,7 @@ extension GateMachine.Visit {
         Suspension.Access(
             kind: kind,
             callSite: site.map { "\($0.file):\($0.line)" },
-            duration: Double(now.subtractingSaturating(since)) / 1e9
+            duration: .nanoseconds(Int64(clamping: now.subtractingSaturating(since)))
         )
     }
 }

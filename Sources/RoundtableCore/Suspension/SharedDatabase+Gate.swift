@@ -39,7 +39,7 @@ extension SharedDatabase: GateFollower {
             let began = MonotonicClock.now
             return park(until: deadline) { [gate] in !gate.isToBeClosed }.map { held in
                 // This is a lower bound, because the start of the access is not recorded.
-                let duration = Double(MonotonicClock.now.subtractingSaturating(began)) / 1e9
+                let duration = Duration.nanoseconds(Int64(clamping: MonotonicClock.now.subtractingSaturating(began)))
                 let kind: Suspension.Access.Kind = held.use == .writing ? .write : .read
                 return Suspension.Access(kind: kind, callSite: held.callSite, duration: duration)
             }

@@ -1,4 +1,6 @@
-/// The result of suspending a database.
+import RoundtableKernel
+
+/// The result of suspending a database. Times are in seconds in JSON.
 public struct Suspension: Sendable, Equatable, Codable {
     public enum Outcome: Sendable, Equatable, Codable {
         /// The database holds no lock for which the system kills the process. The running access has finished.
@@ -27,26 +29,39 @@ public struct Suspension: Sendable, Equatable, Codable {
         public let kind: Kind
         /// Where the access began, as `File.swift:12`; nil when that is not known.
         public let callSite: String?
-        /// How long the access has been running, in seconds.
-        public let duration: Double
+        /// How long the access has been running.
+        public var duration: Duration { Duration(inSeconds: durationSeconds) }
+        let durationSeconds: Double
 
-        package init(kind: Kind, callSite: String?, duration: Double) {
+        package init(kind: Kind, callSite: String?, duration: Duration) {
             self.kind = kind
             self.callSite = callSite
-            self.duration = duration
+            durationSeconds = duration.inSeconds
+        }
+
+        enum CodingKeys: String, CodingKey {
+            case kind
+            case callSite = "call_site"
+            case durationSeconds = "duration_s"
         }
     }
 
     /// The path of the database file.
     public let path: String
     public let outcome: Outcome
-    /// How long suspending took, in seconds.
-    public let duration: Double
+    /// How long suspending took.
+    public var duration: Duration { Duration(inSeconds: durationSeconds) }
+    let durationSeconds: Double
 
-    package init(path: String, outcome: Outcome, duration: Double) {
+    package init(path: String, outcome: Outcome, duration: Duration) {
         self.path = path
         self.outcome = outcome
-        self.duration = duration
+        durationSeconds = duration.inSeconds
+    }
+
+    enum CodingKeys: String, CodingKey {
+        case path, outcome
+        case durationSeconds = "duration_s"
     }
 
     /// Whether the database holds no lock for which the system kills the process.
@@ -77,7 +92,7 @@ extension Suspension.Outcome: CustomStringConvertible {
 
 extension Suspension.Access: CustomStringConvertible {
     public var description: String {
-        let milliseconds = Int(duration * 1000)
+        let milliseconds = Int(durationSeconds * 1000)
         return
             "\(kind == .opening ? "an" : "a") \(kind.rawValue)\(callSite.map { " that began at \($0)" } ?? ""), running for \(milliseconds) ms"
     }

@@ -298,7 +298,7 @@ package final class SuspensionGate: Sendable {
             outcome = settle(until: deadline)
         } else {
             // Another thread opens or settles the gate. It will see that the gate must be closed.
-            let held = Suspension.Access(kind: .opening, callSite: nil, duration: 0)
+            let held = Suspension.Access(kind: .opening, callSite: nil, duration: .zero)
             outcome = state.withLock { self.outcome($0, holding: held) }
         }
         if case .held(let access) = outcome, !hasReportedHeld.exchange(true, ordering: .relaxed) {
@@ -307,7 +307,7 @@ package final class SuspensionGate: Sendable {
         return Suspension(
             path: path,
             outcome: outcome,
-            duration: Double(MonotonicClock.now.subtractingSaturating(began)) / 1e9
+            duration: .nanoseconds(Int64(clamping: MonotonicClock.now.subtractingSaturating(began)))
         )
     }
 

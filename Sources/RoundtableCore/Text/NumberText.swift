@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableKernel
 
 // These are numbers formatted for people, in messages and in the tool. Output for programs does not use them.
 
@@ -31,6 +32,14 @@ extension Int {
         default: "\((self / 1_048_576).grouped) MiB"
         }
     }
+}
+
+extension Duration {
+    /// The time with its unit, as `180.3 s`.
+    package var seconds: String { inSeconds.seconds }
+
+    /// The time in a unit that needs few digits, as `40 s`, `12 min`, `5 h`, `3 days`.
+    package var rough: String { inSeconds.rough }
 }
 
 extension TimeInterval {

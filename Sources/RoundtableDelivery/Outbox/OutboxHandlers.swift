@@ -91,7 +91,3 @@ struct UndecodablePayload: Error, CustomStringConvertible {
 
     var description: String { "the payload is not that of \(kind): \(reason)" }
 }
-
-extension Duration {
-    var seconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
-}

@@ -21,7 +21,7 @@ struct OutboxRetryPolicy {
 
     /// Whether the next try is due. A time that is too far ahead counts as due, because the clock may have been set back.
     func isDue(_ next: Date, at now: Date) -> Bool {
-        now >= next || next.timeIntervalSince(now) > max(retries.maximumDelay.seconds, Self.longestPlausiblePause)
+        now >= next || next.timeIntervalSince(now) > max(retries.maximumDelay.inSeconds, Self.longestPlausiblePause)
     }
 
     /// The number of the try that follows the recorded ones. The recorded number may be any, because any program can write to the table.
@@ -34,7 +34,7 @@ struct OutboxRetryPolicy {
     ///   - next: when the command was to be retried, if it has failed. Another owner then knows it, and should make that try.
     func endOfGrace(firstMet: Date, next: Date?, at now: Date) -> Date {
         let start = max(firstMet, min(next ?? firstMet, now))
-        return start.addingTimeInterval(max(0, gracePeriod.seconds))
+        return start.addingTimeInterval(max(0, gracePeriod.inSeconds))
     }
 
     /// - parameter attempt: the number of the try that has failed.
@@ -45,14 +45,14 @@ struct OutboxRetryPolicy {
         case _ where attempt >= retries.maximumAttempts: return .setAside(.failed)
         default:
             // If the database may have caused the error after all, it gets the longest time to recover.
-            let pause = error.isOfDatabase ? retries.maximumDelay.seconds : pause(after: attempt)
+            let pause = error.isOfDatabase ? retries.maximumDelay.inSeconds : pause(after: attempt)
             return .retry(at: now.addingTimeInterval(pause))
         }
     }
 
     /// The pause in seconds.
     private func pause(after attempt: Int) -> TimeInterval {
-        let doubled = retries.firstDelay.seconds * pow(2, Double(min(attempt, 60) - 1))
-        return min(doubled, retries.maximumDelay.seconds)
+        let doubled = retries.firstDelay.inSeconds * pow(2, Double(min(attempt, 60) - 1))
+        return min(doubled, retries.maximumDelay.inSeconds)
     }
 }

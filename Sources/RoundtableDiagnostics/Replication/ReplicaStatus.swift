@@ -78,12 +78,12 @@ public struct ReplicaStatus: Codable, Sendable, Equatable {
         }
     }
 
-    /// How much older this state is than the newest that the follower has seen, in seconds; nil when that is not known.
-    public var lag: TimeInterval? {
+    /// How much older this state is than the newest that the follower has seen; nil when that is not known.
+    public var lag: Duration? {
         guard let newestTransaction, let transaction else { return nil }
-        if term == newestTerm, transaction >= newestTransaction { return 0 }
+        if term == newestTerm, transaction >= newestTransaction { return .zero }
         guard let time, let newestTime else { return nil }
-        return max(0, newestTime.timeIntervalSince(time))
+        return max(.zero, Duration(inSeconds: newestTime.timeIntervalSince(time)))
     }
 
     /// Whether something is wrong.

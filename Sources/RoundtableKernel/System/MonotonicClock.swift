@@ -47,6 +47,13 @@ package enum MonotonicClock {
 }
 
 extension Duration {
+    package var inSeconds: Double { self / .seconds(1) }
+
+    /// A duration of seconds. One that is no number is zero, and one that is too long is cut off at 30 million years.
+    package init(inSeconds seconds: Double) {
+        self = seconds.isNaN ? .zero : .seconds(min(max(seconds, -1e15), 1e15))
+    }
+
     /// The duration in nanoseconds. A negative duration is 0, and one that is too long is the longest that fits.
     package var nanoseconds: Nanoseconds {
         let (seconds, attoseconds) = components

@@ -1,3 +1,5 @@
+import RoundtableKernel
+
 /// The results of many suspensions, added up.
 public struct PoliceReport: Codable, Sendable {
     /// The seed of the random moments.
@@ -20,16 +22,21 @@ public struct PoliceReport: Codable, Sendable {
     public var postponed = 0
     /// Freezes that an assertion delayed, but that came when the time of the assertion was up.
     public var expired = 0
-    /// The duration of the patrol, in seconds.
-    public var seconds = 0.0
-    /// The longest ``Verdict/answered``, in seconds.
-    public var longestAnswer = 0.0
-    /// The longest ``Verdict/assertionTime``, in seconds.
-    public var longestAssertion = 0.0
-    /// The longest ``Verdict/stopping``, in seconds.
-    public var longestStop = 0.0
-    /// The longest ``Verdict/examining``, in seconds.
-    public var longestExamination = 0.0
+    /// The duration of the patrol.
+    public var duration: Duration { Duration(inSeconds: seconds) }
+    package var seconds = 0.0
+    /// The longest ``Verdict/answered``.
+    public var longestAnswer: Duration { Duration(inSeconds: longestAnswerSeconds) }
+    package var longestAnswerSeconds = 0.0
+    /// The longest ``Verdict/assertionTime``.
+    public var longestAssertion: Duration { Duration(inSeconds: longestAssertionSeconds) }
+    package var longestAssertionSeconds = 0.0
+    /// The longest ``Verdict/stopping``.
+    public var longestStop: Duration { Duration(inSeconds: longestStopSeconds) }
+    package var longestStopSeconds = 0.0
+    /// The longest ``Verdict/examining``.
+    public var longestExamination: Duration { Duration(inSeconds: longestExaminationSeconds) }
+    package var longestExaminationSeconds = 0.0
 
     public init(seed: UInt64) { self.seed = seed }
 
@@ -44,10 +51,10 @@ public struct PoliceReport: Codable, Sendable {
         if verdict.answered != nil { answered += 1 }
         if !verdict.assertions.isEmpty { postponed += 1 }
         if verdict.isExpired { expired += 1 }
-        longestAnswer = max(longestAnswer, verdict.answered ?? 0)
-        longestAssertion = max(longestAssertion, verdict.assertionTime)
-        longestStop = max(longestStop, verdict.stopping)
-        longestExamination = max(longestExamination, verdict.examining)
+        longestAnswerSeconds = max(longestAnswerSeconds, verdict.answeredSeconds ?? 0)
+        longestAssertionSeconds = max(longestAssertionSeconds, verdict.assertionSeconds)
+        longestStopSeconds = max(longestStopSeconds, verdict.stoppingSeconds)
+        longestExaminationSeconds = max(longestExaminationSeconds, verdict.examiningSeconds)
     }
 }
 

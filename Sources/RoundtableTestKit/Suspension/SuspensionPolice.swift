@@ -82,9 +82,9 @@
             while true {
                 waitForAssertions(pid, since: began, &told, &verdict)
                 let stopBegan = ContinuousClock.now
-                verdict.frozen = (stopBegan - began) / .seconds(1)
+                verdict.frozenSeconds = (stopBegan - began) / .seconds(1)
                 tree = try stop(pid)
-                verdict.stopping = (ContinuousClock.now - stopBegan) / .seconds(1)
+                verdict.stoppingSeconds = (ContinuousClock.now - stopBegan) / .seconds(1)
                 // The messages that a process sent before it stopped count (rule J6).
                 desk.catchUp()
                 if verdict.isExpired || desk.assertions(of: tree.pids).isEmpty { break }
@@ -92,12 +92,12 @@
             }
             verdict.notified = told.count
             verdict.processes = tree.members.count
-            verdict.answered = desk.answered(tree.pids).map { ($0 - began) / .seconds(1) }
+            verdict.answeredSeconds = desk.answered(tree.pids).map { ($0 - began) / .seconds(1) }
             guard !tree.members.isEmpty else { return verdict }
 
             let examinationBegan = ContinuousClock.now
             verdict.convictions = try tree.members.flatMap(examine)
-            verdict.examining = (ContinuousClock.now - examinationBegan) / .seconds(1)
+            verdict.examiningSeconds = (ContinuousClock.now - examinationBegan) / .seconds(1)
             try checkJudgeable(told.bySignal, convicted: Set(verdict.convictions.map(\.pid)))
             verdict.outcome = verdict.convictions.isEmpty ? .released : .convicted
             if terms.punishment == .kill {
@@ -210,7 +210,7 @@
                 desk.send(.expiring(milliseconds: max(0, Int((limit - .now) / .milliseconds(1)))), to: pids)
                 verdict.isExpired = !wait(until: limit, or: areOver)
             }
-            verdict.assertionTime += (ContinuousClock.now - waitBegan) / .seconds(1)
+            verdict.assertionSeconds += (ContinuousClock.now - waitBegan) / .seconds(1)
         }
 
         /// Whether the process has ended, or has stopped itself, as a program does that handles SIGTSTP. Waiting longer is then useless.

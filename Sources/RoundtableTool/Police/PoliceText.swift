@@ -18,7 +18,8 @@ struct PoliceText {
                     + "outlasted by them: \(report.expired)"
             )
         }
-        lines.append("  · seed 0x\(String(report.seed, radix: 16)), \(String(format: "%.1f", report.seconds)) s")
+        let seconds = String(format: "%.1f", report.duration / .seconds(1))
+        lines.append("  · seed 0x\(String(report.seed, radix: 16)), \(seconds) s")
         return lines.joined(separator: "\n") + "\n"
     }
 
@@ -28,8 +29,8 @@ struct PoliceText {
         return "\(report.convicted == 0 ? "✓" : "✗") \(report.convicted) of \(freezes) convicted"
     }
 
-    private func time(_ seconds: Double) -> String {
-        seconds > 0 ? String(format: " (at most %.0f ms)", seconds * 1000) : ""
+    private func time(_ longest: Duration) -> String {
+        longest > .zero ? String(format: " (at most %.0f ms)", longest / .milliseconds(1)) : ""
     }
 
     private static func count(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }

@@ -37,7 +37,7 @@ extension StatusText {
             case .heldUp, .unowned, nil: false
             }
         // Commands that have waited for a short time need no attention.
-        let isUnderWay = isServed && (outbox.longestWait() ?? 0) < 60
+        let isUnderWay = isServed && (outbox.longestWait() ?? .zero) < .seconds(60)
         if isUnderWay, outbox.damaged == 0, outbox.deadLetters ?? 0 == 0 { return nil }
         return "  ! look at the commands: \(Terminal.commandLine(status.outboxArguments))"
     }

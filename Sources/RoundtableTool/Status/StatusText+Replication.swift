@@ -31,7 +31,7 @@ enum ReplicaText {
         }
         if let lag = status.lag, let checked = status.checked {
             let age = max(0, now.timeIntervalSince(checked)).rough
-            parts.append(lag == 0 ? "the newest \(age) ago" : "\(lag.rough) behind, \(age) ago")
+            parts.append(lag == .zero ? "the newest \(age) ago" : "\(lag.rough) behind, \(age) ago")
         }
         switch status.state {
         case .starting: parts.append("is starting")

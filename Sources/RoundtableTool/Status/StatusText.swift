@@ -182,7 +182,7 @@ struct StatusText {
             let isStopped = pin.holder.liveness == .stopped
             let isWorthwhile =
                 isStopped || !pin.holder.isParticipant
-                || LongRead.Limit().isPassed(age: pin.age ?? 0, heldFrames: pin.heldFrames)
+                || LongRead.Limit().isPassed(age: pin.age ?? .zero, heldFrames: pin.heldFrames)
             let held = "\(pin.holder)\(stranger) holds \(pin.heldFrames.of("WAL frame")) back\(age)\(site)"
             return
                 "  \(isWorthwhile ? "! " : "")\(held)\(isStopped ? ": \(Self.advice(toStopped: pin.holder.pid))" : "")"
@@ -212,8 +212,9 @@ struct StatusText {
 
     // MARK: Numbers
 
-    private static func time(_ seconds: TimeInterval) -> String {
-        switch seconds {
+    private static func time(_ time: Duration) -> String {
+        let seconds = time / .seconds(1)
+        return switch seconds {
         case ..<0.0995: String(format: "%.1f ms", seconds * 1e3)
         case ..<0.9995: String(format: "%.0f ms", seconds * 1e3)
         case ..<119.5: String(format: "%.1f s", seconds)

@@ -98,18 +98,18 @@ import Testing
 
     /// All events of all features: no case is forgotten, and each line is one line.
     @Test func allEvents() throws {
-        let access = Suspension.Access(kind: .write, callSite: "File.swift:12", duration: 0.5)
+        let access = Suspension.Access(kind: .write, callSite: "File.swift:12", duration: .milliseconds(500))
         var health = WALHealth(committedFrames: 9000, backfilledFrames: 0, size: 1 << 20)
         health.pins = [
             .init(
                 holder: .init(pid: 7, name: "wid\u{1b}get", isParticipant: true, liveness: .alive),
                 heldFrames: 8000,
-                age: 12,
+                age: .seconds(12),
                 callSite: "File.swift:3"
             )
         ]
         var failing = health
-        failing.failure = .init(code: 13, reason: "database or disk is full", age: 1)
+        failing.failure = .init(code: 13, reason: "database or disk is full", age: .seconds(1))
         let info = OutboxCommandInfo(Self.command, attempt: 1)
         let letter = DeadLetter(Self.command, at: Date(), reason: .refused, error: "no", attempts: 1)
         let cases: [(any ReportedEvent, SharedDatabase.Severity, String, String)] = [
@@ -136,7 +136,7 @@ import Testing
             (PublishingEvent.failed(path: "/x/state", Leak()), .error, "publishing", "/x/state is not up to date"),
             (PublishingEvent.recovered(path: "/x/state"), .notice, "publishing", "up to date again"),
             (ObservationEvent.interrupted(Leak()), .error, "observation", "observers are not notified"),
-            (ObservationEvent.resumed(after: 2.5), .notice, "observation", "after 2.5 s"),
+            (ObservationEvent.resumed(after: .milliseconds(2500)), .notice, "observation", "after 2.5 s"),
             (CoordinationEvent.unavailable(reason: "full"), .warning, "coordination", "full"),
             (CoordinationEvent.restored, .notice, "coordination", "fair turns again"),
             (SuspensionEvent.rolledBack(access), .warning, "suspension", "File.swift:12"),

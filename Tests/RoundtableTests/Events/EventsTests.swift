@@ -351,7 +351,7 @@ import Testing
         guard case .observation(.resumed(let time))? = log.events.value.last?.kind else {
             return #expect(Bool(false), "\(log.lines)")
         }
-        #expect(time >= 1 && time < 60)
+        #expect(time >= .seconds(1) && time < .seconds(60))
         let before = changes.value
         try add("A", to: db)
         try await eventually("changes are reported") { changes.value > before }

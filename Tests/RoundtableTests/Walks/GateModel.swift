@@ -405,9 +405,9 @@ extension GateModel: WalkedModel {
     }
 
     private mutating func answer(_ index: Int, isHeld: Bool) {
-        let held = isHeld ? Suspension.Access(kind: .write, callSite: nil, duration: 0) : nil
+        let held = isHeld ? Suspension.Access(kind: .write, callSite: nil, duration: .zero) : nil
         let outcome = machine.outcome(holding: held, isProtecting: false, at: 0)
-        let isReleased = Suspension(path: "", outcome: outcome, duration: 0).isReleased
+        let isReleased = Suspension(path: "", outcome: outcome, duration: .zero).isReleased
         if isReleased, !machine.isAbandoned, holdsLock {
             violation = "F3: the answer is \(outcome), and a lock is held"
         }

@@ -83,7 +83,7 @@
             findings.freezes += report.freezes
             findings.convicted += report.convicted
             findings.convictions += report.convictions.map(\.description)
-            findings.seconds += report.seconds
+            findings.seconds += report.duration / .seconds(1)
             findings.acknowledged += counts[.acknowledged]
             findings.outcomes += counts[.outcomes]
             findings.reads += counts[.reads]

@@ -52,8 +52,8 @@
         var transactionsPerSecond: Double { seconds > 0 ? Double(acknowledged) / seconds : 0 }
 
         mutating func add(_ verdict: Verdict) {
-            if let answered = verdict.answered { answers.append(answered * 1e3) }
-            if verdict.assertionTime > 0 { postponements.append(verdict.assertionTime * 1e3) }
+            if let answered = verdict.answered { answers.append(answered / .milliseconds(1)) }
+            if verdict.assertionTime > .zero { postponements.append(verdict.assertionTime / .milliseconds(1)) }
         }
 
         mutating func add(_ report: PoliceReport) {
@@ -62,7 +62,7 @@
             convictedByRule.merge(report.convictedByRule, uniquingKeysWith: +)
             postponed += report.postponed
             expired += report.expired
-            seconds += report.seconds
+            seconds += report.duration / .seconds(1)
         }
 
         mutating func add(_ entries: [SuspensionJournal.Entry]) {

@@ -50,7 +50,7 @@
 
             /// In ms: for how long at most a thread that only wanted to look at the clock could not, until the process was stopped.
             func longestGap(until verdict: Verdict) -> Double {
-                max(longestGap.milliseconds, verdict.frozen * 1e3 - (last - noticed).milliseconds)
+                max(longestGap.milliseconds, verdict.frozen / .milliseconds(1) - (last - noticed).milliseconds)
             }
 
             /// Whether the machine took a good part of the notice away from the process. Not with a notice of no time.
@@ -58,7 +58,7 @@
                 let notice = notice / .milliseconds(1)
                 guard notice > 0 else { return false }
                 return longestGap(until: verdict) > notice / 10 || waiting.milliseconds > notice / 2
-                    || verdict.stopping * 1e3 > notice / 10
+                    || verdict.stopping / .milliseconds(1) > notice / 10
             }
         }
 

@@ -71,7 +71,7 @@
             for suspension in suspensions where suspension.path == task.databasePath {
                 var entry = SuspensionJournal.Entry(.gate)
                 entry.text = "\(suspension.outcome)"
-                entry.milliseconds = suspension.duration * 1e3
+                entry.milliseconds = suspension.duration / .milliseconds(1)
                 journal.append(entry)
             }
         }

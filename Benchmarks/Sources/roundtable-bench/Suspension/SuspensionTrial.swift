@@ -82,7 +82,8 @@
             let ticks = SuspensionJournal.ticks(task)
             if ticks.isStalled(verdict, notice: police.terms.notice ?? .zero) { findings.stalled += 1 }
             guard findings.convictions.count < Self.convictionsToKeep else { return }
-            let answered = verdict.answered.map { String(format: "answered after %.1f ms", $0 * 1e3) } ?? "no answer"
+            let answered =
+                verdict.answered.map { String(format: "answered after %.1f ms", $0 / .milliseconds(1)) } ?? "no answer"
             let entries = SuspensionJournal.entries(task).suffix(6).map { entry in
                 let ago = (Clock.now - entry.time).milliseconds
                 return String(format: "%.1f ms before: ", ago) + "\(entry.kind) \(entry.text ?? "")"
@@ -94,7 +95,7 @@
                 ticks.running.milliseconds,
                 ticks.waiting.milliseconds,
                 ticks.longestGap(until: verdict),
-                verdict.stopping * 1e3
+                verdict.stopping / .milliseconds(1)
             )
             let text =
                 "\(verdict); \(answered), \(ran), assertions \(verdict.assertions), "
