@@ -126,6 +126,15 @@ static inline void rt_erase(void *bytes, size_t count) {
     while (count--) *byte++ = 0;
 }
 
+// MARK: The default log
+//
+// Why: the tests of this package turn it off before their first line of Swift runs, which only a constructor in C can do. Can go when
+// swift-testing has a hook that runs before all tests.
+
+/// Whether events of a database whose program has not said where to log them are logged nowhere; 0 unless the function below was called.
+int rt_default_log_is_off(void);
+void rt_set_default_log_off(int is_off);
+
 // MARK: Symbols
 //
 // Why: only at run time is it known whether the library that has one function has another one, too. SQLCipher replaces SQLite and has

@@ -15,7 +15,7 @@ final class EventsFeature: DatabaseFeature {
             )
         }
         // A log of its own queue, so that a slow closure of the program does not keep events from the log.
-        switch opening.options.eventLog {
+        switch opening.options.effectiveLog {
         case .system: add("roundtable.log", SystemEventLog.write)
         case .closure(let body): add("roundtable.log", body)
         case .off: break

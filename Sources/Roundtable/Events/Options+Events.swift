@@ -14,14 +14,18 @@ extension SharedDatabase.Options {
 
     /// Where events are logged.
     public var eventLog: SharedDatabase.EventLog {
-        get { eventOptions.log }
+        get { eventOptions.log ?? .system }
         set { eventOptions.log = newValue }
     }
 
     private struct EventOptions: Sendable {
         var onEvent: (@Sendable (SharedDatabase.Event) -> Void)?
-        var log = SharedDatabase.EventLog.system
+        /// nil: the program has not set it.
+        var log: SharedDatabase.EventLog?
     }
+
+    /// Where events are logged in this process.
+    var effectiveLog: SharedDatabase.EventLog { eventOptions.log ?? (DefaultLog.isOff ? .off : .system) }
 
     private var eventOptions: EventOptions {
         get { features[EventOptions.self] ?? EventOptions() }

@@ -247,6 +247,15 @@ import Testing
         #expect(opening.reporter.isHeard)
     }
 
+    /// Tests are quiet unless they ask for the log, and options are not concerned.
+    @Test func testsHaveNoLogByDefault() {
+        var options = SharedDatabase.Options()
+        guard case .system = options.eventLog else { return #expect(Bool(false), "the default") }
+        guard DefaultLog.isOff, case .off = options.effectiveLog else { return #expect(Bool(false), "quiet") }
+        options.eventLog = .system
+        guard case .system = options.effectiveLog else { return #expect(Bool(false), "asked for") }
+    }
+
     #if os(Linux)
         /// Without any options, a problem reaches standard error.
         @Test(.timeLimit(.minutes(1))) func theDefaultIsTheSystemsLog() async throws {
@@ -254,6 +263,7 @@ import Testing
                 processExitsWith: .success,
                 observing: [\.standardErrorContent]
             ) {
+                DefaultLog.isOff = false
                 let folder = try TemporaryFolder()
                 let url = folder.file("players.sqlite")
                 let path = ControlBlock.path(forDatabaseAt: url.resolvingSymlinksInPath().path)
