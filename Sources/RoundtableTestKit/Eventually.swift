@@ -3,6 +3,7 @@ import Foundation
 /// Waits until `condition` holds.
 ///
 /// - throws: `TestKitError` when the condition does not hold within `timeout`.
+@_disfavoredOverload
 package func eventually(
     _ what: String,
     within timeout: Duration = .seconds(10),
@@ -14,6 +15,26 @@ package func eventually(
             throw TestKitError("waited \(timeout) in vain until \(what)")
         }
         usleep(500)
+    }
+}
+
+/// Waits until `condition` holds, without blocking the thread: other tasks may need it for the condition to come true.
+///
+/// - throws: `TestKitError` when the condition does not hold within `timeout`, with the line of the caller. Cancelling the task does not end
+///   the wait, because the condition may still come true.
+package func eventually(
+    _ what: String,
+    within timeout: Duration = .seconds(30),
+    file: StaticString = #fileID,
+    line: UInt = #line,
+    _ condition: () async throws -> Bool
+) async throws {
+    let deadline = ContinuousClock.now + timeout
+    while try await !condition() {
+        guard ContinuousClock.now < deadline else {
+            throw TestKitError("\(file):\(line): waited \(timeout) in vain until \(what)")
+        }
+        do { try await Task.sleep(for: .milliseconds(1)) } catch { await Task.yield() }
     }
 }
 

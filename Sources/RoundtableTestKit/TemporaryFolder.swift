@@ -1,7 +1,7 @@
 import Foundation
 
 /// A folder that is removed with its content by `remove()`, or when the last reference is released.
-package final class TemporaryFolder {
+package final class TemporaryFolder: Sendable {
     package let url: URL
 
     /// - parameter inMemory: whether to use a file system in memory, where the system has one. It is for tests that must not
@@ -16,7 +16,12 @@ package final class TemporaryFolder {
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
     }
 
+    /// An existing folder.
+    package init(_ path: String) { url = URL(fileURLWithPath: path) }
+
     deinit { remove() }
+
+    package func file(_ name: String) -> URL { url.appendingPathComponent(name) }
 
     package func remove() {
         try? FileManager.default.removeItem(at: url)

@@ -3,6 +3,7 @@ import GRDB
 import Roundtable
 import RoundtableJobs
 import RoundtableKernel
+@_exported import RoundtableTestSupport
 import Synchronization
 import Testing
 
@@ -12,17 +13,12 @@ struct Mail: Codable, Sendable, Equatable {
 
 /// A database with the tables of jobs, and one table for effects.
 final class JobsFixture: Sendable {
-    let folder: URL
-    var url: URL { folder.appendingPathComponent("jobs.sqlite") }
+    let folder: TemporaryFolder
+    var url: URL { folder.file("jobs.sqlite") }
     /// The suspension state of its own, not that of other tests.
     let process = ProcessSuspension()
 
-    init() throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("roundtable-jobs-" + UUID().uuidString)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    }
-
-    deinit { try? FileManager.default.removeItem(at: folder) }
+    init() throws { folder = try TemporaryFolder() }
 
     func open(_ author: String = "app") throws -> SharedDatabase {
         var migrator = DatabaseMigrator()
@@ -39,21 +35,6 @@ final class JobsFixture: Sendable {
 extension JobTime {
     /// A time of a fake clock.
     static func at(_ time: Int64, boot: String = "boot") -> JobTime { JobTime(boot: time, bootID: boot, wall: time) }
-}
-
-/// Waits for a condition, with a deadline.
-func eventually(
-    _ what: Comment,
-    within time: Duration = .seconds(30),
-    sourceLocation: SourceLocation = #_sourceLocation,
-    _ condition: () async throws -> Bool
-) async throws {
-    let deadline = ContinuousClock.now + time
-    while try await !condition() {
-        try #require(ContinuousClock.now < deadline, what, sourceLocation: sourceLocation)
-        // If the task is cancelled, the condition may still come true.
-        try? await Task.sleep(for: .milliseconds(2))
-    }
 }
 
 /// A moment for which any number of tasks wait.

@@ -86,7 +86,7 @@ import Testing
             let writer = round % 3 == 0 ? other : one
             try await writer.write { try $0.execute(sql: "INSERT INTO item (kind) VALUES ('a')") }
         }
-        try eventually("all commits are reported") { log.withLock { $0.count } == 20 }
+        try await eventually("all commits are reported") { log.withLock { $0.count } == 20 }
         observation.cancel()
         let reported = log.withLock { $0 }
         let history = try await one.history.changes(since: token).changes

@@ -99,12 +99,8 @@ import Testing
         }
     }
 
-    func waitUntil(_ condition: () async throws -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(20)
-        while try await !condition() {
-            if ContinuousClock.now > deadline { throw CancellationError() }
-            await Task.yield()
-        }
+    func waitUntil(line: UInt = #line, _ condition: () async throws -> Bool) async throws {
+        try await RoundtableTestKit.eventually("it holds", line: line, condition)
     }
 
     // MARK: Following

@@ -1,25 +1,9 @@
 import Foundation
 import GRDB
 import Roundtable
+@_exported import RoundtableTestSupport
 import Synchronization
 import Testing
-
-/// A folder that is removed with this value.
-final class TemporaryFolder: Sendable {
-    let url: URL
-
-    init() throws {
-        url = URL(fileURLWithPath: NSTemporaryDirectory()).appendingPathComponent("roundtable-" + UUID().uuidString)
-        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-    }
-
-    /// One that is there.
-    init(_ path: String) { url = URL(fileURLWithPath: path) }
-
-    deinit { try? FileManager.default.removeItem(at: url) }
-
-    func file(_ name: String) -> URL { url.appendingPathComponent(name) }
-}
 
 struct Player: Codable, FetchableRecord, MutablePersistableRecord, Equatable {
     var id: Int64?
@@ -61,21 +45,6 @@ extension SharedDatabase.Options {
     }
 }
 
-/// Waits for a condition, with a deadline.
-func eventually(
-    _ what: Comment,
-    within time: Duration = .seconds(30),
-    sourceLocation: SourceLocation = #_sourceLocation,
-    _ condition: () async throws -> Bool
-) async throws {
-    let deadline = ContinuousClock.now + time
-    while try await !condition() {
-        try #require(ContinuousClock.now < deadline, what, sourceLocation: sourceLocation)
-        // Others may need the processor for it to come true.
-        try await Task.sleep(for: .milliseconds(1))
-    }
-}
-
 /// Blocks the calling thread until a condition holds, with a deadline. When that passes, an issue is recorded, and the caller continues.
 ///
 /// - returns: whether the condition holds.
@@ -95,6 +64,25 @@ func waitUntil(
         usleep(100)
     }
     return true
+}
+
+extension SharedDatabase {
+    /// Runs `body` while this participant holds the turn for a write, which then ends.
+    func whileWriting<T>(
+        file: StaticString = #fileID,
+        line: UInt = #line,
+        _ body: () async throws -> T
+    ) async throws -> T {
+        let (begun, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        asyncWrite(file: file, line: line) { _ in
+            begun.signal()
+            end.wait()
+        } completion: { _, _ in
+        }
+        await onThread { begun.wait() }
+        defer { end.signal() }
+        return try await body()
+    }
 }
 
 /// A value that several threads use.

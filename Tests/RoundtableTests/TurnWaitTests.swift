@@ -27,23 +27,7 @@ import Testing
     @Test func busyHasAName() async throws {
         let holder = try open("holder")
         let other = try open("other") { $0.busyTimeout = .milliseconds(150) }
-        let (begun, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        let line = UInt(#line + 1)
-        holder.asyncWriteWithoutTransaction { db in
-            try? db.inTransaction {
-                begun.signal()
-                end.wait()
-                return .commit
-            }
-        }
-        await withCheckedContinuation { continuation in
-            DispatchQueue.global().async {
-                begun.wait()
-                continuation.resume()
-            }
-        }
-        defer { end.signal() }
-
+        let line: UInt = #line
         func check(_ body: () async throws -> Void) async {
             do {
                 try await body()
@@ -57,44 +41,36 @@ import Testing
                 Issue.record(error)
             }
         }
-        await check { try await other.write { try $0.execute(sql: "DELETE FROM player") } }
-        await check { try await other.writeWithoutTransaction { try $0.execute(sql: "DELETE FROM player") } }
-        await check {
-            try await withCheckedThrowingContinuation { continuation in
-                other.asyncWrite {
-                    try $0.execute(sql: "DELETE FROM player")
-                } completion: { _, result in
-                    continuation.resume(with: result)
+        try await holder.whileWriting(line: line) {
+            await check { try await other.write { try $0.execute(sql: "DELETE FROM player") } }
+            await check { try await other.writeWithoutTransaction { try $0.execute(sql: "DELETE FROM player") } }
+            await check {
+                try await withCheckedThrowingContinuation { continuation in
+                    other.asyncWrite {
+                        try $0.execute(sql: "DELETE FROM player")
+                    } completion: { _, result in
+                        continuation.resume(with: result)
+                    }
                 }
             }
+            // Reads do not wait for writers.
+            let count = try await other.read { try Player.fetchCount($0) }
+            #expect(count == 0)
         }
-        // Reads do not wait for writers.
-        #expect(try await other.read { try Player.fetchCount($0) } == 0)
     }
 
     /// A cancelled task does not wait for its turn.
     @Test func cancellationEndsTheWaitForTheTurn() async throws {
         let holder = try open("holder")
         let other = try open("other") { $0.busyTimeout = .seconds(60) }
-        let (begun, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        holder.asyncWrite { _ in
-            begun.signal()
-            end.wait()
-        } completion: { _, _ in
+        try await holder.whileWriting {
+            let task = Task { try await other.write { try $0.execute(sql: "DELETE FROM player") } }
+            let block = try ControlBlock.open(forDatabaseAt: other.path, writable: true)
+            try await eventually("the other waits") { block.participants().contains { $0.waiting != nil } }
+            task.cancel()
+            let began = ContinuousClock.now
+            await #expect(throws: CancellationError.self) { try await task.value }
+            #expect(ContinuousClock.now - began < .seconds(5))
         }
-        await withCheckedContinuation { continuation in
-            DispatchQueue.global().async {
-                begun.wait()
-                continuation.resume()
-            }
-        }
-        defer { end.signal() }
-        let task = Task { try await other.write { try $0.execute(sql: "DELETE FROM player") } }
-        let block = try ControlBlock.open(forDatabaseAt: other.path, writable: true)
-        try await eventually("the other waits") { block.participants().contains { $0.waiting != nil } }
-        task.cancel()
-        let began = ContinuousClock.now
-        await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(ContinuousClock.now - began < .seconds(5))
     }
 }

@@ -43,24 +43,6 @@ import Testing
         return record.flatMap { Priority(rawValue: $0.priority) }
     }
 
-    /// Runs `body` while another participant holds the turn, which it gives up then.
-    private func whileHeld<T>(_ body: () async throws -> T) async throws -> T {
-        let (begun, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        holder.asyncWrite { _ in
-            begun.signal()
-            end.wait()
-        } completion: { _, _ in
-        }
-        await withCheckedContinuation { continuation in
-            DispatchQueue.global().async {
-                begun.wait()
-                continuation.resume()
-            }
-        }
-        defer { end.signal() }
-        return try await body()
-    }
-
     /// Each function that writes has the priority that it is given, and that of the participant without one.
     @Test(arguments: Priority.allCases)
     func everyFunction(base: Priority) async throws {
@@ -90,7 +72,7 @@ import Testing
         ]
         for (index, write) in writes.enumerated() {
             for priority in [nil] + Priority.allCases.map(Optional.some) {
-                let task = try await whileHeld {
+                let task = try await holder.whileWriting {
                     let task = Task { try await write(priority) }
                     try await eventually("function \(index) waits") { waiting != nil }
                     #expect(waiting == priority ?? base, "function \(index)")
@@ -119,7 +101,7 @@ import Testing
         }
         for _ in 0..<2 {
             order.names.withLock { $0 = [] }
-            let tasks = try await whileHeld {
+            let tasks = try await holder.whileWriting {
                 let first = write("first", nil)
                 try await eventually("the first waits") { waiting != nil }
                 #expect(waiting == .background)
@@ -141,7 +123,7 @@ import Testing
         struct Failure: Error {}
         let db = try open(.background)
         for sharesCommit in [true, false] {
-            let tasks = try await whileHeld {
+            let tasks = try await holder.whileWriting {
                 let tasks = (0..<4).map { _ in
                     Task { try await db.write(priority: .interactive, sharesCommit: sharesCommit) { _ in } }
                 }

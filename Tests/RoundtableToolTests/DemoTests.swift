@@ -264,12 +264,3 @@ import Testing
         return try #require(pid)
     }
 }
-
-/// Waits until `condition` holds, and fails when that takes longer than 20 s.
-func eventually(_ what: String, _ condition: () throws -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(20)
-    while try !condition() {
-        try #require(ContinuousClock.now < deadline, "within 20 s: \(what)")
-        try await Task.sleep(for: .milliseconds(20))
-    }
-}

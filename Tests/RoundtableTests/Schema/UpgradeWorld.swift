@@ -107,7 +107,8 @@ final class UpgradeWorld: Sendable {
         _ expected: [SchemaEvent],
         sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
-        try await eventually("events", sourceLocation: sourceLocation) { events.value.count >= expected.count }
+        let count = expected.count
+        try await eventually("\(count) events", line: UInt(sourceLocation.line)) { events.value.count >= count }
         #expect(events.value == expected, sourceLocation: sourceLocation)
     }
 }
