@@ -151,6 +151,8 @@ package enum SweepDefect: String, Codable, Sendable, CaseIterable {
     case littersFolder
     /// Ignores the notifications of an observation.
     case missesNotifications
+    /// Ignores the event that an observation is interrupted, and by which a program learns why it is not notified.
+    case missesEvents
     /// Changes a row behind the back of the extensions that it has built.
     case skipsRows
     /// Deletes a change from the middle of the history.

@@ -18,11 +18,17 @@
         /// The fault that lasts until the operation is over, if it is one.
         private var lastingFault: SweepFault?
 
-        /// How long an observer or publisher may be silent.
+        /// How long an observer or publisher may be silent that meets no lasting fault.
         private static let patience = Duration.seconds(3)
+        /// How long one attempt to notify takes at most when a fault lasts: opening a connection is repeated until the busy timeout (W9), and
+        /// the machine is loaded.
+        private static let attempt = Duration.seconds(4)
         /// The same when locks are refused. SQLite tries for 10 s to begin a read whose locks it cannot have, and an observation begins with
         /// two reads.
-        private static let patienceForLocks = Duration.seconds(25)
+        private static let attemptForLocks = Duration.seconds(21)
+        /// After the first failure, attempts follow each other after 1 s, 2 s … (W9c). The error is reported with the first attempt that fails
+        /// a second or more after the first one: with the second.
+        private static let (firstPause, secondPause) = (Duration.seconds(1), Duration.seconds(2))
 
         init(_ step: SweepStep) throws {
             self.step = step
@@ -205,7 +211,7 @@
         }
 
         private func observe(_ database: SharedDatabase, isDeaf: Bool) throws {
-            let box = Observed()
+            let box = Observed(database, missesEvents: step.defect == .missesEvents)
             let changes = try database.observeChanges(on: DispatchQueue(label: "changes")) { _ in
                 if !isDeaf { box.changes.add(1, ordering: .relaxed) }
             }
@@ -218,28 +224,33 @@
             )
             kept += [changes, rows]
             try write(2, database)
-            try heard("the observations notify") {
+            try heard("the observations notify", box) {
                 if let error = box.error.withLock({ $0 }) { throw TestKitError("the observation ended: \(error)") }
                 return box.changes.load(ordering: .relaxed) > 0 && box.rows.load(ordering: .relaxed) == 10
             }
         }
 
         /// Waits until an observer or publisher is heard of. Once open, it tries again without a limit when it cannot read. So when a fault
-        /// lasts, it must be heard of as soon as that has ended.
-        private func heard(_ what: String, _ condition: () throws -> Bool) throws {
+        /// lasts, it must report an event by which a program learns of that, be heard of when the fault has ended, and report that end.
+        private func heard(_ what: String, _ box: Observed, _ condition: () throws -> Bool) throws {
             guard let lastingFault else { return try eventually("silent: \(what)", within: Self.patience, condition) }
-            let patience = lastingFault.name == "lock" ? Self.patienceForLocks : Self.patience
-            let end = ContinuousClock.now + patience
-            var isOver = false
-            try eventually("silent: \(what)", within: patience * 2) {
-                if try condition() { return true }
-                if !isOver, ContinuousClock.now > end {
-                    _ = FaultLibrary.disarm()
-                    isOver = true
-                }
-                return false
+            let attempt = lastingFault.name == "lock" ? Self.attemptForLocks : Self.attempt
+            var isHeard = false
+            try eventually("silent: \(what), or say why not", within: attempt * 2 + Self.firstPause) {
+                isHeard = try condition()
+                return isHeard || box.isInterrupted
             }
-            if isOver { throw TestKitError("\(what) only when the fault is over") }
+            if isHeard { return }
+            _ = FaultLibrary.disarm()
+            try eventually(
+                "silent: \(what), now that the fault is over",
+                within: Self.secondPause + Self.attempt,
+                condition
+            )
+            try eventually("silent: the end of the interruption is reported", within: Self.patience) {
+                !box.isInterrupted
+            }
+            throw TestKitError("\(what) only when the fault is over")
         }
 
         private func suspend(_ database: SharedDatabase) throws {
@@ -248,13 +259,7 @@
         }
 
         private func publish(_ database: SharedDatabase) throws {
-            let box = Observed()
-            database.reporter.add(
-                EventDelivery("sweep", capacity: 16) { stamped in
-                    guard case .failed(_, let error)? = stamped.event as? PublishingEvent else { return }
-                    box.error.withLock { $0 = "\(error)" }
-                }
-            )
+            let box = Observed(database, missesEvents: step.defect == .missesEvents)
             let publisher = try database.publish(
                 to: SnapshotFile<PeerSnapshotValue>(at: world.snapshot, as: "victim"),
                 atMostEvery: .milliseconds(1),
@@ -265,7 +270,7 @@
             }
             kept.append(publisher)
             try write(2, database)
-            try heard("the database is published") {
+            try heard("the database is published", box) {
                 if let error = box.error.withLock({ $0 }) { throw TestKitError("not published: \(error)") }
                 let file = SnapshotFile<PeerSnapshotValue>(at: world.snapshot, as: "victim")
                 guard box.changes.load(ordering: .relaxed) > 0 else { return false }
@@ -398,10 +403,30 @@
         }
     }
 
+    /// What observers, a publisher and the events of a database have said.
     private final class Observed: Sendable {
         let changes = Atomic(0)
         let rows = Atomic(0)
         let error = Mutex<String?>(nil)
+        private let interrupted = Atomic(false)
+
+        /// Whether the program was told that observers are not notified, and not yet that they are again.
+        var isInterrupted: Bool { interrupted.load(ordering: .acquiring) }
+
+        init(_ database: SharedDatabase, missesEvents: Bool) {
+            if missesEvents { return }
+            database.reporter.add(
+                EventDelivery("sweep", capacity: 16) { [weak self] stamped in
+                    guard let self else { return }
+                    switch stamped.event {
+                    case ObservationEvent.interrupted: interrupted.store(true, ordering: .releasing)
+                    case ObservationEvent.resumed: interrupted.store(false, ordering: .releasing)
+                    case PublishingEvent.failed(_, let error): self.error.withLock { $0 = "\(error)" }
+                    default: break
+                    }
+                }
+            )
+        }
     }
 
     /// The acknowledged transactions as bits of a `ProgressFile`.
