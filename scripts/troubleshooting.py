@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-"""Checks that the guide "Troubleshooting" has every error message that users can see, so that who searches for a piece of one finds it.
+"""Checks that the guides "Troubleshooting" and "Messages of the Tool and of Replication" have every error message that users can see, so that who
+searches for a piece of one finds it.
 
-  troubleshooting.py --check    fails if the guide lacks a message or a case of a public error type, or names a case that does not exist
-  troubleshooting.py --list     prints what the guide must have, one message a line: its file, its line, its text
+  troubleshooting.py --check    fails if the guides lack a message or a case of a public error type, or name a case that does not exist
+  troubleshooting.py --list     prints what the guides must have, one message a line: its file, its line, its text
 
-A message is a string literal in one of these places, in the targets of the library and of the tool:
+A message is a string literal in one of these places, in the targets of all products, and in those on which they depend:
   - the argument `message:` of `DatabaseError(…)`, and the argument of `ToolError(…)`;
   - in the tool, the argument `what:` of a problem of Litestream, rclone or the travel of commands;
-  - in the library, an argument `reason:`, and the arguments of the functions in REASONS, which become part of an error;
+  - in the libraries, an argument `reason:`, and the arguments of the functions in REASONS, which become part of an error;
   - anywhere in a file that declares a public error type, and in the files of TEXTS.
 What ADVICE and traps return or print is not one.
 
-Of a message, the guide must have the fact, in backquotes: the first clause that has at least three words in a row, with anything for its values
-(`\\(path)`). A clause ends with ". ", ": " or "; ". Advice may follow it in the message, and need not be in the guide.
+Of a message, one of the guides must have the fact, in backquotes: the first clause that has at least three words in a row, with anything for its values
+(`\\(path)`). A clause ends with ". ", ": " or "; ". Advice may follow it in the message, and need not be in a guide. The messages of the tool
+must be in the second guide or in the first, because a command prints the messages of the library, too.
 """
 
 import re
@@ -20,11 +22,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-GUIDE = ROOT / "Sources" / "Roundtable" / "Documentation.docc" / "Troubleshooting.md"
-TARGETS = [
-    "Roundtable", "RoundtableC", "RoundtableCore", "RoundtableDelivery", "RoundtableDiagnostics", "RoundtableExtensions", "RoundtableFiles",
-    "RoundtableHistory", "RoundtableJobs", "RoundtableKernel", "RoundtableTables", "RoundtableTool",
-]
+GUIDES = [ROOT / "Sources" / "Roundtable" / "Documentation.docc" / name for name in ("Troubleshooting.md", "ToolMessages.md")]
 # Files whose texts become part of errors, or of SharedDatabase.uncoordinatedReason.
 TEXTS = [
     "RoundtableC/Reporting.swift",
@@ -36,13 +34,31 @@ TEXTS = [
     "RoundtableKernel/System/DatabasePlace.swift",
 ]
 # Functions that make an error of a reason.
-REASONS = ["invalid", "refusal", "SaltFileError", "MissingArgument"]
+REASONS = ["invalid", "refusal", "SaltFileError", "MissingArgument", "FleetError", "RecordedHistoryError", "SuspensionPoliceError"]
 # Members that return what to do, which follows a message.
 ADVICE = r"\bprivate (?:static )?(?:func|var) (?:advice|consequence)\b[^{]*\{"
 TRAPS = ["preconditionFailure", "precondition", "fatalError"]
 # Enums that are part of errors, beside the errors themselves.
 PARTS = ["FileProblem", "StartOverReason"]
 VALUE = "\x00"
+
+
+def targets():
+    """The targets of all products, and those of this package on which they depend, as the manifest has them. Those in C have no Swift files."""
+    # What follows the list of targets is for special builds.
+    manifest = (ROOT / "Package.swift").read_text().split("swiftLanguageModes")[0]
+    needs = {}
+    for chunk in re.split(r"\n {8}\.(?:target|executableTarget|testTarget)\(", manifest)[1:]:
+        names = re.findall(r'"([\w-]+)"', re.sub(r"\.product\([^)]*\)|//.*", "", chunk))
+        needs.setdefault(names[0], set(names[1:]))
+    wanted = [name for part in re.findall(r"\.(?:library|executable)\(name: .*?targets: \[(.*?)\]", manifest) for name in re.findall(r'"([\w-]+)"', part)]
+    found = set()
+    while wanted:
+        name = wanted.pop()
+        if name in needs and name not in found:
+            found.add(name)
+            wanted += needs[name]
+    return sorted(found)
 
 
 class Literal:
@@ -196,7 +212,7 @@ def within(ranges, literal):
 def collect():
     """The messages, as (file, line, pieces, text), and the cases, as {name: file}."""
     messages, cases = [], {}
-    for target in TARGETS:
+    for target in targets():
         for path in sorted((ROOT / "Sources" / target).rglob("*.swift")):
             file = str(path.relative_to(ROOT / "Sources"))
             source = path.read_text()
@@ -226,26 +242,30 @@ def collect():
 
 def check():
     messages, cases = collect()
-    guide = GUIDE.read_text()
+    guide = "\n".join(path.read_text() for path in GUIDES)
     spans = "\n".join(normal(span) for span in re.findall(r"(?<!`)`([^`]+)`(?!`)", guide))
     problems = []
     for file, line, pieces, _ in messages:
         if not re.search(pattern(pieces), spans):
-            problems.append(f"Sources/{file}:{line}: the guide lacks this message: {' … '.join(pieces)}")
+            problems.append(f"Sources/{file}:{line}: the guides lack this message: {' … '.join(pieces)}")
     for name, file in cases.items():
         if not re.search(rf"\b{re.escape(name)}\b", guide):
-            problems.append(f"Sources/{file}: the guide lacks {name}")
+            problems.append(f"Sources/{file}: the guides lack {name}")
     types = {name.split(".")[0] for name in cases}
-    for name in sorted(set(re.findall(r"`(\w+\.\w+)`", guide))):
-        if name.split(".")[0] in types and name not in cases:
-            problems.append(f"{GUIDE.relative_to(ROOT)}: there is no {name}")
+    for path in GUIDES:
+        for name in sorted(set(re.findall(r"`(\w+\.\w+)`", path.read_text()))):
+            if name.split(".")[0] in types and name not in cases:
+                problems.append(f"{path.relative_to(ROOT)}: there is no {name}")
     # A search that finds nothing passes for ever.
     if len(messages) < 100 or len(cases) < 50:
         problems.append(f"only {len(messages)} messages and {len(cases)} cases were found: this script does not understand the sources any more")
+    missing = {"Roundtable", "RoundtableC", "RoundtableFiles", "RoundtableJobs", "RoundtableTestKit", "RoundtableTool"} - set(targets())
+    if missing:
+        problems.append(f"Package.swift: the targets {', '.join(sorted(missing))} were not found: this script does not understand the manifest any more")
     for problem in problems:
         print(problem, file=sys.stderr)
     if problems:
-        sys.exit(f"{len(problems)} problems of {GUIDE.relative_to(ROOT)}: see scripts/troubleshooting.py")
+        sys.exit(f"{len(problems)} problems of {' and '.join(path.name for path in GUIDES)}: see scripts/troubleshooting.py")
 
 
 if sys.argv[1:] == ["--check"]:
