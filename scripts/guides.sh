@@ -41,6 +41,17 @@ generate() {
             return before line
         }
 
+        # `docs/SECURITY.md` is beside the folder of the guides.
+        function documents(line,   before, path) {
+            before = ""
+            while (match(line, /`docs\/[A-Za-z0-9-]+\.md`/)) {
+                path = substr(line, RSTART + 6, RLENGTH - 7)
+                before = before substr(line, 1, RSTART - 1) "[`docs/" path "`](../" path ")"
+                line = substr(line, RSTART + RLENGTH)
+            }
+            return before line
+        }
+
         function links(line,   before, reference, page, destination) {
             before = ""
             while (match(line, /<doc:[^>]+>/)) {
@@ -78,7 +89,7 @@ generate() {
             print "<!-- Made of " FILENAME " by scripts/guides.sh: edit that file. -->\n" > file
         }
         /^ *```/ { isCode = !isCode; print > file; next }
-        { print (isCode ? $0 : links(symbols($0))) > file }
+        { print (isCode ? $0 : links(documents(symbols($0)))) > file }
         END { exit failed }
     ' $(for catalogue in $catalogues; do ls "$catalogue"/*.md; done)
 }

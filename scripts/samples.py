@@ -15,6 +15,8 @@ The rules by which a block ```swift becomes a file in .build/samples:
 - A block that imports has these imports alone and sees the types of the blocks before it, but not their variables: it is a file of its own
   for the reader, too. Other blocks import Foundation, GRDB, Roundtable, what their document's context imports, and what blocks before them import.
 - A block that declares a type for the second time begins a new module: its document shows another version of that type.
+- A block whose first line is a comment with its path, `// Sources/NAME/…`, and whose module NAME another block of the document imports, is compiled to this
+  module. It, and what imports it, do not see Common, whose names they may declare.
 - `…` stands for the reader's code, and leaves the function after `else`.
 - A document for Apple's systems, whose context begins with "// For iOS.", is compiled against the stubs of scripts/typecheck-apple.sh.
 - Parts of a manifest (lines of `.package(…)` and `.product(…)`, or arguments of `Package`) become a Package.swift, which `swift package dump-package` reads. Products of this package must exist.
@@ -105,8 +107,15 @@ class Block:
         self.types.sort()
         self.statements.sort()
 
+    @property
+    def module(self):
+        """The module that the comment in the first line names."""
+        path = re.match(r"// Sources/(\w+)/", self.lines[0]) if self.lines else None
+        return path and path.group(1)
+
     def imported(self):
-        return [self.lines[start].split()[-1] for start, _ in self.imports]
+        # A comment above the import is a part of it.
+        return [re.search(r"^(?:@\w+ )*import (?:\w+ )?(\w+)", "\n".join(self.lines[start:end]), re.M).group(1) for start, end in self.imports]
 
     def code(self, parts):
         lines = []
@@ -199,7 +208,23 @@ def modules(found):
     return parts
 
 
-def write_module(name, part, context):
+def build_shared(found):
+    """Compiles the blocks that are a module which other blocks import. Answers these modules' names, and what is wrong."""
+    imported = {name for block in found for name in block.imported()}
+    names, wrong = [], []
+    for block in found:
+        if block.module not in imported:
+            continue
+        names.append(block.module)
+        file = WORK / "stubs" / f"{block.module}.swift"
+        file.write_text("\n".join(block.code(block.imports) + block.code(block.types)) + "\n")
+        status, output = compiler(
+            "-emit-module", "-module-name", block.module, *module_flags(False), "-emit-module-path", file.with_suffix(".swiftmodule"), file)
+        wrong += problems(output) or ([output] if status else [])
+    return names, wrong
+
+
+def write_module(name, part, context, shared):
     """One file a block, and the contexts. Answers the files."""
     folder = WORK / name
     folder.mkdir(parents=True)
@@ -213,7 +238,7 @@ def write_module(name, part, context):
             imported += [name for name in block.imported() if name not in imported]
         else:
             lines, enclosing = [f"import {name}" for name in imported], before
-        lines += [IMPORT_COMMON] + block.code(block.types)
+        lines += ([] if set(block.imported()) & set(shared) else [IMPORT_COMMON]) + block.code(block.types)
         if block.statements:
             for each in enclosing + [block]:
                 code = each.code(each.statements)
@@ -272,10 +297,10 @@ def problems(output):
     return ["\n".join(lines) for lines in found.values()]
 
 
-def check_module(name, part, document):
+def check_module(name, part, document, shared):
     context = CONTEXTS / f"{Path(document).stem}.swift"
     is_apple = context.exists() and context.read_text().startswith("// For iOS.")
-    files = write_module(name, part, context)
+    files = write_module(name, part, context, shared)
     package = package_name() if document in INTERNAL else None
     # To SIL, because some of Swift's errors are found on the way: data races, variables without a value, missing returns.
     status, output = compiler("-emit-sil", "-wmo", "-module-name", name, "-o", os.devnull, *module_flags(is_apple, package), *files)
@@ -393,6 +418,7 @@ def main():
 
     count = 0
     excepted = []
+    shared_problems = []
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         tasks = [pool.submit(check_contexts, everything)]
         own_products = None
@@ -409,9 +435,12 @@ def main():
                     tasks.append(pool.submit(check_manifest, block, own_products))
                 else:
                     compiled.append(block)
+            shared, wrong = build_shared(compiled)
+            shared_problems += wrong
+            compiled = [block for block in compiled if block.module not in shared]
             for number, part in enumerate(modules(compiled)):
-                tasks.append(pool.submit(check_module, f"{Path(document).stem}_{number}", part, document))
-        found = [problem for task in tasks for problem in task.result()]
+                tasks.append(pool.submit(check_module, f"{Path(document).stem}_{number}", part, document, shared))
+        found = shared_problems + [problem for task in tasks for problem in task.result()]
 
     for line in excepted:
         print(line)
