@@ -153,6 +153,7 @@ lint: dependencies
 	python3 scripts/mutants.py --check
 	python3 scripts/terminal-picture.py --check
 	python3 scripts/troubleshooting.py --check
+	python3 scripts/figures.py --check
 	SWIFT=$(SWIFT) sh scripts/layout.sh check
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks Examples
 	$(SWIFT) build --build-tests $(STRICT)
