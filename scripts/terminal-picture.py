@@ -1,22 +1,24 @@
 #!/usr/bin/env python3
 """Draws the recorded output of a program as a picture of a terminal, for the README.
 
-    terminal-picture.py draw        draws docs/plots/NAME.svg of each docs/plots/data/NAME.txt
+    terminal-picture.py draw        draws docs/plots/NAME.svg of each docs/plots/data/NAME.txt, and those of docs/pictures
     terminal-picture.py --check     fails if a picture is not that of its text
 
 The first line of the text is the command. The characters are text in the picture, so they can be searched and read aloud.
 """
 
+import re
 import sys
 from html import escape
 from pathlib import Path
 
-PLOTS = Path(__file__).resolve().parent.parent / "docs" / "plots"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+FOLDERS = [DOCS / "plots", DOCS / "pictures"]
 # Renderers collapse ordinary spaces.
 NO_BREAK = "\u00a0"
 CELL, LINE, PAD, BAR = 8.4, 19, 16, 30
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
-COLOURS = {"text": "#d6dde6", "dim": "#8b97a5", "good": "#4cc38a", "bad": "#ff7b72", "prompt": "#6cb6ff"}
+COLOURS = {"text": "#d6dde6", "dim": "#8b97a5", "good": "#4cc38a", "bad": "#ff7b72", "warning": "#e3b341", "prompt": "#6cb6ff"}
 
 
 def colour(line, number):
@@ -27,7 +29,9 @@ def colour(line, number):
         return "good"
     if text.startswith("✗"):
         return "bad"
-    if text.endswith("…") or set(text) <= set("─ "):
+    if text.startswith("! ") or re.match("[a-z] .*, stopped\\) holds ", text):
+        return "warning"
+    if text.startswith("q quit ·") or text.endswith("…") or set(text) <= set("─ "):
         return "dim"
     return "text"
 
@@ -61,8 +65,8 @@ def main():
     is_check = sys.argv[1:] == ["--check"]
     if not is_check and sys.argv[1:] != ["draw"]:
         sys.exit(__doc__)
-    for source in sorted((PLOTS / "data").glob("*.txt")):
-        target = PLOTS / f"{source.stem}.svg"
+    for source in sorted(source for folder in FOLDERS for source in (folder / "data").glob("*.txt")):
+        target = source.parent.parent / f"{source.stem}.svg"
         drawn = picture(source.read_text())
         if not is_check:
             target.write_text(drawn)

@@ -59,4 +59,15 @@ extension Diagnosis {
         }
         self = doctor.diagnosis
     }
+
+    /// Reports what is wrong according to a status that was read before. Unlike
+    /// ``init(ofDatabaseAt:outboxFolder:checking:progress:)``, it does not wait for a checkpoint that is due.
+    ///
+    /// - throws: ``OutboxError`` when no outbox can be at that place.
+    package init(of status: DatabaseStatus, outboxFolder outbox: URL? = nil) throws {
+        var doctor = Doctor(path: status.path)
+        let folder = try DatabaseStatus.outboxFolder(outbox, besideDatabaseAt: status.path)
+        doctor.examine(status, Doctor.Facts(of: status, outbox: folder))
+        self = doctor.diagnosis
+    }
 }

@@ -15,7 +15,8 @@ struct Root: ParsableCommand {
             """,
         version: "0.1.0",
         subcommands: [
-            DemoCommand.self, SQLCommand.self, StatusCommand.self, DoctorCommand.self, WatchCommand.self,
+            DemoCommand.self, SQLCommand.self, StatusCommand.self, TopCommand.self, DoctorCommand.self,
+            WatchCommand.self,
             HistoryCommand.self,
             SnapshotCommand.self,
             OutboxVerb.self,

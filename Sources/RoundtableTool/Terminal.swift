@@ -13,6 +13,24 @@ import RoundtableKernel
 enum Terminal {
     static let isInteractive = isatty(STDOUT_FILENO) == 1
 
+    /// Whether the terminal understands control sequences that move the cursor.
+    static var movesCursor: Bool {
+        let kind = ProcessInfo.processInfo.environment["TERM"] ?? ""
+        return isInteractive && !kind.isEmpty && kind != "dumb"
+    }
+
+    /// Whether output is coloured: on a terminal, unless `NO_COLOR` is set (<https://no-color.org>).
+    static var showsColours: Bool {
+        movesCursor && (ProcessInfo.processInfo.environment["NO_COLOR"] ?? "").isEmpty
+    }
+
+    /// The size of the terminal in columns and rows; nil when standard output is none, or its size is not known.
+    static var size: (width: Int, height: Int)? {
+        var size = winsize()
+        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return nil }
+        return (Int(size.ws_col), Int(size.ws_row))
+    }
+
     /// Whether a user can be asked.
     static var canAsk: Bool { isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1 }
 

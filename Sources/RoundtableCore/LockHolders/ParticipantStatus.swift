@@ -48,6 +48,8 @@ public struct ParticipantStatus: Codable, Sendable, Equatable {
     package var startTime: UInt64 = 0
     /// The inode of the folder whose commands it applies; 0: none.
     package var commandsFolder: UInt64 = 0
+    /// Its owner word in the control block, which its records of the change ring carry too; nil when it is not known.
+    package var owner: OwnerWord?
 
     enum CodingKeys: String, CodingKey {
         case pid, author, role, state, liveness
@@ -132,7 +134,8 @@ extension ParticipantStatus {
             longestWaitSeconds: TimeInterval(snapshot.longestWait) / 1e9,
             joinedAt: Date(timeIntervalSince1970: TimeInterval(snapshot.joinedAt)),
             startTime: snapshot.startTime,
-            commandsFolder: snapshot.commandsFolder
+            commandsFolder: snapshot.commandsFolder,
+            owner: snapshot.owner
         )
     }
 }

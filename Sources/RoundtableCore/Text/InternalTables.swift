@@ -9,7 +9,7 @@ package enum InternalTables {
     package static let extensions = "roundtable_ext"
 
     /// Whether changes of a table are not reported.
-    static func isUnreported(_ table: String) -> Bool { table.hasPrefix(history) || table.hasPrefix(outbox) }
+    package static func isUnreported(_ table: String) -> Bool { table.hasPrefix(history) || table.hasPrefix(outbox) }
 
     /// Whether a table is one of Roundtable's, or that of GRDB's migrations, and not the app's.
     package static func isInternal(_ table: String) -> Bool {

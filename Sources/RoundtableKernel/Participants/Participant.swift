@@ -121,7 +121,7 @@ package final class Participant: Sendable {
 package struct OwnerWord: Hashable, Sendable {
     let rawValue: UInt64
     init(rawValue: UInt64) { self.rawValue = rawValue }
-    init(pid: Int32, incarnation: UInt32) {
+    package init(pid: Int32, incarnation: UInt32) {
         rawValue = UInt64(UInt32(bitPattern: pid)) << 32 | UInt64(incarnation)
     }
     package var pid: Int32 { Int32(bitPattern: UInt32(rawValue >> 32)) }

@@ -189,7 +189,7 @@ struct StatusText {
         }
     }
 
-    private static func role(_ participant: ParticipantStatus) -> String {
+    static func role(_ participant: ParticipantStatus) -> String {
         switch participant.role {
         case .readWrite: "writer"
         case .readOnly: "reader"
@@ -197,7 +197,7 @@ struct StatusText {
         }
     }
 
-    private static func condition(_ participant: ParticipantStatus) -> String {
+    static func condition(_ participant: ParticipantStatus) -> String {
         switch (participant.liveness, participant.state) {
         case (.dead, _): "dead"
         case (.stopped, .suspended): "suspended, stopped"
@@ -212,7 +212,7 @@ struct StatusText {
 
     // MARK: Numbers
 
-    private static func time(_ time: Duration) -> String {
+    static func time(_ time: Duration) -> String {
         let seconds = time / .seconds(1)
         return switch seconds {
         case ..<0.0995: String(format: "%.1f ms", seconds * 1e3)

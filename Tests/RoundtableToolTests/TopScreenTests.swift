@@ -1,0 +1,272 @@
+import Foundation
+import Testing
+
+@testable import RoundtableTool
+
+/// The live view's model: samples and keys in, lines out.
+@Suite struct TopScreenTests {
+    private func plain(_ model: TopModel, _ width: Int, _ height: Int? = 24) throws -> [String] {
+        try TopWorld.lines(model, width, height).map { line in
+            var text = line.plainText
+            while text.last == " " { text.removeLast() }
+            return text
+        }
+    }
+
+    private func twoSamples(exact: Bool = true) throws -> TopModel {
+        TopWorld.model(
+            try TopWorld.sample(at: 0),
+            try TopWorld.sample(
+                at: 2,
+                commits: [1100, 3200],
+                since: exact ? [100, 200] : nil,
+                warnings: [try TopWorld.warning]
+            )
+        )
+    }
+
+    // MARK: Widths
+
+    @Test func `80 columns`() throws {
+        let lines = try plain(twoSamples(), 80)
+        #expect(
+            lines == [
+                "app.sqlite · 22:00:02                  3 participants · by commits/s · every 1 s",
+                "commits  2,000/s · database 12 MiB · 3 tables",
+                "turn     app (pid 101) for 1.2 ms, App/Store.swift:42",
+                "queue    1 waits: sync daemon 3.4 ms",
+                "WAL      ███a" + String(repeating: "░", count: 67),
+                "         4,000 frames, 5 % in the database · file 20 MiB · +812/s",
+                "         a widget (pid 103, stopped) holds 3,800 frames for 12.0 s,",
+                "         Widget/Provider.swift:7",
+                "",
+                "PID  NAME         ROLE    STATE     AGE  COMMITS/S   WAITS  LONGEST  TURNS",
+                "102  sync daemon  writer  waits    62 s      1,500  3.4 ms  12.3 ms  3,200",
+                "101  app          writer  writes   62 s        500    turn  12.3 ms  1,100",
+                "103  widget       reader  stopped  62 s                  –        –      0",
+                "",
+                "! 'widget' (pid 103, stopped) has been reading one moment for 12.0 s, and holds",
+                "  3,800 WAL frames back.",
+                "",
+                "LAST CHANGES",
+                "22:00:01.999  sync daemon  entry, player",
+                "22:00:01.998  app          entry",
+                "22:00:01.997  pid 101      any table",
+                "",
+                "",
+                "q quit · p pause · s sort · r reverse · / filter · ↑↓ scroll · h help",
+            ]
+        )
+    }
+
+    @Test func `160 columns`() throws {
+        let lines = try plain(twoSamples(), 160)
+        #expect(
+            lines == [
+                "app.sqlite · 22:00:02                                                                                                  3 participants · by commits/s · every 1 s",
+                "commits  2,000/s · database 12 MiB · 3 tables",
+                "turn     app (pid 101) for 1.2 ms, App/Store.swift:42",
+                "queue    1 waits: sync daemon 3.4 ms",
+                "WAL      ███████a" + String(repeating: "░", count: 143),
+                "         4,000 frames, 5 % in the database · file 20 MiB · +812/s",
+                "         a widget (pid 103, stopped) holds 3,800 frames for 12.0 s, Widget/Provider.swift:7",
+                "",
+                "PID  NAME         ROLE    STATE     AGE  COMMITS/S   WAITS  LONGEST  TURNS  READS FOR  LINE OF CODE",
+                "102  sync daemon  writer  waits    62 s      1,500  3.4 ms  12.3 ms  3,200          –  –",
+                "101  app          writer  writes   62 s        500    turn  12.3 ms  1,100          –  App/Store.swift:42",
+                "103  widget       reader  stopped  62 s                  –        –      0     12.0 s  Widget/Provider.swift:7",
+                "",
+                "! 'widget' (pid 103, stopped) has been reading one moment for 12.0 s, and holds 3,800 WAL frames back.",
+                "",
+                "LAST CHANGES",
+                "22:00:01.999  sync daemon  entry, player",
+                "22:00:01.998  app          entry",
+                "22:00:01.997  pid 101      any table",
+                "",
+                "",
+                "",
+                "",
+                "q quit · p pause · s sort · r reverse · / filter · ↑↓ scroll · h help",
+            ]
+        )
+    }
+
+    @Test func `40 columns`() throws {
+        let lines = try plain(twoSamples(), 40)
+        #expect(
+            lines == [
+                "app.sqlite · 22:00:02     3 participants",
+                "commits  2,000/s · database 12 MiB · 3",
+                "         tables",
+                "turn     app (pid 101) for 1.2 ms,",
+                "         App/Store.swift:42",
+                "queue    1 waits: sync daemon 3.4 ms",
+                "WAL      █a" + String(repeating: "░", count: 29),
+                "         4,000 frames, 5 % in the",
+                "         database · file 20 MiB · +812/s",
+                "         a widget (pid 103, stopped)",
+                "         holds 3,800 frames for 12.0 s,",
+                "         Widget/Provider.swift:7",
+                "",
+                "NAME         STATE    COMMITS/S   WAITS",
+                "sync daemon  waits        1,500  3.4 ms",
+                "app          writes         500    turn",
+                "widget       stopped                  –",
+                "",
+                "! 'widget' (pid 103, stopped) has been",
+                "  reading one moment for 12.0 s, and",
+                "  holds 3,800 WAL frames back.",
+                "",
+                "",
+                "q quit · h help",
+            ]
+        )
+    }
+
+    @Test func `No line is wider than the screen, and no screen is higher, whatever their size`() throws {
+        var help = try twoSamples()
+        _ = help.handle(.character("h"))
+        var typing = try twoSamples()
+        _ = typing.handle(.character("/"))
+        for model in [try twoSamples(), help, typing] {
+            for width in 1...170 {
+                for height in [1, 2, 5, 10, 24, 60] {
+                    let lines = try TopWorld.lines(model, width, height)
+                    #expect(lines.count == height, "\(width) × \(height)")
+                    #expect(lines.allSatisfy { $0.width <= width }, "\(width) × \(height): \(lines.map(\.plainText))")
+                }
+            }
+        }
+    }
+
+    @Test func `The participants keep three lines where there is little room`() throws {
+        let lines = try plain(twoSamples(), 80, 14)
+        #expect(lines.contains { $0.contains("sync daemon") } && lines.contains { $0.contains("widget       reader") })
+        #expect(!lines.contains("LAST CHANGES"))
+        #expect(lines.last == "q quit · p pause · s sort · r reverse · / filter · ↑↓ scroll · h help")
+    }
+
+    // MARK: Rates
+
+    @Test func `The first sample has no rates`() throws {
+        let model = TopWorld.model(try TopWorld.sample(at: 0))
+        #expect(model.rates == TopRates())
+        let lines = try plain(model, 80)
+        #expect(lines[1] == "commits  – · database 12 MiB · 3 tables")
+        #expect(TopJSON(model)?.commits == nil && TopLines(model).text.contains(" commits –, 3 participants\n"))
+        // Two samples at almost the same time give none, either.
+        #expect(TopRates(from: try TopWorld.sample(at: 0), to: try TopWorld.sample(at: 0.01)) == TopRates())
+    }
+
+    @Test func `Rates count the commits of the ring, or turns if it has not all of them`() throws {
+        let exact = try twoSamples().rates
+        #expect(exact.commits == TopRates.Rate(perSecond: 2000, isExact: true))
+        let model = try twoSamples(exact: false)
+        #expect(model.rates.commits == TopRates.Rate(perSecond: 2000, isExact: false))
+        #expect(try plain(model, 80)[1].hasPrefix("commits  ~2,000/s"))
+        let daemon = model.participants[0]
+        #expect(daemon.author == "sync daemon")
+        #expect(model.rates.commits(of: daemon) == TopRates.Rate(perSecond: 1500, isExact: false))
+    }
+
+    @Test func `A participant, or a ring, that is new has no rate`() throws {
+        var old = try TopWorld.sample(at: 0)
+        let new = try TopWorld.sample(at: 1, commits: [300, 300], since: [100, 200])
+        old.status.participants.remove(at: 0)
+        let rates = TopRates(from: old, to: new)
+        #expect(rates.commits(of: new.status.participants[0]) == nil)
+        #expect(rates.commits(of: new.status.participants[1])?.perSecond == 100)
+        old.commits?.lastSequence = 1_000_000
+        #expect(TopRates(from: old, to: new).commits == nil)
+        old.commits = nil
+        #expect(TopRates(from: old, to: new).commits == nil)
+    }
+
+    // MARK: Keys
+
+    @Test func `Participants are sorted by the chosen column`() throws {
+        var model = try twoSamples()
+        func names() -> [String] { model.participants.map(\.author) }
+        #expect(names() == ["sync daemon", "app", "widget"])
+        _ = model.handle(.character("s"))
+        #expect(model.order == .waiting && names() == ["sync daemon", "app", "widget"])
+        _ = model.handle(.character("s"))
+        #expect(model.order == .name && names() == ["app", "sync daemon", "widget"])
+        _ = model.handle(.character("r"))
+        #expect(names() == ["widget", "sync daemon", "app"])
+        for _ in 0..<3 { _ = model.handle(.character("s")) }
+        #expect(model.order == .commits)
+    }
+
+    @Test func `A filter is typed, kept, and dropped`() throws {
+        var model = try twoSamples()
+        for key in TerminalKey.keys(of: Array("/SYNx".utf8)) + [.backspace] { _ = model.handle(key) }
+        #expect(model.isTyping && model.filter == "SYN")
+        #expect(model.participants.map(\.author) == ["sync daemon"])
+        #expect(model.changes.map(\.author) == ["sync daemon"])
+        // Keys are text while a filter is typed.
+        #expect(model.handle(.character("q")) == .redraw)
+        #expect(model.handle(.escape) == .redraw && model.filter == "" && !model.isTyping)
+        for key in TerminalKey.keys(of: Array("/103\r".utf8)) { _ = model.handle(key) }
+        #expect(!model.isTyping && model.participants.map(\.author) == ["widget"])
+        #expect(model.handle(.escape) == .redraw && model.participants.count == 3)
+    }
+
+    @Test func `Pause, help, scroll and quit`() throws {
+        var model = try twoSamples()
+        _ = model.handle(.character("p"))
+        #expect(model.isPaused)
+        _ = model.handle(.character(" "))
+        #expect(!model.isPaused)
+        #expect(model.handle(.character("h")) == .redraw && model.showsHelp)
+        #expect(model.handle(.down) == .redraw && !model.showsHelp && model.scroll == 0)
+        for _ in 0..<9 { _ = model.handle(.down) }
+        #expect(model.scroll == 2)
+        for _ in 0..<9 { _ = model.handle(.up) }
+        #expect(model.scroll == 0)
+        #expect(model.handle(.character("x")) == .none && model.handle(.character("q")) == .quit)
+    }
+
+    @Test func `Bytes of a terminal are keys`() {
+        #expect(
+            TerminalKey.keys(of: Array("qé\r\u{7F}\u{1B}[A\u{1B}OB".utf8)) == [
+                .character("q"), .character("é"), .enter, .backspace, .up, .down,
+            ]
+        )
+        #expect(TerminalKey.keys(of: [0x1B]) == [.escape])
+        #expect(
+            TerminalKey.keys(of: Array("\t\u{1}\u{1B}[D\u{1B}[3~\u{1B}[H\u{1B}OF".utf8)) == [
+                .tab, .control("a"), .left, .delete, .home, .end,
+            ]
+        )
+        // F5, bytes that are no UTF-8, and a sequence that is cut short.
+        #expect(TerminalKey.keys(of: Array("\u{1B}[15~".utf8) + [0xFF, 0xC3]) == [])
+        #expect(TerminalKey.keys(of: Array("\u{1B}[1".utf8)) == [])
+    }
+
+    // MARK: The bar, and text
+
+    @Test func `The bar shows what is copied, and where each read stops a checkpoint`() throws {
+        var wal = try #require(try TopWorld.sample(at: 0).status.wal)
+        #expect(TopBar(wal: wal, width: 20).text(pins: 1).plainText == "█a" + String(repeating: "░", count: 18))
+        wal.backfilledFrames = 3000
+        wal.pins[0].heldFrames = 500
+        #expect(TopBar(wal: wal, width: 20).text(pins: 1).plainText == String(repeating: "█", count: 15) + "░░a░░")
+        wal.pins[0].heldFrames = 0
+        #expect(TopBar(wal: wal, width: 4).text(pins: 1).plainText == "███a")
+        wal.committedFrames = 0
+        #expect(TopBar(wal: wal, width: 4).text(pins: 1).plainText == "····")
+    }
+
+    @Test func `Text is fitted and wrapped by columns, and no word is broken`() {
+        #expect("日本語".fitted(to: 5) == "日本…" && "日本語".fitted(to: 4) == "日…" && "abc".fitted(to: 3) == "abc")
+        #expect("one two three".wrapped(to: 8) == ["one two", "three"])
+        #expect("unbreakable a".wrapped(to: 6) == ["unbrea", "kable", "a"])
+        #expect("".wrapped(to: 6) == [""])
+        let text = StyledText("bad", .bad) + StyledText(" and good")
+        #expect(text.text(isColoured: false) == "bad and good")
+        #expect(text.text(isColoured: true) == "\u{1B}[31mbad\u{1B}[0m and good")
+        // Names of other programs must not move the cursor.
+        #expect(StyledText("a\u{1B}[2Jb").text(isColoured: true) == "a·[2Jb")
+    }
+}
