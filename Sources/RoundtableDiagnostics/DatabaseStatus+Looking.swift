@@ -225,7 +225,11 @@ extension DatabaseStatus.SchemaVersion {
     init(_ db: Database) throws {
         userVersion = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         let names = try String.fetchAll(db, sql: "SELECT name FROM sqlite_master WHERE type = 'table'")
-        tableCount = names.count { !$0.lowercased().hasPrefix("sqlite_") && !InternalTables.isInternal($0) }
+        let isOwn = { (name: String) in name.hasPrefix("roundtable_") }
+        tableCount = names.count {
+            !$0.lowercased().hasPrefix("sqlite_") && !InternalTables.isInternal($0) && !isOwn($0)
+        }
+        roundtableTableCount = names.count(where: isOwn)
         appliedMigrations =
             try db.tableExists("grdb_migrations")
             ? String.fetchAll(db, sql: "SELECT identifier FROM grdb_migrations ORDER BY rowid") : nil

@@ -95,11 +95,14 @@ extension DatabaseStatus {
         public var appliedMigrations: [String]?
         /// How many tables the app has, virtual ones included. SQLite's own, Roundtable's, and that of GRDB's migrations are not counted.
         public var tableCount: Int
+        /// How many tables Roundtable keeps in the database; nil in a status that an older version encoded.
+        public var roundtableTableCount: Int?
 
         enum CodingKeys: String, CodingKey {
             case userVersion = "user_version"
             case appliedMigrations = "applied_migrations"
             case tableCount = "table_count"
+            case roundtableTableCount = "roundtable_table_count"
         }
     }
 

@@ -160,6 +160,20 @@ extension History {
         return try state.page(db, HistoryState.Request(token: start, tables: tables, limit: limit))
     }
 
+    /// The token after which the last changes follow.
+    ///
+    /// - Parameters:
+    ///   - count: how many changes follow, if so many are kept.
+    ///   - tables: the tables whose changes are counted; nil for all recorded tables.
+    /// - throws: ``HistoryError``: `notEnabled`, `notTracked`, `newerFormat`.
+    package static func token(
+        beforeLast count: Int,
+        in tables: [String]? = nil,
+        from db: Database
+    ) throws -> HistoryToken {
+        try HistoryState(db).token(db, beforeLast: count, in: tables)
+    }
+
     // MARK: Settings
 
     /// How much of the history is kept.

@@ -37,6 +37,22 @@ extension HistoryState {
         return HistoryPage(changes: changes, token: end ?? lastToken, hasMore: hasMore)
     }
 
+    /// The token after which the last `count` changes follow, or as many as are kept after the last gap.
+    func token(_ db: Database, beforeLast count: Int, in tables: [String]?) throws -> HistoryToken {
+        let ids = try chosen(db, tables).map { "\($0.id)" }.joined(separator: ", ")
+        let sequence = try Int64.fetchOne(
+            db,
+            sql: """
+                SELECT sequence FROM main.roundtable_history
+                WHERE operation <> 'gap' \(tables == nil ? "" : "AND table_id IN (\(ids))")
+                ORDER BY sequence DESC LIMIT 1 OFFSET ?
+                """,
+            arguments: [max(1, count) - 1]
+        )
+        let oldest = try oldestToken(db, in: tables)
+        return HistoryToken(identity: identity, sequence: max(oldest.sequence, sequence.map { $0 - 1 } ?? 0))
+    }
+
     /// Returns the first `limit` rows, without those of a transaction that continues after them, unless it is the only transaction.
     private static func wholeTransactions(_ rows: [Row], limit: Int) -> [Row] {
         let kept = Array(rows.prefix(limit))

@@ -46,11 +46,20 @@ struct Root: ParsableCommand {
                 }
                 let name = ["roundtable", verb].compactMap(\.self).joined(separator: " ")
                 let message = message(for: error)
-                Terminal.complain("\(message)\(message.hasSuffix(".") ? "" : ".") Try '\(name) --help'.")
+                let hint = verb == nil ? meantVerb.map { " Did you mean '\($0)'?" } ?? "" : ""
+                Terminal.complain("\(message)\(message.hasSuffix(".") ? "" : ".")\(hint) Try '\(name) --help'.")
             } else {
                 Terminal.complain(ToolError.line(for: error))
             }
             Foundation.exit(code.rawValue)
         }
+    }
+
+    /// The verb that the first argument was probably meant to be; nil when none is near.
+    private static var meantVerb: String? {
+        guard let word = CommandLine.arguments.dropFirst().first, !word.hasPrefix("-") else { return nil }
+        let shown = configuration.subcommands.filter { $0.configuration.shouldDisplay }
+        let verbs = shown.compactMap { $0.configuration.commandName }
+        return Spelling.nearest(to: word, among: verbs)
     }
 }

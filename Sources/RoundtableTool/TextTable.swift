@@ -11,6 +11,14 @@ struct TextTable {
         return header(widths) + rows.map { line($0, widths) }
     }
 
+    /// The rows of a table of which the first part was printed before, with the widths of that part. The first part has a header.
+    func lines(continuing known: inout [Int]?) -> [String] {
+        let isFirst = known == nil
+        let widths = known ?? widths
+        known = widths
+        return (isFirst ? header(widths) : []) + rows.map { line($0, widths) }
+    }
+
     /// The widths that the titles and the rows need.
     fileprivate var widths: [Int] {
         columns.indices.map { index in

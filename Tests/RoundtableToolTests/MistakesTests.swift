@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(arguments: [
-        (["sql"], "Try 'roundtable sql --help'"), (["sql", "a.db"], "<sql>"),
+        (["sql"], "Try 'roundtable sql --help'"), (["sql", "a.db"], "no SQL"),
         (["sql", "a.db", " -- nothing"], "no SQL"),
         (["sql", "a.db", "SELECT 1", "--timeout", "-1"], "--timeout"),
         (["sql", "a.db", "SELECT 1", "--frob"], "--frob"),

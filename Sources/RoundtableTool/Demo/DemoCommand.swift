@@ -58,7 +58,8 @@ struct DemoCommand: AsyncParsableCommand {
             try Terminal.print(report.json)
         } else {
             try Terminal.print(
-                "\n" + report.text + "\n" + (path == nil ? Self.keepHint(report) : hints(stage.database))
+                "\n" + Terminal.dressed(report.text) + "\n"
+                    + (path == nil ? Self.keepHint(report) : hints(stage.database))
             )
         }
         if !report.isGood {

@@ -77,8 +77,8 @@ struct DoctorCommand: ParsableCommand {
 
     private func report(_ diagnosis: Diagnosis) throws -> String {
         guard json else {
-            return DoctorText(diagnosis, isContentChecked: check || LonelyOutbox(at: path, folder: outboxFolder) != nil)
-                .text
+            let isChecked = check || LonelyOutbox(at: path, folder: outboxFolder) != nil
+            return Terminal.dressed(DoctorText(diagnosis, isContentChecked: isChecked).text)
         }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]

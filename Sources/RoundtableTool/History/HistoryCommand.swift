@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableHistory
 
 struct HistoryCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -15,8 +16,11 @@ struct HistoryCommand: ParsableCommand {
             columns; the last line is {"token": …, "has_more": …}. When changes are missing after the token, the exit code is 2, \
             and the line on standard error says where to continue.
 
+            With --follow, further changes are printed as they are committed, until Ctrl-C, or until the output is not read any more.
+
             Examples:
               roundtable history app.db --enable player
+              roundtable history app.db --last 20 --follow
               roundtable history app.db --since 3f09a1b2c4d5e6f7-42 --table player --json
               roundtable history app.db --consumer indexer
               roundtable history app.db --consumers
@@ -31,6 +35,12 @@ struct HistoryCommand: ParsableCommand {
 
     @Option(help: ArgumentHelp("Only changes that this consumer has not acknowledged yet.", valueName: "name"))
     var consumer: String?
+
+    @Option(help: ArgumentHelp("Only the last changes.", valueName: "n"))
+    var last: Int?
+
+    @Flag(help: "Go on with changes as they are committed.")
+    var follow = false
 
     @Option(
         name: .customLong("table"),
@@ -70,8 +80,12 @@ struct HistoryCommand: ParsableCommand {
         guard actions <= 1 else {
             throw ValidationError("--enable, --disable, --consumers and --drop-consumer go one at a time.")
         }
-        guard since == nil || consumer == nil else {
-            throw ValidationError("--since and --consumer exclude each other.")
+        guard [since, consumer, last.map(String.init)].compactMap(\.self).count <= 1 else {
+            throw ValidationError("--since, --consumer and --last exclude each other.")
+        }
+        if let last, last < 1 { throw ValidationError("--last takes a number of changes, at least 1.") }
+        if follow || last != nil, actions > 0 {
+            throw ValidationError("--last and --follow go with showing changes only.")
         }
         guard limit >= 1 else { throw ValidationError("--limit takes a number of changes, at least 1.") }
         if let since, HistoryToken(since) == nil {
@@ -113,20 +127,24 @@ struct HistoryCommand: ParsableCommand {
         } else if consumers {
             let list = try read { try History.consumers(in: $0) }
             Terminal.write(json ? HistoryText.lines(list) : HistoryText.table(list))
+        } else if follow {
+            let following = HistoryFollowing(tables: tables.isEmpty ? nil : tables, isJSON: json)
+            try following.run(try openForReading()) { try token($0) }
         } else {
             let page = try read { db in
                 try History.changes(
                     since: try token(db),
                     in: tables.isEmpty ? nil : tables,
-                    limit: limit,
+                    limit: last ?? limit,
                     from: db
                 )
             }
-            Terminal.write(json ? HistoryText.lines(page) : HistoryText.table(page))
+            Terminal.write(json ? HistoryText.lines(page) : Terminal.dressed(HistoryText.table(page)))
         }
     }
 
     private func token(_ db: Database) throws -> HistoryToken? {
+        if let last { return try History.token(beforeLast: last, in: tables.isEmpty ? nil : tables, from: db) }
         guard let consumer else { return since.flatMap(HistoryToken.init) }
         guard let found = try History.consumers(in: db).first(where: { $0.name == consumer }) else {
             throw ToolError("\(fullPath): there is no consumer '\(consumer)'. --consumers lists them.")
@@ -154,10 +172,16 @@ struct HistoryCommand: ParsableCommand {
     }
 
     private func read<T>(_ value: (Database) throws -> T) throws -> T {
+        let time = RunningTime("reading the history")
+        defer { time.end() }
+        let database = try openForReading()
+        defer { try? database.close() }
+        return try database.read(value)
+    }
+
+    private func openForReading() throws -> SharedDatabase {
         switch try SharedDatabase.openReadOnly(at: url, schema: .unmanaged, as: author, options: options) {
-        case .available(let database):
-            defer { try? database.close() }
-            return try database.read(value)
+        case .available(let database): return database
         case .unavailable where FileManager.default.fileExists(atPath: path):
             throw ToolError("\(fullPath): is empty: no database was created in it yet.")
         case .unavailable:

@@ -6,19 +6,31 @@ import Roundtable
 enum HistoryText {
     // MARK: For people
 
-    static func table(_ page: HistoryPage) -> String {
+    private static func table(_ changes: [HistoryChange]) -> TextTable {
         var table = TextTable(columns: [
             ("sequence", .right), ("time", .left), ("author", .left), ("table", .left), ("operation", .left),
             ("key", .left),
             ("columns", .left),
         ])
-        table.rows = page.changes.map { change in
+        table.rows = changes.map { change in
             [
                 "\(change.sequence)", change.date.formatted(.iso8601), change.author ?? "(unknown)", change.table,
                 change.operation.rawValue, change.key.map(\.visible).joined(separator: ", "),
                 change.columns?.sorted().joined(separator: ", ") ?? "",
             ]
         }
+        return table
+    }
+
+    /// The changes of a page while they are followed. The columns have the widths that the first page needs.
+    ///
+    /// - parameter widths: nil at the first page, which has the header.
+    static func followed(_ page: HistoryPage, _ widths: inout [Int]?) -> String {
+        table(page.changes).lines(continuing: &widths).map { $0 + "\n" }.joined()
+    }
+
+    static func table(_ page: HistoryPage) -> String {
+        let table = table(page.changes)
         let lines = table.lines + (page.changes.isEmpty ? ["(no changes)"] : [])
         let rest = page.hasMore ? ["", "There are more: --since \(page.token)"] : ["", "Token: \(page.token)"]
         return (lines + rest).map { $0 + "\n" }.joined()
@@ -42,6 +54,9 @@ enum HistoryText {
     static func lines(_ page: HistoryPage) -> String {
         page.changes.map { json(Change($0)) }.joined() + json(End(token: page.token, hasMore: page.hasMore))
     }
+
+    /// The changes of a page without the line at its end.
+    static func followedLines(_ page: HistoryPage) -> String { page.changes.map { json(Change($0)) }.joined() }
 
     static func lines(_ consumers: [HistoryConsumer]) -> String {
         consumers.map { consumer in

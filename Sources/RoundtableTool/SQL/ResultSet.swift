@@ -10,6 +10,29 @@ struct ResultSet: Equatable, Sendable {
 // MARK: - For people
 
 extension ResultSet {
+    /// A table; or one column a line, if the table is wider than `width`.
+    ///
+    /// - parameter width: the columns of the terminal; nil: any number.
+    func text(width: Int?) -> String {
+        let table = text
+        guard let width, !rows.isEmpty,
+            table.split(separator: "\n").contains(where: { String($0).displayWidth > width })
+        else {
+            return table
+        }
+        return TerminalText.fitted(columnLines, to: width, isColoured: false)
+    }
+
+    /// Each row as lines `column = value`, with an empty line between two rows.
+    var columnLines: String {
+        let names = columns.map(\.visible)
+        let width = names.map(\.displayWidth).max() ?? 0
+        if rows.isEmpty { return "(no rows)\n" }
+        return rows.map { row in
+            zip(names, row).map { "\($0.padded(to: width, .right)) = \($1.visible)\n" }.joined()
+        }.joined(separator: "\n")
+    }
+
     var text: String {
         let isNumeric = columns.indices.map { index in
             let values = rows.map { $0[index] }.filter { !$0.isNull }
@@ -66,6 +89,11 @@ extension String {
 // MARK: - For programs
 
 extension ResultSet {
+    /// Comma-separated values with a header (<https://www.rfc-editor.org/rfc/rfc4180>), and lines that end with a line feed.
+    var csv: String {
+        ([columns.map(\.csv)] + rows.map { $0.map(\.csv) }).map { $0.joined(separator: ",") + "\n" }.joined()
+    }
+
     /// One JSON object for each row, each on its own line, with its keys in the order of the columns.
     var jsonLines: String {
         let keys = Self.distinct(columns).map(\.json)
@@ -90,6 +118,17 @@ extension ResultSet {
 }
 
 extension DatabaseValue {
+    /// The value as a field. NULL is empty, and a BLOB is an SQL literal.
+    fileprivate var csv: String {
+        switch storage {
+        case .null: ""
+        case .int64(let value): "\(value)"
+        case .double(let value): "\(value)"
+        case .string(let text): text.csv
+        case .blob(let data): "x'\(data.map { String(format: "%02x", $0) }.joined())'"
+        }
+    }
+
     /// The value as JSON. A BLOB is an object with its bytes in Base64. JSON has no infinity, but parsers read `1e999` as one.
     fileprivate var json: String {
         switch storage {
@@ -117,5 +156,14 @@ extension String {
             }
         }
         return text + "\""
+    }
+}
+
+extension String {
+    /// The text as a field. An empty text has quotes, which distinguish it from NULL.
+    fileprivate var csv: String {
+        // Unicode scalars, because a carriage return and a line feed are one character.
+        let isPlain = !isEmpty && !unicodeScalars.contains { ["\"", ",", "\n", "\r"].contains($0) }
+        return isPlain ? self : "\"" + replacingOccurrences(of: "\"", with: "\"\"") + "\""
     }
 }

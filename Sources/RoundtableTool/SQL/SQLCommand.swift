@@ -3,6 +3,19 @@ import Foundation
 import GRDB
 import Roundtable
 
+/// How results are printed; as a table without one.
+enum SQLFormat: String, EnumerableFlag {
+    case json, csv, line
+
+    static func help(for format: SQLFormat) -> ArgumentHelp? {
+        switch format {
+        case .json: "Print one JSON object a row."
+        case .csv: "Print comma-separated values, with a header."
+        case .line: "Print one column a line."
+        }
+    }
+}
+
 struct SQLCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sql",
@@ -18,12 +31,20 @@ struct SQLCommand: ParsableCommand {
             A VALUE is a number (42, -1.5), NULL, x'68656C6C6F', or text; '42' in SQL quotes is text. Values without a name \
             go to the parameters '?' of the statements, in order.
 
-            With --json, each row is one JSON object on a line of its own, ready for jq. A BLOB is {"base64": "…"}.
+            Without statements, they are read from standard input; on a terminal, they are typed one after the other, with a history \
+            and completion of table names.
+
+            With --json, each row is one JSON object on a line of its own, ready for jq. A BLOB is {"base64": "…"}. --csv is RFC 4180 \
+            with a header; NULL is an empty field, and an empty text is "". --line prints one column a line, as does a terminal that \
+            is too narrow for the row.
 
             Examples:
               roundtable sql app.db "SELECT * FROM player"
               roundtable sql app.db "INSERT INTO player VALUES (?, ?)" --param Arthur --param 7
               roundtable sql app.db "SELECT * FROM player" --json | jq -r .name
+              roundtable sql app.db --csv "SELECT * FROM player" > players.csv
+              roundtable sql app.db < script.sql
+              roundtable sql app.db
             """
     )
 
@@ -31,7 +52,7 @@ struct SQLCommand: ParsableCommand {
     var path: String
 
     @Argument(help: ArgumentHelp("SQL statements; each argument may hold several.", valueName: "sql"))
-    var statements: [String]
+    var statements: [String] = []
 
     @Flag(help: "Fail rather than write.")
     var readOnly = false
@@ -49,8 +70,8 @@ struct SQLCommand: ParsableCommand {
     )
     var parameters: [String] = []
 
-    @Flag(help: "Print one JSON object a row.")
-    var json = false
+    @Flag(exclusivity: .exclusive)
+    var format: SQLFormat?
 
     @Option(help: ArgumentHelp("How long to wait while other processes write.", valueName: "seconds"))
     var timeout = 5.0
@@ -59,12 +80,35 @@ struct SQLCommand: ParsableCommand {
         guard timeout >= 0, timeout <= 1e6 else {
             throw ValidationError("--timeout takes a number of seconds that is not negative.")
         }
-        guard !SQLScript(statements).statements.isEmpty else { throw ValidationError("There is no SQL statement.") }
+        if !statements.isEmpty { try Self.check(SQLScript(statements)) }
+    }
+
+    private static func check(_ script: SQLScript) throws {
+        guard !script.statements.isEmpty else { throw ValidationError("There is no SQL statement.") }
     }
 
     func run() throws {
+        if !statements.isEmpty { return try execute(SQLScript(statements), format) }
+        if isatty(STDIN_FILENO) == 1 {
+            guard parameters.isEmpty else { throw ValidationError("--param goes with statements on the command line.") }
+            let session = SQLSession(path: path, execute: { try execute($0, $1) }, names: { try names($0) })
+            return try session.run(format)
+        }
+        let script = SQLScript([String(decoding: FileHandle.standardInput.readDataToEndOfFile(), as: UTF8.self)])
+        try Self.check(script)
+        try execute(script, format)
+    }
+
+    /// The first column of a query; empty when there is no database yet.
+    private func names(_ sql: String) throws -> [String] {
+        let run = ScriptRun(script: SQLScript([sql]), parameters: Parameters([]))
+        guard FileManager.default.fileExists(atPath: path) else { return [] }
+        return try access.read(run, .readOnly).results.flatMap(\.rows).compactMap { String.fromDatabaseValue($0[0]) }
+    }
+
+    private func execute(_ script: SQLScript, _ format: SQLFormat?) throws {
         do {
-            try execute()
+            try executeUnexplained(script, format)
         } catch let error as DatabaseError {
             let line = ToolError.line(for: error)
             let fullPath = URL(fileURLWithPath: path).path
@@ -72,24 +116,21 @@ struct SQLCommand: ParsableCommand {
         }
     }
 
-    private func execute() throws {
-        let run = ScriptRun(script: SQLScript(statements), parameters: Parameters(parameters))
+    private var access: DatabaseAccess {
         var options = SharedDatabase.Options()
         // The tool reports what goes wrong itself, on one line.
         options.eventLog = .off
         options.busyTimeout = .seconds(timeout)
         options.setupTimeout = .seconds(timeout)
         options.waitWhileStopped()
-        let access = DatabaseAccess(url: URL(fileURLWithPath: path), author: author, options: options)
+        return DatabaseAccess(url: URL(fileURLWithPath: path), author: author, options: options)
+    }
 
-        let outcome: ScriptRun.Outcome
+    private func executeUnexplained(_ script: SQLScript, _ format: SQLFormat?) throws {
+        let run = ScriptRun(script: script, parameters: Parameters(parameters))
+        let outcome = try perform(run, access)
         do {
-            outcome = try readOnly ? access.read(run, .readOnly) : access.readOrRehearse(run)
-        } catch is ScriptRun.NeedsWriting {
-            outcome = try access.write(run, notice: Terminal.complain)
-        }
-        do {
-            try Terminal.print(text(outcome, run.script))
+            try Terminal.print(text(outcome, script, format))
         } catch let error as OutputError where outcome.hasWritten {
             throw ToolError(
                 """
@@ -100,9 +141,26 @@ struct SQLCommand: ParsableCommand {
         }
     }
 
-    private func text(_ outcome: ScriptRun.Outcome, _ script: SQLScript) -> String {
-        if json { return outcome.results.map(\.jsonLines).joined() }
-        var parts = outcome.results.map(\.text)
+    private func perform(_ run: ScriptRun, _ access: DatabaseAccess) throws -> ScriptRun.Outcome {
+        let time = RunningTime("running")
+        defer { time.end() }
+        do {
+            return try readOnly ? access.read(run, .readOnly) : access.readOrRehearse(run)
+        } catch is ScriptRun.NeedsWriting {
+            return try access.write(run, notice: Terminal.complain)
+        }
+    }
+
+    private func text(_ outcome: ScriptRun.Outcome, _ script: SQLScript, _ format: SQLFormat?) -> String {
+        switch format {
+        case .json: return outcome.results.map(\.jsonLines).joined()
+        case .csv: return outcome.results.map(\.csv).joined(separator: "\n")
+        case .line, nil: break
+        }
+        let width = Terminal.width
+        var parts = outcome.results.map { result in
+            format == .line ? result.columnLines : result.text(width: width)
+        }
         if script.changesRows, outcome.hasWritten {
             parts.append("\(outcome.changeCount.grouped) row\(outcome.changeCount == 1 ? "" : "s") changed\n")
         }

@@ -65,11 +65,11 @@ struct StatusCommand: AsyncParsableCommand {
     /// - parameter status: nil when there is only an outbox, whose commands go to another machine.
     private func report(_ status: DatabaseStatus?) throws -> String {
         guard let status else { return try LonelyOutbox(at: path, folder: outboxFolder).map(report) ?? "" }
-        return json ? try encoded(status) : StatusText(status).text
+        return json ? try encoded(status) : Terminal.dressed(StatusText(status).text)
     }
 
     private func report(_ outbox: LonelyOutbox) throws -> String {
-        json ? try encoded(outbox) : outbox.text(at: Date())
+        json ? try encoded(outbox) : Terminal.dressed(outbox.text(at: Date()))
     }
 
     private func encoded(_ value: some Encodable) throws -> String {

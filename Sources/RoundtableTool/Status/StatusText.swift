@@ -54,7 +54,9 @@ struct StatusText {
 
     private var schema: String? {
         guard let schema = status.schema else { return nil }
-        var parts = [schema.tableCount.of("table"), "user_version \(schema.userVersion)"]
+        let own = schema.roundtableTableCount ?? 0
+        let tables = schema.tableCount.of("table") + (own > 0 ? ", and \(own) of Roundtable's" : "")
+        var parts = [tables, "user_version \(schema.userVersion)"]
         if let migrations = schema.appliedMigrations {
             let last = migrations.last.map { ", last '\($0)'" } ?? ""
             parts.append(migrations.count.of("migration") + last)

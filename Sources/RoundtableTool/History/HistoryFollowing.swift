@@ -1,0 +1,79 @@
+import ArgumentParser
+import Dispatch
+import Foundation
+import GRDB
+import Roundtable
+
+/// Prints the changes of a history as they are committed by any process.
+struct HistoryFollowing {
+    /// nil: all recorded tables.
+    let tables: [String]?
+    let isJSON: Bool
+
+    private static let pageSize = 1000
+
+    /// What is printed next. The observation's queue alone uses it.
+    private final class Position: @unchecked Sendable {
+        // @unchecked is correct because one serial queue uses it.
+        var token: HistoryToken?
+        var hasBegun = false
+        var widths: [Int]?
+    }
+
+    /// Prints until a signal, or until standard output is not read any more.
+    ///
+    /// - parameter start: the token after which to begin.
+    func run(_ database: SharedDatabase, from start: @escaping (Database) throws -> HistoryToken?) throws {
+        defer { try? database.close() }
+        let end = WatchEnd()
+        let signals = EndingSignals { end.reach(.signal($0)) }
+        defer { signals.ignore() }
+        end.reachWhenUnread()
+        let queue = DispatchQueue(label: "roundtable.history")
+        let position = Position()
+        // The queue runs one of these at a time.
+        nonisolated(unsafe) let start = start
+        nonisolated(unsafe) let printNew = {
+            do {
+                if try !printChanges(database, position, start) { end.reach(.unread) }
+            } catch {
+                end.reach(.unwritable(error))
+            }
+        }
+        // Observation begins before the first page is read, so that no change is missed in between.
+        let observation = try database.observeChanges(in: DatabaseRegion.fullDatabase, on: queue) { _ in printNew() }
+        queue.sync { printNew() }
+        let reason = end.wait(until: .distantFuture)
+        observation.cancel()
+        // The rest of a page is not printed after the end.
+        queue.sync {}
+        switch reason {
+        case .signal(let number): throw ExitCode(128 + number)
+        case .unwritable(let error): throw error
+        case .enough, .unread, nil: break
+        }
+    }
+
+    /// - returns: whether standard output is still read.
+    private func printChanges(
+        _ database: SharedDatabase,
+        _ position: Position,
+        _ start: (Database) throws -> HistoryToken?
+    ) throws -> Bool {
+        while true {
+            let page = try database.read { db in
+                if !position.hasBegun { position.token = try start(db) }
+                return try History.changes(since: position.token, in: tables, limit: Self.pageSize, from: db)
+            }
+            let isFirst = !position.hasBegun
+            position.hasBegun = true
+            position.token = page.token
+            if isFirst || !page.changes.isEmpty {
+                let text =
+                    isJSON ? HistoryText.followedLines(page) : HistoryText.followed(page, &position.widths)
+                guard try Terminal.writeIfRead(text) else { return false }
+            }
+            if !page.hasMore { return true }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+/// A line that is being typed, with its history and completion. It is pure: keys come in, and the line goes out.
+struct LineEditor {
+    enum Outcome: Equatable {
+        case editing
+        /// The line is complete.
+        case line(String)
+        /// The line was given up (Ctrl-C).
+        case cancelled
+        /// There are no more lines (Ctrl-D in an empty line).
+        case end
+        /// Several words can complete the one before the cursor.
+        case choices([String])
+        /// Ctrl-Z.
+        case stop
+        /// Ctrl-L.
+        case clear
+    }
+
+    private(set) var text: [Character] = []
+    private(set) var cursor = 0
+    private(set) var history: [String]
+    /// The place in the history; its end is the line that is being typed.
+    private var place: Int
+    private var typed: [Character] = []
+    private let complete: (String) -> [String]
+
+    /// - parameter complete: the words that begin with a text.
+    init(history: [String] = [], complete: @escaping (String) -> [String] = { _ in [] }) {
+        self.history = history
+        self.complete = complete
+        place = history.count
+    }
+
+    mutating func handle(_ key: TerminalKey) -> Outcome {
+        switch key {
+        case .character(let character):
+            text.insert(character, at: cursor)
+            cursor += 1
+        case .backspace where cursor > 0, .control("h") where cursor > 0:
+            cursor -= 1
+            text.remove(at: cursor)
+        case .delete where cursor < text.count: text.remove(at: cursor)
+        case .control("d"):
+            if text.isEmpty { return .end }
+            if cursor < text.count { text.remove(at: cursor) }
+        case .left, .control("b"): cursor = max(0, cursor - 1)
+        case .right, .control("f"): cursor = min(text.count, cursor + 1)
+        case .home, .control("a"): cursor = 0
+        case .end, .control("e"): cursor = text.count
+        case .control("k"): text.removeSubrange(cursor...)
+        case .control("u"):
+            text.removeSubrange(..<cursor)
+            cursor = 0
+        case .control("w"): deleteWord()
+        case .up, .control("p"): go(to: place - 1)
+        case .down, .control("n"): go(to: place + 1)
+        case .tab: return completed()
+        case .enter: return .line(take())
+        case .control("c"):
+            _ = take(isKept: false)
+            return .cancelled
+        case .control("z"): return .stop
+        case .control("l"): return .clear
+        default: break
+        }
+        return .editing
+    }
+
+    /// The line as it is, and an empty one from then on.
+    private mutating func take(isKept: Bool = true) -> String {
+        let line = String(text)
+        if isKept, !line.allSatisfy(\.isWhitespace), history.last != line { history.append(line) }
+        (text, cursor, place, typed) = ([], 0, history.count, [])
+        return line
+    }
+
+    private mutating func go(to new: Int) {
+        guard new >= 0, new <= history.count, new != place else { return }
+        if place == history.count { typed = text }
+        place = new
+        text = new == history.count ? typed : Array(history[new])
+        cursor = text.count
+    }
+
+    private mutating func deleteWord() {
+        let end = cursor
+        while cursor > 0, text[cursor - 1].isWhitespace { cursor -= 1 }
+        while cursor > 0, !text[cursor - 1].isWhitespace { cursor -= 1 }
+        text.removeSubrange(cursor..<end)
+    }
+
+    // MARK: Completion
+
+    private mutating func completed() -> Outcome {
+        var start = cursor
+        while start > 0, Self.isPartOfWord(text[start - 1]) { start -= 1 }
+        let word = String(text[start..<cursor])
+        guard !word.isEmpty else { return .editing }
+        let choices = complete(word)
+        guard let first = choices.first else { return .editing }
+        let common = choices.dropFirst().reduce(first) { $0.commonPrefix(ignoringCase: $1) }
+        if common.count >= word.count, choices.count == 1 || common.count > word.count {
+            text.replaceSubrange(start..<cursor, with: common)
+            cursor = start + common.count
+        }
+        return choices.count == 1 || common.count > word.count ? .editing : .choices(choices)
+    }
+
+    private static func isPartOfWord(_ character: Character) -> Bool {
+        character.isLetter || character.isNumber || character == "_" || character == "."
+    }
+}
+
+extension String {
+    fileprivate func commonPrefix(ignoringCase other: String) -> String {
+        var end = startIndex
+        for (mine, others) in zip(self, other) {
+            guard mine.lowercased() == others.lowercased() else { break }
+            end = index(after: end)
+        }
+        return String(self[..<end])
+    }
+}

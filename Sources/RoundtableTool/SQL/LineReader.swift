@@ -1,0 +1,121 @@
+import Foundation
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// Reads lines from a terminal, with `LineEditor`. The terminal has its own settings except while a line is read.
+final class LineReader {
+    private var editor: LineEditor
+    private let original: termios?
+    private let signals: EndingSignals
+    /// Keys that were typed, or pasted, behind the end of the last line.
+    private var waiting: [TerminalKey] = []
+
+    init(history: [String], complete: @escaping (String) -> [String]) {
+        editor = LineEditor(history: history, complete: complete)
+        var settings = termios()
+        let isUsable = Terminal.movesCursor && tcgetattr(STDIN_FILENO, &settings) == 0
+        original = isUsable ? settings : nil
+        let restored = original
+        signals = EndingSignals { signal in
+            if var restored { tcsetattr(STDIN_FILENO, TCSANOW, &restored) }
+            exit(128 + signal)
+        }
+    }
+
+    var history: [String] { editor.history }
+    /// Whether the last line was given up (Ctrl-C).
+    private(set) var wasCancelled = false
+
+    /// - returns: nil when there are no more lines.
+    func read(_ prompt: String) -> String? {
+        wasCancelled = false
+        guard original != nil else {
+            Terminal.write(prompt)
+            return readLine()
+        }
+        setRaw()
+        defer { restore() }
+        while true {
+            draw(prompt)
+            if waiting.isEmpty {
+                guard let keys = nextKeys() else { return nil }
+                waiting = keys
+            }
+            guard !waiting.isEmpty else { continue }
+            switch editor.handle(waiting.removeFirst()) {
+            case .editing: break
+            case .line(let line):
+                Terminal.write("\r\n")
+                return line
+            case .cancelled:
+                Terminal.write("^C\r\n")
+                waiting = []
+                wasCancelled = true
+                return ""
+            case .end:
+                Terminal.write("\r\n")
+                return nil
+            case .choices(let words):
+                Terminal.write(
+                    "\r\n" + words.joined(separator: "  ").wrapped(to: width).joined(separator: "\r\n") + "\r\n"
+                )
+            case .clear: Terminal.clear()
+            case .stop:
+                restore()
+                Terminal.write("\r\n")
+                raise(SIGTSTP)
+                setRaw()
+            }
+        }
+    }
+
+    private var width: Int { max(10, Terminal.width ?? 80) }
+
+    private func setRaw() {
+        guard var raw = original else { return }
+        raw.c_lflag &= ~tcflag_t(ICANON | ECHO | ISIG)
+        raw.c_iflag &= ~tcflag_t(ICRNL)
+        tcsetattr(STDIN_FILENO, TCSANOW, &raw)
+    }
+
+    private func restore() {
+        guard var settings = original else { return }
+        tcsetattr(STDIN_FILENO, TCSANOW, &settings)
+    }
+
+    /// Draws the line in one row. Of a longer one, the part around the cursor is shown.
+    private func draw(_ prompt: String) {
+        let room = max(4, width - prompt.displayWidth - 1)
+        var start = editor.cursor
+        var columns = 0
+        while start > 0 {
+            let wide = String(editor.text[start - 1]).displayWidth
+            guard columns + wide < room else { break }
+            columns += wide
+            start -= 1
+        }
+        let shown = String(editor.text[start...]).prefix(columns: room)
+        let column = prompt.displayWidth + columns
+        let move = column > 0 ? "\u{1B}[\(column)C" : ""
+        Terminal.write("\r\(prompt)\(shown)\u{1B}[K\r\(move)")
+    }
+
+    /// - returns: nil when the terminal has gone away.
+    private func nextKeys() -> [TerminalKey]? {
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = Self.systemRead(STDIN_FILENO, &buffer, buffer.count)
+        if count == -1, errno == EINTR || errno == EAGAIN { return [] }
+        guard count > 0 else { return nil }
+        return TerminalKey.keys(of: Array(buffer[..<count]))
+    }
+
+    #if canImport(Darwin)
+        private static let systemRead = Darwin.read
+    #else
+        private static let systemRead = Glibc.read
+    #endif
+}

@@ -1,0 +1,128 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+import Roundtable
+
+/// Statements that are typed one after the other. Each runs as a call of its own, so nothing of the database is open between two of them.
+struct SQLSession {
+    let path: String
+    /// Runs statements, and prints what they return.
+    let execute: (SQLScript, SQLFormat?) throws -> Void
+    /// Reads a column of names.
+    let names: (String) throws -> [String]
+
+    private static let prompt = "sql> "
+    private static let continued = "...> "
+    private static let words = [
+        "SELECT", "FROM", "WHERE", "INSERT", "INTO", "VALUES", "UPDATE", "DELETE", "ORDER", "GROUP", "LIMIT", "CREATE",
+        "TABLE",
+        "INDEX", "PRAGMA", "EXPLAIN",
+    ]
+    private static let tables =
+        "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY name"
+
+    func run(_ format: SQLFormat?) throws {
+        var format = format
+        let file = SQLHistoryFile.standard
+        let reader = LineReader(history: file?.lines ?? [], complete: complete)
+        if Terminal.isInteractive {
+            Terminal.write("\(path): statements end with ';', .help explains, Ctrl-D ends.\n")
+        }
+        var text = ""
+        while let line = reader.read(text.isEmpty ? Self.prompt : Self.continued) {
+            if reader.wasCancelled {
+                text = ""
+                continue
+            }
+            if text.isEmpty, line.hasPrefix(".") {
+                guard command(line, &format) else { break }
+                continue
+            }
+            text += line + "\n"
+            let script = SQLScript([text])
+            guard !script.statements.isEmpty else {
+                text = ""
+                continue
+            }
+            guard sqlite3_complete(text) != 0 else { continue }
+            text = ""
+            attempt { try execute(script, format) }
+        }
+        file?.write(reader.history)
+    }
+
+    /// What goes wrong with one statement is reported, and the next one can be typed.
+    private func attempt(_ body: () throws -> Void) {
+        do { try body() } catch { Terminal.complain(ToolError.line(for: error)) }
+    }
+
+    /// - returns: false when the session ends.
+    private func command(_ line: String, _ format: inout SQLFormat?) -> Bool {
+        let words = line.split(separator: " ").map(String.init)
+        switch words[0] {
+        case ".quit", ".exit", ".q": return false
+        case ".tables": attempt { Terminal.write(try names(Self.tables).map { $0.visibleLine + "\n" }.joined()) }
+        case ".schema":
+            attempt {
+                let sql = "SELECT sql || ';' FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid"
+                Terminal.write(try names(sql).map { $0.visibleText + "\n" }.joined())
+            }
+        case ".mode":
+            let chosen = words.dropFirst().first ?? "table"
+            if chosen == "table" {
+                format = nil
+            } else if let other = SQLFormat(rawValue: chosen) {
+                format = other
+            } else {
+                Terminal.complain("there is no mode '\(chosen)', but table, csv, json, line")
+            }
+        case ".help":
+            Terminal.write(
+                """
+                .tables          the names of tables and views
+                .schema          the statements that created them
+                .mode MODE       table, csv, json or line (one column a line)
+                .quit, Ctrl-D    the end
+                Tab completes names, ↑ and ↓ go through the history, Ctrl-C gives a statement up.
+
+                """
+            )
+        default: Terminal.complain("there is no command '\(words[0])'. Try .help")
+        }
+        return true
+    }
+
+    private func complete(_ word: String) -> [String] {
+        // Completion is no reason to report an error.
+        let known = ((try? names(Self.tables)) ?? []) + Self.words
+        return known.filter { $0.lowercased().hasPrefix(word.lowercased()) }
+    }
+}
+
+/// The statements of earlier sessions, in a file that only its user can read: statements may contain what is secret.
+struct SQLHistoryFile {
+    let path: String
+    private static let limit = 1000
+
+    /// `ROUNDTABLE_HISTORY`, or `~/.roundtable_history`; nil when that variable is empty.
+    static var standard: SQLHistoryFile? {
+        if let path = ProcessInfo.processInfo.environment["ROUNDTABLE_HISTORY"] {
+            return path.isEmpty ? nil : SQLHistoryFile(path: path)
+        }
+        return SQLHistoryFile(path: NSHomeDirectory() + "/.roundtable_history")
+    }
+
+    var lines: [String] {
+        guard let data = FileManager.default.contents(atPath: path) else { return [] }
+        return String(decoding: data, as: UTF8.self).split(separator: "\n").suffix(Self.limit).map(String.init)
+    }
+
+    /// A history that cannot be written is lost, which is no reason for an error.
+    func write(_ lines: [String]) {
+        let text = lines.suffix(Self.limit).map { $0 + "\n" }.joined()
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard descriptor != -1 else { return }
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        try? file.write(contentsOf: Data(text.utf8))
+    }
+}

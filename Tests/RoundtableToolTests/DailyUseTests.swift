@@ -1,0 +1,251 @@
+import Foundation
+import Testing
+
+@testable import RoundtableTool
+
+/// What makes the tool pleasant to use every day: formats, widths, colours, hints.
+@Suite struct DailyUseTests {
+    private static let shell = URL(fileURLWithPath: "/bin/sh")
+
+    private func run(_ script: String, in folder: Folder) throws -> Tool.Result {
+        let full = script.replacingOccurrences(of: "roundtable ", with: "'\(try Tool.url.path)' ")
+        return try Tool.run(["-c", full], in: folder, program: Self.shell)
+    }
+
+    private func database() throws -> Folder {
+        let folder = try Folder()
+        let sql = """
+            CREATE TABLE player (id INTEGER PRIMARY KEY, name TEXT, note);
+            INSERT INTO player (name, note) VALUES ('Arthur', 'a "b", c'), ('', NULL), ('line' || char(10) || 'end', x'00ff');
+            """
+        try Data(sql.utf8).write(to: folder.url.appendingPathComponent("script.sql"))
+        let result = try run("roundtable sql a.db < script.sql", in: folder)
+        try #require(result.code == 0 && result.output == "3 rows changed\n", "\(result.errors)")
+        return folder
+    }
+
+    // MARK: sql
+
+    @Test func `A script comes from standard input, and an empty one is a mistake`() throws {
+        let folder = try database()
+        let result = try run("printf 'SELECT 1 AS a;\\nSELECT 2 AS b' | roundtable sql a.db --json", in: folder)
+        #expect(result.output == "{\"a\":1}\n{\"b\":2}\n")
+        for script in ["", "-- nothing", "\n\n"] {
+            let empty = try run("printf '%s' '\(script)' | roundtable sql a.db", in: folder)
+            #expect(empty.code == 64 && empty.errors.contains("There is no SQL statement."), "\(empty.errors)")
+        }
+    }
+
+    @Test func `CSV keeps NULL and empty text apart, and quotes what it must`() throws {
+        let folder = try database()
+        let result = try run(
+            "roundtable sql a.db --csv 'SELECT name, note, id FROM player; SELECT 1 AS \"a,b\"'",
+            in: folder
+        )
+        #expect(
+            result.output == """
+                name,note,id
+                Arthur,"a ""b"", c",1
+                "",,2
+                "line
+                end",x'00ff',3
+
+                "a,b"
+                1
+
+                """
+        )
+    }
+
+    @Test func `One column a line`() throws {
+        let folder = try database()
+        let result = try run("roundtable sql a.db --line 'SELECT id, name FROM player WHERE id < 3'", in: folder)
+        #expect(result.output == "  id = 1\nname = Arthur\n\n  id = 2\nname = \n")
+        #expect(try run("roundtable sql a.db --line 'SELECT 1 WHERE 0'", in: folder).output == "(no rows)\n")
+        #expect(try run("roundtable sql a.db --line --csv 'SELECT 1'", in: folder).code == 64)
+    }
+
+    @Test(.enabled(if: PseudoTerminal.isPossible, "needs setsid(1)"))
+    func `A table that is wider than the terminal is one column a line, and no word is broken`() throws {
+        let folder = try database()
+        let words = String(repeating: "word ", count: 30)
+        let arguments = [try Tool.url.path, "sql", "a.db", "SELECT 1 AS id, '\(words)' AS text"]
+        let terminal = try PseudoTerminal(arguments, in: folder, columns: 40)
+        #expect(try terminal.waitForEnd() == 0)
+        let lines = terminal.output.split(separator: "\r\n").map(String.init)
+        #expect(lines.first == "  id = 1" && lines.dropFirst().first?.hasPrefix("text = word word") == true, "\(lines)")
+        #expect(
+            lines.count > 4 && lines.allSatisfy { $0.count <= 40 && $0.hasSuffix("1") || $0.hasSuffix("word") },
+            "\(lines)"
+        )
+        let wide = try PseudoTerminal(arguments, in: folder, columns: 200)
+        #expect(try wide.waitForEnd() == 0)
+        #expect(wide.output.hasPrefix("id  text\r\n"), "\(wide.output)")
+    }
+
+    @Test(.enabled(if: PseudoTerminal.isPossible, "needs setsid(1)"))
+    func `Statements are typed, with history and completion, and mistakes do not end it`() throws {
+        let folder = try database()
+        let environment = ["ROUNDTABLE_HISTORY": folder.path("statements")]
+        let terminal = try PseudoTerminal([Tool.url.path, "sql", "a.db"], in: folder, environment: environment)
+        let before = PseudoTerminal.flags(terminal.settings)
+        func type(_ keys: String, expecting shown: String) throws {
+            let start = terminal.output.count
+            terminal.press(keys)
+            try terminal.wait(for: shown, after: start)
+        }
+        try terminal.wait(for: "sql> ")
+        try type("SELECT name FROM pla\t WHERE id = 1;\r", expecting: "Arthur")
+        try terminal.wait("the prompt") { $0.output.hasSuffix("sql> \u{1B}[K\r\u{1B}[5C") }
+        #expect(terminal.output.contains("FROM player"), "completed: \(terminal.output)")
+        try type("SELECT nope;\r", expecting: "no such column")
+        try type("SELECT 40 +\r", expecting: "...> ")
+        try type("2;\r", expecting: "42")
+        // The history has the lines.
+        try type("\u{1B}[A\u{1B}[A\u{1B}[A\u{1B}[A", expecting: "WHERE id = 1;")
+        // Ctrl-C gives the line up, and the next one is as if it had never been.
+        try type("\u{3}", expecting: "^C")
+        try type(".tables\r", expecting: "player")
+        try type(".mode csv\rSELECT 5 AS five, 6 AS six;\r", expecting: "five,six\r\n5,6")
+        try type(".frob\r", expecting: "there is no command")
+        terminal.press("\u{4}")
+        #expect(try terminal.waitForEnd() == 0)
+        #expect(PseudoTerminal.flags(terminal.settings) == before)
+        let file = folder.path("statements")
+        #expect(try String(contentsOfFile: file, encoding: .utf8).contains("SELECT 40 +\n2;\n"))
+        let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+    }
+
+    // MARK: The editor
+
+    private func edited(_ keys: [TerminalKey], _ editor: inout LineEditor) -> [LineEditor.Outcome] {
+        keys.map { editor.handle($0) }
+    }
+
+    @Test func `Keys edit a line`() {
+        var editor = LineEditor(history: ["first", "second"])
+        _ = edited(TerminalKey.keys(of: Array("ac".utf8)) + [.left, .character("b"), .home, .delete, .end], &editor)
+        #expect(String(editor.text) == "bc" && editor.cursor == 2)
+        _ = edited([.character(" "), .character("x"), .control("w"), .control("a"), .right, .control("k")], &editor)
+        #expect(String(editor.text) == "b")
+        _ = edited([.up, .up, .up], &editor)
+        #expect(String(editor.text) == "first")
+        _ = edited([.down, .down, .down], &editor)
+        #expect(String(editor.text) == "b", "the line that was typed comes back")
+        #expect(edited([.enter], &editor) == [.line("b")] && editor.history == ["first", "second", "b"])
+        #expect(edited([.control("d")], &editor) == [.end])
+        #expect(edited([.character("x"), .control("d"), .control("c")], &editor).last == .cancelled)
+        #expect(editor.text.isEmpty && editor.history.last == "b")
+        #expect(edited([.character(" "), .enter], &editor).last == .line(" ") && editor.history.last == "b")
+        #expect(edited([.character("x"), .character("y"), .left, .control("u")], &editor).last == .editing)
+        #expect(String(editor.text) == "y" && editor.cursor == 0)
+    }
+
+    @Test func `A word is completed as far as it is certain`() {
+        let names = ["player", "playlist", "team"]
+        var editor = LineEditor { word in names.filter { $0.hasPrefix(word.lowercased()) } }
+        func type(_ text: String) -> LineEditor.Outcome {
+            _ = edited([.control("u")] + TerminalKey.keys(of: Array(text.utf8)), &editor)
+            return editor.handle(.tab)
+        }
+        #expect(type("FROM t") == .editing && String(editor.text) == "FROM team")
+        #expect(type("p") == .editing && String(editor.text) == "play")
+        #expect(editor.handle(.tab) == .choices(["player", "playlist"]))
+        #expect(type("TE") == .editing && String(editor.text) == "team")
+        #expect(type("x") == .editing && String(editor.text) == "x")
+        #expect(type("a ") == .editing && String(editor.text) == "a ")
+    }
+
+    // MARK: Hints, widths, colours
+
+    @Test func `A misspelt verb is met with the one that was meant`() throws {
+        let folder = try Folder()
+        for (word, verb) in [
+            ("staus", "status"), ("SQL", "sql"), ("hsitory", "history"), ("doc", "doctor"), ("tpo", "top"),
+        ] {
+            let result = try Tool.run(word, "a.db", in: folder)
+            #expect(result.code == 64 && result.errors.contains("Did you mean '\(verb)'?"), "\(word): \(result.errors)")
+        }
+        for word in ["frobnicate", "--frob", "x"] {
+            let result = try Tool.run(word, in: folder)
+            #expect(result.code == 64 && !result.errors.contains("Did you mean"), "\(word): \(result.errors)")
+        }
+        #expect(try !Tool.run("status", "a.db", in: folder).errors.contains("Did you mean"))
+        #expect(Spelling.distance("ab", "ba") == 1 && Spelling.distance("", "abc") == 3)
+        #expect(Spelling.distance("kitten", "sitting") == 3)
+    }
+
+    @Test func `Lines that are too long continue where their value began`() {
+        let line = "  outbox         two commands wait, the oldest for 9 min"
+        #expect(
+            TerminalText.wrapped(line, to: 40) == [
+                "  outbox         two commands wait, the", "                 oldest for 9 min",
+            ]
+        )
+        #expect(TerminalText.wrapped("  ! one two three", to: 12) == ["  ! one two", "    three"])
+        #expect(TerminalText.wrapped("short", to: 5) == ["short"])
+        let text = TerminalText.fitted("  ✗ bad\nfine\n ──  ──\n", to: nil, isColoured: true)
+        #expect(text == "\u{1B}[31m  ✗ bad\u{1B}[0m\nfine\n\u{1B}[2m ──  ──\u{1B}[0m\n")
+        #expect(TerminalText.fitted("  ✗ bad", to: nil, isColoured: false) == "  ✗ bad")
+        for width in 1...60 {
+            #expect(TerminalText.wrapped(line, to: width).allSatisfy { $0.displayWidth <= width }, "\(width)")
+        }
+    }
+
+    @Test func `status counts the tables of the user apart from Roundtable's`() throws {
+        let folder = try database()
+        let before = try Tool.run("status", "a.db", in: folder).output
+        #expect(before.contains("  schema         1 table · user_version 0\n"), "\(before)")
+        #expect(try Tool.run("history", "a.db", "--enable", "player", in: folder).code == 0)
+        let json = try Tool.run("status", "a.db", "--json", in: folder).json?["schema"] as? [String: Any]
+        let own = try #require(json?["roundtable_table_count"] as? Int)
+        #expect(own > 0 && json?["table_count"] as? Int == 1)
+        let text = try Tool.run("status", "a.db", in: folder).output
+        #expect(text.contains("  schema         1 table, and \(own) of Roundtable's · user_version 0\n"), "\(text)")
+    }
+
+    // MARK: history
+
+    @Test func `The last changes are shown, and further ones as they are committed`() throws {
+        let folder = try database()
+        #expect(try Tool.run("history", "a.db", "--enable", "player", in: folder).code == 0)
+        func insert(_ name: String) throws {
+            #expect(try Tool.run("sql", "a.db", "INSERT INTO player (name) VALUES ('\(name)')", in: folder).code == 0)
+        }
+        for name in ["a", "b", "c"] { try insert(name) }
+        func keys(_ output: some StringProtocol) throws -> [Int] {
+            try output.split(separator: "\n").compactMap { line in
+                let change = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+                return (change?["key"] as? [String: Int])?["id"]
+            }
+        }
+        let last = try Tool.run("history", "a.db", "--last", "2", "--json", in: folder)
+        #expect(try keys(last.output) == [5, 6], "\(last.errors)")
+        #expect(try keys(Tool.run("history", "a.db", "--last", "99", "--json", in: folder).output) == [4, 5, 6])
+        #expect(try Tool.run("history", "a.db", "--last", "1", "--since", "a-1", in: folder).code == 64)
+        #expect(try Tool.run("history", "a.db", "--last", "0", in: folder).code == 64)
+        #expect(try Tool.run("history", "a.db", "--follow", "--consumers", in: folder).code == 64)
+
+        let (output, errors) = (Pipe(), Pipe())
+        let arguments = ["history", "a.db", "--last", "1", "--follow", "--json"]
+        let following = try Tool.start(arguments, in: folder.url, output: output, errors: errors)
+        var text = ""
+        func read(until count: Int) throws {
+            while text.filter({ $0 == "\n" }).count < count {
+                let data = output.fileHandleForReading.availableData
+                try #require(!data.isEmpty, "it ended after: \(text)")
+                text += String(decoding: data, as: UTF8.self)
+            }
+        }
+        try read(until: 1)
+        try insert("d")
+        try read(until: 2)
+        try insert("e")
+        try read(until: 3)
+        #expect(try keys(text) == [6, 7, 8])
+        kill(following.processIdentifier, SIGINT)
+        following.waitUntilExit()
+        #expect(following.terminationStatus == 130)
+    }
+}
