@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo demo-replication docs api examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple samples bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4 jobs
+.PHONY: demo demo-replication docs api examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple samples bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4 jobs install uninstall test-install
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -16,6 +16,23 @@ demo: dependencies
 	@echo "Building the tool for release: 3 to 5 minutes on two cores the first time, seconds after that. The demo then runs for 5 seconds."
 	@bash scripts/with-progress.sh "building for release" $(SWIFT) build -c release --product roundtable
 	@.build/release/roundtable demo
+
+# The tool with its shell completions and manual pages: `make install PREFIX=$$HOME/.local`. DESTDIR= goes before PREFIX.
+PREFIX ?= /usr/local
+install: dependencies
+	@sh scripts/dependencies.sh $(SWIFT) python3
+	@bash scripts/with-progress.sh "building for release" $(SWIFT) build -c release --product roundtable
+	@DESTDIR=$(DESTDIR) sh scripts/install.sh install .build/release/roundtable $(PREFIX)
+	@echo "Installed in $(DESTDIR)$(PREFIX): bin/roundtable, its completions for bash, zsh and fish, and its manual pages."
+
+uninstall:
+	@DESTDIR=$(DESTDIR) sh scripts/install.sh uninstall $(PREFIX)
+
+# Installs into a temporary folder, uses the completions and the pages there, and removes all of it.
+test-install: dependencies
+	@sh scripts/dependencies.sh $(SWIFT) python3 man:man-db col:bsdextrautils
+	$(SWIFT) build --product roundtable $(BUILD_FLAGS)
+	bash scripts/install-test.sh .build/debug/roundtable
 
 examples: dependencies
 	bash scripts/examples.sh $(SWIFT)
