@@ -104,12 +104,13 @@ check_links() {
             return heading
         }
 
-        # What is said of code is no link.
-        function read(path,   line, isCode, heading) {
+        # What is said of code is no link. Under another name, because the file may be the one whose links are looked at.
+        function read(path,   line, isCode, heading, stream) {
             if (path in isRead) return
             isRead[path] = 1
             isCode = 0
-            while ((getline line < path) > 0) {
+            stream = "./" path
+            while ((getline line < stream) > 0) {
                 if (line ~ /^ *```/) isCode = !isCode
                 if (isCode || line !~ /^#+ /) continue
                 heading = line
@@ -118,7 +119,7 @@ check_links() {
                 if ((path, heading) in headings) heading = heading "-" ++copies[path, heading]
                 headings[path, heading] = 1
             }
-            close(path)
+            close(stream)
         }
 
         function exists(path) {

@@ -60,14 +60,20 @@ extension Diagnosis {
         self = doctor.diagnosis
     }
 
-    /// Reports what is wrong according to a status that was read before. Unlike
+    /// Reports what is wrong according to a status, and to what the system showed at that time or shortly before. Unlike
     /// ``init(ofDatabaseAt:outboxFolder:checking:progress:)``, it does not wait for a checkpoint that is due.
-    ///
-    /// - throws: ``OutboxError`` when no outbox can be at that place.
-    package init(of status: DatabaseStatus, outboxFolder outbox: URL? = nil) throws {
+    package init(of status: DatabaseStatus, _ system: SystemFacts) {
         var doctor = Doctor(path: status.path)
-        let folder = try DatabaseStatus.outboxFolder(outbox, besideDatabaseAt: status.path)
-        doctor.examine(status, Doctor.Facts(of: status, outbox: folder))
+        doctor.examine(status, system.facts)
         self = doctor.diagnosis
+    }
+
+    /// What the system shows of a database, apart from the status. It takes longer to read than the status, and changes less.
+    package struct SystemFacts {
+        fileprivate let facts: Doctor.Facts
+
+        package init(of status: DatabaseStatus) {
+            facts = Doctor.Facts(of: status, outbox: OutboxFolder(databasePath: status.path))
+        }
     }
 }

@@ -8,9 +8,9 @@ struct Root: ParsableCommand {
         commandName: "roundtable",
         abstract: "One SQLite database, many processes, and everyone gets a turn.",
         discussion: """
-            Start with 'roundtable demo': it shows several processes sharing one database. 'roundtable sql', 'roundtable status' and \
-            'roundtable doctor' work on any SQLite database, shared or not; 'roundtable watch' and 'roundtable history' on any in WAL \
-            mode; 'roundtable snapshot' shows snapshot files, 'roundtable outbox' the commands that wait for a database; 'roundtable \
+            Start with 'roundtable demo': it shows several processes sharing one database. 'roundtable sql', 'roundtable status', \
+            'roundtable top' and 'roundtable doctor' work on any SQLite database, shared or not; 'roundtable watch' and 'roundtable \
+            history' on any in WAL mode; 'roundtable snapshot' shows snapshot files, 'roundtable outbox' the commands that wait for a database; 'roundtable \
             restore' restores a database from a replica; 'roundtable police' judges any program.
             """,
         version: "0.1.0",

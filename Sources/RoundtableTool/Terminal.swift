@@ -25,9 +25,11 @@ enum Terminal {
     }
 
     /// The size of the terminal in columns and rows; nil when standard output is none, or its size is not known.
-    static var size: (width: Int, height: Int)? {
+    static var size: (width: Int, height: Int)? { size(of: STDOUT_FILENO) }
+
+    private static func size(of descriptor: Int32) -> (width: Int, height: Int)? {
         var size = winsize()
-        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return nil }
+        guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return nil }
         return (Int(size.ws_col), Int(size.ws_row))
     }
 
@@ -40,9 +42,12 @@ enum Terminal {
         return ["y", "yes"].contains(readLine()?.trimmingCharacters(in: .whitespaces).lowercased())
     }
 
-    /// Writes one line to standard error.
+    /// Writes one line to standard error. On a terminal, a line that is too long continues between words.
     static func complain(_ line: String) {
-        let text = Array("roundtable: \(line.visibleText)\n".utf8)
+        let whole = "roundtable: \(line.visibleText)"
+        let width = size(of: STDERR_FILENO)?.width ?? .max
+        let lines = whole.displayWidth > width ? whole.wrapped(to: width) : [whole]
+        let text = Array(lines.map { $0 + "\n" }.joined().utf8)
         // The result is ignored, because there is no other place to report an error.
         _ = text.withUnsafeBytes { Self.systemWrite(STDERR_FILENO, $0.baseAddress, $0.count) }
     }

@@ -78,6 +78,16 @@ import Testing
             lines.count > 4 && lines.allSatisfy { $0.count <= 40 && $0.hasSuffix("1") || $0.hasSuffix("word") },
             "\(lines)"
         )
+        // An error, too.
+        let wrong = try PseudoTerminal(
+            [Tool.url.path, "sql", "a.db", "SELECT nope FROM player"],
+            in: folder,
+            columns: 40
+        )
+        #expect(try wrong.waitForEnd() == 1)
+        let errors = wrong.output.split(separator: "\r\n")
+        #expect(errors.first == "roundtable:" || errors.first?.hasPrefix("roundtable: ") == true, "\(errors)")
+        #expect(errors.last?.hasSuffix("player") == true && errors.suffix(2).allSatisfy { $0.count <= 40 }, "\(errors)")
         let wide = try PseudoTerminal(arguments, in: folder, columns: 200)
         #expect(try wide.waitForEnd() == 0)
         #expect(wide.output.hasPrefix("id  text\r\n"), "\(wide.output)")
@@ -98,7 +108,7 @@ import Testing
         try type("SELECT name FROM pla\t WHERE id = 1;\r", expecting: "Arthur")
         try terminal.wait("the prompt") { $0.output.hasSuffix("sql> \u{1B}[K\r\u{1B}[5C") }
         #expect(terminal.output.contains("FROM player"), "completed: \(terminal.output)")
-        try type("SELECT nope;\r", expecting: "no such column")
+        try type("SELECT nope;\r", expecting: "nope,")
         try type("SELECT 40 +\r", expecting: "...> ")
         try type("2;\r", expecting: "42")
         // The history has the lines.

@@ -169,6 +169,15 @@ import Testing
         #expect(model.rates.commits(of: daemon) == TopRates.Rate(perSecond: 1500, isExact: false))
     }
 
+    @Test func `Turns and commits are counted over the time between their own readings`() throws {
+        let old = try TopWorld.sample(at: 0)
+        var new = try TopWorld.sample(at: 1, commits: [300, 200])
+        // The database was locked for a second after the participants were read.
+        new.commitsTime += 1_000_000_000
+        let rates = TopRates(from: old, to: new)
+        #expect(rates.commits?.perSecond == 100 && rates.commits(of: new.status.participants[0])?.perSecond == 200)
+    }
+
     @Test func `A participant, or a ring, that is new has no rate`() throws {
         var old = try TopWorld.sample(at: 0)
         let new = try TopWorld.sample(at: 1, commits: [300, 300], since: [100, 200])
@@ -180,6 +189,29 @@ import Testing
         #expect(TopRates(from: old, to: new).commits == nil)
         old.commits = nil
         #expect(TopRates(from: old, to: new).commits == nil)
+    }
+
+    @Test func `Changes in a row are one line, and lines have each change once`() throws {
+        var first = try TopWorld.sample(at: 0)
+        first.commits?.lastSequence = 3
+        var second = try TopWorld.sample(at: 1)
+        second.commits?.lastSequence = 5
+        var commits = try #require(second.commits?.commits)
+        for sequence in 4...5 as ClosedRange<UInt64> {
+            commits.insert(commits[0], at: 0)
+            commits[0].sequence = sequence
+        }
+        second.commits?.commits = commits
+        let model = TopWorld.model(first, second)
+        #expect(model.groupedChanges.map(\.count) == [3, 1, 1])
+        #expect(try plain(model, 80).contains("22:00:00.999  sync daemon  entry, player ×3"))
+        #expect(model.newChanges.map(\.sequence) == [5, 4])
+        let lines = TopLines(model).text.split(separator: "\n").filter { $0.contains(" change ") }
+        #expect(lines.count == 2)
+        // The ring was made anew.
+        var third = second
+        third.commits?.lastSequence = 2
+        #expect(TopWorld.model(first, second, third).newChanges.count == 5)
     }
 
     // MARK: Keys

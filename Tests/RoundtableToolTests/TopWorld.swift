@@ -40,6 +40,7 @@ enum TopWorld {
         }
         return TopSample(
             time: UInt64(1e12 + second * 1e9),
+            commitsTime: UInt64(1e12 + second * 1e9),
             date: date,
             status: status,
             commits: RecentCommits(

@@ -120,16 +120,18 @@ struct TopCommand: ParsableCommand {
 struct TopSource {
     private let url: URL
     private var lastSequence: UInt64?
-    private var warnings: [Diagnosis.Finding] = []
-    private var nextDiagnosis: Nanoseconds = 0
+    private var facts: Diagnosis.SystemFacts?
+    private var nextFacts: Nanoseconds = 0
 
     private static let describedCommits = 50
-    /// What `doctor` looks for takes longer than a status, and changes less.
-    private static let diagnosisInterval: Nanoseconds = 5_000_000_000
+    /// What the system shows of processes and files is read at longer intervals than the status.
+    private static let factsInterval: Nanoseconds = 5_000_000_000
 
     init(_ url: URL) { self.url = url }
 
     mutating func sample() throws -> TopSample {
+        let time = MonotonicClock.now
+        // The status begins with the participants.
         let status = try DatabaseStatus(ofDatabaseAt: url)
         let commits = RecentCommits(
             ofDatabaseAt: status.path,
@@ -138,10 +140,18 @@ struct TopSource {
         )
         let now = MonotonicClock.now
         lastSequence = commits?.lastSequence
-        if now >= nextDiagnosis {
-            warnings = try Diagnosis(of: status).findings.filter { $0.severity != .note }
-            nextDiagnosis = MonotonicClock.now + Self.diagnosisInterval
-        }
-        return TopSample(time: now, date: Date(), status: status, commits: commits, warnings: warnings)
+        let facts = now < nextFacts ? facts : nil
+        let system = facts ?? Diagnosis.SystemFacts(of: status)
+        if facts == nil { nextFacts = MonotonicClock.now + Self.factsInterval }
+        self.facts = system
+        let warnings = Diagnosis(of: status, system).findings.filter { $0.severity != .note }
+        return TopSample(
+            time: time,
+            commitsTime: now,
+            date: Date(),
+            status: status,
+            commits: commits,
+            warnings: warnings
+        )
     }
 }

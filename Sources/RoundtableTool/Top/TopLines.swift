@@ -7,6 +7,9 @@ struct TopLines {
     let model: TopModel
     let clock: ClockText
 
+    /// Of more changes between two looks, only the last ones are printed.
+    private static let mostChanges = 8
+
     init(_ model: TopModel, clock: ClockText = ClockText()) {
         self.model = model
         self.clock = clock
@@ -46,7 +49,7 @@ struct TopLines {
             ]
             return ("participant", words.joined(separator: ", "))
         }
-        facts += model.changes.reversed().map { change in
+        facts += model.newChanges.prefix(Self.mostChanges).reversed().map { change in
             let who = change.author.map { "'\($0)' (pid \(change.pid))" } ?? "(pid \(change.pid))"
             return ("change", "\(clock.milliseconds(change.time)), \(who), \(change.tables)")
         }

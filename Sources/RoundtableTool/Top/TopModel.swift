@@ -18,6 +18,8 @@ struct TopModel: Sendable {
     }
 
     private(set) var sample: TopSample?
+    /// The last sequence of the sample before; nil at the first sample.
+    private var sequenceBefore: UInt64?
     private(set) var rates = TopRates()
     private(set) var order = Order.commits
     private(set) var isReversed = false
@@ -38,6 +40,7 @@ struct TopModel: Sendable {
 
     mutating func add(_ new: TopSample) {
         rates = sample.map { TopRates(from: $0, to: new) } ?? TopRates()
+        sequenceBefore = sample?.commits?.lastSequence
         sample = new
     }
 
@@ -108,6 +111,28 @@ struct TopModel: Sendable {
     /// The last changes that the filter admits, the newest first.
     var changes: [RecentCommits.Commit] {
         (sample?.commits?.commits ?? []).filter { admits($0.author ?? "") || admits($0.tables.description) }
+    }
+
+    /// The changes since the sample before, the newest first; all of them at the first sample.
+    var newChanges: [RecentCommits.Commit] {
+        // A ring that was made anew begins with 1 again.
+        let before = sequenceBefore.flatMap { $0 <= sample?.commits?.lastSequence ?? 0 ? $0 : nil } ?? 0
+        return changes.filter { $0.sequence > before }
+    }
+
+    /// Changes in a row of one participant to the same tables, as one with their number.
+    var groupedChanges: [(change: RecentCommits.Commit, count: Int)] {
+        var groups: [(change: RecentCommits.Commit, count: Int)] = []
+        for change in changes {
+            if let last = groups.last, (last.change.author, last.change.pid) == (change.author, change.pid),
+                last.change.tables == change.tables
+            {
+                groups[groups.count - 1].count += 1
+            } else {
+                groups.append((change, 1))
+            }
+        }
+        return groups
     }
 
     /// The participants that wait for the turn, the one that has waited longest first.

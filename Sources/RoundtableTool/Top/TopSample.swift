@@ -6,8 +6,10 @@ import RoundtableKernel
 
 /// What `top` has read of a database at one moment.
 struct TopSample: Sendable {
-    /// In ns of the monotonic clock.
+    /// When the participants were read, in ns of the monotonic clock.
     var time: Nanoseconds
+    /// When the ring was read. Reading the database in between may take a while.
+    var commitsTime: Nanoseconds
     var date: Date
     var status: DatabaseStatus
     /// nil when the control block cannot be used.
@@ -36,14 +38,15 @@ struct TopRates: Equatable, Sendable {
     init() {}
 
     init(from old: TopSample, to new: TopSample) {
-        let interval = Double(new.time.subtractingSaturating(old.time)) / 1e9
-        guard interval >= Self.shortestInterval else { return }
+        let interval = Self.seconds(from: old.time, to: new.time)
+        let ofCommits = Self.seconds(from: old.commitsTime, to: new.commitsTime)
+        guard min(interval, ofCommits) >= Self.shortestInterval else { return }
         self.interval = interval
         guard let before = old.commits, let now = new.commits, now.lastSequence >= before.lastSequence else { return }
         let counts = now.counts
         let sum = counts.map { $0.values.reduce(0, +) }
         commits = Rate(
-            perSecond: Double(sum ?? Int(clamping: now.lastSequence - before.lastSequence)) / interval,
+            perSecond: Double(sum ?? Int(clamping: now.lastSequence - before.lastSequence)) / ofCommits,
             isExact: sum != nil
         )
         for participant in new.status.participants {
@@ -52,10 +55,14 @@ struct TopRates: Equatable, Sendable {
             else { continue }
             let turns = max(0, participant.turnsTaken - earlier.turnsTaken)
             ofParticipants[owner] = Rate(
-                perSecond: Double(counts.map { $0[owner] ?? 0 } ?? turns) / interval,
+                perSecond: counts.map { Double($0[owner] ?? 0) / ofCommits } ?? Double(turns) / interval,
                 isExact: counts != nil
             )
         }
+    }
+
+    private static func seconds(from old: Nanoseconds, to new: Nanoseconds) -> Double {
+        Double(new.subtractingSaturating(old)) / 1e9
     }
 
     /// nil when the participant was not there at the first sample.

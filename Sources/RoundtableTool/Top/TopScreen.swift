@@ -33,6 +33,7 @@ struct TopScreen {
     private static let fewestParticipants = 3
     private static let mostWarnings = 4
     private static let mostChanges = 8
+    private static let fewestChanges = 3
 
     private func content(_ sample: TopSample) -> [StyledText] {
         let facts = [title(sample)] + TopFacts(model: model, width: width).lines(sample)
@@ -42,10 +43,10 @@ struct TopScreen {
         guard let height else {
             return facts + [StyledText()] + table.lines(rows: nil) + warnings + section("LAST CHANGES", changes)
         }
-        // The participants have what is left; but some of them are shown before the changes are.
+        // The participants have what is left; but some of them are shown before warnings, and some changes before more of them.
         let room = height - 1 - facts.count - 2
         let wanted = model.participants.count
-        let sections = warnings.count + (changes.isEmpty ? 0 : changes.count + 2)
+        let sections = warnings.count + (changes.isEmpty ? 0 : min(changes.count, Self.fewestChanges) + 2)
         let rows = max(min(wanted, Self.fewestParticipants), min(wanted, room - sections))
         let left = max(0, room - rows - warnings.count)
         return facts + [StyledText()] + table.lines(rows: rows) + warnings
@@ -92,12 +93,15 @@ struct TopScreen {
     }
 
     private var changes: [StyledText] {
-        let names = model.changes.map { $0.author ?? "pid \($0.pid)" }
+        let groups = model.groupedChanges
+        let names = groups.map { $0.change.author ?? "pid \($0.change.pid)" }
         let longest = names.map(\.displayWidth).max() ?? 0
         let nameWidth = max(4, min(longest, width / 3))
-        return zip(model.changes, names).map { change, name in
+        return zip(groups, names).map { group, name in
+            let (change, count) = group
             var text = StyledText(width < 50 ? clock.seconds(change.time) : clock.milliseconds(change.time), .dim)
             text.append("  \(name.fitted(to: nameWidth).padded(to: nameWidth))  \(change.tables)")
+            if count > 1 { text.append(" ×\(count)", .dim) }
             return text
         }
     }
