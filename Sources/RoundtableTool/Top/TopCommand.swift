@@ -144,7 +144,10 @@ struct TopSource {
         let system = facts ?? Diagnosis.SystemFacts(of: status)
         if facts == nil { nextFacts = MonotonicClock.now + Self.factsInterval }
         self.facts = system
-        let warnings = Diagnosis(of: status, system).findings.filter { $0.severity != .note }
+        // A checkpoint that is due is mostly made a moment later: `doctor` waits for it, and the view does not.
+        let warnings = Diagnosis(of: status, system).findings.filter {
+            $0.severity != .note && $0.topic != .notCheckpointed
+        }
         return TopSample(
             time: time,
             commitsTime: now,
