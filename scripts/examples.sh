@@ -85,3 +85,14 @@ end
 [[ $(tail -n 1 "$folder/log") == "meterd has ended." ]] || fail "the daemon has not ended well: $(cat "$folder/log")"
 grep -x "every 50 ms" "$folder/log" || fail "the daemon has not followed its settings: $(cat "$folder/log")"
 [ "$(.build/debug/meter show "$folder/load.sqlite" --count 2 | wc -l)" = 2 ] || fail "the tool shows nothing"
+
+# A server, workers and a nightly program.
+cd ../Server
+version=$("${swift[@]}" --version 2>/dev/null | sed -n 's/.*Swift version \([0-9.]*\).*/\1/p')
+if ! printf '%s\n' 6.2 "$version" | sort -C -V; then
+    # What Hummingbird needs, the library does not.
+    echo "Examples/Server is skipped: Hummingbird needs Swift 6.2 or later, and this is $version."
+    exit
+fi
+bash ../../scripts/with-progress.sh "building the example of the server" "${swift[@]}" build -Xswiftc -warnings-as-errors
+python3 check.py .build/debug

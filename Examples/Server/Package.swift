@@ -1,0 +1,41 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// A server that accepts mails, workers that send them, and a program that cleans up every night. See README.md.
+let package = Package(
+    name: "ServerExample",
+    platforms: [.macOS(.v15)],
+    dependencies: [
+        .package(name: "Roundtable", path: "../.."),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        // Its traits are left out, because nothing here uses them, and they make the first build longer.
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.14.0"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.9.0"),
+    ],
+    targets: [
+        // What all programs know: the schema with its records, the queue, the settings.
+        .target(
+            name: "MailShared",
+            dependencies: [
+                .product(name: "Roundtable", package: "Roundtable"),
+                .product(name: "RoundtableJobs", package: "Roundtable"),
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+        .executableTarget(
+            name: "server",
+            dependencies: [
+                "MailShared",
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "Metrics", package: "swift-metrics"),
+            ]
+        ),
+        .executableTarget(name: "worker", dependencies: ["MailShared"]),
+        .executableTarget(name: "nightly", dependencies: ["MailShared"]),
+    ],
+    swiftLanguageModes: [.v6]
+)
