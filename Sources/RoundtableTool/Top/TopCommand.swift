@@ -146,7 +146,7 @@ struct TopSource {
         self.facts = system
         // A checkpoint that is due is mostly made a moment later: `doctor` waits for it, and the view does not.
         let warnings = Diagnosis(of: status, system).findings.filter {
-            $0.severity != .note && $0.topic != .notCheckpointed
+            $0.severity != .notice && $0.topic != .notCheckpointed
         }
         return TopSample(
             time: time,

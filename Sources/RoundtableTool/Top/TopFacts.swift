@@ -66,7 +66,7 @@ struct TopFacts {
         var text = "\(waiters.count) wait\(waiters.count == 1 ? "s" : ""): "
         let room = 2 * (width - Self.labelWidth) - 10
         for (index, waiter) in waiters.enumerated() {
-            let name = "\(index == 0 ? "" : ", ")\(waiter.author) \(StatusText.time(waiter.waiting ?? 0))"
+            let name = "\(index == 0 ? "" : ", ")\(waiter.author) \(StatusText.time(waiter.waiting ?? .zero))"
             guard index == 0 || text.displayWidth + name.displayWidth <= room else {
                 text += ", …"
                 break
@@ -100,7 +100,7 @@ struct TopFacts {
     private func line(_ pin: WALHealth.Pin, _ letter: Character) -> StyledText {
         let isBad =
             pin.holder.liveness == .stopped || !pin.holder.isParticipant
-            || LongRead.Limit().isPassed(age: pin.age ?? 0, heldFrames: pin.heldFrames)
+            || LongRead.Limit().isPassed(age: pin.age ?? .zero, heldFrames: pin.heldFrames)
         var text = StyledText("\(letter) ", .bad)
         let stopped = Self.stopped(pin.holder.liveness)
         text.append("\(pin.holder.name ?? "?") (\(pin.holder.pidText)\(stopped))", isBad ? .warning : .plain)

@@ -30,7 +30,7 @@ struct TopLines {
             return holder.name + writing + (holder.callSite.map { ", \($0)" } ?? "")
         }
         facts.append(("turn", status.controlBlock.state == .usable ? holder ?? "free" : "–"))
-        facts += model.queue.map { ("waits", "\($0.name) for \(StatusText.time($0.waiting ?? 0))") }
+        facts += model.queue.map { ("waits", "\($0.name) for \(StatusText.time($0.waiting ?? .zero))") }
         if let writer = status.writeLock, !writer.isParticipant {
             facts.append(("writes", "\(writer), no participant"))
         }

@@ -101,7 +101,7 @@ struct TopModel: Sendable {
         switch order {
         case .commits:
             rates.commits(of: left)?.perSecond ?? -1 > rates.commits(of: right)?.perSecond ?? -1
-        case .waiting: left.waiting ?? -1 > right.waiting ?? -1
+        case .waiting: left.waiting ?? .seconds(-1) > right.waiting ?? .seconds(-1)
         case .name: left.author < right.author
         case .pid: left.pid < right.pid
         case .age: left.joinedAt < right.joinedAt
@@ -138,7 +138,7 @@ struct TopModel: Sendable {
     /// The participants that wait for the turn, the one that has waited longest first.
     var queue: [ParticipantStatus] {
         (sample?.status.participants ?? []).filter { $0.waiting != nil && !$0.hasTurn && $0.liveness != .dead }
-            .sorted { $0.waiting ?? 0 > $1.waiting ?? 0 }
+            .sorted { $0.waiting ?? .zero > $1.waiting ?? .zero }
     }
 
     private func admits(_ text: String) -> Bool {
