@@ -126,6 +126,7 @@ bench-short: bench-build
 	cd Benchmarks && .build/release/roundtable-bench read --seconds 1
 	cd Benchmarks && .build/release/roundtable-bench footprint --rounds 5
 	cd Benchmarks && .build/release/roundtable-bench readers --seconds 0.1 --rounds 1 --threads 2 --processes 2
+	cd Benchmarks && .build/release/roundtable-bench jobs --jobs 200 --rounds 1 --processes 2
 	cd Benchmarks && .build/release/roundtable-bench memory --processes 4 --rounds 1
 	$(MAKE) plots-check
 
@@ -140,6 +141,7 @@ bench: bench-build
 	cd Benchmarks && .build/release/roundtable-bench sharing --seconds 2 --waiting 2000
 	cd Benchmarks && .build/release/roundtable-bench extensions --seconds 2 --rows 100000
 	cd Benchmarks && .build/release/roundtable-bench readers --seconds 1
+	cd Benchmarks && .build/release/roundtable-bench jobs
 	cd Benchmarks && .build/release/roundtable-bench memory --processes 100
 	$(if $(PLOTS),$(MAKE) plots-data plots)
 

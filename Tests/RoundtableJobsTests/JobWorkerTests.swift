@@ -138,7 +138,7 @@ import Testing
         try await mails.run(in: db, untilEmpty: true) { _ in Issue.record("it has no payload") }
         let letters = try await db.read { [mails] in try mails.deadJobs(in: $0) }
         let letter = try #require(letters.first)
-        #expect(letter.failures == 3 && letter.error?.contains("the payload is no Mail") == true)
+        #expect(letter.failures == 3 && letter.error?.contains("the payload cannot be decoded: Mail: ") == true)
     }
 
     // MARK: Waking
