@@ -1,7 +1,7 @@
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 // The names are Apple's.
 
-// The shapes of <sys/event.h>, <sys/sysctl.h>, <sys/proc.h>, <time.h>, <pthread.h>, <spawn.h> and
+// The shapes of <sys/event.h>, <sys/sysctl.h>, <sys/proc.h>, <time.h>, <signal.h>, <pthread.h>, <spawn.h> and
 // <sys/socket.h> where they differ from Linux's.
 
 @_exported import DarwinCalls
@@ -183,3 +183,16 @@ public func posix_spawnp(
 
 public let SOCK_STREAM: Int32 = 1
 public let SO_NOSIGPIPE: Int32 = 0x1022
+
+// MARK: sigaction(2)
+
+public struct __sigaction_u {
+    public var __sa_handler: (@convention(c) (Int32) -> Void)!
+}
+
+extension sigaction {
+    public var __sigaction_u: __sigaction_u {
+        get { notHere() }
+        set { notHere() }
+    }
+}
