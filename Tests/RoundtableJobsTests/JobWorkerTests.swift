@@ -166,6 +166,30 @@ import Testing
         try other.close()
     }
 
+    /// A worker whose handler ran for a long time looks for lost workers before it claims, and sleeps if it finds no job. The next job
+    /// wakes it (rules A7a, A11).
+    @Test(.timeLimit(.minutes(1))) func wakesAfterALongJob() async throws {
+        // Renewed every 100 ms; the look is due 75 ms after the one before.
+        let mails = JobQueue<Mail>("mail", lease: .milliseconds(300))
+        let leaseEnd: @Sendable () async throws -> Int64 = { [db] in
+            try await db.read { try Int64.fetchOne($0, sql: "SELECT lease_end FROM roundtable_job_worker") ?? 0 }
+        }
+        let task = Task { [db] in
+            try await mails.run(in: db) { _ in
+                let first = try await leaseEnd()
+                try await eventually("the lease is renewed") { try await leaseEnd() > first }
+            }
+        }
+        let other = try fixture.open("other")
+        for number in 1...5 {
+            try await add("\(number)", to: other)
+            try await eventually("job \(number) is done") { try await counts().done == number }
+        }
+        task.cancel()
+        try await task.value
+        try other.close()
+    }
+
     // MARK: Stopping
 
     /// A worker that stops waits for its handlers: what they complete is complete, and what they give up is released (rule A8).

@@ -26,7 +26,7 @@ final class JobWorker: Sendable {
     private let perform: Perform
     private let state = Mutex(State())
     private let wakes = JobWakes()
-    /// Wakes the listener when the worker has found nothing to claim.
+    /// Lets the listener wait for the next change, because the worker looks at the queue, and may sleep then.
     private let idle = JobWakes()
 
     init(
@@ -101,7 +101,8 @@ final class JobWorker: Sendable {
                 isExhausted = claimed.count < free
                 continue
             }
-            if isExhausted { idle.wake() }
+            // Before each look, because the worker may sleep after it: what is committed after the look must wake it.
+            idle.wake()
             let id = state.withLock { $0.id }
             let view = try await persistently {
                 try await self.database.read { try JobTable.view(of: self.policy.queue, for: id, $0) }

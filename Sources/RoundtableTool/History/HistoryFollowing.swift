@@ -31,8 +31,9 @@ struct HistoryFollowing {
         end.reachWhenUnread()
         let queue = DispatchQueue(label: "roundtable.history")
         let position = Position()
-        // The queue runs one of these at a time.
+        // The queue runs one call of it at a time.
         nonisolated(unsafe) let start = start
+        // The queue runs one call of it at a time.
         nonisolated(unsafe) let printNew = {
             do {
                 if try !printChanges(database, position, start) { end.reach(.unread) }
