@@ -77,6 +77,7 @@ check-transactions: dependencies
 jobs: dependencies
 	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
 	.build/debug/roundtable-torture jobs --jobs $(or $(JOBS),50000) $(if $(SEED),--seed $(SEED))
+	.build/debug/roundtable-torture jobs --jobs 400 --handlers 1 --longest 2000 $(if $(SEED),--seed $(SEED))
 
 # With SQLCipher in SQLite's place: what encrypts, and the rest without a key, since its SQLite is newer.
 test-sqlcipher: dependencies

@@ -138,6 +138,19 @@ extension ProcessTests {
             #expect(!output.contains("\n0 kills") && !output.contains(" 0 attempts beyond the first"), "\(output)")
         }
 
+        /// Jobs that arrive one by one, with handlers of up to 2 s, begin soon: workers that sleep are woken, also after a long handler, and
+        /// beside killed and frozen ones (rules A7a, A11). Without kills too, because each lost worker wakes the others.
+        @Test(.timeLimit(.minutes(5)), arguments: [["--kills", "0", "--processes", "4"], ["--processes", "8"]])
+        func campaignWithLongHandlers(_ options: [String]) throws {
+            let jobs = isLongRun ? 2_000 : 120
+            let (exit, output) = try run(
+                ["--jobs", "\(jobs)", "--handlers", "1", "--longest", "2000"] + options
+            )
+            #expect(exit == .status(0), "\(output)")
+            #expect(output.contains("no job lost or doubled"), "\(output)")
+            #expect(output.contains("; waited "), "\(output)")
+        }
+
         /// A campaign whose workers have a defect finds it.
         @Test(
             .timeLimit(.minutes(5)),

@@ -16,7 +16,11 @@ struct JobsRole: AsyncParsableCommand {
 
     func run() async throws {
         await Fleet.runRole([
-            "worker": { worker in try await Self.work(worker) }
+            "worker": { worker in try await Self.work(worker) },
+            "source": { worker in
+                var source = try JobsSource(worker)
+                try source.run()
+            },
         ])
         guard let path else { throw ValidationError("only a fleet starts this command without a path") }
         try await Self.report(path, lease: lease)
@@ -25,33 +29,36 @@ struct JobsRole: AsyncParsableCommand {
     private struct PlannedFailure: Error {}
 
     private static func work(_ worker: Worker) async throws {
-        guard let count = Int(worker.arguments["jobs"] ?? "") else { throw ValidationError("no number of jobs") }
-        let defect = worker.arguments["defect"].flatMap(JobsDefect.init)
-        let database = try await SharedDatabase.open(
-            at: JobsWorld.url(in: worker.folder),
-            schema: JobsWorld.schema,
-            as: "\(JobsWorld.author) \(worker.number)"
-        )
-        try await JobsWorld.queue().run(in: database, workers: 4, untilEmpty: true) { job in
+        let plan = try JobsPlan(worker)
+        let database = try JobsWorld.open(worker)
+        try await plan.work(in: database) { job in
+            let began = JobsWorld.milliseconds(Date())
+            let time = job.payload.time
+            if job.payload.blocks { block(for: time) } else { try await Task.sleep(for: .milliseconds(time)) }
             let number = job.payload.number
-            if JobsWorld.alwaysFails(number, of: count) || JobsWorld.failsOnce(number) && job.failures == 0 {
+            if JobsWorld.alwaysFails(number, of: plan.count) || JobsWorld.failsOnce(number) && job.failures == 0 {
                 throw PlannedFailure()
             }
-            try await finish(job, count, defect, database)
+            try await finish(job, wait: job.payload.due.map { began - $0 }, plan, database)
         }
         try database.close()
     }
 
-    private static func finish(_ job: Job<CampaignJob>, _ count: Int, _ defect: JobsDefect?, _ db: SharedDatabase)
+    /// A function of its own, because asynchronous ones may not block their thread.
+    private static func block(for time: Double) { Thread.sleep(forTimeInterval: time / 1_000) }
+
+    private static func finish(_ job: Job<CampaignJob>, wait: Int64?, _ plan: JobsPlan, _ db: SharedDatabase)
         async throws
     {
         let effects: @Sendable (Database) throws -> Void = { db in
-            try JobsWorld.insertEffect(job, db)
-            let successor = job.payload.number + count / 2
-            if job.payload.number < count / 2, successor < count { try JobsWorld.add(successor, in: db) }
+            try JobsWorld.insertEffect(job, wait: wait, db)
+            let successor = job.payload.number + plan.count / 2
+            if job.payload.number < plan.count / 2, successor < plan.count {
+                try JobsWorld.add(successor, longest: plan.longest, in: db)
+            }
         }
         let completion = "UPDATE roundtable_job SET state = 'done', finished = 1 WHERE id = ?"
-        switch defect {
+        switch plan.defect {
         case nil: try await job.complete(effects)
         case .effectsApart: try await db.write { try effects($0) }
         case .noToken:
