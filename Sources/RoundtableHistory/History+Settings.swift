@@ -27,11 +27,11 @@ extension History {
 }
 
 extension History.Settings {
-    init(_ row: Row) {
-        maximumAge = .seconds(row["maximum_age"] as Double)
-        maximumCount = row["maximum_count"]
-        minimumCount = row["minimum_count"]
-        consumerTimeout = .seconds(row["consumer_timeout"] as Double)
+    init(_ row: Row, _ db: Database) throws {
+        maximumAge = Duration(storedSeconds: try row.historyValue("maximum_age", db))
+        maximumCount = try row.historyValue("maximum_count", db)
+        minimumCount = try row.historyValue("minimum_count", db)
+        consumerTimeout = Duration(storedSeconds: try row.historyValue("consumer_timeout", db))
     }
 
     func store(_ db: Database) throws {

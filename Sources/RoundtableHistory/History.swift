@@ -182,7 +182,7 @@ extension History {
     public static func settings(in db: Database) throws -> History.Settings {
         _ = try HistoryState(db)
         let row = try Row.fetchOne(db, sql: "SELECT * FROM main.roundtable_history_settings")
-        return row.map(History.Settings.init) ?? History.Settings()
+        return try row.map { try History.Settings($0, db) } ?? History.Settings()
     }
 
     /// Changes how much of the history is kept, for all processes.

@@ -30,12 +30,12 @@ enum HistoryConsumers {
     static func fetchAll(_ db: Database) throws -> [HistoryConsumer] {
         let state = try HistoryState(db)
         let rows = try Row.fetchAll(db, sql: "SELECT * FROM main.roundtable_history_consumers ORDER BY name")
-        return rows.map { HistoryConsumer($0, state) }
+        return try rows.map { try HistoryConsumer($0, state, db) }
     }
 
     static func find(_ db: Database, _ name: String, _ state: HistoryState) throws -> HistoryConsumer? {
         let sql = "SELECT * FROM main.roundtable_history_consumers WHERE name = ?"
-        return try Row.fetchOne(db, sql: sql, arguments: [name]).map { HistoryConsumer($0, state) }
+        return try Row.fetchOne(db, sql: sql, arguments: [name]).map { try HistoryConsumer($0, state, db) }
     }
 
     /// Registers a consumer, moves it, or restores a dropped one.
@@ -99,20 +99,20 @@ enum HistoryConsumers {
     /// Whether it is time to record that the consumer is alive.
     static func shouldBeSeen(_ db: Database, _ consumer: HistoryConsumer) throws -> Bool {
         let sql = "SELECT consumer_timeout FROM main.roundtable_history_settings"
-        let timeout = try Double.fetchOne(db, sql: sql) ?? 0
+        let timeout: Double = try Row.fetchOne(db, sql: sql)?.historyValue("consumer_timeout", db) ?? 0
         return abs(consumer.lastSeen.timeIntervalSinceNow) > timeout / 20
     }
 }
 
 extension HistoryConsumer {
-    fileprivate init(_ row: Row, _ state: HistoryState) {
-        name = row["name"]
-        token = HistoryToken(identity: state.identity, sequence: row["sequence"])
-        lastSeen = Date(timeIntervalSince1970: row["seen"])
+    fileprivate init(_ row: Row, _ state: HistoryState, _ db: Database) throws {
+        name = try row.historyValue("name", db)
+        token = HistoryToken(identity: state.identity, sequence: try row.historyValue("sequence", db))
+        lastSeen = Date(timeIntervalSince1970: try row.historyValue("seen", db))
         // Unknown words can only come from a later format, which is refused.
-        self.state = State(rawValue: row["state"]) ?? .dropped
-        backlog = Int(max(0, state.lastSequence - token.sequence))
-        tables = ConsumedTables(stored: row["tables"])
+        self.state = State(rawValue: try row.historyValue("state", db)) ?? .dropped
+        backlog = Int(max(0, state.lastSequence.subtractingSaturating(token.sequence)))
+        tables = ConsumedTables(stored: try row.historyValue("tables", db))
     }
 
     func check(_ state: HistoryState, mayAskFor asked: ConsumedTables) throws {

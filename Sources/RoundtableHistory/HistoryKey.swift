@@ -28,7 +28,7 @@ enum HistoryKey {
             rest.removeFirst()
             return bytes(quoted(&rest)).databaseValue
         case UInt8(ascii: "C"):
-            rest.removeFirst("CAST(X".utf8.count)
+            rest.removeFirst(min(rest.count, "CAST(X".utf8.count))
             let text = String(decoding: bytes(quoted(&rest)), as: UTF8.self)
             rest.removeFirst(min(rest.count, " AS TEXT)".utf8.count))
             return text.databaseValue
@@ -54,7 +54,7 @@ enum HistoryKey {
     private static func quoted(_ rest: inout ArraySlice<UInt8>) -> [UInt8] {
         let quote = UInt8(ascii: "'")
         var content: [UInt8] = []
-        rest.removeFirst()
+        _ = rest.popFirst()
         while let byte = rest.popFirst() {
             if byte == quote {
                 guard rest.first == quote else { break }

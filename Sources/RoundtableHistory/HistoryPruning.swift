@@ -11,28 +11,31 @@ enum HistoryPruning {
 
     /// Prunes once. Must be called inside a write transaction. Its statements are cached, because there is mostly nothing to do.
     static func step(_ db: Database) throws {
-        guard try HistoryTables.exist(db), let row = try fetchOne(db, "SELECT * FROM main.roundtable_history_settings"),
-            (row["format"] as Int) <= HistoryTables.format
+        guard try HistoryTables.exist(db), let row = try fetchOne(db, "SELECT * FROM main.roundtable_history_settings")
         else { return }
-        let settings = History.Settings(row)
+        let format: Int = try row.historyValue("format", db)
+        guard format <= HistoryTables.format else { return }
+        let settings = try History.Settings(row, db)
         let now = Date().timeIntervalSince1970
         try dropConsumers(db, notSeenSince: now - settings.consumerTimeout / .seconds(1))
         // No statement is running that could have taken notes (rule H7).
         try db.cachedStatement(sql: "DELETE FROM main.roundtable_history_conflicts WHERE cause IS NOT NULL").execute()
 
-        guard let range = try fetchOne(db, range), let first: Int64 = range["first"], let last: Int64 = range["last"]
-        else {
-            return
-        }
-        let acknowledged: Int64 = range["acknowledged"] ?? 0
+        guard let range = try fetchOne(db, range) else { return }
+        let first: Int64 = try range.historyValue("first", db)
+        let last: Int64 = try range.historyValue("last", db)
+        let smallest: Int64? = try range.historyValue("acknowledged", db)
+        let acknowledged = smallest ?? 0
         var end = max(
-            min(acknowledged, last - Int64(settings.minimumCount)),
-            last - Int64(settings.maximumCount)
+            min(acknowledged, last.subtractingSaturating(Int64(settings.minimumCount))),
+            last.subtractingSaturating(Int64(settings.maximumCount))
         )
         let cutoff = now - settings.maximumAge / .seconds(1)
-        if (range["time"] as Double) < cutoff { end = max(end, try lastOfBatch(db, from: first, olderThan: cutoff)) }
+        if try range.historyValue("time", db) < cutoff {
+            end = max(end, try lastOfBatch(db, from: first, olderThan: cutoff))
+        }
         // Rule H3: the last row stays.
-        end = min(end, first + batch - 1, last - 1)
+        end = min(end, first.addingSaturating(batch - 1), last.subtractingSaturating(1))
         guard end >= first else { return }
         try db.execute(sql: "DELETE FROM main.roundtable_history WHERE sequence <= ?", arguments: [end])
         try db.execute(sql: "UPDATE main.roundtable_history_settings SET kept_after = ?", arguments: [end])
@@ -67,6 +70,6 @@ enum HistoryPruning {
 
     private static func lastOfBatch(_ db: Database, from first: Int64, olderThan time: Double) throws -> Int64 {
         let sql = "SELECT max(sequence) FROM main.roundtable_history WHERE sequence < ? AND time < ?"
-        return try Int64.fetchOne(db, sql: sql, arguments: [first + batch, time]) ?? 0
+        return try Int64.fetchOne(db, sql: sql, arguments: [first.addingSaturating(batch), time]) ?? 0
     }
 }

@@ -50,14 +50,18 @@ extension HistoryState {
             arguments: [max(1, count) - 1]
         )
         let oldest = try oldestToken(db, in: tables)
-        return HistoryToken(identity: identity, sequence: max(oldest.sequence, sequence.map { $0 - 1 } ?? 0))
+        return HistoryToken(
+            identity: identity,
+            sequence: max(oldest.sequence, sequence.map { $0.subtractingSaturating(1) } ?? 0)
+        )
     }
 
     /// Returns the first `limit` rows, without those of a transaction that continues after them, unless it is the only transaction.
     private static func wholeTransactions(_ rows: [Row], limit: Int) -> [Row] {
         let kept = Array(rows.prefix(limit))
-        guard let cut = rows[limit]["transaction_id"] as Int64? else { return kept }
-        let end = kept.lastIndex { ($0["transaction_id"] as Int64?) != cut }
+        let cut: DatabaseValue = rows[limit]["transaction_id"]
+        if cut.isNull { return kept }
+        let end = kept.lastIndex { $0["transaction_id"] != cut }
         return end.map { Array(kept[...$0]) } ?? kept
     }
 
@@ -73,9 +77,11 @@ extension HistoryState {
         }
 
         mutating func change(_ db: Database, _ row: Row) throws -> HistoryChange {
-            let word: String = row["operation"]
-            let sequence: Int64 = row["sequence"]
-            guard let table = tables[row["table_id"]], let operation = HistoryChange.Operation(rawValue: word) else {
+            let word: String = try row.historyValue("operation", db)
+            let sequence: Int64 = try row.historyValue("sequence", db)
+            guard let table = tables[try row.historyValue("table_id", db)],
+                let operation = HistoryChange.Operation(rawValue: word)
+            else {
                 throw DatabaseError(
                     resultCode: .SQLITE_CORRUPT,
                     message: """
@@ -84,12 +90,12 @@ extension HistoryState {
                         """
                 )
             }
-            let mask: Int64? = row["columns"]
+            let mask: Int64? = try row.historyValue("columns", db)
             return HistoryChange(
                 token: HistoryToken(identity: identity, sequence: sequence),
-                transaction: row["transaction_id"],
-                author: row["author"],
-                date: Date(timeIntervalSince1970: row["time"]),
+                transaction: try row.historyValue("transaction_id", db),
+                author: try row.historyValue("author", db),
+                date: Date(timeIntervalSince1970: try row.historyValue("time", db)),
                 table: table.name,
                 operation: operation,
                 key: HistoryKey.values(of: row["row_key"], count: table.keyColumns.count),

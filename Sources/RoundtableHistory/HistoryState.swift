@@ -19,16 +19,17 @@ struct HistoryState {
             FROM main.roundtable_history_settings
             """
         guard let row = try Row.fetchOne(db, sql: sql) else { throw HistoryError.notEnabled(path: db.filePath) }
-        identity = row["identity"]
-        keptAfter = row["kept_after"]
-        lastSequence = row["last"] ?? 0
+        identity = try row.historyValue("identity", db)
+        keptAfter = try row.historyValue("kept_after", db)
+        let last: Int64? = try row.historyValue("last", db)
+        lastSequence = last ?? 0
         tables = try TrackedTable.fetchAll(db)
     }
 
     /// Throws an error if a newer version of Roundtable created the history (rule H2).
     static func checkFormat(_ db: Database) throws {
-        let format = try Int.fetchOne(db, sql: "SELECT format FROM main.roundtable_history_settings")
-        guard let format, format > HistoryTables.format else { return }
+        let row = try Row.fetchOne(db, sql: "SELECT format FROM main.roundtable_history_settings")
+        guard let format: Int = try row?.historyValue("format", db), format > HistoryTables.format else { return }
         throw HistoryError.newerFormat(path: db.filePath, format: format)
     }
 

@@ -48,7 +48,7 @@ extension TrackedTable {
         let triggers = all.filter { ($0["name"] as String).hasPrefix(HistoryTables.prefix) }
         let others = all.filter { !($0["name"] as String).hasPrefix(TableShape.reservedPrefix) }
         return try Row.fetchAll(db, sql: "SELECT * FROM main.roundtable_history_tables ORDER BY id").map { row in
-            var table = try TrackedTable(row)
+            var table = try TrackedTable(row, db)
             let prefix = HistoryTriggers.name(table.id, "")
             var oldest = Int64.max
             for trigger in triggers {
@@ -68,16 +68,16 @@ extension TrackedTable {
         }
     }
 
-    private init(_ row: Row) throws {
-        id = row["id"]
-        name = row["name"]
+    private init(_ row: Row, _ db: Database) throws {
+        id = try row.historyValue("id", db)
+        name = try row.historyValue("name", db)
         // Unknown words can only come from a later format, which is refused.
-        state = State(rawValue: row["state"]) ?? .disabled
-        recording = HistoryRecording(rawValue: row["recording"]) ?? .rows
-        keyColumns = try Self.list(row["key_columns"])
-        coverage = try Self.list(row["conflicts"])
-        generation = row["generation"]
-        gap = row["gap"]
+        state = State(rawValue: try row.historyValue("state", db)) ?? .disabled
+        recording = HistoryRecording(rawValue: try row.historyValue("recording", db)) ?? .rows
+        keyColumns = try Self.list(row.historyValue("key_columns", db))
+        coverage = try Self.list(row.historyValue("conflicts", db))
+        generation = try row.historyValue("generation", db)
+        gap = try row.historyValue("gap", db)
     }
 
     private static func list(_ text: String) throws -> [String] {

@@ -65,18 +65,19 @@ extension DeadLetter {
 }
 
 extension DeadLetter: FetchableRecord {
-    public init(row: Row) {
-        id = row["id"]
-        sender = row["sender"]
-        name = row["name"]
-        version = row["version"]
-        payload = row["payload"]
-        submitted = Date(timeIntervalSince1970: row["submitted"])
-        setAside = Date(timeIntervalSince1970: row["set_aside"])
-        reason = Reason(rawValue: row["reason"]) ?? .failed
-        error = row["error"]
-        attempts = row["attempts"]
-        isToBeRetried = row["is_to_be_retried"]
+    /// - throws: `DatabaseError` when a program has written values of other types.
+    public init(row: Row) throws {
+        id = try row.outboxValue("id")
+        sender = try row.outboxValue("sender")
+        name = try row.outboxValue("name")
+        version = try row.outboxValue("version")
+        payload = try row.outboxValue("payload")
+        submitted = Date(timeIntervalSince1970: try row.outboxValue("submitted"))
+        setAside = Date(timeIntervalSince1970: try row.outboxValue("set_aside"))
+        reason = Reason(rawValue: try row.outboxValue("reason")) ?? .failed
+        error = try row.outboxValue("error")
+        attempts = try row.outboxValue("attempts")
+        isToBeRetried = try row.outboxValue("is_to_be_retried")
         // Only some queries have these columns. `row["x"] as Int?` would trap on a value of another type.
         func value<Value: DatabaseValueConvertible>(_ column: String) -> Value? {
             (row[column] as DatabaseValue?).flatMap(Value.fromDatabaseValue)

@@ -138,7 +138,7 @@ package enum OutboxTables {
 
     package static func retry(of id: UUID, _ db: Database) throws -> Retry? {
         let sql = "SELECT attempts, next, error FROM main.roundtable_outbox_retries WHERE id = ?"
-        return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [id]).map(Retry.init)
+        return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [id]).map { try Retry($0) }
     }
 
     /// The retries of those commands that wait for their next try.
@@ -149,7 +149,7 @@ package enum OutboxTables {
             WHERE id IN (\(databaseQuestionMarks(count: ids.count)))
             """
         let rows = try Row.fetchAll(db, sql: sql, arguments: StatementArguments(ids))
-        return Dictionary(rows.map { ($0["id"], Retry($0)) }) { $1 }
+        return Dictionary(try rows.map { (try $0.outboxValue("id"), try Retry($0)) }) { $1 }
     }
 
     static func record(_ retry: Retry, of id: UUID, _ db: Database) throws {
@@ -179,9 +179,9 @@ package enum OutboxTables {
         var bytes = 0
         let rows = try Row.fetchCursor(db, sql: sql, arguments: [sequence, OutboxQueues.maximumCount])
         while bytes < OutboxQueues.maximumBytes, let row = try rows.next() {
-            let letter = DeadLetter(row: row)
+            let letter = try DeadLetter(row: row)
             bytes += letter.payload.count
-            page.append((row["sequence"], letter))
+            page.append((try row.outboxValue("sequence"), letter))
         }
         return page
     }
@@ -214,14 +214,18 @@ package enum OutboxTables {
         var bytes = 0
         let rows = try Row.fetchCursor(db.cachedStatement(sql: sql))
         while let row = try rows.next() {
-            guard kinds.contains(OutboxCommandKind(name: row["name"], version: row["version"])) else { continue }
+            guard
+                kinds.contains(
+                    OutboxCommandKind(name: try row.outboxValue("name"), version: try row.outboxValue("version"))
+                )
+            else { continue }
             if letters.count >= OutboxQueues.maximumCount || bytes >= OutboxQueues.maximumBytes {
                 return (letters, false)
             }
-            if let retry = try retry(of: row["id"], db), !isDue(retry) { continue }
-            guard let letter = try deadLetter(row["id"], db), letter.isForRetry(kinds) else { continue }
+            if let retry = try retry(of: row.outboxValue("id"), db), !isDue(retry) { continue }
+            guard let letter = try deadLetter(row.outboxValue("id"), db), letter.isForRetry(kinds) else { continue }
             letters.append(letter)
-            bytes += row["size"]
+            bytes += letter.payload.count
         }
         return (letters, true)
     }
@@ -265,10 +269,28 @@ package enum OutboxTables {
 }
 
 extension OutboxTables.Retry {
-    fileprivate init(_ row: Row) {
-        attempts = row["attempts"]
-        next = Date(timeIntervalSince1970: row["next"])
-        error = row["error"]
+    fileprivate init(_ row: Row) throws {
+        attempts = try row.outboxValue("attempts")
+        next = Date(timeIntervalSince1970: try row.outboxValue("next"))
+        error = try row.outboxValue("error")
+    }
+}
+
+extension Row {
+    /// A value of the tables of the outbox. Any program can write any values there, so none of them may end the process that reads it.
+    ///
+    /// - throws: `SQLITE_CORRUPT` when the column has a value of another type.
+    func outboxValue<T: DatabaseValueConvertible>(_ column: String) throws -> T {
+        do {
+            return try decode(T.self, forColumn: column)
+        } catch {
+            throw DatabaseError(
+                resultCode: .SQLITE_CORRUPT,
+                message: """
+                    the tables of the outbox have a value in '\(column)' that Roundtable did not write: correct it, or delete its row
+                    """
+            )
+        }
     }
 }
 

@@ -381,4 +381,53 @@ import Testing
         #expect(world.files("answers") == ["keep"])
         #expect(world.files("questions").isEmpty)
     }
+
+    /// Any program can write any values to the tables. Readers and owners get errors, and no value ends a process.
+    @Test(arguments: ["'x'", "x'ff'", "1e300", "-9223372036854775808", "9223372036854775807", "''"])
+    func strangeValuesInTheTables(value: String) throws {
+        for table in ["dead", "retries"] {
+            let columns = try deadLetter("later").1.read { db in
+                try db.columns(in: "roundtable_outbox_\(table)").map(\.name)
+            }
+            for column in columns where column != "sequence" {
+                let (world, db) = try deadLetter("later")
+                try world.stranger { try $0.execute(sql: "UPDATE roundtable_outbox_\(table) SET \(column) = \(value)") }
+                _ = try? db.outbox.deadLetters()
+                _ = try? world.rounds(db, .entries())()
+                try db.write { try $0.execute(sql: "INSERT INTO entry (text) VALUES ('b')") }
+            }
+        }
+    }
+
+    /// A database with a dead letter that is to be retried, and has failed again.
+    private func deadLetter(_ text: String) throws -> (OutboxWorld, SharedDatabase) {
+        let world = try OutboxWorld()
+        let db = try world.open()
+        var handlers = OutboxHandlers()
+        handlers.retries.maximumAttempts = 1
+        struct Failure: Error {}
+        handlers.handle(AddEntry.self) { _, _ in throw Failure() }
+        try world.outbox().submit(AddEntry(text: text))
+        try world.rounds(db, handlers)()
+        let id = try #require(try db.outbox.deadLetters().first).id
+        try world.stranger { db in
+            try db.execute(sql: "UPDATE roundtable_outbox_dead SET is_to_be_retried = 1")
+            try db.execute(sql: "INSERT INTO roundtable_outbox_retries VALUES (?, 1, 1, 'e')", arguments: [id])
+        }
+        return (world, db)
+    }
+
+    @Test func anErrorSaysWhichValueIsStrange() throws {
+        let (world, db) = try deadLetter("a")
+        try world.stranger { try $0.execute(sql: "UPDATE roundtable_outbox_dead SET id = x'00'") }
+        let error = try #require(throws: DatabaseError.self) { _ = try db.outbox.deadLetters() }
+        #expect(error.resultCode == .SQLITE_CORRUPT)
+        #expect(error.message?.contains("have a value in 'id' that Roundtable did not write") == true, "\(error)")
+    }
+}
+
+extension OutboxWorld {
+    fileprivate func stranger(_ body: (Database) throws -> Void) throws {
+        try DatabaseQueue(path: url.path).inDatabase(body)
+    }
 }
