@@ -32,21 +32,22 @@ final class LineLog: Sendable {
 
     func note(_ event: SharedDatabase.Event) {
         guard event.severity >= .warning else { return }
-        let key = "\(event.category) \(event.path)"
+        // Errors have lines of their own, so that many warnings do not hide one.
+        let key = "\(event.category) \(event.severity) \(event.path)"
         switch limit.withLock({ $0.admit(key, at: now()) }) {
         case .write(let omitted):
             let more = omitted == 0 ? "" : " (\(Self.omission(omitted)))"
-            write(Self.line(event.severity, event.category, event.date, event.description + more))
+            write(Self.line(event.severity, event.category, event.date, event.description) + more)
         case .leaveOut(let time?):
-            let (path, category) = (event.path, event.category)
-            later(time) { [self] in summarize(key, path, category) }
+            let (path, category, severity) = (LoggedText.of(path: event.path), event.category, event.severity)
+            later(time) { [self] in summarize(key, path, category, severity) }
         case .leaveOut(nil): break
         }
     }
 
-    private func summarize(_ key: String, _ path: String, _ category: String) {
+    private func summarize(_ key: String, _ path: String, _ category: String, _ severity: SharedDatabase.Severity) {
         guard let omitted = limit.withLock({ $0.summary(key, at: now()) }) else { return }
-        write(Self.line(.warning, category, Date(), "\(path): \(Self.omission(omitted))"))
+        write(Self.line(severity, category, Date(), "\(path): \(Self.omission(omitted))"))
     }
 
     private static func omission(_ count: Int) -> String { "\(count.of("line")) like this left out" }

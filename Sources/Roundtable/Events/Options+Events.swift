@@ -40,8 +40,8 @@ extension SharedDatabase {
         ///
         /// On Apple's systems, this is an `os.Logger` with the subsystem `Roundtable` and the event's ``Event/category``; it gets all
         /// events. Elsewhere, this is standard error, which gets one line for each event of the severities `warning` and `error`. There, at
-        /// most ten lines of one category and one database are written at once, and then one a minute; the next line says how many were left
-        /// out.
+        /// most ten lines of one category, severity and database are written at once, and then one a minute; the next line says how many
+        /// were left out.
         case system
         /// Events are not logged.
         case off

@@ -28,6 +28,9 @@ package enum LoggedText {
         }
     }
 
+    /// A path as a part of one line.
+    package static func of(path: String) -> String { path.withVisibleControls }
+
     private static func database(_ error: DatabaseError) -> String {
         // Without a message, the initializer takes SQLite's own text for the code.
         let own = codes.contains(error.resultCode) ? error.message : nil

@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableDelivery
 import Testing
 
 @testable import Roundtable
@@ -121,8 +122,35 @@ import Testing
 
     @Test func longLinesAreCut() throws {
         let world = World()
-        world.log.note(try event(SchemaEvent.becameNewer(unknownMigrations: (0..<10_000).map { "migration \($0)" })))
+        let log = world.log
+        let long = try event(SchemaEvent.becameNewer(unknownMigrations: (0..<10_000).map { "migration \($0)" }))
+        for _ in 0..<3 { log.note(long) }
         #expect(world.lines.value[0].count < 2100 && world.lines.value[0].hasSuffix(" …"))
+        // The number of lines that were left out is not cut off.
+        world.now.change { $0 += .seconds(61) }
+        log.note(long)
+        #expect(world.lines.value.last?.hasSuffix(" … (1 line like this left out)") == true, "\(world.lines.value[2])")
+    }
+
+    /// Warnings, such as each failed attempt of a command, leave room for the error that follows.
+    @Test func warningsHideNoError() throws {
+        let world = World()
+        let log = world.log
+        for _ in 0..<50 { log.note(try event(OutboxEvent.waitsForNewerVersion(path: "/x/c"))) }
+        for _ in 0..<50 { log.note(try event(OutboxEvent.failed(CancellationError()))) }
+        #expect(world.lines.value.filter { $0.contains(" error ") }.count == 2, "\(world.lines.value)")
+        world.now.change { $0 += .seconds(61) }
+        for body in world.later.value { body() }
+        #expect(world.lines.value.suffix(2).map { $0.contains(" error ") } == [false, true], "\(world.lines.value)")
+    }
+
+    @Test func pathsAreOneLine() throws {
+        let world = World()
+        let log = world.log
+        for _ in 0..<3 { log.note(try event(CoordinationEvent.unavailable(reason: "a"), path: "/x/a\n\u{1B}b")) }
+        world.now.change { $0 += .seconds(61) }
+        for body in world.later.value { body() }
+        #expect(world.lines.value.last?.hasSuffix("/x/a··b: 1 line like this left out") == true, "\(world.lines.value)")
     }
 
     #if os(Linux)
