@@ -63,3 +63,24 @@ final class EndingSignals: @unchecked Sendable {
 
     func ignore() { sources.forEach { $0.cancel() } }
 }
+
+/// The signal of Ctrl-Z.
+enum StopSignal {
+    /// Stops the process as Ctrl-Z does without a handler, and returns when it continues. The terminal must have its settings from before,
+    /// and no database may be open.
+    ///
+    /// The handler of `SharedDatabase.suspendAllOnTerminalStop` would stop the process some moments later, when the caller has changed the
+    /// settings of the terminal again.
+    static func stopProcess() {
+        var (action, mine) = (sigaction(), sigaction())
+        #if canImport(Darwin)
+            action.__sigaction_u.__sa_handler = SIG_DFL
+        #else
+            action.__sigaction_handler.sa_handler = SIG_DFL
+        #endif
+        sigaction(SIGTSTP, &action, &mine)
+        // The system ignores the signal where no shell could continue the process.
+        raise(SIGTSTP)
+        sigaction(SIGTSTP, &mine, nil)
+    }
+}

@@ -22,16 +22,55 @@ enum TerminalKey: Equatable, Sendable {
             case 0x00: break
             case 0x01..<0x20: keys.append(.control(Character(Unicode.Scalar(byte + 0x60))))
             default:
-                let length = byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4
-                if let text = String(validating: rest.prefix(length), as: UTF8.self) {
-                    keys += text.filter { !$0.isControl }.map(TerminalKey.character)
-                }
+                let length = Self.length(ofCharacter: byte)
+                guard let text = String(validating: rest.prefix(length), as: UTF8.self) else { break }
+                keys += text.filter { !$0.isControl }.map(TerminalKey.character)
                 rest = rest.dropFirst(length)
                 continue
             }
             rest = rest.dropFirst()
         }
         return keys
+    }
+
+    /// How long the rest of a key may take, in ms.
+    static let patience: Int32 = 50
+
+    /// The keys of bytes that may end within a character, or within the sequence of a key, because a terminal sends bytes in any pieces.
+    ///
+    /// - parameter more: waits for further bytes for `patience`; returns none when none come. The key Esc sends only the byte with which
+    ///   sequences begin.
+    static func keys(of bytes: [UInt8], _ more: () -> [UInt8]) -> [TerminalKey] {
+        var bytes = bytes
+        while endWithinKey(bytes) {
+            let more = more()
+            if more.isEmpty { break }
+            bytes += more
+        }
+        return keys(of: bytes)
+    }
+
+    /// The number of bytes of a character that begins with a byte.
+    private static func length(ofCharacter byte: UInt8) -> Int {
+        byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4
+    }
+
+    /// Whether the bytes end within a character or within the sequence of a key. An escape byte at the end counts, too.
+    private static func endWithinKey(_ bytes: [UInt8]) -> Bool {
+        let tail = bytes.suffix(16)
+        if let escape = tail.lastIndex(of: 0x1B) {
+            let rest = tail[(escape + 1)...]
+            guard let kind = rest.first else { return true }
+            if kind == UInt8(ascii: "[") || kind == UInt8(ascii: "O"),
+                rest.dropFirst().allSatisfy({ (0x20..<0x40).contains($0) })
+            {
+                return true
+            }
+        }
+        guard let lead = tail.lastIndex(where: { !(0x80..<0xC0).contains($0) }), tail[lead] >= 0xC0 else {
+            return false
+        }
+        return tail.count - (lead - tail.startIndex) < length(ofCharacter: tail[lead])
     }
 
     /// The key of an escape sequence (ECMA-48), and the number of its bytes. An escape byte alone is the key Esc.

@@ -127,6 +127,74 @@ import Testing
         #expect(mode == 0o600)
     }
 
+    @Test func `A script that is no text stores nothing`() throws {
+        let folder = try database()
+        for (bytes, what) in [("caf\\351", "not UTF-8"), ("a\\0b", "a zero byte")] {
+            let script = "printf \"INSERT INTO player (name) VALUES ('\(bytes)')\" | roundtable sql a.db"
+            let result = try run(script, in: folder)
+            #expect(result.code == 1 && result.errors.contains(what) && result.output.isEmpty, "\(result)")
+        }
+        let count = try run("roundtable sql a.db --csv 'SELECT count(*) FROM player'", in: folder)
+        #expect(count.output == "count(*)\n3\n")
+    }
+
+    @Test func `A value does not change the direction of the text beside it`() throws {
+        let folder = try database()
+        let result = try run("roundtable sql a.db \"SELECT char(0x202e) || 'abc' || char(27) AS a\"", in: folder)
+        #expect(result.output.split(separator: "\n").last == "\\u202eabc\\u001b", "\(result)")
+    }
+
+    @Test(
+        .enabled(
+            if: PseudoTerminal.isPossible && FileManager.default.isExecutableFile(atPath: "/bin/bash"),
+            "needs setsid(1) and bash"
+        )
+    )
+    func `Ctrl-Z gives the terminal back after a statement, and fg takes it again`() throws {
+        let folder = try database()
+        let script = """
+            set -m; '\(try Tool.url.path)' sql a.db; echo stopped $?; stty -a >modes; mv modes stopped; read line; fg; echo ended $?
+            """
+        let terminal = try PseudoTerminal(
+            ["/bin/bash", "-c", script],
+            in: folder,
+            environment: ["ROUNDTABLE_HISTORY": ""]
+        )
+        let before = PseudoTerminal.flags(terminal.settings)
+        try terminal.wait(for: "sql> ")
+        var start = terminal.output.count
+        terminal.press("SELECT 40 + 1;\r")
+        try terminal.wait(for: "41", after: start)
+        try terminal.wait("the prompt") { $0.output.hasSuffix("sql> \u{1B}[K\r\u{1B}[5C") && $0.isRaw }
+        start = terminal.output.count
+        terminal.press("\u{1A}")
+        let shown = try terminal.wait(for: "stopped 148", after: start)
+        #expect(!shown.contains("sql> "), "the prompt came before the stop: \(shown)")
+        try terminal.wait("the settings") { _ in FileManager.default.fileExists(atPath: folder.path("stopped")) }
+        #expect(PseudoTerminal.flags(terminal.settings) == before)
+        start = terminal.output.count
+        terminal.press("\n")
+        try terminal.wait(for: "sql> ", after: start)
+        #expect(terminal.isRaw)
+        terminal.press("\u{4}")
+        try terminal.wait(for: "ended 0")
+        #expect(try terminal.waitForEnd() == 0)
+    }
+
+    @Test(.enabled(if: PseudoTerminal.isPossible, "needs setsid(1)"))
+    func `Ctrl-C while a statement runs keeps the history`() throws {
+        let folder = try database()
+        let environment = ["ROUNDTABLE_HISTORY": folder.path("statements")]
+        let terminal = try PseudoTerminal([Tool.url.path, "sql", "a.db"], in: folder, environment: environment)
+        try terminal.wait(for: "sql> ")
+        let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n;"
+        terminal.press("\(endless)\r")
+        try terminal.wait(for: "running … 1 s")
+        terminal.press("\u{3}")
+        #expect(try terminal.waitForEnd() == 130)
+        #expect(try String(contentsOfFile: folder.path("statements"), encoding: .utf8) == endless + "\n")
+    }
+
     // MARK: The editor
 
     private func edited(_ keys: [TerminalKey], _ editor: inout LineEditor) -> [LineEditor.Outcome] {

@@ -1,3 +1,5 @@
+import GRDBSQLite
+import RoundtableTestSupport
 import Testing
 
 @testable import RoundtableTool
@@ -11,6 +13,40 @@ import Testing
         let trigger = "CREATE TRIGGER a AFTER INSERT ON t BEGIN DELETE FROM u; SELECT 1; END;"
         #expect(statements("SELECT ';'; SELECT \";\" -- ;\n; /* ; */ \(trigger) SELECT 2").count == 4)
         #expect(statements(trigger) == [trigger])
+    }
+
+    @Test func `Statements are split as SQLite does`() {
+        let parts = [
+            "a", "'", "''", "\"", "`", "[", "]", ";", "--", "-", "/*", "*/", "/", "*", "/***/", "/*/", "\n", " ", "é",
+            "BEGIN", "END", "trigger",
+            "CREATE TRIGGER a AFTER INSERT ON t BEGIN SELECT 1; END",
+        ]
+        var random = SeededGenerator(for: "texts of SQL")
+        for _ in 0..<10_000 {
+            let text = (0..<Int.random(in: 1...14, using: &random))
+                .map { _ in parts.randomElement(using: &random)! }.joined()
+            var (pieces, piece): ([String], [UInt8]) = ([], [])
+            for byte in text.utf8 {
+                piece.append(byte)
+                guard byte == UInt8(ascii: ";") else { continue }
+                let candidate = String(decoding: piece, as: UTF8.self)
+                if sqlite3_complete(candidate) != 0 {
+                    pieces.append(candidate)
+                    piece = []
+                }
+            }
+            if !piece.isEmpty { pieces.append(String(decoding: piece, as: UTF8.self)) }
+            let expected = pieces.flatMap { SQLScript([$0]).statements.map(\.text) }
+            #expect(SQLScript([text]).statements.map(\.text) == expected, "\(text.debugDescription)")
+        }
+    }
+
+    /// A text of a million semicolons takes no time that grows with its square.
+    @Test(.timeLimit(.minutes(1))) func `Semicolons in a long text cost nothing`() {
+        let text = String(repeating: "a;", count: 1_000_000)
+        #expect(
+            SQLScript(["INSERT INTO t VALUES ('\(text)'); SELECT 1 /* \(text) */ -- \(text)"]).statements.count == 2
+        )
     }
 
     @Test func `Blanks and comments are no statements`() {

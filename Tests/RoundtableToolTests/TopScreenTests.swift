@@ -274,6 +274,24 @@ import Testing
         // F5, bytes that are no UTF-8, and a sequence that is cut short.
         #expect(TerminalKey.keys(of: Array("\u{1B}[15~".utf8) + [0xFF, 0xC3]) == [])
         #expect(TerminalKey.keys(of: Array("\u{1B}[1".utf8)) == [])
+        // A byte that is no UTF-8 takes no others with it.
+        #expect(TerminalKey.keys(of: [0xE9] + Array("ab".utf8)) == [.character("a"), .character("b")])
+    }
+
+    @Test func `A key may come in two pieces`() {
+        let bytes = Array("é\u{1B}[3~漢😀\u{1B}OAx".utf8)
+        let keys: [TerminalKey] = [
+            .character("é"), .delete, .character("漢"), .character("😀"), .up, .character("x"),
+        ]
+        for cut in 1..<bytes.count {
+            var rest: [[UInt8]] = [Array(bytes[cut...])]
+            var found = TerminalKey.keys(of: Array(bytes[..<cut])) { rest.popLast() ?? [] }
+            if let rest = rest.first { found += TerminalKey.keys(of: rest) }
+            #expect(found == keys, "\(cut)")
+        }
+        // Nothing follows the key Esc.
+        #expect(TerminalKey.keys(of: [0x1B]) { [] } == [.escape])
+        #expect(TerminalKey.keys(of: Array("ab".utf8)) { [0x63] } == [.character("a"), .character("b")])
     }
 
     // MARK: The bar, and text

@@ -67,7 +67,7 @@ final class LineReader {
             case .stop:
                 restore()
                 Terminal.write("\r\n")
-                raise(SIGTSTP)
+                StopSignal.stopProcess()
                 setRaw()
             }
         }
@@ -106,11 +106,19 @@ final class LineReader {
 
     /// - returns: nil when the terminal has gone away.
     private func nextKeys() -> [TerminalKey]? {
+        guard let bytes = nextBytes() else { return nil }
+        return TerminalKey.keys(of: bytes) {
+            var request = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+            return poll(&request, 1, TerminalKey.patience) > 0 ? nextBytes() ?? [] : []
+        }
+    }
+
+    /// - returns: nil when the terminal has gone away.
+    private func nextBytes() -> [UInt8]? {
         var buffer = [UInt8](repeating: 0, count: 4096)
         let count = Self.systemRead(STDIN_FILENO, &buffer, buffer.count)
         if count == -1, errno == EINTR || errno == EAGAIN { return [] }
-        guard count > 0 else { return nil }
-        return TerminalKey.keys(of: Array(buffer[..<count]))
+        return count > 0 ? Array(buffer[..<count]) : nil
     }
 
     #if canImport(Darwin)

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import RoundtableKernel
 
 /// The rows that a statement returned.
 struct ResultSet: Equatable, Sendable {
@@ -70,15 +71,15 @@ extension DatabaseValue {
 }
 
 extension String {
-    /// The text with visible control characters, because they would break the columns or control the terminal.
+    /// The text with visible control characters and direction marks, because they would break the columns or control the terminal.
     fileprivate var visible: String {
-        guard unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else { return self }
+        guard unicodeScalars.contains(where: \.controlsText) else { return self }
         return unicodeScalars.reduce(into: "") { text, scalar in
             switch scalar {
             case "\n": text += "\\n"
             case "\r": text += "\\r"
             case "\t": text += "\\t"
-            case _ where scalar.properties.generalCategory == .control:
+            case _ where scalar.controlsText:
                 text += String(format: "\\u%04x", scalar.value)
             default: text.unicodeScalars.append(scalar)
             }

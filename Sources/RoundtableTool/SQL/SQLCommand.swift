@@ -87,6 +87,27 @@ struct SQLCommand: ParsableCommand {
         guard !script.statements.isEmpty else { throw ValidationError("There is no SQL statement.") }
     }
 
+    /// The text of a script. Bytes that are no text are not replaced, because the script may store them.
+    static func text(_ data: Data) throws -> String {
+        guard let text = String(validating: data, as: UTF8.self) else {
+            throw ToolError(
+                """
+                the statements on standard input are not UTF-8: none of them was run. Convert them, for example with \
+                'iconv -f LATIN1 -t UTF-8', and write a BLOB as x'…'.
+                """
+            )
+        }
+        if data.contains(0) {
+            throw ToolError(
+                """
+                the statements on standard input contain a zero byte, at which SQLite would end them: none of them was run. \
+                Write it as char(0).
+                """
+            )
+        }
+        return text
+    }
+
     func run() throws {
         if !statements.isEmpty { return try execute(SQLScript(statements), format) }
         if isatty(STDIN_FILENO) == 1 {
@@ -94,7 +115,7 @@ struct SQLCommand: ParsableCommand {
             let session = SQLSession(path: path, execute: { try execute($0, $1) }, names: { try names($0) })
             return try session.run(format)
         }
-        let script = SQLScript([String(decoding: FileHandle.standardInput.readDataToEndOfFile(), as: UTF8.self)])
+        let script = SQLScript([try Self.text(FileHandle.standardInput.readDataToEndOfFile())])
         try Self.check(script)
         try execute(script, format)
     }

@@ -26,13 +26,17 @@ struct SQLScript: Equatable {
         statements.contains { ["INSERT", "UPDATE", "DELETE", "REPLACE", "WITH"].contains($0.words.first) }
     }
 
-    /// Splits the text with `sqlite3_complete`, which ignores semicolons in strings, comments and triggers.
+    /// Splits the text at the semicolons that end a statement. `sqlite3_complete` knows those of triggers. It reads a statement from its
+    /// beginning, so it is not asked at semicolons in strings and comments, of which there may be very many.
     private static func split(_ text: String) -> [String] {
         var pieces: [String] = []
         var piece: [UInt8] = []
+        var position = Position.code
         for byte in text.utf8 where byte != 0 {
             piece.append(byte)
-            guard byte == UInt8(ascii: ";") else { continue }
+            position.pass(byte)
+            // In strings and comments, a semicolon does not lead to code.
+            guard byte == UInt8(ascii: ";"), position == .code else { continue }
             let candidate = String(decoding: piece, as: UTF8.self)
             if sqlite3_complete(candidate) != 0 {
                 pieces.append(candidate)
@@ -41,6 +45,35 @@ struct SQLScript: Equatable {
         }
         if !piece.isEmpty { pieces.append(String(decoding: piece, as: UTF8.self)) }
         return pieces
+    }
+
+    /// Where in SQL text a byte is.
+    private enum Position: Equatable {
+        case code, hyphen, slash, line, block, star
+        /// In a string or a name in quotes. A quote in it is written twice, which ends it and begins it again.
+        case quotes(end: UInt8)
+
+        mutating func pass(_ byte: UInt8) {
+            let character = Character(Unicode.Scalar(byte))
+            switch (self, character) {
+            case (.hyphen, "-"): self = .line
+            case (.slash, "*"): self = .block
+            case (.code, _), (.hyphen, _), (.slash, _):
+                switch character {
+                case "'", "\"", "`": self = .quotes(end: byte)
+                case "[": self = .quotes(end: UInt8(ascii: "]"))
+                case "-": self = .hyphen
+                case "/": self = .slash
+                default: self = .code
+                }
+            case (.line, "\n"): self = .code
+            case (.block, "*"), (.star, "*"): self = .star
+            case (.star, "/"): self = .code
+            case (.star, _): self = .block
+            case (.quotes(byte), _): self = .code
+            case (.line, _), (.block, _), (.quotes, _): break
+            }
+        }
     }
 
     private static func words(of text: String, limit: Int) -> [String] {

@@ -46,6 +46,8 @@ struct SQLSession {
             }
             guard sqlite3_complete(text) != 0 else { continue }
             text = ""
+            // Ctrl-C ends the program while the statement runs.
+            file?.write(reader.history)
             attempt { try execute(script, format) }
         }
         file?.write(reader.history)

@@ -139,16 +139,7 @@ final class TopTerminal {
     /// Stops the process as Ctrl-Z does without a handler, and returns when it continues.
     func stop() throws {
         leave()
-        var (action, mine) = (sigaction(), sigaction())
-        #if canImport(Darwin)
-            action.__sigaction_u.__sa_handler = SIG_DFL
-        #else
-            action.__sigaction_handler.sa_handler = SIG_DFL
-        #endif
-        sigaction(SIGTSTP, &action, &mine)
-        // The system ignores the signal where no shell could continue the process.
-        raise(SIGTSTP)
-        sigaction(SIGTSTP, &mine, nil)
+        StopSignal.stopProcess()
         try enter()
     }
 
@@ -178,9 +169,16 @@ final class TopTerminal {
         }
         if requests[0].revents != 0 {
             let typed = bytes(of: STDIN_FILENO)
-            events.append(typed.isEmpty ? .hangUp : .keys(TerminalKey.keys(of: typed)))
+            events.append(typed.isEmpty ? .hangUp : .keys(keys(of: typed)))
         }
         return events
+    }
+
+    private func keys(of typed: [UInt8]) -> [TerminalKey] {
+        TerminalKey.keys(of: typed) {
+            var request = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+            return poll(&request, 1, TerminalKey.patience) > 0 ? bytes(of: STDIN_FILENO) : []
+        }
     }
 
     private func bytes(of descriptor: Int32) -> [UInt8] {
