@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo demo-replication docs api examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple samples bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4 jobs install uninstall test-install
+.PHONY: demo demo-replication loadable loadable-fairness docs api examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple samples bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4 jobs install uninstall test-install
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -33,6 +33,18 @@ test-install: dependencies
 	@sh scripts/dependencies.sh $(SWIFT) python3 man:man-db col:bsdextrautils
 	$(SWIFT) build --product roundtable $(BUILD_FLAGS)
 	bash scripts/install-test.sh .build/debug/roundtable
+
+# The loadable extension for programs in other languages: .build/loadable/roundtable.so, with all that it needs but the system's libraries.
+loadable: dependencies
+	bash scripts/with-progress.sh "building the loadable extension" $(SWIFT) build -c release --static-swift-stdlib --product RoundtableLoadable \
+		-Xswiftc -static-stdlib -Xlinker --version-script=$(CURDIR)/scripts/loadable.map
+	@mkdir -p .build/loadable
+	@strip -o .build/loadable/roundtable.so .build/release/libRoundtableLoadable.so
+	@ls -l .build/loadable/roundtable.so
+
+# Writers in Python beside participants, with the extension and without it, for SECONDS each. Only on a quiet machine.
+loadable-fairness: loadable bench-build
+	python3 scripts/loadable-fairness.py .build/loadable/roundtable.so Benchmarks/.build/release/roundtable-bench --hold 0.5
 
 examples: dependencies
 	bash scripts/examples.sh $(SWIFT)

@@ -13,6 +13,8 @@ let package = Package(
         .library(name: "RoundtableFiles", targets: ["RoundtableFiles"]),
         .library(name: "RoundtableJobs", targets: ["RoundtableJobs"]),
         .library(name: "RoundtableC", targets: ["CRoundtable", "RoundtableC"]),
+        // For programs in other languages: `make loadable` builds it, and names it as SQLite wants.
+        .library(name: "RoundtableLoadable", type: .dynamic, targets: ["RoundtableLoadable"]),
         .library(name: "RoundtableTestKit", targets: ["RoundtableTestKit"]),
         .executable(name: "roundtable", targets: ["RoundtableTool"]),
     ],
@@ -58,6 +60,12 @@ let package = Package(
         .target(
             name: "RoundtableC",
             dependencies: ["CRoundtable", "Roundtable", .product(name: "GRDB", package: "GRDB.swift")]
+        ),
+        // The loadable extension: neither GRDB nor SQLite, because its host has a SQLite of its own.
+        .target(name: "CRoundtableLoadable"),
+        .target(
+            name: "RoundtableLoadable",
+            dependencies: ["CRoundtableLoadable", "RoundtableKernel"]
         ),
         .target(name: "CRoundtableTestShims"),
         .target(

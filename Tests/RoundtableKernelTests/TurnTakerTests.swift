@@ -94,6 +94,52 @@ import Testing
         #expect(times.allSatisfy { $0 > 600_000_000 }, "\(times) ns, after \(turns) turns of the holder")
     }
 
+    /// **Rule T1b**: a wait that is continued has its place before a waiter that has queued meanwhile, its age, and its patience.
+    ///
+    ///     holder     early                late
+    ///     turn
+    ///                waits for 0 ms
+    ///                                     queues
+    ///                continues its wait
+    ///     release
+    ///                turn
+    ///                release              turn
+    @Test(.timeLimit(.minutes(1))) func aWaitIsContinued() throws {
+        let (holder, early, late) = (try taker("holder"), try taker("early"), try taker("late"))
+        #expect(acquire(holder) == .acquired)
+        let began = MonotonicClock.now
+        #expect(
+            early.acquire(at: began, until: began, settingUp: false, keepsPlace: true) { false } == .timedOut
+        )
+        #expect(!block.participants().contains { $0.waiting != nil }, "not in the queue between two calls")
+        let order = Mutex<[String]>([])
+        var ends: [DispatchGroup] = []
+        for (name, taker, keepsPlace) in [("late", late, false), ("early", early, true)] {
+            let waiting = Shared(taker)
+            ends.append(
+                onThread {
+                    let now = MonotonicClock.now
+                    let outcome = waiting.taker.acquire(
+                        at: now,
+                        until: now + 20_000_000_000,
+                        settingUp: false,
+                        keepsPlace: keepsPlace
+                    ) { false }
+                    #expect(outcome == .acquired)
+                    order.withLock { $0.append(name) }
+                    waiting.taker.release()
+                }
+            )
+            try waitUntil { block.participants().contains { $0.author == name && $0.waiting != nil } }
+        }
+        let waits = block.participants().filter { $0.waiting != nil }
+        let longest = waits.max { ($0.waiting ?? 0) < ($1.waiting ?? 0) }
+        #expect(longest?.author == "early", "the time of the first call counts")
+        holder.release(continuing: false)
+        for end in ends { end.wait() }
+        #expect(order.withLock { $0 } == ["early", "late"])
+    }
+
     /// **Rule T8**: a slice that is announced while somebody waits is waited for, too, and not only by those who come later.
     @Test(.timeLimit(.minutes(1))) func aSliceAnnouncedMeanwhileIsWaitedFor() throws {
         let (holder, waiter) = (try taker("holder"), try taker("waiter", .testing(patience: .milliseconds(100))))

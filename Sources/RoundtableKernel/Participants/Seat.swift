@@ -106,12 +106,14 @@ package final class Seat: @unchecked Sendable {
     /// Waits for the turn (rule W2). If the participant still holds the turn (rule W3), it returns `acquired` immediately.
     ///
     /// - parameter now: the time of the request.
+    /// - parameter keepsPlace: whether a wait that ends at the deadline is continued by the next call (rule T1b).
     /// - parameter setPriority: sets the priority of the ticket, before it is drawn (rule T3a).
     package func takeTurn(
         at now: Nanoseconds,
         until deadline: Nanoseconds,
         callSite: CallSite?,
         settingUp: Bool = false,
+        keepsPlace: Bool = false,
         cancellation: WaitCancellation? = nil,
         limit: (any WaitLimit)? = nil,
         isWriteLockFree: () -> Bool,
@@ -126,6 +128,7 @@ package final class Seat: @unchecked Sendable {
             at: now,
             until: deadline,
             settingUp: settingUp,
+            keepsPlace: keepsPlace,
             cancellation: cancellation,
             limit: limit,
             isWriteLockFree: isWriteLockFree
@@ -147,6 +150,12 @@ package final class Seat: @unchecked Sendable {
         if settingUp { place.participant.setState(.present) }
         // A lost slot is not written to (rule P6). The next turn detects the loss and rejoins.
         if place.participant.isSeated { taker.release(continuing: continuing) } else { unseat() }
+    }
+
+    /// Whether the turn, which the last `takeTurn` with `keepsPlace` saw with another participant, has not changed for some times this
+    /// participant's patience. Called on the writer's queue.
+    package func isPatienceOver(at now: Nanoseconds, times: UInt64) -> Bool {
+        place?.taker?.isPatienceOver(at: now, times: times) ?? true
     }
 
     /// Whether the turn should be released, because the slice is over and other participants wait. Called within the turn.

@@ -29,6 +29,12 @@ package final class TurnTaker {
     private var excusesSetup = false
     private var isUncoordinated = false
     private var hasQueued = false
+    /// The last ticket of a wait that has ended at its deadline and may be continued (rule T1b), and since when it waits.
+    private var kept: (ticket: UInt64, since: Nanoseconds)?
+    private var queuedSince: Nanoseconds = 0
+    private var lastTicket: UInt64 = 0
+    /// Whether another participant had withdrawn the ticket when this one left the queue (rule T9).
+    private var isWithdrawn = false
 
     private var cancellation: WaitCancellation?
     private var limit: (any WaitLimit)?
@@ -53,11 +59,13 @@ package final class TurnTaker {
     /// - parameter settingUp: whether the turn is requested for creating or migrating the database (rule S3).
     /// - parameter cancellation: ends the wait early, from another thread.
     /// - parameter limit: a condition that ends the wait before the deadline.
+    /// - parameter keepsPlace: whether the wait continues one that has ended at its deadline, and may be continued itself (rule T1b).
     /// - parameter isWriteLockFree: probes SQLite's write lock (rule T12).
     package func acquire(
         at now: Nanoseconds,
         until deadline: Nanoseconds,
         settingUp: Bool,
+        keepsPlace: Bool = false,
         cancellation: WaitCancellation? = nil,
         limit: (any WaitLimit)? = nil,
         isWriteLockFree: () -> Bool
@@ -66,13 +74,19 @@ package final class TurnTaker {
         hasQueued = false
         self.deadline = deadline
         excusesSetup = settingUp
-        progressAt = now
-        lastSeen = Turn(rawValue: 0)
         isUncoordinated = false
-        // The scheduler may cause one long pause. Two long pauses in a row end a burst.
-        let pauseWasShort = pauseIsShort
-        pauseIsShort = now.subtractingSaturating(lastReleased) < settings.burstGap
-        isBurst = pauseIsShort || pauseWasShort
+        if !keepsPlace || now.subtractingSaturating(kept?.since ?? 0) > Self.longestKept { kept = nil }
+        queuedSince = kept?.since ?? now
+        if !keepsPlace || lastSeen.rawValue == 0 {
+            progressAt = now
+            lastSeen = Turn(rawValue: 0)
+        }
+        if kept == nil {
+            // The scheduler may cause one long pause. Two long pauses in a row end a burst.
+            let pauseWasShort = pauseIsShort
+            pauseIsShort = now.subtractingSaturating(lastReleased) < settings.burstGap
+            isBurst = pauseIsShort || pauseWasShort
+        }
         let mayResume = now < slot[.lingerUntil]
         self.cancellation = cancellation
         self.limit = limit
@@ -85,14 +99,17 @@ package final class TurnTaker {
             }
         }
         let outcome = run(.acquire(mayResume: mayResume), isWriteLockFree: isWriteLockFree)
+        let hasContinued = kept != nil
+        kept = nil
         guard outcome == .acquired else {
+            if keepsPlace, hasQueued, !isUncoordinated, !isWithdrawn { kept = (lastTicket, queuedSince) }
             if isUncoordinated { return .uncoordinated }
             return isCancelled ? .cancelled : .timedOut
         }
         var acquiredAt = now
-        if hasQueued {
+        if hasQueued || hasContinued {
             acquiredAt = MonotonicClock.now
-            let waited = acquiredAt &- requestedAt
+            let waited = acquiredAt &- queuedSince
             if waited > slot[.longestWait] { slot[.longestWait] = waited }
         }
         if hasQueued || !mayResume { sliceBegan = acquiredAt }
@@ -109,6 +126,11 @@ package final class TurnTaker {
         lastReleased = now
         let mayLinger = continuing && isBurst && now < sliceBegan.addingSaturating(settings.slice)
         _ = run(.release(mayLinger: mayLinger), isWriteLockFree: { false })
+    }
+
+    /// Whether the turn word, as `acquire` saw it, has not changed for some times this participant's patience.
+    package func isPatienceOver(at now: Nanoseconds, times: UInt64) -> Bool {
+        now >= patienceEnd(now: now).addingSaturating((times &- 1) &* settings.patience)
     }
 
     /// Whether the slice is over, and other participants wait for the turn.
@@ -144,16 +166,23 @@ package final class TurnTaker {
             return .swapped(swapTurn(from, to))
         case .drawTicket:
             if !hasQueued { armCancellations() }
+            if !hasQueued, let kept {
+                lastTicket = kept.ticket
+                hasQueued = true
+                return .ticket(lastTicket)
+            }
             hasQueued = true
             var ticket: UInt64 = 0
             while ticket == 0 { ticket = block.nextTicket.pointee.wrappingAdd(1, ordering: .relaxed).newValue }
+            lastTicket = ticket
             return .ticket(ticket)
         case .enqueue(let ticket):
-            slot[.waitingSince] = requestedAt
+            slot[.waitingSince] = queuedSince
             slot.ticket.pointee.store(ticket, ordering: .sequentiallyConsistent)
             block.raiseWaitingBit(slot.index)
             return .done
         case .dequeue:
+            isWithdrawn = slot.ticket.pointee.load(ordering: .relaxed) != lastTicket
             slot.ticket.pointee.store(0, ordering: .sequentiallyConsistent)
             block.lowerWaitingBit(slot.index)
             return .done
@@ -283,6 +312,9 @@ package final class TurnTaker {
     /// The longest sleep before a waiter checks whether the block is intact. A waiter that sleeps on a truncated file is
     /// never woken (rule G3).
     private static let longestSleep: Nanoseconds = 250_000_000
+
+    /// How long a place in the queue is kept (rule T1b).
+    private static let longestKept: Nanoseconds = 10_000_000_000
 
     private func isDead(_ index: Int) -> Bool {
         let slot = block.slot(index)

@@ -1,0 +1,201 @@
+// The methods of a database file. All go to the wrapped file, and those of the wal-index's locks to the participant, too.
+
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// The locks of the wal-index (SQLite's walformat.html).
+enum { WRITE_LOCK = 0, CHECKPOINT_LOCK = 1, FIRST_READ_MARK = 3, LOCK_COUNT = 8 };
+
+#define FILE_OF(p) ((struct rtl_file *)(p))
+#define REAL(p) (FILE_OF(p)->real)
+#define CALL(p, method, ...) (REAL(p)->pMethods->method(REAL(p), ##__VA_ARGS__))
+
+// MARK: Members
+
+static _Thread_local struct rtl_member *refused;
+
+struct rtl_member *rtl_member_new(void *participant) {
+    struct rtl_member *member = calloc(1, sizeof *member);
+    if (!member) return NULL;
+    atomic_init(&member->references, 1);
+    pthread_mutex_init(&member->mutex, NULL);
+    member->participant = participant;
+    member->process = getpid();
+    return member;
+}
+
+int rtl_member_is_own(const struct rtl_member *member) { return member->process == getpid(); }
+
+void rtl_member_release(struct rtl_member *member) {
+    if (!member || atomic_fetch_sub(&member->references, 1) != 1) return;
+    pthread_mutex_destroy(&member->mutex);
+    free(member);
+}
+
+static void set_refused(struct rtl_member *member) {
+    if (member == refused) return;
+    rtl_member_release(refused);
+    if (member) atomic_fetch_add(&member->references, 1);
+    refused = member;
+}
+
+struct rtl_member *rtl_take_refused(void) {
+    struct rtl_member *member = refused;
+    refused = NULL;
+    return member;
+}
+
+// MARK: For the participant
+
+const void *rtl_file_wal_index(struct rtl_file *file) {
+    void volatile *page = NULL;
+    sqlite3_file *real = file->real;
+    // SQLite asks for regions of this size, and has mapped the first one before it requests a lock.
+    if (real->pMethods->xShmMap(real, 0, 32768, 0, &page) != SQLITE_OK) return NULL;
+    return (const void *)page;
+}
+
+int rtl_file_is_write_lock_free(struct rtl_file *file) {
+    sqlite3_file *real = file->real;
+    if (real->pMethods->xShmLock(real, WRITE_LOCK, 1, SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE) != SQLITE_OK) return 0;
+    real->pMethods->xShmLock(real, WRITE_LOCK, 1, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE);
+    return 1;
+}
+
+int rtl_file_is_upgrading(struct rtl_file *file) {
+    // `sqlite3_txn_state` came with 3.34.
+    if (!file->connection || !*file->connection || sqlite3_libversion_number() < 3034000) return 1;
+    return sqlite3_txn_state(*file->connection, NULL) != SQLITE_TXN_NONE;
+}
+
+// MARK: Locks of the wal-index
+
+/// Requests the write lock for a transaction. Without a read mark it is for a recovery, and within a checkpoint for that: both take no turn.
+static int lock_to_write(struct rtl_file *file, int flags) {
+    struct rtl_member *member = file->member;
+    pthread_mutex_lock(&member->mutex);
+    int code = SQLITE_BUSY;
+    if (rtl_participant_will_lock(member->participant)) {
+        code = CALL(file, xShmLock, WRITE_LOCK, 1, flags);
+        member->is_writing = code == SQLITE_OK;
+        rtl_participant_did_lock(member->participant, member->is_writing);
+    }
+    pthread_mutex_unlock(&member->mutex);
+    // SQLite's busy handler sleeps on this thread next.
+    set_refused(code == SQLITE_BUSY ? member : NULL);
+    return code;
+}
+
+static int unlock_after_write(struct rtl_file *file, int flags) {
+    struct rtl_member *member = file->member;
+    pthread_mutex_lock(&member->mutex);
+    rtl_participant_will_unlock(member->participant);
+    int code = CALL(file, xShmLock, WRITE_LOCK, 1, flags);
+    member->is_writing = 0;
+    rtl_participant_did_unlock(member->participant);
+    pthread_mutex_unlock(&member->mutex);
+    return code;
+}
+
+static int shm_lock(sqlite3_file *p, int offset, int count, int flags) {
+    struct rtl_file *file = FILE_OF(p);
+    int is_lock = flags & SQLITE_SHM_LOCK;
+    // What follows a refusal before the sleep is that the connection gives its read mark up.
+    if (is_lock || file->member != refused) set_refused(NULL);
+    if (offset == WRITE_LOCK && count == 1 && (flags & SQLITE_SHM_EXCLUSIVE) && rtl_member_is_own(file->member)) {
+        if (is_lock && file->read_marks && !file->is_checkpointing) return lock_to_write(file, flags);
+        if (!is_lock && file->member->is_writing) return unlock_after_write(file, flags);
+    }
+    int code = CALL(p, xShmLock, offset, count, flags);
+    if (code != SQLITE_OK) return code;
+    if (offset == CHECKPOINT_LOCK && (flags & SQLITE_SHM_EXCLUSIVE)) file->is_checkpointing = is_lock != 0;
+    if (offset >= FIRST_READ_MARK && offset < LOCK_COUNT && (flags & SQLITE_SHM_SHARED)) {
+        if (is_lock) file->read_marks |= 1u << offset; else file->read_marks &= ~(1u << offset);
+    }
+    return code;
+}
+
+static int shm_unmap(sqlite3_file *p, int deletes) {
+    FILE_OF(p)->read_marks = 0;
+    return CALL(p, xShmUnmap, deletes);
+}
+
+static int lock(sqlite3_file *p, int level) {
+    set_refused(NULL);
+    return CALL(p, xLock, level);
+}
+
+// MARK: Closing, and file controls
+
+static int close_file(sqlite3_file *p) {
+    struct rtl_member *member = FILE_OF(p)->member;
+    if (rtl_member_is_own(member)) {
+        pthread_mutex_lock(&member->mutex);
+        rtl_participant_close(member->participant);
+        member->participant = NULL;
+        pthread_mutex_unlock(&member->mutex);
+        rtl_member_release(member);
+    }
+    return CALL(p, xClose);
+}
+
+/// `PRAGMA roundtable` describes the participant. SQLite frees the text.
+static int pragma(struct rtl_file *file, char **arguments) {
+    if (sqlite3_stricmp(arguments[1], "roundtable") != 0) return SQLITE_NOTFOUND;
+    char text[1024] = "no turns: the connection was opened before a fork";
+    if (rtl_member_is_own(file->member)) {
+        pthread_mutex_lock(&file->member->mutex);
+        rtl_participant_describe(file->member->participant, text, sizeof text);
+        pthread_mutex_unlock(&file->member->mutex);
+    }
+    arguments[0] = sqlite3_mprintf("%s", text);
+    return arguments[0] ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+static int file_control(sqlite3_file *p, int operation, void *argument) {
+    struct rtl_file *file = FILE_OF(p);
+    if (operation == SQLITE_FCNTL_PDB) file->connection = argument;
+    if (operation == SQLITE_FCNTL_PRAGMA) {
+        int code = pragma(file, argument);
+        if (code != SQLITE_NOTFOUND) return code;
+    }
+    int code = CALL(p, xFileControl, operation, argument);
+    if (operation == SQLITE_FCNTL_VFSNAME && code == SQLITE_OK) {
+        char **name = argument;
+        char *whole = sqlite3_mprintf("roundtable/%z", *name);
+        *name = whole;
+    }
+    return code;
+}
+
+// MARK: What is the wrapped file's alone
+
+static int read_file(sqlite3_file *p, void *bytes, int count, sqlite3_int64 at) { return CALL(p, xRead, bytes, count, at); }
+static int write_file(sqlite3_file *p, const void *bytes, int count, sqlite3_int64 at) { return CALL(p, xWrite, bytes, count, at); }
+static int truncate_file(sqlite3_file *p, sqlite3_int64 size) { return CALL(p, xTruncate, size); }
+static int sync_file(sqlite3_file *p, int flags) { return CALL(p, xSync, flags); }
+static int file_size(sqlite3_file *p, sqlite3_int64 *size) { return CALL(p, xFileSize, size); }
+static int unlock(sqlite3_file *p, int level) { return CALL(p, xUnlock, level); }
+static int check_reserved(sqlite3_file *p, int *is_held) { return CALL(p, xCheckReservedLock, is_held); }
+static int sector_size(sqlite3_file *p) { return CALL(p, xSectorSize); }
+static int characteristics(sqlite3_file *p) { return CALL(p, xDeviceCharacteristics); }
+static int shm_map(sqlite3_file *p, int region, int size, int extends, void volatile **page) {
+    return CALL(p, xShmMap, region, size, extends, page);
+}
+static void shm_barrier(sqlite3_file *p) { CALL(p, xShmBarrier); }
+static int fetch(sqlite3_file *p, sqlite3_int64 at, int count, void **bytes) { return CALL(p, xFetch, at, count, bytes); }
+static int unfetch(sqlite3_file *p, sqlite3_int64 at, void *bytes) { return CALL(p, xUnfetch, at, bytes); }
+
+#define METHODS(version)                                                                                                       \
+    {                                                                                                                          \
+        version, close_file, read_file, write_file, truncate_file, sync_file, file_size, lock, unlock, check_reserved,         \
+            file_control, sector_size, characteristics, shm_map, shm_lock, shm_barrier, shm_unmap, fetch, unfetch              \
+    }
+
+const sqlite3_io_methods *rtl_methods(int version) {
+    static const sqlite3_io_methods methods[] = {METHODS(1), METHODS(2), METHODS(3)};
+    return &methods[version < 1 ? 0 : version > 3 ? 2 : version - 1];
+}

@@ -1,0 +1,188 @@
+import RoundtableKernel
+
+/// The participant of one database file that a host, a program without Roundtable, has opened (rules I).
+///
+/// SQLite requests and releases the write lock through it. It is used by one thread at a time, and not in a child of fork, which
+/// `rtl_member` ensures.
+final class LoadedParticipant {
+    private let file: FileOfHost
+    private let path: String
+    private let author: String
+    private let createsBlock: Bool
+
+    private var seat: Seat?
+    private var ownerWord: OwnerWord?
+    private var seatChanges: UInt64?
+    private var publisher: ChangePublisher?
+    private var lockedFiles: LockedFiles?
+    /// Why the database has no turns, whatever lies beside it.
+    private var refusal: String?
+    private var lastLook: Nanoseconds?
+
+    /// Whether the participant holds the turn.
+    private var hasTurn = false
+    /// Whether the host's busy handler has slept through the VFS. A host that never does waits on its own, or not at all.
+    private var sleepsHere = false
+    /// The commit counter when the write lock was acquired.
+    private var counterBefore: UInt32?
+    private var outcome = ChangeRecord.State.void
+
+    private static let settings = TurnSettings(priority: 1, slice: 2_000_000, patience: 100_000_000)
+    private static let lookInterval: Nanoseconds = 250_000_000
+    private static let shortestPause: Nanoseconds = 50_000
+    private static let longestPause: Nanoseconds = 2_000_000
+
+    init(_ file: FileOfHost, path: String, author: String, createsBlock: Bool) {
+        self.file = file
+        self.path = System.resolvedPath(path)
+        self.author = author
+        self.createsBlock = createsBlock
+    }
+
+    // MARK: The write lock
+
+    /// Whether SQLite's lock is to be requested now (rule I3). False while the turn is another participant's.
+    func mayRequestLock() -> Bool {
+        let now = MonotonicClock.now
+        guard let seat = seat(at: now) else { return true }
+        let outcome = seat.takeTurn(at: now, until: now, callSite: nil, keepsPlace: true, isWriteLockFree: { false })
+        followSeat()
+        if outcome == .acquired { hasTurn = true }
+        return outcome != .timedOut || mayPass(seat, at: now)
+    }
+
+    /// Whether SQLite decides although the turn is another participant's (rule I3a).
+    private func mayPass(_ seat: Seat, at now: Nanoseconds) -> Bool {
+        if file.isUpgrading { return true }
+        if isTurnOfProcess { return true }
+        return seat.isPatienceOver(at: now, times: sleepsHere ? 2 : 1)
+    }
+
+    /// Whether a participant of this process that is not of this library holds the turn.
+    private var isTurnOfProcess: Bool {
+        guard let participant = seat?.participant, let owner = participant.block.turnOwner else { return false }
+        return owner.pid == participant.identity.pid && !OwnParticipants.contains(owner)
+    }
+
+    func didRequestLock(isLocked: Bool) {
+        guard let seat else { return }
+        guard isLocked else {
+            // A stranger has the lock. A host that sleeps here keeps the turn meanwhile, as every participant does.
+            if hasTurn, !sleepsHere { releaseTurn(seat) }
+            return
+        }
+        guard let participant = seat.participant, participant.isSeated, let counter = file.commitCounter,
+            hasTurn || !isTurnOfProcess
+        else { return }
+        if publisher?.participant !== participant { publisher = ChangePublisher(participant) }
+        counterBefore = counter
+        publisher?.reserve(counter: counter, tables: nil, now: MonotonicClock.now)
+    }
+
+    /// Finds out whether the transaction was committed (rule I4). The write lock is held.
+    func willUnlock() {
+        guard let counterBefore else { return }
+        switch file.commitCounter {
+        case counterBefore: outcome = .void
+        case counterBefore &+ 1: outcome = .committed
+        default: outcome = .unsure
+        }
+    }
+
+    func didUnlock() {
+        if counterBefore != nil { publisher?.settle(outcome) }
+        counterBefore = nil
+        if let seat, hasTurn { releaseTurn(seat) }
+    }
+
+    private func releaseTurn(_ seat: Seat) {
+        hasTurn = false
+        seat.releaseTurn()
+    }
+
+    // MARK: Waiting
+
+    /// Waits for the turn, or within the turn for SQLite's lock, for at most `time` (rule I3b).
+    ///
+    /// - returns: the time that has passed; nil when there is no turn to wait for.
+    func sleep(_ time: Nanoseconds) -> Nanoseconds? {
+        guard let seat, seat.participant != nil else { return nil }
+        sleepsHere = true
+        let began = MonotonicClock.now
+        let deadline = began.addingSaturating(time)
+        if hasTurn {
+            waitForLock(until: deadline)
+        } else {
+            let outcome = seat.takeTurn(at: began, until: deadline, callSite: nil, keepsPlace: true) {
+                file.isWriteLockFree
+            }
+            followSeat()
+            switch outcome {
+            case .acquired: hasTurn = true
+            case .uncoordinated: return nil
+            case .timedOut, .cancelled: break
+            }
+        }
+        return MonotonicClock.now &- began
+    }
+
+    private func waitForLock(until deadline: Nanoseconds) {
+        var pause = Self.shortestPause
+        while !file.isWriteLockFree {
+            let now = MonotonicClock.now
+            guard now < deadline else { return }
+            MonotonicClock.sleep(min(pause, deadline - now))
+            pause = min(pause * 2, Self.longestPause)
+        }
+    }
+
+    // MARK: Joining and leaving
+
+    /// The seat, once a control block lies beside the database, or the host has asked for one (rule I2).
+    private func seat(at now: Nanoseconds) -> Seat? {
+        if let seat { return seat }
+        guard refusal == nil else { return nil }
+        if let lastLook, now &- lastLook < Self.lookInterval { return nil }
+        lastLook = now
+        let block = ControlBlock.path(forDatabaseAt: path)
+        guard createsBlock || (try? System.statusOfLink(at: block))?.isRegularFile == true else { return nil }
+        let access: FileAccess?
+        do {
+            access = try DatabasePlace(resolved: path).status.map(FileAccess.init)
+        } catch {
+            refusal = "\(error)"
+            return nil
+        }
+        lockedFiles = LockedFiles(ofDatabaseAt: path)
+        seat = Seat(databasePath: path, author: author, role: .readWrite, settings: Self.settings, access: access)
+        followSeat()
+        return seat
+    }
+
+    /// Keeps the list of own participants true to the seat, which may have claimed another slot.
+    private func followSeat() {
+        guard let seat, seat.changes != seatChanges else { return }
+        seatChanges = seat.changes
+        if let ownerWord { OwnParticipants.remove(ownerWord) }
+        ownerWord = seat.participant?.owner
+        if let ownerWord { OwnParticipants.add(ownerWord) }
+    }
+
+    func leave() {
+        seat?.leave()
+        followSeat()
+        seat = nil
+        lockedFiles = nil
+    }
+
+    var description: String {
+        if let refusal { return "no turns: \(path) \(refusal)" }
+        guard let seat else {
+            return createsBlock
+                ? "no turns yet: \(author) joins with its first write in WAL mode"
+                : "no turns yet: \(author) joins with its first write once \(ControlBlock.path(forDatabaseAt: path)) is there"
+        }
+        if let unusable = seat.unusable { return "no turns: \(unusable)" }
+        return "takes turns as '\(author)'"
+    }
+}
