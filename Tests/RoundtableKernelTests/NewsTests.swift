@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableTestSupport
 import Synchronization
 import Testing
 

@@ -35,6 +35,14 @@ void rt_guard_remove(int index);
 /// Whether the mapping was lost.
 int rt_guard_is_lost(int index);
 
+// MARK: Threads
+//
+// Why: glibc declares `pthread_setname_np` only with _GNU_SOURCE, which Swift's module of it is built without, and the one of Darwin has
+// other parameters. Can go when Swift exports it.
+
+/// Names the calling thread. At most 15 bytes.
+void rt_name_thread(const char *name);
+
 // MARK: Signals
 //
 // Why: `struct sigaction` has a union that Swift sees differently on each system, and signal(3) cannot read an action without changing it.

@@ -188,3 +188,14 @@ extension Date {
         return UInt64(exactly: time) ?? (time > 0 ? .max : 0)
     }
 }
+
+extension UUID {
+    fileprivate var bytes: [UInt8] { withUnsafeBytes(of: uuid) { Array($0) } }
+
+    fileprivate init?(bytes: [UInt8]) {
+        guard bytes.count == 16 else { return nil }
+        self.init(
+            uuid: bytes.withUnsafeBytes { $0.loadUnaligned(as: uuid_t.self) }
+        )
+    }
+}

@@ -1,5 +1,3 @@
-import Foundation
-
 /// Appends bytes and little-endian integers to an array.
 package struct ByteWriter {
     package private(set) var bytes: [UInt8] = []
@@ -31,16 +29,5 @@ package struct ByteReader {
         return source.withUnsafeBytes {
             Value(littleEndian: $0.loadUnaligned(fromByteOffset: position, as: Value.self))
         }
-    }
-}
-
-extension UUID {
-    package var bytes: [UInt8] { withUnsafeBytes(of: uuid) { Array($0) } }
-
-    package init?(bytes: [UInt8]) {
-        guard bytes.count == 16 else { return nil }
-        self.init(
-            uuid: bytes.withUnsafeBytes { $0.loadUnaligned(as: uuid_t.self) }
-        )
     }
 }

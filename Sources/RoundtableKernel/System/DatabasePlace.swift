@@ -1,4 +1,8 @@
-import Foundation
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// The place of a database, inspected without opening the file (rule G5). Each process checks it before it opens the database or uses
 /// files beside it.
@@ -26,7 +30,7 @@ package struct DatabasePlace {
     /// - throws: `Refusal`; `SystemError`; what `inspect` throws.
     package init(resolved path: String, inspecting inspect: (FileStatus) throws -> Void = { _ in }) throws {
         self.path = path
-        folder = (path as NSString).deletingLastPathComponent
+        folder = System.divided(path).folder
         status = try System.status(ofFileAt: path)
         if let status {
             if status.isFolder { throw Refusal.notAFile(reason: "is a folder, not a database file") }
@@ -55,16 +59,41 @@ extension System {
 
     private static func resolvedPath(_ path: String, depth: Int) -> String {
         if let path = target(ofPath: path) { return path }
-        let name = (path as NSString).lastPathComponent
-        let folder = (path as NSString).deletingLastPathComponent
+        let (folder, name) = divided(path)
         guard let realFolder = target(ofPath: folder.isEmpty ? "." : folder) else { return path }
-        let resolved = (realFolder as NSString).appendingPathComponent(name)
+        let resolved = joined(realFolder, name)
         // The name may be a link to a file that does not exist yet.
-        if depth < 16, let target = try? FileManager.default.destinationOfSymbolicLink(atPath: resolved) {
-            let isAbsolute = target.hasPrefix("/")
-            let next = isAbsolute ? target : (realFolder as NSString).appendingPathComponent(target)
-            return resolvedPath(next, depth: depth + 1)
+        if depth < 16, let target = target(ofLink: resolved) {
+            return resolvedPath(target.hasPrefix("/") ? target : joined(realFolder, target), depth: depth + 1)
         }
         return resolved
+    }
+
+    /// The text of a symbolic link; nil if there is no link.
+    private static func target(ofLink path: String) -> String? {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
+            let count = readlink(path, buffer.baseAddress!, buffer.count)
+            guard count > 0 else { return nil }
+            return String(
+                decoding: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]),
+                as: UTF8.self
+            )
+        }
+    }
+
+    private static func joined(_ folder: String, _ name: String) -> String {
+        folder.hasSuffix("/") ? folder + name : "\(folder)/\(name)"
+    }
+
+    /// The folder and the last component of a path: `/a` and `b` of `/a/b/`. The folder of a path of one component is empty.
+    static func divided(_ path: String) -> (folder: String, name: String) {
+        let slash = UInt8(ascii: "/")
+        let bytes = path.utf8
+        guard let last = bytes.lastIndex(where: { $0 != slash }) else { return bytes.isEmpty ? ("", "") : ("/", "/") }
+        let start = bytes[...last].lastIndex(of: slash).map { bytes.index(after: $0) } ?? bytes.startIndex
+        let name = bytes[start...last]
+        let above = bytes[..<start]
+        let folder = above.lastIndex { $0 != slash }.map { above[...$0] } ?? above.prefix(1)
+        return (String(decoding: folder, as: UTF8.self), String(decoding: name, as: UTF8.self))
     }
 }

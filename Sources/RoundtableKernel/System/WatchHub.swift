@@ -1,6 +1,5 @@
 #if os(Linux)
     import CRoundtableShims
-    import Foundation
     import Glibc
     import Synchronization
 
@@ -167,10 +166,10 @@
         private func openInstance(for mailbox: WatchMailbox, _ state: inout State) throws -> Instance {
             let instance = try state.instance ?? Instance()
             if state.instance == nil {
+                guard DetachedThread.start(named: "roundtable.hub", { [self] in read(instance) }) else {
+                    throw SystemError(call: .inotify, errno: EAGAIN, path: nil)
+                }
                 state.instance = instance
-                let thread = Thread { [self] in read(instance) }
-                thread.name = "roundtable.hub"
-                thread.start()
             }
             if state.members[ObjectIdentifier(mailbox)] == nil { state.members[ObjectIdentifier(mailbox)] = [] }
             return instance

@@ -105,7 +105,16 @@ public func clock_gettime_nsec_np(_ clock: clockid_t) -> UInt64 { notHere() }
 
 public struct _opaque_pthread_t {}
 public typealias pthread_t = UnsafeMutablePointer<_opaque_pthread_t>
+public struct pthread_attr_t {}
 public func pthread_self() -> pthread_t { notHere() }
+public func pthread_create(
+    _: UnsafeMutablePointer<pthread_t?>,
+    _: UnsafePointer<pthread_attr_t>?,
+    _: @convention(c) (UnsafeMutableRawPointer) -> UnsafeMutableRawPointer?,
+    _: UnsafeMutableRawPointer?
+) -> Int32 { notHere() }
+@discardableResult
+public func pthread_detach(_: pthread_t) -> Int32 { notHere() }
 
 // MARK: posix_spawn(2), socket(2)
 

@@ -1,5 +1,5 @@
 import Foundation
-import RoundtableTestSupport
+import RoundtableTestKit
 
 #if canImport(Darwin)
     import Darwin
@@ -8,17 +8,17 @@ import RoundtableTestSupport
 #endif
 
 /// A thread of this process that other threads see fall asleep (`/proc/self/task`, proc(5)).
-struct SleepingThread: Sendable {
+package struct SleepingThread: Sendable {
     /// nil where the system does not tell.
     private let folder: String?
 
     /// The calling thread.
-    static var current: SleepingThread {
+    package static var current: SleepingThread {
         SleepingThread(folder: try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self"))
     }
 
     /// Waits until the thread has slept for this long without a break. Returns at once where the system does not tell.
-    func waitUntilItSleeps(for time: Duration = .milliseconds(1)) throws {
+    package func waitUntilItSleeps(for time: Duration = .milliseconds(1)) throws {
         guard let folder else { return }
         try eventually("the thread sleeps for \(time)") {
             guard let before = switches(in: folder) else { return false }

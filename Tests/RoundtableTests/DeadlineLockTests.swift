@@ -4,6 +4,8 @@ import RoundtableTestSupport
 import Synchronization
 import Testing
 
+@testable import RoundtableCore
+
 /// A lock that is waited for until a time of the monotonic clock.
 @Suite struct DeadlineLockTests {
     /// Foundation traps at dates that are too far away, and only when the lock is taken.

@@ -1,11 +1,12 @@
 import Foundation
+import RoundtableKernel
 
 extension NSLock {
     /// Acquires the lock unless `deadline` passes first.
     ///
     /// - parameter deadline: in ns of the monotonic clock.
     /// - returns: whether the lock was acquired.
-    package func lock(until deadline: Nanoseconds) -> Bool {
+    func lock(until deadline: Nanoseconds) -> Bool {
         if deadline == .max {
             lock()
             return true

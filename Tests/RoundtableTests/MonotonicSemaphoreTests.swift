@@ -4,6 +4,8 @@ import RoundtableTestSupport
 import Synchronization
 import Testing
 
+@testable import RoundtableCore
+
 @Suite struct MonotonicSemaphoreTests {
     @Test func signalsAreCounted() {
         let semaphore = MonotonicSemaphore()
