@@ -2,11 +2,9 @@
 # Builds the examples and runs them as their READMEs say.
 # Usage: examples.sh [SWIFT …]
 set -euo pipefail
-cd "$(dirname "$0")/../Examples/Widget"
+cd "$(dirname "$0")/../Examples/App"
 swift=("${@:-swift}")
 
-bash ../../scripts/with-progress.sh "building the example" "${swift[@]}" build -Xswiftc -warnings-as-errors
-programs=.build/debug
 folder=$(mktemp -d)
 app=
 trap '[ -z "$app" ] || kill "$app" 2>/dev/null || true; rm -rf "$folder"' EXIT
@@ -24,42 +22,28 @@ expect() {
     echo "$output"
 }
 
-start() {
-    "$programs/app" "$folder" >"$folder/log" &
-    app=$!
-}
-
 end() {
     kill "$app"
     wait "$app" 2>/dev/null || true
     app=
 }
 
-# shown COUNT: waits until the widget shows so many entries.
-shown() {
-    local deadline=$((SECONDS + 30))
-    until "$programs/widget" "$folder" | grep "^$1 entries"; do
-        [ "$SECONDS" -lt "$deadline" ] || fail "the widget does not show $1 entries: $("$programs/widget" "$folder")"
-        sleep 0.1
-    done
-}
+# An app, its widget and its share extension.
+bash ../../scripts/with-progress.sh "building the example of the app" "${swift[@]}" build --build-tests -Xswiftc -warnings-as-errors
+expect "waiting" .build/debug/share "$folder/reading" https://swift.org
+expect "Open the app first." .build/debug/widget "$folder/reading"
+[[ $(.build/debug/app "$folder/reading" <<<list) == *"1     swift.org"* ]] || fail "the app does not list the link that was shared"
+expect "1 unread" .build/debug/widget "$folder/reading"
+expect "0 unread" .build/debug/widget "$folder/reading" read 1
+bash ../../scripts/test.sh "${swift[@]}" test --skip-build --no-parallel
 
-expect "Start the app first." "$programs/widget" "$folder"
-start
-shown 0
-expect "applied" "$programs/widget" "$folder" add "Hello"
-shown 1
-end
-expect "waiting" "$programs/widget" "$folder" add "Later"
-start
-shown 2
-end
-
-# Neither GRDB nor SQLite in the widget, and the check can tell.
-nm "$programs/app" | grep sqlite3_ >/dev/null || fail "nm finds no SQLite in the app, which has it"
-if nm "$programs/widget" | grep -E 'sqlite3_|4GRDB'; then fail "the widget is linked with SQLite or GRDB"; fi
-if ldd "$programs/widget" 2>/dev/null | grep sqlite; then fail "the widget loads SQLite"; fi
-echo "The widget has neither SQLite nor GRDB in it."
+# Neither GRDB nor SQLite in the widget and the share extension, and the check can tell.
+nm .build/debug/app | grep sqlite3_ >/dev/null || fail "nm finds no SQLite in the app, which has it"
+for program in widget share; do
+    if nm ".build/debug/$program" | grep -E 'sqlite3_|4GRDB'; then fail "'$program' is linked with SQLite or GRDB"; fi
+    if ldd ".build/debug/$program" 2>/dev/null | grep sqlite; then fail "'$program' loads SQLite"; fi
+done
+echo "The widget and the share extension have neither SQLite nor GRDB in them."
 
 # Somebody else's database code: the right way is clean, and the wrong way is found.
 cd ../TestKit
