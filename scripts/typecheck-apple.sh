@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compiles the library as for iOS, and the whole package as for macOS, on Linux: against stubs of the SDKs (Tests/AppleStubs).
+# Compiles the library and Examples/App as for iOS, and the whole package as for macOS, on Linux: against stubs of the SDKs (Tests/AppleStubs).
 # Usage: typecheck-apple.sh [SWIFTC], after `swift build`. Nothing is linked, and nothing runs.
 #
 # The compiler takes modules of the Linux SDK and the stubs beside them. `canImport` finds the stubs by itself; `os(…)` asks for
@@ -69,10 +69,40 @@ for platform in iOS macOS; do
 done
 for target in RoundtableC RoundtableTestKit RoundtableTestSupport RoundtableTool roundtable-peer; do check_on_foundation macOS "$target"; done
 
+# example MODULE FOLDER…: compiles one module of Examples/App. Its stubs, and its modules, are in a folder of their own, which is looked at first.
+ios=$work/iOS
+app=$work/app
+example() {
+    module=$1
+    shift
+    mkdir -p "$app/$module"
+    for folder in "$@"; do cp "Examples/App/$folder"/*.swift "$app/$module/"; done
+    if ! "$swiftc" -emit-module -wmo -parse-as-library -swift-version 6 -warnings-as-errors -module-name "$module" \
+        -emit-module-path "$app/$module.swiftmodule" -I "$app" -I "$ios" -I "$products/Modules" \
+        -I "$checkouts/GRDB.swift/Sources/GRDBSQLite" \
+        -Xcc "-fmodule-map-file=$products/CRoundtableShims.build/module.modulemap" \
+        -Xfrontend -import-module -Xfrontend FoundationOnApple "$app/$module"/*.swift 2>"$app/$module.log"; then
+        sed "s#$app/##g" "$app/$module.log" >&2
+        echo "$module of Examples/App does not compile for iOS, as far as the stubs tell." >&2
+        exit 1
+    fi
+}
+
+mkdir -p "$app"
+for module in SwiftUI WidgetKit AppIntents BackgroundTasks; do
+    "$swiftc" -emit-module -parse-as-library -swift-version 6 -suppress-warnings -module-name "$module" -D TYPECHECK_iOS \
+        -I "$app" -emit-module-path "$app/$module.swiftmodule" "$stubs/$module"/*.swift
+done
+example ReadingList Sources/ReadingList
+example ReadingListStore Sources/ReadingListStore
+example ReaderApp Xcode/App Xcode/Shared
+example ReaderWidget Xcode/Widget Xcode/Shared
+example ReaderShare Xcode/ShareExtension
+
 # The C shims, with the Linux headers and those of Apple's that they add.
 for shim in Sources/CRoundtableShims/*.c; do
     clang -fsyntax-only -Wall -Wextra -Wno-unused-parameter -Werror -U__linux__ -D__APPLE__ \
         -I Sources/CRoundtableShims/include -I "$stubs/include" "$shim"
 done
 
-echo "The package compiles for iOS and macOS, as far as the stubs of their SDKs tell."
+echo "The package compiles for iOS and macOS, and Examples/App for iOS, as far as the stubs of their SDKs tell."

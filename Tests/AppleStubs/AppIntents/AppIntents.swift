@@ -1,4 +1,4 @@
-// What the samples of the guides use of AppIntents.
+// What the samples of the guides and Examples/App use of AppIntents.
 
 @_exported import Foundation
 import SwiftUI

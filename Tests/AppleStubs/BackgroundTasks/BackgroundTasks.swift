@@ -1,4 +1,4 @@
-// What the samples of the guides use of BackgroundTasks.
+// What the samples of the guides and Examples/App use of BackgroundTasks.
 
 @_exported import Foundation
 
@@ -13,6 +13,16 @@ open class BGTaskScheduler: NSObject {
         using queue: DispatchQueue?,
         launchHandler: @escaping (BGTask) -> Void
     ) -> Bool { notHere() }
+
+    open func submit(_ taskRequest: BGTaskRequest) throws { notHere() }
+}
+
+open class BGTaskRequest: NSObject {
+    open var earliestBeginDate: Date?
+}
+
+open class BGAppRefreshTaskRequest: BGTaskRequest {
+    public init(identifier: String) {}
 }
 
 open class BGTask: NSObject {

@@ -1,4 +1,4 @@
-// What the samples of the guides use of SwiftUI.
+// What the samples of the guides and Examples/App use of SwiftUI.
 
 @_exported import Foundation
 
@@ -35,6 +35,21 @@ public struct WindowGroup<Content: View>: Scene {
     > {
         notHere()
     }
+    public static func buildIf<Content: View>(_ content: Content?) -> Content? { content }
+    public static func buildEither<First: View, Second: View>(first: First) -> ConditionalContent<First, Second> {
+        notHere()
+    }
+    public static func buildEither<First: View, Second: View>(second: Second) -> ConditionalContent<First, Second> {
+        notHere()
+    }
+}
+
+public struct ConditionalContent<First: View, Second: View>: View {
+    public var body: Never { return notHere() }
+}
+
+extension Optional: View where Wrapped: View {
+    public var body: Never { return notHere() }
 }
 
 extension Never: View {
@@ -52,4 +67,8 @@ public struct Text: View {
 
 public struct Button<Label: View>: View {
     public var body: Never { return notHere() }
+}
+
+extension Button where Label == Text {
+    public init(_ title: String, action: @escaping @MainActor () -> Void) { notHere() }
 }

@@ -1,4 +1,4 @@
-// What the library and the samples of the guides use of UIKit.
+// What the library, the samples of the guides and Examples/App use of UIKit.
 
 @_exported import Foundation
 
@@ -36,3 +36,33 @@ open class UIApplication: UIResponder {
 }
 
 public enum UIBackgroundFetchResult: UInt, Sendable { case newData, noData, failed }
+
+@MainActor
+open class UIViewController: UIResponder {
+    open func viewDidAppear(_ animated: Bool) { notHere() }
+    open var extensionContext: NSExtensionContext? { notHere() }
+}
+
+// MARK: Of Foundation
+
+open class NSExtensionContext: NSObject {
+    open var inputItems: [Any] { notHere() }
+    open func completeRequest(returningItems items: [Any]?, completionHandler: ((Bool) -> Void)? = nil) { notHere() }
+    open func cancelRequest(withError error: any Error) { notHere() }
+}
+
+open class NSExtensionItem: NSObject {
+    open var attachments: [NSItemProvider]?
+}
+
+/// In Apple's Foundation, for types that it bridges to classes that an item provider reads.
+public protocol ItemProviderReadable: Sendable {}
+extension URL: ItemProviderReadable {}
+
+open class NSItemProvider: NSObject {
+    public func canLoadObject<Value: ItemProviderReadable>(ofClass type: Value.Type) -> Bool { notHere() }
+    public func loadObject<Value: ItemProviderReadable>(
+        ofClass type: Value.Type,
+        completionHandler: @escaping @Sendable (Value?, (any Error)?) -> Void
+    ) -> Progress { notHere() }
+}

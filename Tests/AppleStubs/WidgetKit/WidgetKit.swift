@@ -1,4 +1,4 @@
-// What the library and the samples of the guides use of WidgetKit.
+// What the library, the samples of the guides and Examples/App use of WidgetKit.
 
 @_exported import Foundation
 
@@ -35,3 +35,16 @@ public struct Timeline<EntryType: TimelineEntry> {
 public struct TimelineReloadPolicy {
     public static func after(_ date: Date) -> TimelineReloadPolicy { notHere() }
 }
+
+#if canImport(SwiftUI)
+    import SwiftUI
+
+    /// Where the stub of SwiftUI was compiled before: not for the library.
+    public struct StaticConfiguration<Content: View>: WidgetConfiguration {
+        public init<Provider: TimelineProvider>(
+            kind: String,
+            provider: Provider,
+            @ViewBuilder content: @escaping (Provider.Entry) -> Content
+        ) {}
+    }
+#endif
