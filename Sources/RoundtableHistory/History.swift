@@ -19,33 +19,65 @@ extension History {
 
     /// Records all changes of a table from now on, whichever program makes them. Does nothing if they are recorded already.
     ///
-    /// When several processes ask for different recordings, the one that records more wins.
+    /// When several processes ask for different recordings, the one that records more wins, and the old values of all columns are kept
+    /// that one of them names.
     ///
+    /// - Parameters:
+    ///   - recording: what is recorded of an update.
+    ///   - keeping: the columns whose old values are kept with each deletion, and if asked with each update.
     /// - throws: ``HistoryError/cannotTrack(path:table:reason:)`` for a view, a virtual table, a table without a primary key, and for
-    ///   ``HistoryRecording/changedColumns`` one with too many columns; ``HistoryError/newerFormat(path:format:)``; what `write`
-    ///   throws.
+    ///   ``HistoryRecording/changedColumns`` one with too many columns, and a table without a column of `keeping`;
+    ///   ``HistoryError/newerFormat(path:format:)``; what `write` throws.
     @_disfavoredOverload
-    public func enable(for table: String, recording: HistoryRecording = .rows) throws {
-        try database.write { db in try Self.enable(for: table, recording: recording, in: db) }
+    public func enable(
+        for table: String,
+        recording: HistoryRecording = .rows,
+        keeping: HistoryKeeping = []
+    ) throws {
+        try database.write { db in try Self.enable(for: table, recording: recording, keeping: keeping, in: db) }
     }
 
     /// Records all changes of a table from now on, whichever program makes them. Does nothing if they are recorded already.
     ///
-    /// When several processes ask for different recordings, the one that records more wins.
+    /// When several processes ask for different recordings, the one that records more wins, and the old values of all columns are kept
+    /// that one of them names.
     ///
+    /// - Parameters:
+    ///   - recording: what is recorded of an update.
+    ///   - keeping: the columns whose old values are kept with each deletion, and if asked with each update.
     /// - throws: ``HistoryError/cannotTrack(path:table:reason:)`` for a view, a virtual table, a table without a primary key, and for
-    ///   ``HistoryRecording/changedColumns`` one with too many columns; ``HistoryError/newerFormat(path:format:)``; what `write`
-    ///   throws.
-    public func enable(for table: String, recording: HistoryRecording = .rows) async throws {
-        try await database.write { db in try Self.enable(for: table, recording: recording, in: db) }
+    ///   ``HistoryRecording/changedColumns`` one with too many columns, and a table without a column of `keeping`;
+    ///   ``HistoryError/newerFormat(path:format:)``; what `write` throws.
+    public func enable(
+        for table: String,
+        recording: HistoryRecording = .rows,
+        keeping: HistoryKeeping = []
+    ) async throws {
+        try await database.write { db in
+            try Self.enable(for: table, recording: recording, keeping: keeping, in: db)
+        }
     }
 
     /// Records all changes of a table from now on, in the transaction of `db`, for migrations. A migration that recreates the table
     /// calls it to create the triggers again in the same transaction.
     ///
     /// - throws: ``HistoryError/cannotTrack(path:table:reason:)``, ``HistoryError/newerFormat(path:format:)``.
-    public static func enable(for table: String, recording: HistoryRecording = .rows, in db: Database) throws {
-        try HistoryEnabling.enable(db, table: table, recording: recording)
+    public static func enable(
+        for table: String,
+        recording: HistoryRecording = .rows,
+        keeping: HistoryKeeping = [],
+        in db: Database
+    ) throws {
+        try HistoryEnabling.enable(db, table: table, recording: recording, keeping: keeping)
+    }
+
+    /// Keeps no more old values of these columns. Values that were kept can be read until they are pruned. Call it before
+    /// `ALTER TABLE … DROP COLUMN`, in the same migration, because SQLite refuses to drop a column that a trigger reads.
+    ///
+    /// - parameter columns: nil for all columns of the table.
+    /// - throws: ``HistoryError/notTracked(path:table:)``, ``HistoryError/notEnabled(path:)``, ``HistoryError/newerFormat(path:format:)``.
+    public static func stopKeeping(_ columns: Set<String>? = nil, of table: String, in db: Database) throws {
+        try HistoryEnabling.stopKeeping(db, table: table, columns: columns)
     }
 
     /// Continues recording without the changed columns, and deletes the changed columns that were recorded. Call it before
@@ -80,6 +112,28 @@ extension History {
         try HistoryEnabling.disable(db, table: table)
     }
 
+    // MARK: Authors
+
+    /// Runs `updates`, and records its changes with another author than the name that the database was opened as. Call it inside a write.
+    ///
+    /// A sync engine marks in this way what it received, so that it does not send it back:
+    ///
+    /// ```swift
+    /// try await db.write { db in
+    ///     try History.write(as: "server", in: db) { try received.apply(db) }
+    /// }
+    /// ```
+    ///
+    /// The author of ``Change`` stays that of the participant.
+    ///
+    /// - throws: what `updates` throws; `SQLITE_MISUSE` when `db` is not the writer connection of a ``SharedDatabase``.
+    public static func write<T>(as author: String, in db: Database, _ updates: () throws -> T) throws -> T {
+        let previous = try HistoryStamp.setAuthor(author, in: db)
+        // After an interruption, the statement fails. The next write resets the author then.
+        defer { _ = try? HistoryStamp.setAuthor(previous, in: db) }
+        return try updates()
+    }
+
     // MARK: Reading
 
     /// The tables whose changes are recorded, and what is recorded of them. Empty if there is no history.
@@ -89,6 +143,15 @@ extension History {
         guard try HistoryTables.exist(db) else { return [:] }
         let tables = try HistoryState(db).tables.filter { $0.state == .recording }
         return Dictionary(tables.map { ($0.name, $0.recording) }) { first, _ in first }
+    }
+
+    /// The columns whose old values are kept now, by table. Tables without such columns are left out.
+    ///
+    /// - throws: ``HistoryError/newerFormat(path:format:)``.
+    public static func keptColumns(in db: Database) throws -> [String: Set<String>] {
+        guard try HistoryTables.exist(db) else { return [:] }
+        let tables = try HistoryState(db).tables.filter { $0.state == .recording && $0.kept.contains(where: \.isKept) }
+        return Dictionary(tables.map { ($0.name, Set($0.kept.filter(\.isKept).map(\.name))) }) { first, _ in first }
     }
 
     /// The position after all changes that are committed now.

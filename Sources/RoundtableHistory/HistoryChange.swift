@@ -41,9 +41,30 @@ public struct HistoryChange: Hashable, Sendable {
     /// The columns that an `update` changed. nil when that is not known: not recorded, or a column was added meanwhile. In that case
     /// any column may have changed.
     public let columns: Set<String>?
+
+    /// The values that columns had before this change, by the present names of the columns: those that ``HistoryKeeping`` names. Each change
+    /// has its own, also when several changes of one row are read together.
+    ///
+    /// A `delete` has those of the row that was deleted. An `update` has them if they are kept of updates. An `insert` has them if the row
+    /// was put in the place of one with the same key (by REPLACE): that row is gone, and there is no `delete` for it.
+    ///
+    /// A column is missing if its values were not kept when the change was made, or if its value was too long.
+    public let oldValues: [String: DatabaseValue]
 }
 
 extension HistoryChange {
+    /// The value that a column had before this change: `.null` if it was NULL, nil if it is not known (see ``oldValues``).
+    ///
+    /// - parameter column: the present name of the column, in capital or small letters.
+    public func oldValue(_ column: String) -> DatabaseValue? {
+        if let value = oldValues[column] { return value }
+        let name = column.lowercased()
+        return oldValues.first { $0.key.lowercased() == name }?.value
+    }
+
+    /// The old values as a row, to decode from: `Tombstone(row: change.oldRow)`, or `change.oldRow["serverID"] as String?`.
+    public var oldRow: Row { Row(oldValues.mapValues { $0 as (any DatabaseValueConvertible)? }) }
+
     /// The primary key, if it is a single integer; otherwise nil.
     public var id: Int64? { key.count == 1 ? Int64.fromDatabaseValue(key[0]) : nil }
 

@@ -5,7 +5,12 @@ import RoundtableTables
 /// Implements the functions of `SharedDatabase` that take a `Database`. Each runs in a savepoint, so that an error leaves nothing
 /// half done.
 enum HistoryEnabling {
-    static func enable(_ db: Database, table: String, recording: HistoryRecording) throws {
+    static func enable(
+        _ db: Database,
+        table: String,
+        recording: HistoryRecording,
+        keeping: HistoryKeeping
+    ) throws {
         try savepoint(db) {
             // The table is checked before anything is created for it.
             let shape = try TableShape(toRecord: table, db)
@@ -19,28 +24,49 @@ enum HistoryEnabling {
                         """
                 )
             }
+            var declared: [KeptColumn] = []
+            try declared.add(keeping, of: shape, path: db.filePath)
             try HistoryTables.createIfAbsent(db)
             try HistoryState.checkFormat(db)
+            if !declared.isEmpty { try HistoryTables.addColumnsForValues(db) }
             var tracked =
                 try find(db, table: shape.name)
                 ?? TrackedTable.insert(db, name: shape.name, recording: recording)
-            if tracked.state == .disabled { tracked.recording = recording }
+            let (wasIntact, isIntactAndNewer) = (tracked.isIntact, tracked.isIntactAndNewer)
+            if tracked.state == .disabled {
+                tracked.recording = recording
+                tracked.kept.restrict(to: [])
+            }
             if recording == .changedColumns { tracked.recording = recording }
+            try tracked.kept.add(keeping, of: shape, path: db.filePath)
             try HistoryStamp.install(in: db)
-            try tracked.putTriggers(db)
+            // The program of the later version puts triggers that record what is asked for, when it finds this row (rule H8a).
+            if isIntactAndNewer { try tracked.update(db) } else { try tracked.putTriggers(db, wasIntact: wasIntact) }
         }
     }
 
     static func narrow(_ db: Database, table: String) throws {
         try savepoint(db) {
             var tracked = try required(db, table: table)
+            let wasIntact = tracked.isIntact
             tracked.recording = .rows
-            try tracked.putTriggers(db)
+            try tracked.putTriggers(db, wasIntact: wasIntact)
             // The bits are positions of columns, which may move now (rule H6).
             try db.execute(
                 sql: "UPDATE main.roundtable_history SET columns = NULL WHERE table_id = ? AND columns IS NOT NULL",
                 arguments: [tracked.id]
             )
+        }
+    }
+
+    static func stopKeeping(_ db: Database, table: String, columns: Set<String>?) throws {
+        try savepoint(db) {
+            var tracked = try required(db, table: table)
+            let wasIntact = tracked.isIntact
+            let names = columns.map { Set($0.map { $0.lowercased() }) }
+            let remaining = tracked.kept.map(\.name).filter { names?.contains($0.lowercased()) == false }
+            tracked.kept.restrict(to: Set(remaining))
+            try tracked.putTriggers(db, wasIntact: wasIntact)
         }
     }
 

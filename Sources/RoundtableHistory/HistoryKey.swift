@@ -66,13 +66,19 @@ enum HistoryKey {
     }
 
     private static func bytes(_ hexadecimal: [UInt8]) -> Data {
-        var data = Data()
-        var digits = hexadecimal[...]
-        while digits.count >= 2 {
-            let pair = String(decoding: digits.prefix(2), as: UTF8.self)
-            data.append(UInt8(pair, radix: 16) ?? 0)
-            digits.removeFirst(2)
+        var data = Data(capacity: hexadecimal.count / 2)
+        for index in stride(from: 0, to: hexadecimal.count - 1, by: 2) {
+            data.append(digit(hexadecimal[index]) << 4 | digit(hexadecimal[index + 1]))
         }
         return data
+    }
+
+    private static func digit(_ letter: UInt8) -> UInt8 {
+        switch letter {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): letter - UInt8(ascii: "0")
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): letter - UInt8(ascii: "A") + 10
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): letter - UInt8(ascii: "a") + 10
+        default: 0
+        }
     }
 }

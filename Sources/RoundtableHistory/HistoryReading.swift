@@ -22,7 +22,8 @@ extension HistoryState {
         let rows = try Row.fetchAll(
             db,
             sql: """
-                SELECT sequence, transaction_id, author, time, table_id, operation, row_key, columns
+                SELECT sequence, transaction_id, author, time, table_id, operation, row_key, columns,
+                    \(tables.contains(where: \.canKeepValues) ? "old_values" : "NULL AS old_values")
                 FROM main.roundtable_history
                 WHERE sequence > ? AND operation <> 'gap' \(filter)
                 ORDER BY sequence LIMIT ?
@@ -100,8 +101,23 @@ extension HistoryState {
                 operation: operation,
                 key: HistoryKey.values(of: row["row_key"], count: table.keyColumns.count),
                 keyColumns: table.keyColumns,
-                columns: try mask.flatMap { try changedColumns(db, $0, of: table) }
+                columns: try mask.flatMap { try changedColumns(db, $0, of: table) },
+                oldValues: Self.oldValues(try row.historyValue("old_values", db), of: table)
             )
+        }
+
+        /// Decodes the list that the triggers write: for each column its id and its value (rule H13b). A later declaration of a column of
+        /// the same name has a greater id.
+        private static func oldValues(_ list: String?, of table: TrackedTable) -> [String: DatabaseValue] {
+            guard let list, !list.isEmpty else { return [:] }
+            let items = HistoryKey.literals(list)
+            var values: [String: DatabaseValue] = [:]
+            for start in stride(from: 0, to: items.count - 1, by: 2) {
+                guard let id = Int.fromDatabaseValue(items[start]) else { continue }
+                guard let column = table.kept.first(where: { $0.id == id }) else { continue }
+                values[column.name] = items[start + 1]
+            }
+            return values
         }
 
         /// Returns the changed columns; nil unless all present columns of the table were compared when the change was recorded (rule

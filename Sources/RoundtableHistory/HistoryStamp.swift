@@ -11,6 +11,8 @@ import RoundtableTables
 final class HistoryStamp: WriteCompanion, @unchecked Sendable {
     // @unchecked: confined to the writer's queue, where SQLite calls the functions.
     private var author = ""
+    /// The author of the part of a write that runs now, if it is another one (``History/write(as:in:_:)``).
+    private var authorOfPart: String?
     private var needsLook = true
     /// The version of the schema that was last inspected; nil when it had no history.
     private var schemaVersion: Int32?
@@ -40,9 +42,17 @@ final class HistoryStamp: WriteCompanion, @unchecked Sendable {
         transactionVersion = nil
         let context = Unmanaged.passUnretained(self).toOpaque()
         try addFunction(db, "roundtable_author", count: 0, context) { context, _, _ in
-            let author = HistoryStamp.of(context).author
+            let stamp = HistoryStamp.of(context)
+            let author = stamp.authorOfPart ?? stamp.author
             // SQLITE_TRANSIENT: SQLite copies the text.
             sqlite3_result_text(context, author, -1, unsafeBitCast(-1, to: sqlite3_destructor_type.self))
+        }
+        try addFunction(db, "roundtable_set_author", count: 1, context) { context, _, arguments in
+            let stamp = HistoryStamp.of(context)
+            let previous = stamp.authorOfPart
+            stamp.authorOfPart = sqlite3_value_text(arguments![0]).map { String(cString: $0) }
+            guard let previous else { return sqlite3_result_null(context) }
+            sqlite3_result_text(context, previous, -1, unsafeBitCast(-1, to: sqlite3_destructor_type.self))
         }
         try addFunction(db, "roundtable_transaction", count: 1, context) { context, _, arguments in
             let sequence = sqlite3_value_int64(arguments![0])
@@ -73,6 +83,25 @@ final class HistoryStamp: WriteCompanion, @unchecked Sendable {
 
     private static func of(_ context: OpaquePointer?) -> HistoryStamp {
         Unmanaged<HistoryStamp>.fromOpaque(sqlite3_user_data(context)).takeUnretainedValue()
+    }
+
+    /// Sets the author of the changes that follow, in this write; nil for the participant's.
+    ///
+    /// - returns: the author that was set before.
+    static func setAuthor(_ author: String?, in db: Database) throws -> String? {
+        let statement: Statement
+        do {
+            statement = try db.makeStatement(sql: "SELECT roundtable_set_author(?)")
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+            throw DatabaseError(
+                resultCode: .SQLITE_MISUSE,
+                message: """
+                    \(db.filePath): only inside a write of a SharedDatabase, changes can be recorded with another author. Use \
+                    db.write { db in … } of the SharedDatabase.
+                    """
+            )
+        }
+        return try String.fetchOne(statement, arguments: [author])
     }
 
     /// Returns the id of the transaction that writes the row: the sequence number of its first row.
@@ -141,6 +170,7 @@ final class HistoryStamp: WriteCompanion, @unchecked Sendable {
     /// Prepares a write, inside a transaction or outside of one. It never makes a write fail: what fails now is done before a later
     /// write, and readers detect what is missing (rule H8).
     func prepare(_ db: Database) {
+        authorOfPart = nil
         // The connection is not notified of its own schema changes.
         if let schemaVersion, schemaVersionStatement.value(db) != schemaVersion { needsLook = true }
         if needsLook {

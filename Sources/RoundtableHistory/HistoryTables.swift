@@ -33,6 +33,27 @@ enum HistoryTables {
         try settings.store(db)
     }
 
+    /// Whether the tables have the columns for old values. Those of a history that an earlier version created do not have them until values
+    /// are kept (rule H13a).
+    static func canKeepValues(_ db: Database) throws -> Bool {
+        let sql =
+            "SELECT EXISTS (SELECT 1 FROM pragma_table_info('roundtable_history_tables', 'main') WHERE name = 'kept_columns')"
+        return try Bool.fetchOne(db, sql: sql) ?? false
+    }
+
+    /// Adds the columns for old values if they do not exist. The rows stay as they are. Must be called inside a transaction.
+    static func addColumnsForValues(_ db: Database) throws {
+        if try canKeepValues(db) { return }
+        try db.execute(
+            sql: """
+                ALTER TABLE main.roundtable_history ADD COLUMN old_values TEXT;
+                ALTER TABLE main.roundtable_history_conflicts ADD COLUMN old_values TEXT;
+                ALTER TABLE main.roundtable_history_conflicts ADD COLUMN noted_after INTEGER;
+                ALTER TABLE main.roundtable_history_tables ADD COLUMN kept_columns TEXT NOT NULL DEFAULT '[]';
+                """
+        )
+    }
+
     /// Removes what is left of a history whose main table was dropped, because its triggers would make every write fail.
     private static func removeRemains(_ db: Database) throws {
         let sql = "SELECT name FROM main.sqlite_master WHERE type = 'trigger'"
@@ -55,7 +76,8 @@ enum HistoryTables {
             columns INTEGER,
             time REAL NOT NULL DEFAULT ((julianday('now') - 2440587.5) * 86400.0),
             transaction_id INTEGER,
-            author TEXT
+            author TEXT,
+            old_values TEXT
         );
         CREATE TRIGGER main.roundtable_history_keep_last BEFORE DELETE ON roundtable_history
         WHEN old.sequence = (SELECT max(sequence) FROM roundtable_history)
@@ -70,13 +92,16 @@ enum HistoryTables {
             key_columns TEXT NOT NULL,
             conflicts TEXT NOT NULL,
             generation INTEGER NOT NULL,
-            gap INTEGER NOT NULL
+            gap INTEGER NOT NULL,
+            kept_columns TEXT NOT NULL DEFAULT '[]'
         );
         CREATE TABLE main.roundtable_history_conflicts (
             table_id INTEGER NOT NULL,
             cause TEXT NOT NULL,
             row_key,
-            row_id INTEGER
+            row_id INTEGER,
+            old_values TEXT,
+            noted_after INTEGER
         );
         CREATE INDEX main.roundtable_history_conflicts_cause ON roundtable_history_conflicts (table_id, cause);
         CREATE TABLE main.roundtable_history_consumers (

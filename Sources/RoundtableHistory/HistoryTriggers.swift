@@ -7,16 +7,24 @@ struct HistoryTriggers {
     let shape: TableShape
     let id: Int64
     let recording: HistoryRecording
+    var kept: [KeptColumn] = []
 
     /// Increased when the text of the triggers changes. Versions of Roundtable that share a database keep the triggers of the latest
     /// version, and do not replace each other's (rule H8).
-    static let generation = 1
+    static let generation = 2
+    /// The first generation that keeps old values. Tables without them have triggers of the first generation, as before (rule H13a).
+    static let keepingGeneration = 2
+
+    var keepsValues: Bool { kept.contains(where: \.isKept) }
+    var generation: Int { keepsValues ? Self.keepingGeneration : 1 }
 
     /// The most columns of a table whose changed columns can be recorded, because each column is a bit.
     static let maximumColumnCount = 62
 
     /// The triggers without which changes are not recorded.
     static let essential = ["insert", "update", "move", "delete"]
+    /// Those of a table whose old values are kept.
+    static let essentialToKeep = essential + ["displace"]
 
     /// Whether a trigger fires after a row is written. The other triggers take notes before.
     static func isRecording(_ name: String, _ id: Int64) -> Bool { !name.hasPrefix(self.name(id, "note")) }
@@ -25,7 +33,7 @@ struct HistoryTriggers {
 
     /// The statements that create the triggers, by the triggers' names.
     var statements: [String: String] {
-        var statements = essentials
+        var statements = keepsValues ? keepingTriggers : essentials
         statements.merge(replaceGuards.triggers) { $1 }
         return Dictionary(
             uniqueKeysWithValues: statements.map { part, text in
@@ -35,7 +43,7 @@ struct HistoryTriggers {
         )
     }
 
-    private var table: String { shape.name.sqlName }
+    var table: String { shape.name.sqlName }
 
     // MARK: Changes
 
@@ -77,9 +85,9 @@ struct HistoryTriggers {
             """
     }
 
-    private var isThere: String { exists("new", "IS") }
+    var isThere: String { exists("new", "IS") }
     /// A key with a NULL does not identify one row, so a deleted row with such a key counts as gone even if others are left.
-    private var isGone: String { "NOT \(exists("old", "="))" }
+    var isGone: String { "NOT \(exists("old", "="))" }
 
     /// Whether a row with the key of `row` exists.
     func exists(_ row: String, _ comparison: String) -> String {
@@ -88,7 +96,7 @@ struct HistoryTriggers {
     }
 
     /// Whether a row has this value in a column of its key. Compares by the key's collation, so that its index is used, and bytewise.
-    private func equals(_ column: TableShape.Column, _ comparison: String, _ value: String) -> String {
+    func equals(_ column: TableShape.Column, _ comparison: String, _ value: String) -> String {
         let name = "existing.\(column.name.sqlName)"
         guard let collation = column.keyCollation else { return "\(name) \(comparison) \(value)" }
         let letters = "\(name) COLLATE BINARY \(comparison) \(value)"
@@ -97,7 +105,7 @@ struct HistoryTriggers {
     }
 
     /// A bit for each changed column, and one above them all that shows how many columns were compared (rule H6).
-    private var mask: String? {
+    var mask: String? {
         guard recording == .changedColumns, shape.columns.count <= HistoryTriggers.maximumColumnCount else {
             return nil
         }
@@ -106,54 +114,81 @@ struct HistoryTriggers {
     }
 
     /// The value of the key: a single column's value as it is, or a list of SQL literals for several columns.
-    private func keyValue(_ row: String) -> String {
+    func keyValue(_ row: String) -> String {
         if shape.key.count == 1 { return "\(row).\(shape.key[0].name.sqlName)" }
         return shape.key.map { column in
-            let value = "\(row).\(column.name.sqlName)"
-            // quote() ends a text at a NUL character.
-            return """
-                CASE WHEN typeof(\(value)) = 'text' AND instr(\(value), char(0))
-                        THEN 'CAST(' || quote(CAST(\(value) AS BLOB)) || ' AS TEXT)' ELSE quote(\(value)) END
-                """
+            literal("\(row).\(column.name.sqlName)")
         }.joined(separator: " || ',' || ")
+    }
+
+    /// The value as an SQL literal. `quote()` ends a text at a NUL character.
+    func literal(_ value: String) -> String {
+        """
+        CASE WHEN typeof(\(value)) = 'text' AND instr(\(value), char(0))
+                THEN 'CAST(' || quote(CAST(\(value) AS BLOB)) || ' AS TEXT)' ELSE quote(\(value)) END
+        """
     }
 
     // MARK: Rows that REPLACE deletes
 
-    private var replaceGuards: ReplaceGuards {
+    var replaceGuards: ReplaceGuards {
         ReplaceGuards(shape: shape, note: note, isNoted: isNoted, settle: recordReplaced)
     }
 
     /// The statements have no conflict clause, because that of the statement which fires the trigger would replace it.
-    private func note(_ conflicts: [String], _ cause: String, except exception: String?) -> String {
+    func note(_ conflicts: [String], _ cause: String, except exception: String?, for event: ReplaceGuards.Event)
+        -> String
+    {
         let rowID = shape.rowID.map { "existing.\($0)" } ?? "NULL"
+        let (columns, values) =
+            keepsValues
+            ? (
+                ", old_values, noted_after",
+                ", \(oldValues("existing")), (SELECT max(sequence) FROM roundtable_history)"
+            ) : ("", "")
         let selections = conflicts.map { conflict in
             """
-            SELECT \(id), \(cause), \(keyValue("existing")), \(rowID) FROM \(table) AS existing
+            SELECT \(id), \(cause), \(keyValue("existing")), \(rowID)\(values) FROM \(table) AS existing
                     WHERE \(conflict)\(exception.map { " AND NOT (\($0))" } ?? "")
             """
         }
+        let forget = keepsValues && event == .cascade ? forgetCascaded : forget(cause)
         return """
-            DELETE FROM roundtable_history_conflicts WHERE table_id = \(id) AND cause = \(cause);
-                INSERT INTO roundtable_history_conflicts (table_id, cause, row_key, row_id)
+            \(forget)
+                INSERT INTO roundtable_history_conflicts (table_id, cause, row_key, row_id\(columns))
                     \(selections.joined(separator: "\n        UNION "));
             """
     }
 
-    private func isNoted(_ cause: String?) -> String {
+    func isNoted(_ cause: String?) -> String {
         let term = cause.map { " AND cause = \($0)" } ?? ""
         return "EXISTS (SELECT 1 FROM roundtable_history_conflicts WHERE table_id = \(id)\(term))"
     }
 
-    private func recordReplaced(_ cause: String) -> String {
-        """
-        INSERT INTO roundtable_history (table_id, operation, row_key)
-                SELECT \(id), 'delete', noted.row_key FROM roundtable_history_conflicts AS noted
-                WHERE noted.table_id = \(id) AND noted.cause = \(cause)
-                AND NOT EXISTS (SELECT 1 FROM \(table) AS existing WHERE \(isNotedRow));
-            DELETE FROM roundtable_history_conflicts WHERE table_id = \(id) AND cause = \(cause);
-        """
+    func forget(_ cause: String) -> String {
+        "DELETE FROM roundtable_history_conflicts WHERE table_id = \(id) AND cause = \(cause);"
     }
+
+    private func recordReplaced(_ cause: String, after event: ReplaceGuards.Event) -> String {
+        var (select, column, value, condition) = ("SELECT", "", "", "")
+        if keepsValues {
+            (column, value, condition) = (", old_values", ", noted.old_values", "\n        AND \(isUnrecorded)")
+            switch event {
+            case .write: condition += "\n        AND NOT \(isReplacedByKey)"
+            // Nested updates of the row may have noted the same row.
+            case .cascade: select += " DISTINCT"
+            }
+        }
+        return """
+            INSERT INTO roundtable_history (table_id, operation, row_key\(column))
+                    \(select) \(id), 'delete', noted.row_key\(value) FROM roundtable_history_conflicts AS noted
+                    WHERE noted.table_id = \(id) AND noted.cause = \(cause)
+                    AND \(isNotedRowGone)\(condition);
+                \(forget(cause))
+            """
+    }
+
+    var isNotedRowGone: String { "NOT EXISTS (SELECT 1 FROM \(table) AS existing WHERE \(isNotedRow))" }
 
     private var isNotedRow: String {
         let rowID = shape.rowID.map { "existing.\($0) = noted.row_id AND " } ?? ""

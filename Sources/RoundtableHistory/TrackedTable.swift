@@ -24,22 +24,32 @@ struct TrackedTable {
     var generation: Int
     /// Changes from before this sequence may be missing.
     var gap: Int64
+    /// The columns whose old values are or were kept, with their present names (rule H13).
+    var kept: [KeptColumn] = []
+    /// What `roundtable_history_tables` has of `kept`; nil if the history was created by a version that cannot keep values.
+    private var storedKept: [KeptColumn]?
     /// The history's triggers of the table, by name, with their text in the schema.
     var triggers: [String: String] = [:]
     /// The other triggers of the table that fire before those that record (rule H12).
     var youngerTriggers: [OtherTrigger] = []
 
-    /// Whether all changes are recorded. They are not after the table was dropped or recreated, or got a trigger that ends statements,
-    /// until a participant detects that.
+    /// Whether the tables of the history can keep old values.
+    var canKeepValues: Bool { storedKept != nil }
+
+    /// Whether all changes are recorded, with the old values that are to be kept. They are not after the table was dropped or recreated, or
+    /// got a trigger that ends statements, or those of an earlier version of Roundtable, until a participant detects that.
     var isIntact: Bool {
-        state == .recording && HistoryTriggers.essential.allSatisfy { triggers[HistoryTriggers.name(id, $0)] != nil }
+        let keepsValues = kept.contains(where: \.isKept)
+        if keepsValues, generation < HistoryTriggers.keepingGeneration { return false }
+        let essential = keepsValues ? HistoryTriggers.essentialToKeep : HistoryTriggers.essential
+        return state == .recording && essential.allSatisfy { triggers[HistoryTriggers.name(id, $0)] != nil }
             && !youngerTriggers.contains(where: \.mayEndStatement)
     }
 }
 
 extension TrackedTable {
     /// Whether a later version of Roundtable maintains its triggers.
-    private var isIntactAndNewer: Bool { isIntact && generation > HistoryTriggers.generation }
+    var isIntactAndNewer: Bool { isIntact && generation > HistoryTriggers.generation }
 
     /// All tables that were ever tracked.
     static func fetchAll(_ db: Database) throws -> [TrackedTable] {
@@ -58,6 +68,12 @@ extension TrackedTable {
                 // ALTER TABLE … RENAME keeps the triggers, so their table has the present name.
                 table.name = trigger["tbl_name"]
                 if HistoryTriggers.isRecording(name, table.id) { oldest = min(oldest, trigger["rowid"]) }
+            }
+            if let deletion = table.triggers[HistoryTriggers.name(table.id, "delete")] {
+                for index in table.kept.indices where table.kept[index].isKept {
+                    let name = HistoryTriggers.name(of: table.kept[index], in: deletion)
+                    table.kept[index].name = name ?? table.kept[index].name
+                }
             }
             let name = table.name.lowercased()
             table.youngerTriggers =
@@ -78,14 +94,21 @@ extension TrackedTable {
         coverage = try Self.list(row.historyValue("conflicts", db))
         generation = try row.historyValue("generation", db)
         gap = try row.historyValue("gap", db)
+        if row.hasColumn("kept_columns") {
+            let list: String = try row.historyValue("kept_columns", db)
+            storedKept = try JSONDecoder().decode([KeptColumn].self, from: Data(list.utf8))
+            kept = storedKept ?? []
+        }
     }
 
     private static func list(_ text: String) throws -> [String] {
         try JSONDecoder().decode([String].self, from: Data(text.utf8))
     }
 
-    private static func text(_ list: [String]) throws -> String {
-        String(decoding: try JSONEncoder().encode(list), as: UTF8.self)
+    private static func text(_ list: some Encodable) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(list), as: UTF8.self)
     }
 
     /// Inserts the row of a table. Must be called inside a write transaction.
@@ -105,7 +128,8 @@ extension TrackedTable {
             keyColumns: [],
             coverage: [],
             generation: 0,
-            gap: 0
+            gap: 0,
+            storedKept: try HistoryTables.canKeepValues(db) ? [] : nil
         )
     }
 
@@ -122,17 +146,23 @@ extension TrackedTable {
                 generation, gap, id,
             ]
         )
+        if storedKept != nil || !kept.isEmpty {
+            try db.execute(
+                sql: "UPDATE main.roundtable_history_tables SET kept_columns = ? WHERE id = ?",
+                arguments: [try Self.text(kept), id]
+            )
+        }
     }
 
     // MARK: Triggers
 
     /// Replaces the triggers by those that the table needs as it is now. Must be called inside a write transaction.
     ///
+    /// - parameter wasIntact: whether no changes are missing so far, nor old values that were to be kept.
     /// - throws: ``HistoryError/cannotTrack(path:table:reason:)``.
-    mutating func putTriggers(_ db: Database) throws {
+    mutating func putTriggers(_ db: Database, wasIntact: Bool) throws {
         let shape = try TableShape(toRecord: name, db)
-        let needed = HistoryTriggers(shape: shape, id: id, recording: recording)
-        let wasIntact = isIntact
+        let needed = needed(shape)
         let isCovered = Set(needed.coverage).isSubset(of: coverage)
         let statements = needed.statements
         if triggers != statements || !youngerTriggers.isEmpty {
@@ -153,9 +183,17 @@ extension TrackedTable {
         state = .recording
         keyColumns = shape.key.map(\.name)
         coverage = needed.coverage
-        generation = HistoryTriggers.generation
+        generation = needed.generation
+        kept = needed.kept
         if !wasIntact || !isCovered { try putGap(db) }
         try update(db)
+    }
+
+    /// The triggers that the table needs. Columns that it no longer has are not kept.
+    private func needed(_ shape: TableShape) -> HistoryTriggers {
+        var kept = kept
+        kept.restrict(to: Set(shape.columns.map(\.name)))
+        return HistoryTriggers(shape: shape, id: id, recording: recording, kept: kept)
     }
 
     mutating func dropTriggers(_ db: Database, where isDropped: (String) -> Bool = { _ in true }) throws {
@@ -181,7 +219,7 @@ extension TrackedTable {
     static func synchronize(_ db: Database) throws {
         for var table in try fetchAll(db) where table.state != .disabled && !table.isIntactAndNewer {
             do {
-                try table.putTriggers(db)
+                try table.putTriggers(db, wasIntact: table.isIntact)
             } catch HistoryError.cannotTrack {
                 try table.dropTriggers(db)
                 if table.state == .recording {
@@ -198,8 +236,9 @@ extension TrackedTable {
         try fetchAll(db).contains { table in
             guard table.state != .disabled, !table.isIntactAndNewer else { return false }
             guard let shape = try? TableShape(db, table: table.name) else { return table.state == .recording }
-            let needed = HistoryTriggers(shape: shape, id: table.id, recording: table.recording)
+            let needed = table.needed(shape)
             return !table.isIntact || table.triggers != needed.statements || !table.youngerTriggers.isEmpty
+                || needed.kept != (table.storedKept ?? [])
         }
     }
 }

@@ -6,19 +6,27 @@ import RoundtableCore
 /// An update that noted no rows does not look for notes. Otherwise it could find old notes, or the notes of an outer write that caused the
 /// update by a foreign key's SET NULL.
 package struct ReplaceGuards {
+    /// The event after which notes are looked for.
+    package enum Event {
+        /// A row, `new`, has been written.
+        case write
+        /// The row that was being updated, `old`, has been deleted by a cascade.
+        case cascade
+    }
+
     let shape: TableShape
-    /// Returns a statement that notes rows under the cause: the rows `existing` that meet one of the conditions, but not the exception.
-    let note: (_ conflicts: [String], _ cause: String, _ exception: String?) -> String
+    /// Returns the statements that note rows under the cause: the rows `existing` that meet one of the conditions, but not the exception.
+    let note: (_ conflicts: [String], _ cause: String, _ exception: String?, _ event: Event) -> String
     /// Returns the SQL condition that there are notes, or notes of the cause if one is given.
     let isNoted: (_ cause: String?) -> String
     /// Returns the statements that handle the noted rows that are gone, and delete the notes of this cause.
-    let settle: (_ cause: String) -> String
+    let settle: (_ cause: String, _ event: Event) -> String
 
     package init(
         shape: TableShape,
-        note: @escaping (_ conflicts: [String], _ cause: String, _ exception: String?) -> String,
+        note: @escaping (_ conflicts: [String], _ cause: String, _ exception: String?, _ event: Event) -> String,
         isNoted: @escaping (_ cause: String?) -> String,
-        settle: @escaping (_ cause: String) -> String
+        settle: @escaping (_ cause: String, _ event: Event) -> String
     ) {
         self.shape = shape
         self.note = note
@@ -44,22 +52,22 @@ package struct ReplaceGuards {
         [
             "note_insert": """
             BEFORE INSERT ON \(table)\(hasToNote) BEGIN
-                \(note(conflicts, cause, nil))
+                \(note(conflicts, cause, nil, .write))
             END
             """,
             "replace_insert": """
             AFTER INSERT ON \(table) WHEN \(isNoted(nil)) BEGIN
-                \(settle(cause))
+                \(settle(cause, .write))
             END
             """,
             "note_update": """
             BEFORE UPDATE ON \(table) WHEN \(conflictsChange) BEGIN
-                \(note(conflicts, cause, isOldRow))
+                \(note(conflicts, cause, isOldRow, .write))
             END
             """,
             "replace_update": """
             AFTER UPDATE ON \(table) WHEN (\(conflictsChange)) AND \(isNoted(nil)) BEGIN
-                \(settle(cause))
+                \(settle(cause, .write))
             END
             """,
         ]
@@ -68,20 +76,27 @@ package struct ReplaceGuards {
     /// The deletion of a row in conflict may cascade to the row that is being updated. Then the update has no effect, and its AFTER
     /// triggers do not fire. Only the deletion of the updated row can be detected.
     private var cascadeGuards: [String: String] {
-        let updated = "('updating ' || \(quotedOldKey))"
-        let changed = conflicts.isEmpty ? shape.keyChanges : "\(shape.keyChanges) OR \(conflictsChange)"
-        return [
+        [
             "note_cascade": """
-            BEFORE UPDATE ON \(table) WHEN \(changed) BEGIN
-                \(note(conflicts + [keyConflict], updated, isOldRow))
+            BEFORE UPDATE ON \(table) WHEN \(mayReplace) BEGIN
+                \(note(conflicts + [keyConflict], cascadeCause, isOldRow, .cascade))
             END
             """,
             "replace_cascade": """
-            AFTER DELETE ON \(table) WHEN \(isNoted(updated)) BEGIN
-                \(settle(updated))
+            AFTER DELETE ON \(table) WHEN \(isNoted(cascadeCause)) BEGIN
+                \(settle(cascadeCause, .cascade))
             END
             """,
         ]
+    }
+
+    /// The cause of the notes that are taken before an update which may cascade to its own row. It begins with `cascadePrefix`.
+    package var cascadeCause: String { "('\(Self.cascadePrefix)' || \(quotedOldKey))" }
+    package static let cascadePrefix = "updating "
+
+    /// The SQL condition, in an UPDATE trigger, that the update may replace another row.
+    package var mayReplace: String {
+        conflicts.isEmpty ? shape.keyChanges : "\(shape.keyChanges) OR \(conflictsChange)"
     }
 
     // MARK: Conflicts
@@ -140,11 +155,7 @@ package struct ReplaceGuards {
         columns.map { "\(newValue($0)) AS \($0.name.sqlName)" }.joined(separator: ", ")
     }
 
-    /// The new value of a column, as REPLACE will write it.
-    private func newValue(_ column: TableShape.Column) -> String {
-        let value = "new.\(column.name.sqlName)"
-        return column.replacementOfNull.map { "coalesce(\(value), \($0.sql))" } ?? value
-    }
+    private func newValue(_ column: TableShape.Column) -> String { shape.newValue(column) }
 
     /// The WHEN clause of the trigger that notes rows before an INSERT. Without unique indexes, it limits the cost of an insert to two
     /// lookups, because few inserts give a rowid beside the key. The trigger also runs if there are notes, because old notes of the same
@@ -196,20 +207,28 @@ package struct ReplaceGuards {
         shape.key.map { digest("old.\($0.name.sqlName)") }.joined(separator: " || ',' || ")
     }
 
+    private func digest(_ value: String) -> String { shape.digest(value) }
+}
+
+extension TableShape {
+    /// The SQL condition, in an UPDATE trigger, that the key of the row changes.
+    package var keyChanges: String { key.map(\.differs).joined(separator: " OR ") }
+
+    /// The new value of a column, as REPLACE will write it.
+    package func newValue(_ column: Column) -> String {
+        let value = "new.\(column.name.sqlName)"
+        return column.replacementOfNull.map { "coalesce(\(value), \($0.sql))" } ?? value
+    }
+
     /// Shortens a long value to its length, beginning and end, which distinguish it from most others. `quote` of the whole value more than
     /// doubles it, which may exceed SQLite's limit.
-    private func digest(_ value: String) -> String {
+    package func digest(_ value: String) -> String {
         """
         CASE WHEN length(\(value)) > 1000
                 THEN length(\(value)) || quote(substr(\(value), 1, 500)) || quote(substr(\(value), -500))
                 ELSE quote(\(value)) END
         """
     }
-}
-
-extension TableShape {
-    /// The SQL condition, in an UPDATE trigger, that the key of the row changes.
-    package var keyChanges: String { key.map(\.differs).joined(separator: " OR ") }
 }
 
 extension TableShape.Column {

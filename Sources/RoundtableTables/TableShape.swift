@@ -41,7 +41,7 @@ package struct TableShape: Equatable {
     /// The columns that generated columns are computed from, and in which REPLACE writes a default in place of a NULL.
     let replacedInGenerated: [Column]
     /// Whether deleting one row may delete others of the table by a foreign key, directly or through other tables.
-    let cascadesToItself: Bool
+    package let cascadesToItself: Bool
 
     /// The prefix of all names that are reserved for Roundtable.
     package static let reservedPrefix = "roundtable_"

@@ -50,6 +50,8 @@ package enum PeerCommand: Codable, Sendable {
     case snapshotFile(SnapshotFileCommand)
     /// Consumes the history until `stop` arrives.
     case consumeLoop(ConsumeLoad)
+    /// Follows the deletions of `TombstoneWorld` until a command arrives.
+    case followDeletions(limit: Int)
     /// Submits commands to the outbox, without opening the database. The peer replies when all are submitted.
     case submitLoop(SubmitLoad)
     /// Uses the extensions of `ExtensionWorld`.

@@ -24,4 +24,21 @@ extension PeerSession {
             if noted.changes.isEmpty, mirrored.changes.isEmpty { pause(milliseconds: 0.5) }
         }
     }
+
+    /// Does what a sync engine does with deletions, until a command arrives: it records the ids of rows that are gone.
+    func followDeletions(limit: Int, in database: SharedDatabase) throws {
+        while !channel.hasInput {
+            let page = try database.history.consumeInTransaction(
+                as: TombstoneWorld.consumer,
+                in: ["item"],
+                limit: limit
+            ) { db, changes in
+                for change in changes where change.operation != .update {
+                    guard let id = change.oldValue("serverID"), !id.isNull else { continue }
+                    try db.cachedStatement(sql: TombstoneWorld.recordIfGone).execute(arguments: ["id": id])
+                }
+            }
+            if page.changes.isEmpty { pause(milliseconds: 0.5) }
+        }
+    }
 }

@@ -70,6 +70,8 @@ final class PeerSession {
             return try commitToLedger(seconds: seconds, pause: pause, seed: seed)
         case .consumeLoop(let load):
             try consume(load, in: try opened.shared)
+        case .followDeletions(let limit):
+            try followDeletions(limit: limit, in: try opened.shared)
         case .stop, .release:
             break
         case .holdTransaction:

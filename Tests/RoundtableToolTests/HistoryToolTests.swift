@@ -48,6 +48,30 @@ import Testing
         #expect(try Tool.run("history", "a.db", "--consumers", in: folder).output.contains("(no consumers)"))
     }
 
+    @Test func `Old values are kept and shown`() throws {
+        let folder = try Folder()
+        try Tool.run("sql", "a.db", "CREATE TABLE p (id INTEGER PRIMARY KEY, serverID, body)", in: folder)
+        let kept = ["--keep", "serverID", "--keep", "body", "--keep-updates"]
+        #expect(try Tool.run(["history", "a.db", "--enable", "p"] + kept, in: folder).code == 0)
+        try Tool.run(
+            "sql",
+            "a.db",
+            "INSERT INTO p VALUES (1, 's1', x'00ff'); UPDATE p SET body = NULL; DELETE FROM p",
+            in: folder
+        )
+        let lines = try objects(Tool.run("history", "a.db", "--json", in: folder).output)
+        #expect(lines.count == 4 && lines[0]["old_values"] == nil)
+        let updated = try #require(lines[1]["old_values"] as? [String: Any])
+        #expect(updated["serverID"] as? String == "s1" && updated["body"] as? [String: String] == ["base64": "AP8="])
+        let deleted = try #require(lines[2]["old_values"] as? [String: Any])
+        #expect(deleted["serverID"] as? String == "s1" && deleted["body"] is NSNull)
+        let text = try Tool.run("history", "a.db", in: folder).output
+        #expect(text.contains("old values") && text.contains("serverID: s1"))
+        let unknown = try Tool.run("history", "a.db", "--enable", "p", "--keep", "nothing", in: folder)
+        #expect(unknown.code == 1 && unknown.errors.contains("no column 'nothing'"))
+        #expect(try Tool.run("history", "a.db", "--keep", "body", in: folder).code == 64)
+    }
+
     @Test func `What goes wrong is said in one line`() throws {
         let folder = try Folder()
         func expect(_ arguments: [String], code: Int32, _ text: String) throws {

@@ -1,4 +1,7 @@
+import GRDB
 import Roundtable
+
+@testable import Common
 
 struct SearchIndex {
     func update(_ changes: [HistoryChange]) async throws {}
@@ -6,3 +9,14 @@ struct SearchIndex {
 }
 
 var searchIndex: SearchIndex { SearchIndex() }
+
+struct Server: Sendable {
+    func delete(_ id: String) async throws {}
+    func put(_ player: Player) async throws {}
+}
+
+var server: Server { Server() }
+
+struct ServerChanges: Sendable {
+    func apply(_ db: Database) throws {}
+}

@@ -233,7 +233,7 @@ package struct Projection {
         let now = "julianday('now')"
         return ReplaceGuards(
             shape: shape,
-            note: { conflicts, cause, exception in
+            note: { conflicts, cause, exception, _ in
                 let selections = conflicts.map { conflict in
                     """
                     SELECT \(cause), \(now), \(keys.map { "existing.\($0)" }.joined(separator: ", ")) FROM \(base) AS existing
@@ -250,7 +250,7 @@ package struct Projection {
             isNoted: { cause in
                 "EXISTS (SELECT 1 FROM \(notes)\(cause.map { " WHERE \(Self.cause) = \($0)" } ?? ""))"
             },
-            settle: { cause in
+            settle: { cause, _ in
                 """
                 DELETE FROM \(table) WHERE (\(list)) IN (SELECT \(list) FROM \(notes) WHERE \(Self.cause) = \(cause))
                         AND NOT EXISTS (SELECT 1 FROM \(base) AS existing WHERE \(equal("existing", table)));

@@ -13,13 +13,13 @@ struct HistoryCommand: ParsableCommand {
             their commits. Looking reads only. --enable, --disable and --drop-consumer write.
 
             With --json, prints one JSON object a change: token, sequence, transaction, author, time, table, operation, key, \
-            columns; the last line is {"token": …, "has_more": …}. When changes are missing after the token, the exit code is 2, \
+            columns, old_values; the last line is {"token": …, "has_more": …}. When changes are missing after the token, the exit code is 2, \
             and the line on standard error says where to continue.
 
             With --follow, further changes are printed as they are committed, until Ctrl-C, or until the output is not read any more.
 
             Examples:
-              roundtable history app.db --enable player
+              roundtable history app.db --enable player --keep server_id
               roundtable history app.db --last 20 --follow
               roundtable history app.db --since 3f09a1b2c4d5e6f7-42 --table player --json
               roundtable history app.db --consumer indexer
@@ -66,6 +66,18 @@ struct HistoryCommand: ParsableCommand {
     @Flag(help: "With --enable: record the changed columns, too.")
     var columns = false
 
+    @Option(
+        name: .customLong("keep"),
+        help: ArgumentHelp(
+            "With --enable: keep this column's old value with each deletion; repeat it for more.",
+            valueName: "column"
+        )
+    )
+    var keptColumns: [String] = []
+
+    @Flag(help: "With --keep: keep the old values with each update, too.")
+    var keepUpdates = false
+
     @Option(help: ArgumentHelp("Record this table's changes no longer.", valueName: "table"))
     var disable: String?
 
@@ -93,6 +105,8 @@ struct HistoryCommand: ParsableCommand {
         }
         if !tables.isEmpty, actions > 0 { throw ValidationError("--table goes with showing changes only.") }
         if columns, enable == nil { throw ValidationError("--columns goes with --enable.") }
+        if !keptColumns.isEmpty, enable == nil { throw ValidationError("--keep goes with --enable.") }
+        if keepUpdates, keptColumns.isEmpty { throw ValidationError("--keep-updates goes with --keep.") }
     }
 
     func run() throws {
@@ -116,7 +130,11 @@ struct HistoryCommand: ParsableCommand {
 
     private func perform() throws {
         if let enable {
-            try open().history.enable(for: enable, recording: columns ? .changedColumns : .rows)
+            try open().history.enable(
+                for: enable,
+                recording: columns ? .changedColumns : .rows,
+                keeping: HistoryKeeping(columns: Set(keptColumns), includesUpdates: keepUpdates)
+            )
             Terminal.complain("recording the changes of '\(enable)' from now on")
         } else if let disable {
             try open().history.disable(for: disable)

@@ -6,18 +6,19 @@ import Roundtable
 enum HistoryText {
     // MARK: For people
 
-    private static func table(_ changes: [HistoryChange]) -> TextTable {
+    private static func table(_ changes: [HistoryChange], withOldValues: Bool) -> TextTable {
         var table = TextTable(columns: [
             ("sequence", .right), ("time", .left), ("author", .left), ("table", .left), ("operation", .left),
             ("key", .left),
             ("columns", .left),
         ])
+        if withOldValues { table.columns.append(("old values", .left)) }
         table.rows = changes.map { change in
             [
                 "\(change.sequence)", change.date.formatted(.iso8601), change.author ?? "(unknown)", change.table,
                 change.operation.rawValue, change.key.map(\.visible).joined(separator: ", "),
                 change.columns?.sorted().joined(separator: ", ") ?? "",
-            ]
+            ] + (withOldValues ? [oldValues(of: change)] : [])
         }
         return table
     }
@@ -26,14 +27,20 @@ enum HistoryText {
     ///
     /// - parameter widths: nil at the first page, which has the header.
     static func followed(_ page: HistoryPage, _ widths: inout [Int]?) -> String {
-        table(page.changes).lines(continuing: &widths).map { $0 + "\n" }.joined()
+        // The header is printed before it is known whether a later change has old values.
+        table(page.changes, withOldValues: true).lines(continuing: &widths).map { $0 + "\n" }.joined()
     }
 
     static func table(_ page: HistoryPage) -> String {
-        let table = table(page.changes)
+        // Most histories keep no values.
+        let table = table(page.changes, withOldValues: page.changes.contains { !$0.oldValues.isEmpty })
         let lines = table.lines + (page.changes.isEmpty ? ["(no changes)"] : [])
         let rest = page.hasMore ? ["", "There are more: --since \(page.token)"] : ["", "Token: \(page.token)"]
         return (lines + rest).map { $0 + "\n" }.joined()
+    }
+
+    private static func oldValues(of change: HistoryChange) -> String {
+        change.oldValues.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value.visible)" }.joined(separator: ", ")
     }
 
     static func table(_ consumers: [HistoryConsumer]) -> String {
@@ -98,6 +105,8 @@ enum HistoryText {
         /// The key's values by column.
         let key: [String: Value]
         let columns: [String]?
+        /// The old values by column; left out if there are none.
+        let oldValues: [String: Value]?
 
         init(_ change: HistoryChange) {
             token = change.token
@@ -109,6 +118,7 @@ enum HistoryText {
             operation = change.operation.rawValue
             key = Dictionary(zip(change.keyColumns, change.key.map(Value.init))) { first, _ in first }
             columns = change.columns?.sorted()
+            oldValues = change.oldValues.isEmpty ? nil : change.oldValues.mapValues(Value.init)
         }
     }
 

@@ -352,6 +352,9 @@ struct EncryptedDatabaseTests {
         try db.add("A")
         try db.write { try $0.execute(sql: "UPDATE player SET score = 1") }
         #expect(try db.history.changes(since: nil, in: nil).changes.map(\.line).count == 2)
+        try db.history.enable(for: "player", keeping: ["name"])
+        try db.write { try $0.execute(sql: "DELETE FROM player") }
+        #expect(try db.history.changes(since: nil, in: nil).changes.last?.oldValue("name") == "A".databaseValue)
         try db.close()
     }
 

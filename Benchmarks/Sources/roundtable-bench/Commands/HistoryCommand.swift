@@ -17,6 +17,7 @@ struct HistoryCommand: AsyncParsableCommand {
         case none = "no history"
         case rows
         case changedColumns = "changed columns"
+        case oldValues = "old values"
     }
 
     func run() async throws {
@@ -54,11 +55,24 @@ struct HistoryCommand: AsyncParsableCommand {
                     }
                 }
             }
+            let deletions = try await benchmark.compare(Kind.allCases, to: .none) { kind, duration in
+                let database = databases[kind]!
+                return try LoopSlice.measuring(for: duration) {
+                    try database.write { db in
+                        try db.cachedStatement(sql: Statements.insert).execute(arguments: [1, Statements.text])
+                        try db.cachedStatement(sql: "DELETE FROM entry WHERE id = ?")
+                            .execute(arguments: [db.lastInsertedRowID])
+                    }
+                }
+            }
             return benchmark.report(
                 "history",
                 title: "cached one-row INSERT; the ratio is the history's price",
                 main: inserts,
-                variants: [("cached one-row UPDATE", updates), ("100 rows a transaction", many)],
+                variants: [
+                    ("cached one-row UPDATE", updates), ("INSERT and DELETE of a row", deletions),
+                    ("100 rows a transaction", many),
+                ],
                 machine: Report.Machine(load)
             )
         }
@@ -75,6 +89,7 @@ struct HistoryCommand: AsyncParsableCommand {
         switch kind {
         case .none: break
         case .rows: try database.history.enable(for: "entry", recording: .rows)
+        case .oldValues: try database.history.enable(for: "entry", keeping: ["author"])
         case .changedColumns: try database.history.enable(for: "entry", recording: .changedColumns)
         }
         return database
