@@ -13,11 +13,14 @@ struct HistoryCommand: AsyncParsableCommand {
 
     @OptionGroup var options: CommonOptions
 
+    private static let rows = 1000
+
     private enum Kind: String, CaseIterable {
         case none = "no history"
         case rows
         case changedColumns = "changed columns"
-        case oldValues = "old values"
+        case oldValues = "old values of deletions"
+        case oldValuesOfUpdates = "and of updates"
     }
 
     func run() async throws {
@@ -27,43 +30,44 @@ struct HistoryCommand: AsyncParsableCommand {
             var databases: [Kind: SharedDatabase] = [:]
             defer { for database in databases.values { try? database.close() } }
             for kind in Kind.allCases { databases[kind] = try Self.open(kind, in: folder) }
-            let inserts = try await benchmark.compare(Kind.allCases, to: .none) { kind, duration in
-                let database = databases[kind]!
-                return try LoopSlice.measuring(for: duration) {
-                    try database.write { db in
-                        try db.cachedStatement(sql: Statements.insert).execute(arguments: [1, Statements.text])
+            /// - parameter write: one transaction's statements, with the number of the write.
+            func compare(_ write: @escaping (Database, Int) throws -> Void) async throws -> Comparison {
+                try await benchmark.compare(Kind.allCases, to: .none) { kind, duration in
+                    let database = databases[kind]!
+                    var number = 0
+                    return try LoopSlice.measuring(for: duration) {
+                        number += 1
+                        try database.write { try write($0, number) }
                     }
                 }
             }
-            let updates = try await benchmark.compare(Kind.allCases, to: .none) { kind, duration in
-                let database = databases[kind]!
-                var id = 0
-                return try LoopSlice.measuring(for: duration) {
-                    id = id % 1000 + 1
-                    try database.write { db in
-                        try db.cachedStatement(sql: "UPDATE entry SET author = author + 1 WHERE id = ?")
-                            .execute(arguments: [id])
-                    }
-                }
+            let inserts = try await compare { db, _ in
+                try db.cachedStatement(sql: Statements.insert).execute(arguments: [1, Statements.text])
             }
-            let many = try await benchmark.compare(Kind.allCases, to: .none) { kind, duration in
-                let database = databases[kind]!
-                return try LoopSlice.measuring(for: duration) {
-                    try database.write { db in
-                        let statement = try db.cachedStatement(sql: Statements.insert)
-                        for _ in 0..<100 { try statement.execute(arguments: [1, Statements.text]) }
-                    }
-                }
+            let updates = try await compare { db, number in
+                try db.cachedStatement(sql: "UPDATE entry SET author = author + 1 WHERE id = ?")
+                    .execute(arguments: [Self.id(number)])
             }
-            let deletions = try await benchmark.compare(Kind.allCases, to: .none) { kind, duration in
-                let database = databases[kind]!
-                return try LoopSlice.measuring(for: duration) {
-                    try database.write { db in
-                        try db.cachedStatement(sql: Statements.insert).execute(arguments: [1, Statements.text])
-                        try db.cachedStatement(sql: "DELETE FROM entry WHERE id = ?")
-                            .execute(arguments: [db.lastInsertedRowID])
-                    }
-                }
+            let deletions = try await compare { db, _ in
+                try db.cachedStatement(sql: Statements.insert).execute(arguments: [1, Statements.text])
+                try db.cachedStatement(sql: "DELETE FROM entry WHERE id = ?")
+                    .execute(arguments: [db.lastInsertedRowID])
+            }
+            let replacements = try await compare { db, number in
+                try db.cachedStatement(sql: "REPLACE INTO entry (id, author, text) VALUES (?, ?, ?)")
+                    .execute(arguments: [Self.id(number), 1, Statements.text])
+            }
+            let upserts = try await compare { db, number in
+                try db.cachedStatement(
+                    sql: """
+                        INSERT INTO entry (id, author, text) VALUES (?, ?, ?)
+                        ON CONFLICT DO UPDATE SET author = author + 1
+                        """
+                ).execute(arguments: [Self.id(number), 1, Statements.text])
+            }
+            let many = try await compare { db, _ in
+                let statement = try db.cachedStatement(sql: Statements.insert)
+                for _ in 0..<100 { try statement.execute(arguments: [1, Statements.text]) }
             }
             return benchmark.report(
                 "history",
@@ -71,7 +75,7 @@ struct HistoryCommand: AsyncParsableCommand {
                 main: inserts,
                 variants: [
                     ("cached one-row UPDATE", updates), ("INSERT and DELETE of a row", deletions),
-                    ("100 rows a transaction", many),
+                    ("REPLACE of a row", replacements), ("UPSERT of a row", upserts), ("100 rows a transaction", many),
                 ],
                 machine: Report.Machine(load)
             )
@@ -79,8 +83,11 @@ struct HistoryCommand: AsyncParsableCommand {
         try options.print(report)
     }
 
+    /// The ids of the rows that are there from the start, in turn.
+    private static func id(_ number: Int) -> Int { (number - 1) % rows + 1 }
+
     private static func open(_ kind: Kind, in folder: URL) throws -> SharedDatabase {
-        let path = try Fixture.create(in: folder, name: kind.rawValue, rows: 1000)
+        let path = try Fixture.create(in: folder, name: kind.rawValue, rows: rows)
         let database = try SharedDatabase.open(
             at: URL(fileURLWithPath: path),
             schema: Schema(Fixture.migrator),
@@ -90,6 +97,8 @@ struct HistoryCommand: AsyncParsableCommand {
         case .none: break
         case .rows: try database.history.enable(for: "entry", recording: .rows)
         case .oldValues: try database.history.enable(for: "entry", keeping: ["author"])
+        case .oldValuesOfUpdates:
+            try database.history.enable(for: "entry", keeping: .deletedAndUpdated("author"))
         case .changedColumns: try database.history.enable(for: "entry", recording: .changedColumns)
         }
         return database
