@@ -7,19 +7,17 @@ final class EventsFeature: DatabaseFeature {
     init(_ opening: inout DatabaseOpening) {
         let reporter = opening.reporter
         let (path, author) = (reporter.path, reporter.author)
-        func add(_ label: String, _ body: @escaping @Sendable (SharedDatabase.Event) -> Void) {
-            reporter.add(
-                EventDelivery(label, capacity: Self.capacity) { stamped in
-                    if let event = SharedDatabase.Event(stamped, path: path, author: author) { body(event) }
-                }
-            )
+        func delivery(_ label: String, _ body: @escaping @Sendable (SharedDatabase.Event) -> Void) -> EventDelivery {
+            EventDelivery(label, capacity: Self.capacity) { stamped in
+                if let event = SharedDatabase.Event(stamped, path: path, author: author) { body(event) }
+            }
         }
         // A log of its own queue, so that a slow closure of the program does not keep events from the log.
         switch opening.options.effectiveLog {
-        case .system: add("roundtable.log", SystemEventLog.write)
-        case .closure(let body): add("roundtable.log", body)
+        case .system: reporter.addSystemLog(delivery("roundtable.log", SystemEventLog.write))
+        case .closure(let body): reporter.add(delivery("roundtable.log", body))
         case .off: break
         }
-        if let onEvent = opening.options.onEvent { add("roundtable.events", onEvent) }
+        if let onEvent = opening.options.onEvent { reporter.add(delivery("roundtable.events", onEvent)) }
     }
 }

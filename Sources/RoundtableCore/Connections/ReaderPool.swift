@@ -50,6 +50,11 @@ final class ReaderPool: Parkable {
         state = BargingMutex(State(admission: admission, running: RunningReads(of: seat, capacity: count)))
     }
 
+    /// The number of open connections that are not lent, of reads that run, and of those that wait for a connection.
+    var counts: (idle: Int, used: Int, waiting: Int) {
+        state.withLock { ($0.idle.count, $0.admission.readCount, $0.admission.waitingCount) }
+    }
+
     // MARK: Reading
 
     /// - Parameters:

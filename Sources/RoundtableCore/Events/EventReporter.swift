@@ -17,6 +17,8 @@ package final class EventReporter: Sendable {
     package let path: String
     package let author: String
     private let state = Mutex(State())
+    /// The consumer that is the system's log; nil when there is none.
+    private let systemLog = Mutex<UInt64?>(nil)
     private let hasConsumers = Atomic(false)
     private let forkGeneration = rt_fork_generation()
     private let probe: (@Sendable (any ReportedEvent) -> Void)?
@@ -60,6 +62,21 @@ package final class EventReporter: Sendable {
         }
         if number == nil { consumer.finish() }
         return number ?? 0
+    }
+
+    /// Adds the system's log, which a log of the program may replace.
+    package func addSystemLog(_ log: any EventConsumer) {
+        let number = add(log)
+        systemLog.withLock { $0 = number }
+    }
+
+    /// Removes the system's log. It receives the events that were reported before.
+    package func removeSystemLog() {
+        let number = systemLog.withLock { number in
+            defer { number = nil }
+            return number
+        }
+        if let number { remove(number) }
     }
 
     package func remove(_ number: UInt64) {

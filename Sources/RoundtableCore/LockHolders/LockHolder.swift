@@ -18,6 +18,10 @@ struct LockHolder {
         let block = participant?.block ?? (try? ControlBlock.open(forDatabaseAt: databasePath, writable: false))
         let participants = (block?.participants() ?? [])
             .filter { $0.slot != participant?.slot.index && $0.liveness != .dead }
+        return find(databasePath: databasePath, among: participants)
+    }
+
+    static func find(databasePath: String, among participants: [ParticipantRecord]) -> LockHolder {
         let writers = participants.filter { $0.writing != nil }
         if let pid = SystemLocks.writer(databasePath: databasePath) {
             let own = writers.filter { $0.isProcess(pid) } + participants.filter { $0.isProcess(pid) }

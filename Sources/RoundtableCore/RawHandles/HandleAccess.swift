@@ -184,6 +184,7 @@ final class HandleAccess: @unchecked Sendable {
     private func passGate(_ request: Request, until deadline: Nanoseconds) throws -> UInt64? {
         repeat {
             try checkWanted(request)
+            try gate.checkNotShuttingDown()
             if raw.isInTransaction { throw HandleError.transactionOpen(path: path) }
             if let visit = gate.enter(.turn, at: request.write.site, isRunning: false) {
                 do {

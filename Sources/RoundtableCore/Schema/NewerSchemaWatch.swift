@@ -112,6 +112,9 @@ final class NewerSchemaWatch: Sendable {
     /// Marks these migrations as known, after this participant has applied migrations with another migrator.
     func add(own applied: Set<String>) { state.withLock { $0.own.formUnion(applied) } }
 
+    /// The migrations that this participant does not know, as it was last reported. Safe from any thread.
+    var reported: [String] { state.withLock { $0.reported } }
+
     // MARK: Applying the policy
 
     /// - throws: ``SharedDatabaseError/schemaTooNew(path:unknownMigrations:)``.

@@ -11,6 +11,8 @@ extension SharedDatabase {
     ) async throws -> T {
         try checkProcess()
         while true {
+            // A group that has entered the gate admits no more writes.
+            try gate.checkNotShuttingDown()
             if sharedCommits.beginAlone() {
                 defer { sharedCommits.endAlone() }
                 let (outcome, result) = try await attempt(write) { db in try self.transaction(db, updates) }

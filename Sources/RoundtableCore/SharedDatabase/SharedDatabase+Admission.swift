@@ -32,6 +32,7 @@ extension SharedDatabase {
 
     /// Admits a write: it enters the gate, and the writer connection is open. Each write begins here.
     func admit(_ write: Write) -> Admission {
+        if gate.isShuttingDown { return .refused(.failed(SharedDatabaseError.shuttingDown(path: path))) }
         guard let visit = gate.enter(.write, at: write.site, isRunning: false) else { return .refused(.turnedBack) }
         do {
             let queue = try writer.openedQueue()
@@ -146,6 +147,11 @@ extension SharedDatabase {
             return .turnedBack
         }
         var interruption: SuspensionGate.Interruption?
+        let meter = metering.current
+        var measured: MeasuredWrite?
+        var failure: (any Error)?
+        // The visit has ended when the meter is called, so that a slow meter delays no suspension.
+        defer { if let meter, let measured { meter.didWrite(measured, since: started, failure) } }
         writer.beginAccess()
         // If the closure leaves its transaction open (rule W3), the visit ends with that transaction.
         defer { writer.leaveGate(visit, db, interruption) }
@@ -162,14 +168,23 @@ extension SharedDatabase {
                     setPriority: { waitingPriorities.apply(to: $0) }
                 ) {
                     hasWaited()
+                    if meter != nil { measured = MeasuredWrite(turnBegan: MonotonicClock.now) }
+                    defer { if meter != nil { measured?.hasCommitted = writer.hasCommitted } }
                     try body()
                 }
             }
             return hasRun ? .done : .turnedBack
         } catch let error as NotBegun {
-            if error.isForGate || gate.isClosed { return .turnedBack }
+            if error.isForGate || gate.isClosed {
+                measured = nil
+                return .turnedBack
+            }
+            failure = error.reason
+            if meter != nil, measured == nil { measured = MeasuredWrite() }
             throw error.reason
         } catch {
+            failure = error
+            if meter != nil, measured == nil { measured = MeasuredWrite() }
             guard let ended = self.interruption(by: error) else {
                 // The closure may have replaced the error of the abort by one of its own.
                 if gate.isAborted, !writer.hasCommitted { interruption = .rolledBack }

@@ -80,14 +80,18 @@ extension SharedDatabase {
     func reading<T>(at site: CallSite?, _ value: (Database) throws -> T) throws -> T {
         try checkProcess()
         precondition(!Access.isReading(self), "Database methods are not reentrant.")
+        let measured = metering.beginRead()
+        var failure: (any Error)?
+        defer { measured?.end(failure) }
         do {
             return try readers.withReader(at: site, insideWrite: Access.isWriting(self)) { reader in
                 try reader.queue.inDatabase { db in
                     try Access.with(self, reader: reader) { try reader.isolated(db, value) }
                 }
             }
-        } catch let error as DatabaseError {
-            throw error.namingFile(path)
+        } catch {
+            failure = error
+            throw (error as? DatabaseError)?.namingFile(path) ?? error
         }
     }
 
@@ -96,6 +100,9 @@ extension SharedDatabase {
         _ value: @Sendable (Database) throws -> T
     ) async throws -> T {
         try checkProcess()
+        let measured = metering.beginRead()
+        var failure: (any Error)?
+        defer { measured?.end(failure) }
         do {
             return try await readers.withReader(at: site) { reader, giveBack in
                 try await reader.queue.unsafeRead { db in
@@ -103,8 +110,9 @@ extension SharedDatabase {
                     return try Access.with(self, reader: reader) { try reader.isolated(db, value) }
                 }
             }
-        } catch let error as DatabaseError {
-            throw error.namingFile(path)
+        } catch {
+            failure = error
+            throw (error as? DatabaseError)?.namingFile(path) ?? error
         }
     }
 

@@ -56,6 +56,8 @@ public final class SharedDatabase: Sendable {
     let sharedCommits = SharedCommits()
     let waitingPriorities: WaitingPriorities
     let handles = Handles()
+    /// Measures accesses for metrics.
+    package let metering = Metering()
     /// The companions of this database, in the order in which they are notified: the raw handles, then those of the features.
     let companions: [any DatabaseCompanion]
     package let isClosed = Mutex(false)

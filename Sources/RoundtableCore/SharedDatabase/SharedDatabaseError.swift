@@ -30,6 +30,10 @@ public enum SharedDatabaseError: Error, Equatable, Sendable {
     /// A protected access could not begin, because the database is suspended and the system grants no assertion. The system is
     /// about to suspend the process, or has granted all the time that it grants.
     case assertionRefused(name: String)
+
+    /// The program is shutting down, and the database is about to be closed: a write that had not begun is refused. Nothing was
+    /// written.
+    case shuttingDown(path: String)
 }
 
 extension SharedDatabaseError: CustomStringConvertible, LocalizedError {
@@ -69,6 +73,11 @@ extension SharedDatabaseError: CustomStringConvertible, LocalizedError {
             """
             '\(name)' was not started: the system grants this process no more time before it is suspended. Do it when the app is in the \
             foreground again, or in a background task that the system launches.
+            """
+        case .shuttingDown(let path):
+            """
+            \(path): this process is shutting down, and closes the database when the writes that run have ended. Nothing was written. Send \
+            the request to another process, or repeat it after the restart.
             """
         }
     }

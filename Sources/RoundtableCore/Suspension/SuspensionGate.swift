@@ -50,6 +50,8 @@ package final class SuspensionGate: Sendable {
     let aborts = Atomic(0)
     /// Whether a wait for a lock was given up because the gate was closed.
     let hasGivenUp = Atomic(false)
+    /// Whether the database is about to be closed, and writes that have not entered are refused.
+    private let refusesNewWrites = Atomic(false)
     /// Held from `beginSettling` to `didSettle`, and from `beginOpening` to `didOpen`.
     private let settling = NSLock()
     /// Held while running visits are interrupted. No aborted visit ends meanwhile, so nothing else is interrupted. It is separate
@@ -86,6 +88,30 @@ package final class SuspensionGate: Sendable {
 
     /// Whether a running visit must end without a commit.
     package var isAborted: Bool { aborted.load(ordering: .acquiring) }
+
+    /// Refuses writes and turns that have not entered, for good.
+    func refuseNewWrites() { refusesNewWrites.store(true, ordering: .sequentiallyConsistent) }
+
+    var isShuttingDown: Bool { refusesNewWrites.load(ordering: .relaxed) }
+
+    /// - throws: ``SharedDatabaseError/shuttingDown(path:)``.
+    func checkNotShuttingDown() throws {
+        if isShuttingDown { throw SharedDatabaseError.shuttingDown(path: path) }
+    }
+
+    /// Waits until no visit is inside, and neither closes nor opens the gate.
+    ///
+    /// - returns: whether there is none.
+    func waitUntilEmpty(until deadline: Nanoseconds) -> Bool {
+        while true {
+            let semaphore = MonotonicSemaphore()
+            let id = onChange { semaphore.signal() }
+            defer { cancel(id) }
+            if state.withLock({ $0.machine.visits.isEmpty }) { return true }
+            guard MonotonicClock.now < deadline else { return false }
+            _ = semaphore.wait(until: deadline)
+        }
+    }
 
     // MARK: Entering
 

@@ -1,0 +1,104 @@
+import GRDB
+import RoundtableKernel
+import Synchronization
+
+/// Receives the durations of accesses, on the thread of the access, after it has released its locks.
+package protocol AccessMeter: Sendable {
+    /// A read has ended, by ``SharedDatabase/read(file:line:_:)``.
+    ///
+    /// - parameter duration: since the request for a connection.
+    func didRead(_ duration: Nanoseconds, _ failure: (any Error)?)
+
+    /// A write has ended. Shared commits count as one.
+    func didWrite(_ duration: WriteDuration, _ failure: (any Error)?)
+}
+
+/// How long a write took, in nanoseconds.
+package struct WriteDuration: Sendable {
+    /// The wait for the turn and for what precedes it; nil if the write did not get the turn.
+    package let waited: Nanoseconds?
+    /// All of it, since the write was admitted.
+    package let total: Nanoseconds
+    package let hasCommitted: Bool
+}
+
+/// The meter of a database. Without one, an access loads one word.
+package final class Metering: Sendable {
+    private let isOn = Atomic(false)
+    private let meter = Mutex<(any AccessMeter)?>(nil)
+
+    /// Sets the meter, which accesses that begin later report to; nil: none.
+    package func set(_ meter: (any AccessMeter)?) {
+        self.meter.withLock { $0 = meter }
+        isOn.store(meter != nil, ordering: .releasing)
+    }
+
+    package var current: (any AccessMeter)? {
+        isOn.load(ordering: .relaxed) ? meter.withLock { $0 } : nil
+    }
+
+    func beginRead() -> MeasuredRead? {
+        current.map { MeasuredRead(meter: $0, began: MonotonicClock.now) }
+    }
+}
+
+struct MeasuredRead {
+    let meter: any AccessMeter
+    let began: Nanoseconds
+
+    func end(_ failure: (any Error)?) { meter.didRead(MonotonicClock.now.subtractingSaturating(began), failure) }
+}
+
+/// A write that is being measured.
+struct MeasuredWrite {
+    /// When the write got the turn; nil: it did not.
+    var turnBegan: Nanoseconds?
+    var hasCommitted = false
+}
+
+extension AccessMeter {
+    func didWrite(_ measured: MeasuredWrite, since began: Nanoseconds, _ failure: (any Error)?) {
+        let duration = WriteDuration(
+            waited: measured.turnBegan?.subtractingSaturating(began),
+            total: MonotonicClock.now.subtractingSaturating(began),
+            hasCommitted: measured.hasCommitted
+        )
+        didWrite(duration, failure)
+    }
+}
+
+extension SharedDatabase {
+    /// The reader connections at this moment.
+    package struct ReaderCounts: Sendable {
+        package let idle: Int
+        package let used: Int
+        /// Reads that wait for a connection.
+        package let waiting: Int
+        package let maximum: Int
+    }
+
+    package var readerCounts: ReaderCounts {
+        let (idle, used, waiting) = readers.counts
+        return ReaderCounts(idle: idle, used: used, waiting: waiting, maximum: max(1, options.maximumReaderCount))
+    }
+
+    /// All participants, from the control block of this one; empty without one.
+    package var participants: [ParticipantStatus] {
+        longReads.controlBlock?.participants().map(ParticipantStatus.init) ?? []
+    }
+
+    /// The migrations of other programs that this one does not know, as it was last reported.
+    package var unknownMigrations: [String] { writer.watch?.reported ?? [] }
+
+    package var newerSchemaPolicy: NewerSchemaPolicy { options.newerSchemaPolicy }
+
+    /// The length, in frames, that the WAL should not exceed.
+    package var longestWAL: Int { (CheckpointLimits(options.checkpointing) ?? .default).longest }
+
+    /// The number of turns that this participant has taken, and its longest wait for one in nanoseconds; nil without a slot.
+    package var turns: (taken: UInt64, longestWait: UInt64)? {
+        guard let participant = seat.participant else { return nil }
+        let record = participant.block.participants().first { $0.slot == participant.slot.index }
+        return record.map { ($0.turnsTaken, $0.longestWait) }
+    }
+}
