@@ -32,6 +32,7 @@ extension JobQueue {
         workers: Int = 1,
         untilEmpty: Bool = false,
         clock: JobClock,
+        stop: JobStop? = nil,
         _ handler: @escaping @Sendable (Job<Payload>) async throws -> Void
     ) async throws {
         let maximum = policy.maximumAttempts
@@ -50,6 +51,6 @@ extension JobQueue {
                 )
             )
         }
-        try await worker.run(untilEmpty: untilEmpty)
+        try await worker.run(untilEmpty: untilEmpty, stop: stop)
     }
 }

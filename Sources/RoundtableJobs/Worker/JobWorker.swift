@@ -12,6 +12,8 @@ final class JobWorker: Sendable {
         /// The id under which this worker claims (rule A7b).
         var id: Int64?
         var running: [JobToken: RunningJob] = [:]
+        /// Whether no more jobs are claimed, and the handlers that run may end.
+        var isDraining = false
         var isStopping = false
         /// Why the worker stops, if it is an error.
         var failure: (any Error)?
@@ -28,6 +30,8 @@ final class JobWorker: Sendable {
     private let wakes = JobWakes()
     /// Lets the listener wait for the next change, because the worker looks at the queue, and may sleep then.
     private let idle = JobWakes()
+    /// Wakes the task that waits for cancelled handlers. It is another one, because the cancellation of a waiting task ends its wakes.
+    private let endings = JobWakes()
 
     init(
         _ database: SharedDatabase,
@@ -41,7 +45,8 @@ final class JobWorker: Sendable {
         (self.limit, self.perform) = (limit, perform)
     }
 
-    func run(untilEmpty: Bool) async throws {
+    /// - parameter stop: ends the run without cancelling handlers at once; nil: nothing does.
+    func run(untilEmpty: Bool, stop request: JobStop? = nil) async throws {
         let changes = database.changes(in: Table(JobTable.jobs))
         let listener = Task { await listen(changes) }
         let heartbeat = JobHeartbeat(every: max(10, lease / 3), hasWork: { self.free < self.limit }) { self.renew() }
@@ -49,9 +54,11 @@ final class JobWorker: Sendable {
             listener.cancel()
             heartbeat.end()
         }
+        request?.follow { [weak self] in self?.drain() }
         do {
             try await withTaskCancellationHandler {
                 try await loop(untilEmpty: untilEmpty, heartbeat)
+                if let request, isDraining { await waitForHandlers(within: request.grace) }
             } onCancel: {
                 stop(nil)
             }
@@ -63,11 +70,45 @@ final class JobWorker: Sendable {
             stop(error)
         }
         stop(nil)
+        if let request, isDraining { await release(after: request.cancelGrace) }
         for job in state.withLock({ Array($0.running.values) }) { await job.task?.value }
         await leave()
         if let failure = state.withLock({ $0.failure }) { throw failure }
     }
 
+    private func drain() {
+        state.withLock { $0.isDraining = true }
+        wakes.wake()
+    }
+
+    /// Waits until no handler runs, the time is over, or the worker stops.
+    private func waitForHandlers(within time: Duration) async {
+        let end = ContinuousClock.now + time
+        while !isStopping, free < limit, ContinuousClock.now < end { await wakes.next(until: end) }
+    }
+
+    /// Releases the jobs of handlers that do not end after they were cancelled (rule A13). Their attempts have lost the jobs then.
+    private func release(after time: Duration) async {
+        // The calling task may be cancelled, and would not wait.
+        await Task { [self] in
+            let end = ContinuousClock.now + time
+            while free < limit, ContinuousClock.now < end { await endings.next(until: end) }
+            let left = state.withLock { Array($0.running.values) }
+            if left.isEmpty { return }
+            // If this fails, the jobs come back when the lease ends, or the process.
+            _ = try? await database.write(whileSuspended: .fail) { [self] db in
+                for job in left {
+                    do { try JobTable.release(job.token, at: clock.now(), db) } catch is JobError {}
+                }
+            }
+            for job in left { job.lose() }
+            state.withLock { state in for job in left { state.running[job.token] = nil } }
+        }.value
+    }
+
+    private var isDraining: Bool { state.withLock { $0.isDraining } }
+    /// Whether no job is begun any more.
+    private var isEnding: Bool { state.withLock { $0.isDraining || $0.isStopping } }
     private var isStopping: Bool { state.withLock { $0.isStopping } }
     private var free: Int { state.withLock { limit - $0.running.count } }
 
@@ -87,7 +128,7 @@ final class JobWorker: Sendable {
         // Whether the last look or claim has found that there is nothing to claim.
         var isExhausted = true
         var nextLook = ContinuousClock.now
-        while !isStopping {
+        while !isEnding {
             let free = free
             if free == 0 {
                 await wakes.next(until: nil)
@@ -167,7 +208,10 @@ final class JobWorker: Sendable {
         let outcome: Outcome
         do {
             // A worker that stops does not begin with a job.
-            if isStopping { throw CancellationError() }
+            if isEnding {
+                await record(.released, running)
+                return end(claimed)
+            }
             try await perform(claimed, running)
             outcome = .completed
         } catch {
@@ -175,8 +219,13 @@ final class JobWorker: Sendable {
                 isStopping && !(error is JobRefusal) ? .released : .failed("\(error)", isFinal: error is JobRefusal)
         }
         await record(outcome, running)
+        end(claimed)
+    }
+
+    private func end(_ claimed: ClaimedJob) {
         state.withLock { $0.running[claimed.token] = nil }
         wakes.wake()
+        endings.wake()
     }
 
     private func record(_ outcome: Outcome, _ running: RunningJob) async {
@@ -257,7 +306,7 @@ final class JobWorker: Sendable {
         }
         // Rule A7a: the system is asked, not the database.
         let pause = Duration.milliseconds(max(10, min(1_000, view.others.map { $0.lease / 4 }.min() ?? 1_000)))
-        while !isStopping {
+        while !isEnding {
             let look = ContinuousClock.now + pause
             if await wakes.next(until: end.map { min($0, look) } ?? look) { return }
             let time = clock.now()
