@@ -11,6 +11,8 @@ PLOTS_PYTHON = PYTHONPATH=$(PLOTS_PACKAGES) python3
 # The programs that tests of replication run.
 REPLICATION_PACKAGES = .build/replication
 STRICT = -Xswiftc -warnings-as-errors
+# With RoundtableService, in every debug build, so that they share one: a trait is a flag of the compiler, and another build without it.
+TRAITS = --traits Service
 
 demo: dependencies
 	@echo "Building the tool for release: 3 to 5 minutes on two cores the first time, seconds after that. The demo then runs for 5 seconds."
@@ -31,7 +33,7 @@ uninstall:
 # Installs into a temporary folder, uses the completions and the pages there, and removes all of it.
 test-install: dependencies
 	@sh scripts/dependencies.sh $(SWIFT) python3 man:man-db col:bsdextrautils
-	$(SWIFT) build --product roundtable $(BUILD_FLAGS)
+	$(SWIFT) build $(TRAITS) --product roundtable $(BUILD_FLAGS)
 	bash scripts/install-test.sh .build/debug/roundtable
 
 # The loadable extension for programs in other languages: .build/loadable/roundtable.so, with all that it needs but the system's libraries.
@@ -53,13 +55,13 @@ examples: dependencies
 # (writer queue, change ring, suspension gate) use all of the processors.
 # One after the other: tests that wait for each other's threads, and for two processors, fail by their deadlines.
 define run_tests
-	$(1) bash scripts/test.sh $(SWIFT) test --skip-build --no-parallel --skip RoundtableProcessTests --skip ModelTests
-	$(1) bash scripts/test.sh $(SWIFT) test --skip-build --filter RoundtableProcessTests
-	$(1) bash scripts/test.sh $(SWIFT) test --skip-build --filter ModelTests
+	$(1) bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build --no-parallel --skip RoundtableProcessTests --skip ModelTests
+	$(1) bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build --filter RoundtableProcessTests
+	$(1) bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build --filter ModelTests
 endef
 
 test: dependencies
-	$(SWIFT) build --build-tests $(BUILD_FLAGS)
+	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
 	$(call run_tests,)
 
 # Shows that the tests notice plausible bugs: see Tests/Mutants. ONLY=3,17 chooses some of them by their numbers.
@@ -68,7 +70,7 @@ mutants: dependencies
 
 # The same as `test`, with all rounds and the larger worlds.
 test-long: dependencies
-	$(SWIFT) build --build-tests $(BUILD_FLAGS)
+	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
 	$(call run_tests,ROUNDTABLE_LONG=1)
 
 # Of the tests with real processes, those that depend most on SQLite; all of them with ROUNDTABLE_LONG=1.
@@ -76,48 +78,48 @@ SQLCIPHER_PROCESS_TESTS = ProcessTests/(EncryptionBetweenProcesses|Checkpoints|C
 
 # Kills processes and makes their system calls fail, at calls that SEED chooses, for MINUTES. Prints how to repeat what it finds.
 torture: dependencies
-	$(SWIFT) build --product roundtable-peer $(BUILD_FLAGS)
-	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
+	$(SWIFT) build $(TRAITS) --product roundtable-peer $(BUILD_FLAGS)
+	$(SWIFT) build $(TRAITS) --product roundtable-torture $(BUILD_FLAGS)
 	.build/debug/roundtable-torture sweep --minutes $(or $(MINUTES),2) $(if $(SEED),--seed $(SEED))
 
 # A million transactions of four processes that are killed and stopped, each checked against all others.
 check-transactions: dependencies
-	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
+	$(SWIFT) build $(TRAITS) --product roundtable-torture $(BUILD_FLAGS)
 	.build/debug/roundtable-torture check --transactions $(or $(TRANSACTIONS),1000000)
 
 # Jobs in 8 processes that are killed and frozen: each done once, or reported. `make jobs JOBS=1000000` for a million. SEED= repeats a campaign.
 jobs: dependencies
-	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
+	$(SWIFT) build $(TRAITS) --product roundtable-torture $(BUILD_FLAGS)
 	.build/debug/roundtable-torture jobs --jobs $(or $(JOBS),50000) $(if $(SEED),--seed $(SEED))
 	.build/debug/roundtable-torture jobs --jobs 400 --handlers 1 --longest 2000 $(if $(SEED),--seed $(SEED))
 
 # With SQLCipher in SQLite's place: what encrypts, and the rest without a key, since its SQLite is newer.
 test-sqlcipher: dependencies
-	$(SWIFT) build --build-tests $(BUILD_FLAGS)
-	bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test --skip-build --no-parallel --skip RoundtableProcessTests --skip ModelTests
-	bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test --skip-build \
+	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
+	bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build --no-parallel --skip RoundtableProcessTests --skip ModelTests
+	bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build \
 		--filter '$(if $(ROUNDTABLE_LONG),RoundtableProcessTests,$(SQLCIPHER_PROCESS_TESTS))'
 
 # GRDB's own tests on shared databases, compared with the same tests on GRDB's pools.
 test-grdb: dependencies
-	sh scripts/test-grdb.sh $(SWIFT) $(BUILD_FLAGS)
+	sh scripts/test-grdb.sh $(SWIFT) $(TRAITS) $(BUILD_FLAGS)
 
 # With Litestream, rclone and an S3 server, which the other targets do without: where they are not in PATH, they skip these tests.
 test-replication: $(REPLICATION_PACKAGES)/ready
 	@sh scripts/dependencies.sh $(SWIFT) rclone nats-server
-	$(SWIFT) build --build-tests $(BUILD_FLAGS)
-	PATH="$(CURDIR)/$(REPLICATION_PACKAGES)/bin:$$PATH" bash scripts/test.sh $(SWIFT) test --skip-build --no-parallel --filter '[./]Replication'
+	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
+	PATH="$(CURDIR)/$(REPLICATION_PACKAGES)/bin:$$PATH" bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build --no-parallel --filter '[./]Replication'
 
 # Kills at random moments for some minutes; `make torture-random KILLS=5000 MINUTES=30` for many. SEED= repeats a campaign.
 torture-random: dependencies
-	$(SWIFT) build --product roundtable-peer $(BUILD_FLAGS)
-	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
+	$(SWIFT) build $(TRAITS) --product roundtable-peer $(BUILD_FLAGS)
+	$(SWIFT) build $(TRAITS) --product roundtable-torture $(BUILD_FLAGS)
 	.build/debug/roundtable-torture random --kills $(or $(KILLS),1000000) --minutes $(or $(MINUTES),1) $(if $(SEED),--seed $(SEED)) $(if $(FULL_DISK),--full-disk)
 
 # All faults, for hours, with a look for leaks. The report is .build/soak.json, also when the run is cut short.
 soak: dependencies
-	$(SWIFT) build --product roundtable-peer $(BUILD_FLAGS)
-	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
+	$(SWIFT) build $(TRAITS) --product roundtable-peer $(BUILD_FLAGS)
+	$(SWIFT) build $(TRAITS) --product roundtable-torture $(BUILD_FLAGS)
 	.build/debug/roundtable-torture soak --hours $(or $(HOURS),2) --report .build/soak.json $(if $(SEED),--seed $(SEED)) $(if $(FULL_DISK),--full-disk)
 
 # Two machines and an S3 server, as network namespaces: needs root.
@@ -188,27 +190,27 @@ lint: dependencies
 	python3 scripts/figures.py --check
 	SWIFT=$(SWIFT) sh scripts/layout.sh check
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks Examples
-	$(SWIFT) build --build-tests $(STRICT)
+	$(SWIFT) build $(TRAITS) --build-tests $(STRICT)
 
 # What is for Apple's systems, compiled against stubs of their SDKs. Needs no Mac, and says nothing of how it runs there.
 typecheck-apple: dependencies
-	$(SWIFT) build $(BUILD_FLAGS)
+	$(SWIFT) build $(TRAITS) $(BUILD_FLAGS)
 	@sh scripts/typecheck-apple.sh
 
 # The documentation as a static site, in .build/docs: `make docs BASE=roundtable` for a site whose address ends so. Fails at any warning of DocC.
 docs: dependencies
-	$(SWIFT) build --build-tests $(BUILD_FLAGS)
+	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
 	sh scripts/docs.sh $(SWIFT) .build/docs $(BASE)
 
 # Writes docs/api, the list of all public declarations, anew. `make docs` compares it with the sources.
 api: dependencies
-	$(SWIFT) build --build-tests $(BUILD_FLAGS)
+	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
 	API=--write sh scripts/docs.sh $(SWIFT)
 
 # The samples of the README, of the guides and of docs/TESTING.md compile: scripts/samples.py says by which rules.
 samples: dependencies
 	@sh scripts/dependencies.sh $(SWIFT) python3
-	$(SWIFT) build --build-tests $(BUILD_FLAGS)
+	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
 	@SWIFT=$(SWIFT) python3 scripts/samples.py
 
 format:
@@ -216,13 +218,13 @@ format:
 
 # Power cuts, replayed: a short campaign of each durability.
 powercut: dependencies
-	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
+	$(SWIFT) build $(TRAITS) --product roundtable-torture $(BUILD_FLAGS)
 	.build/debug/roundtable-torture powercut --durability full --states 1500 --seed 1 --seconds 20
 	.build/debug/roundtable-torture powercut --durability normal --states 1500 --seed 1 --seconds 20
 
 # Power cuts of a real file system, an ext4 image on a loop device: needs root. `make powercut-ext4 CUTS=320 SEED=1` for many.
 powercut-ext4: dependencies
-	$(SWIFT) build --product roundtable-torture $(BUILD_FLAGS)
+	$(SWIFT) build $(TRAITS) --product roundtable-torture $(BUILD_FLAGS)
 	.build/debug/roundtable-torture powercut --filesystem ext4 --durability full --cuts $(or $(CUTS),20) $(if $(SEED),--seed $(SEED))
 	.build/debug/roundtable-torture powercut --filesystem ext4 --durability normal --cuts $(or $(CUTS),20) $(if $(SEED),--seed $(SEED))
 

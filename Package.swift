@@ -5,6 +5,9 @@ let sql: [Target.Dependency] = [
     .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
 ]
 
+// What servers use: fetched only by those who ask for the trait.
+let service = TargetDependencyCondition.when(traits: ["Service"])
+
 let package = Package(
     name: "Roundtable",
     platforms: [.iOS(.v18), .macOS(.v15)],
@@ -12,15 +15,26 @@ let package = Package(
         .library(name: "Roundtable", targets: ["Roundtable"]),
         .library(name: "RoundtableFiles", targets: ["RoundtableFiles"]),
         .library(name: "RoundtableJobs", targets: ["RoundtableJobs"]),
+        .library(name: "RoundtableService", targets: ["RoundtableService"]),
         .library(name: "RoundtableC", targets: ["CRoundtable", "RoundtableC"]),
         // For programs in other languages: `make loadable` builds it, and names it as SQLite wants.
         .library(name: "RoundtableLoadable", type: .dynamic, targets: ["RoundtableLoadable"]),
         .library(name: "RoundtableTestKit", targets: ["RoundtableTestKit"]),
         .executable(name: "roundtable", targets: ["RoundtableTool"]),
     ],
+    traits: [
+        .trait(
+            name: "Service",
+            description: "RoundtableService, with swift-log, swift-metrics and swift-service-lifecycle."
+        )
+    ],
     dependencies: [
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        // Without the trait, SwiftPM fetches none of these.
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
         .target(name: "CRoundtableShims"),
@@ -56,6 +70,16 @@ let package = Package(
         ),
         // A product of its own, so that others do not carry it.
         .target(name: "RoundtableJobs", dependencies: ["RoundtableCore", "RoundtableKernel"] + sql),
+        // Its sources need the trait, except for health.
+        .target(
+            name: "RoundtableService",
+            dependencies: [
+                "Roundtable", "RoundtableCore", "RoundtableJobs", "RoundtableKernel",
+                .product(name: "Logging", package: "swift-log", condition: service),
+                .product(name: "CoreMetrics", package: "swift-metrics", condition: service),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: service),
+            ] + sql
+        ),
         .target(name: "CRoundtable"),
         .target(
             name: "RoundtableC",
@@ -193,6 +217,7 @@ if Context.environment["ROUNDTABLE_FUZZING"] != nil {
             dependencies: ["CRoundtableShims", "RoundtableKernel", "RoundtableFiles"]
         )
     )
+    package.traits = []
     package.products = [.executable(name: "roundtable-fuzz", targets: ["roundtable-fuzz"])]
     package.dependencies = []
 }

@@ -24,6 +24,7 @@ MODULES = {
                    "RoundtableHistory", "RoundtableKernel"],
     "RoundtableFiles": ["RoundtableFiles", "RoundtableKernel"],
     "RoundtableJobs": ["RoundtableJobs"],
+    "RoundtableService": ["RoundtableService"],
     "RoundtableTestKit": ["RoundtableTestKit"],
 }
 HEAD = """\

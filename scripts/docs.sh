@@ -44,6 +44,7 @@ graphs Roundtable RoundtableCore,RoundtableDelivery,RoundtableDiagnostics,Roundt
 graphs RoundtableTestKit ""
 graphs RoundtableFiles RoundtableKernel
 graphs RoundtableJobs ""
+graphs RoundtableService ""
 # The interface that users see, compared with docs/api.
 python3 scripts/api.py "$work" ${API:---check}
 [ -z "${API:-}" ] || exit 0

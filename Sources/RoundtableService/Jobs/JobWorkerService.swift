@@ -1,0 +1,103 @@
+#if Service
+    import CoreMetrics
+    import Logging
+    import Roundtable
+    import RoundtableCore
+    import RoundtableJobs
+    import RoundtableKernel
+    import ServiceLifecycle
+
+    /// Workers of a queue of jobs as a service of a `ServiceGroup`. See <doc:RunningAsAService>.
+    ///
+    /// Put it after the ``SharedDatabaseService`` of its database, because a group shuts its services down in reverse order.
+    public struct JobWorkerService<Payload: Codable & Sendable>: Service {
+        let queue: JobQueue<Payload>
+        let database: SharedDatabase
+        let workers: Int
+        let logger: Logger
+        let grace: Duration
+        let cancelGrace: Duration
+        let metrics: JobMetrics?
+        let handler: @Sendable (Job<Payload>) async throws -> Void
+
+        /// - Parameters:
+        ///   - queue: the queue, whose tables exist.
+        ///   - database: the database, opened for writing.
+        ///   - workers: how many handlers run at the same time. At least 1.
+        ///   - logger: receives a line for each attempt that fails, and for the shutdown.
+        ///   - metrics: whether to record metrics with the factory of swift-metrics.
+        ///   - grace: how long handlers that run may take at shutdown, before their tasks are cancelled.
+        ///   - cancelGrace: how long cancelled handlers may take to end, before their jobs are released.
+        ///   - metricsInterval: how often jobs are counted, which reads an index of all jobs of the queue. At least 10 ms.
+        ///   - handler: works on one job.
+        public init(
+            _ queue: JobQueue<Payload>,
+            in database: SharedDatabase,
+            workers: Int = 1,
+            logger: Logger,
+            metrics: Bool = true,
+            grace: Duration = .seconds(10),
+            cancelGrace: Duration = .seconds(2),
+            metricsInterval: Duration = .seconds(10),
+            handler: @escaping @Sendable (Job<Payload>) async throws -> Void
+        ) {
+            self.queue = queue
+            self.database = database
+            self.workers = workers
+            self.logger = logger
+            self.grace = grace
+            self.cancelGrace = cancelGrace
+            self.handler = handler
+            self.metrics =
+                metrics
+                ? JobMetrics(
+                    queue: queue.name,
+                    path: database.path,
+                    MetricsSystem.factory,
+                    every: max(.milliseconds(10), metricsInterval)
+                ) : nil
+        }
+
+        /// Runs workers until graceful shutdown or cancellation.
+        ///
+        /// At graceful shutdown, no more jobs are claimed. Handlers that run have the grace to end; then their tasks are cancelled. The
+        /// jobs of handlers that do not end then either are released, so that another worker takes them at once and not when the lease
+        /// is over. Releasing is no failure of the job. Such a handler cannot complete its job any more.
+        ///
+        /// Cancellation cancels the handlers at once, and waits for them.
+        ///
+        /// - throws: an error of the database that does not pass by itself.
+        public func run() async throws {
+            let stop = JobStop(grace: grace, cancelGrace: cancelGrace)
+            let measuring = metrics.map { metrics in
+                Task { [queue, database] in
+                    await metrics.run { try await database.read { try queue.counts(in: $0) } }
+                }
+            }
+            defer { measuring?.cancel() }
+            let metadata: Logger.Metadata = [
+                "roundtable.queue": "\(queue.name)", "roundtable.path": "\(database.path)",
+            ]
+            try await withGracefulShutdownHandler {
+                try await queue.run(in: database, workers: workers, clock: .system, stop: stop) {
+                    [logger, metrics, handler] job in
+                    let began = MonotonicClock.now
+                    do {
+                        try await handler(job)
+                        metrics?.attemptEnded(since: began, nil)
+                    } catch {
+                        metrics?.attemptEnded(since: began, error)
+                        var metadata = metadata
+                        metadata["roundtable.job"] = "\(job.id)"
+                        metadata["roundtable.attempt"] = "\(job.attempt)"
+                        logger.notice("an attempt of a job did not succeed: \(type(of: error))", metadata: metadata)
+                        throw error
+                    }
+                }
+            } onGracefulShutdown: { [logger, grace] in
+                logger.info("no more jobs are claimed: handlers that run have \(grace) to end", metadata: metadata)
+                stop.request()
+            }
+        }
+    }
+#endif
