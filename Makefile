@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo demo-replication loadable loadable-fairness docs api examples test test-long mutants test-sqlcipher test-replication lint typecheck-apple samples bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4 jobs install uninstall test-install
+.PHONY: demo demo-replication loadable loadable-fairness docs api examples test scrape test-long mutants test-sqlcipher test-replication lint typecheck-apple samples bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4 jobs install uninstall test-install
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -63,6 +63,12 @@ endef
 test: dependencies
 	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
 	$(call run_tests,)
+
+# Four servers of one database, scraped over HTTP as Prometheus does: what each tells of itself, and that each ends in an orderly way.
+scrape: dependencies
+	@sh scripts/dependencies.sh $(SWIFT) python3
+	$(SWIFT) build $(TRAITS) --product roundtable-service-peer $(BUILD_FLAGS)
+	@python3 scripts/scrape.py
 
 # Shows that the tests notice plausible bugs: see Tests/Mutants. ONLY=3,17 chooses some of them by their numbers.
 mutants: dependencies

@@ -143,6 +143,17 @@ let package = Package(
             name: "roundtable-c-peer",
             dependencies: ["CRoundtable", "RoundtableC", .product(name: "GRDBSQLite", package: "GRDB.swift")]
         ),
+        // The server of the tests of RoundtableService.
+        .executableTarget(
+            name: "roundtable-service-peer",
+            dependencies: [
+                "Roundtable", "RoundtableCore", "RoundtableJobs", "RoundtableService",
+                .product(name: "Logging", package: "swift-log", condition: service),
+                .product(name: "CoreMetrics", package: "swift-metrics", condition: service),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: service),
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ]
+        ),
         // Models of the protocol's state machines, which tests and `make walk` walk through all their states.
         .target(name: "RoundtableModels", dependencies: ["RoundtableKernel"]),
         .executableTarget(name: "roundtable-walk", dependencies: ["RoundtableModels"]),
@@ -182,6 +193,17 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),
+        .testTarget(
+            name: "RoundtableServiceTests",
+            dependencies: [
+                "Roundtable", "RoundtableCore", "RoundtableJobs", "RoundtableService", "RoundtableTestSupport",
+                "roundtable-service-peer",
+                .product(name: "Logging", package: "swift-log", condition: service),
+                .product(name: "CoreMetrics", package: "swift-metrics", condition: service),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: service),
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ]
+        ),
     ],
     swiftLanguageModes: [.v6]
 )
@@ -202,6 +224,7 @@ if Context.environment["ROUNDTABLE_LIBRARY_ONLY"] != nil {
 if Context.environment["ROUNDTABLE_UNIT_TESTS_ONLY"] != nil {
     let programs: Set = [
         "RoundtableTool", "roundtable-peer", "roundtable-c-peer", "RoundtableToolTests", "RoundtableProcessTests",
+        "roundtable-service-peer", "RoundtableServiceTests",
     ]
     package.targets.removeAll { programs.contains($0.name) }
     package.products.removeAll { $0.name == "roundtable" }
