@@ -152,6 +152,12 @@
                     ServicePeer.say("checkpointing")
                     let result = try await db.checkpoint(.truncate, waitingForReaders: .seconds(3_600))
                     ServicePeer.say("checkpointed \(result)")
+                case "measure":
+                    let lines = try await Task.detached {
+                        try MeteringCost.measure(db, rounds: Int(name) ?? 15, accesses: 2_000)
+                    }.value
+                    for line in lines { ServicePeer.say("measured \(line)") }
+                    ServicePeer.say("# EOF")
                 case "release": Self.released.come()
                 case "suspend":
                     let suspension = await db.suspend(deadline: .now + .seconds(5))
