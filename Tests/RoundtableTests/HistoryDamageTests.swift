@@ -7,8 +7,10 @@ import Testing
 /// Any program can write any values to the tables of the history. Whoever reads them gets an error, and writes go on: no value ends a process.
 @Suite struct HistoryDamageTests {
     private static let columns = [
-        "history": ["table_id", "operation", "row_key", "columns", "time", "transaction_id", "author"],
-        "history_tables": ["name", "state", "recording", "key_columns", "conflicts", "generation", "gap"],
+        "history": ["table_id", "operation", "row_key", "columns", "time", "transaction_id", "author", "old_values"],
+        "history_tables": [
+            "name", "state", "recording", "key_columns", "conflicts", "generation", "gap", "kept_columns",
+        ],
         "history_consumers": ["sequence", "seen", "state", "tables"],
         "history_settings": [
             "format", "identity", "kept_after", "maximum_age", "maximum_count", "minimum_count", "consumer_timeout",
@@ -39,7 +41,7 @@ import Testing
                 let fixture = try HistoryFixture(
                     "CREATE TABLE team (a, b, c, PRIMARY KEY (a, b)); CREATE TABLE other (a); INSERT INTO other VALUES (1)"
                 )
-                try fixture.db.history.enable(for: "team", recording: .changedColumns)
+                try fixture.db.history.enable(for: "team", recording: .changedColumns, keeping: .deletedAndUpdated("c"))
                 try fixture.execute("INSERT INTO team VALUES (1, 'x', 1); UPDATE team SET c = 2")
                 try fixture.executeElsewhere(
                     "INSERT INTO roundtable_history_consumers VALUES ('b', 0, strftime('%s', 'now'), 'following', NULL)"

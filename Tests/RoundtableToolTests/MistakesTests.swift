@@ -49,6 +49,7 @@ import Testing
         }
         try expectOneLine(["sql", "--read-only", "a.db", "CREATE TABLE t(x)"], in: folder, contains: "no such file")
         try expectOneLine(["sql", "a.db", "CREATE TABEL t(x)"], in: folder, contains: "syntax error")
+        try expectOneLine(["sql", "no/a.db", "SELECT 1"], in: folder, contains: "no such file, and no folder '")
         try expectOneLine(["sql", "no/a.db", "CREATE TABLE t(x)"], in: folder, contains: "no does not exist")
         try expectOneLine(["demo", "--at", "no/a.db"], in: folder, contains: "no does not exist")
     }

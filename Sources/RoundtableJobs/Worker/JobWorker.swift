@@ -260,6 +260,7 @@ final class JobWorker: Sendable {
     private func renew() {
         let (id, running) = state.withLock { ($0.id, Array($0.running.values)) }
         guard let id, !running.isEmpty else { return }
+        // If this fails, the next beat does it: the lease is as long as three.
         let lost = try? database.write(whileSuspended: .wait) { db in
             _ = try JobTable.renew(id, lease: lease, at: clock.now(), db)
             return try running.filter { try !JobTable.holds($0.token, db) }
@@ -330,6 +331,11 @@ final class JobWorker: Sendable {
             } catch let error as DatabaseError where error.isSuspension {
                 // An asynchronous read waits until the database is resumed.
                 try? await database.read { _ in }
+                changes = database.changes(in: Table(JobTable.jobs))
+                wakes.wake()
+            } catch let error as DatabaseError where Self.passes(error) {
+                // Only following failed. The worker looks at the queue when the changes can be followed again.
+                try? await Task.sleep(for: .seconds(1))
                 changes = database.changes(in: Table(JobTable.jobs))
                 wakes.wake()
             } catch {

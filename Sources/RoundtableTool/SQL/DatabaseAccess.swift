@@ -62,8 +62,12 @@ struct DatabaseAccess {
         } catch is DatabaseError {
             // The script needs a table that does not exist, because the file does not exist.
         }
+        let folder = url.deletingLastPathComponent().path
+        let hasFolder = FileManager.default.fileExists(atPath: folder)
         throw ToolError(
-            "\(url.path): there is no such file. Statements that write, such as CREATE TABLE, would create it."
+            hasFolder
+                ? "\(url.path): there is no such file. Statements that write, such as CREATE TABLE, would create it."
+                : "\(url.path): there is no such file, and no folder '\(folder)'"
         )
     }
 
