@@ -9,13 +9,14 @@ struct Root: ParsableCommand {
         abstract: "One SQLite database, many processes, and everyone gets a turn.",
         discussion: """
             Start with 'roundtable demo': it shows several processes sharing one database. 'roundtable sql', 'roundtable status', \
-            'roundtable top' and 'roundtable doctor' work on any SQLite database, shared or not; 'roundtable watch' and 'roundtable \
+            'roundtable top', 'roundtable record' and 'roundtable doctor' work on any SQLite database, shared or not; 'roundtable watch' and 'roundtable \
             history' on any in WAL mode; 'roundtable snapshot' shows snapshot files, 'roundtable outbox' the commands that wait for a database; 'roundtable \
             restore' restores a database from a replica; 'roundtable police' judges any program.
             """,
         version: "0.1.0",
         subcommands: [
-            DemoCommand.self, SQLCommand.self, StatusCommand.self, TopCommand.self, DoctorCommand.self,
+            DemoCommand.self, SQLCommand.self, StatusCommand.self, TopCommand.self, RecordCommand.self,
+            DoctorCommand.self,
             WatchCommand.self,
             HistoryCommand.self,
             SnapshotCommand.self,

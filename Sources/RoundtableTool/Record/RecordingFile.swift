@@ -1,0 +1,130 @@
+import Foundation
+import RoundtableKernel
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// The file of a recording, which keeps the last seconds: when it is twice as long, it is replaced by its second half.
+///
+/// A process that dies leaves at most an incomplete last line behind, which readers ignore.
+struct RecordingFile {
+    let path: String
+    private let keep: Nanoseconds
+    private let header: String
+    private var file: Int32
+    private var size: Int
+    /// Where the second half begins; nil while the first one is being written.
+    private var half: (offset: Int, since: Nanoseconds)?
+    private var since: Nanoseconds
+
+    /// - parameter keep: in ns.
+    /// - throws: `ToolError` when there is another file at that path, or when it cannot be written.
+    init(path: String, header: String, keep: Nanoseconds) throws {
+        (self.path, self.header, self.keep) = (path, header, keep)
+        since = MonotonicClock.now
+        size = 0
+        file = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+        guard file >= 0 else { throw Self.failure(path, "cannot be opened") }
+        do {
+            try checkContent()
+            try write(size == 0 ? header : "\n" + header)
+        } catch {
+            _ = systemClose(file)
+            throw error
+        }
+    }
+
+    private mutating func checkContent() throws {
+        guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
+            throw ToolError("\(path): another process records into it. Choose another file.")
+        }
+        guard let status = try System.status(ofFileAt: path), status.isRegularFile else { throw refusal }
+        size = Int(status.st_size)
+        guard size > 0 else { return }
+        var start = [UInt8](repeating: 0, count: 512)
+        let count = pread(file, &start, start.count, 0)
+        let text = String(decoding: start.prefix(max(0, count)), as: UTF8.self)
+        guard text.hasPrefix("{"), text.contains(#""kind":"recording""#) else { throw refusal }
+    }
+
+    private var refusal: ToolError {
+        ToolError("\(path): is no recording, and is not overwritten. Choose another file, or remove it.")
+    }
+
+    mutating func write(_ line: String) throws {
+        let now = MonotonicClock.now
+        if let half, now.subtractingSaturating(half.since) >= keep {
+            try replace(from: half.offset)
+            since = half.since
+            self.half = (size, now)
+        } else if half == nil, now.subtractingSaturating(since) >= keep {
+            half = (size, now)
+        }
+        try Self.write(line, to: file, path)
+        size += line.utf8.count
+    }
+
+    func close() { _ = systemClose(file) }
+
+    /// Replaces the file by its header and what begins at `offset`. Readers find the old file or the new one.
+    private mutating func replace(from offset: Int) throws {
+        let name = path + ".new"
+        let new = open(name, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard new >= 0 else { throw Self.failure(name, "cannot be created") }
+        do {
+            // The lock is there before the name, so that no other process records into it.
+            guard flock(new, LOCK_EX | LOCK_NB) == 0 else { throw Self.failure(name, "is locked") }
+            try Self.write(header, to: new, name)
+            var (position, copied) = (offset, header.utf8.count)
+            var buffer = [UInt8](repeating: 0, count: 1 << 16)
+            while true {
+                let count = pread(file, &buffer, buffer.count, off_t(position))
+                guard count >= 0 else { throw Self.failure(path, "cannot be read") }
+                if count == 0 { break }
+                try Self.write(buffer.prefix(count), to: new, name)
+                position += count
+                copied += count
+            }
+            guard rename(name, path) == 0 else { throw Self.failure(path, "cannot be replaced") }
+            _ = systemClose(file)
+            (file, size) = (new, copied)
+        } catch {
+            _ = systemClose(new)
+            unlink(name)
+            throw error
+        }
+    }
+
+    private static func write(_ text: String, to file: Int32, _ path: String) throws {
+        try write(Array(text.utf8)[...], to: file, path)
+    }
+
+    private static func write(_ bytes: ArraySlice<UInt8>, to file: Int32, _ path: String) throws {
+        var rest = bytes
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { systemWrite(file, $0.baseAddress, $0.count) }
+            if count == -1, errno == EINTR { continue }
+            guard count > 0 else { throw failure(path, "cannot be written") }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    private static func failure(_ path: String, _ what: String) -> ToolError {
+        let code = errno
+        return ToolError(
+            "\(path): \(what): \(String(cString: strerror(code))) (errno \(code)). \(SystemErrorAdvice.next(code))."
+        )
+    }
+}
+
+// The modules are named because methods here have the names of these functions.
+#if canImport(Darwin)
+    private let systemWrite = Darwin.write
+    private func systemClose(_ file: Int32) -> Int32 { Darwin.close(file) }
+#else
+    private let systemWrite = Glibc.write
+    private func systemClose(_ file: Int32) -> Int32 { Glibc.close(file) }
+#endif
