@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo demo-replication loadable loadable-fairness docs api examples test scrape test-long mutants test-sqlcipher test-replication lint typecheck-apple samples bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4 jobs install uninstall test-install
+.PHONY: demo demo-replication loadable loadable-fairness docs api examples test scrape test-long mutants test-sqlcipher test-replication lint typecheck-apple samples bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4 jobs install uninstall test-install inspector test-inspector
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -195,8 +195,18 @@ lint: dependencies
 	python3 scripts/troubleshooting.py --check
 	python3 scripts/figures.py --check
 	SWIFT=$(SWIFT) sh scripts/layout.sh check
-	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks Examples
+	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks Examples Inspector
 	$(SWIFT) build $(TRAITS) --build-tests $(STRICT)
+
+# The page that shows a database live, and the tool that it needs: docs/INSPECTOR.md.
+inspector: dependencies
+	@bash scripts/with-progress.sh "building the tool for release" $(SWIFT) build -c release --product roundtable
+	@bash scripts/with-progress.sh "building the inspector for release" $(SWIFT) build -c release --package-path Inspector
+	@echo "Inspector/.build/release/roundtable-inspector --tool .build/release/roundtable PATH"
+
+# The inspector and its page, in a headless Chromium. PICTURES=1 makes the pictures of docs/pictures anew.
+test-inspector: dependencies
+	SWIFT=$(SWIFT) BUILD_FLAGS="$(BUILD_FLAGS)" bash scripts/inspector-test.sh $(if $(PICTURES),--pictures docs/pictures)
 
 # What is for Apple's systems, compiled against stubs of their SDKs. Needs no Mac, and says nothing of how it runs there.
 typecheck-apple: dependencies
@@ -220,7 +230,7 @@ samples: dependencies
 	@SWIFT=$(SWIFT) python3 scripts/samples.py
 
 format:
-	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks Examples
+	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks Examples Inspector
 
 # Power cuts, replayed: a short campaign of each durability.
 powercut: dependencies
