@@ -6,7 +6,8 @@ let package = Package(
     name: "ServerExample",
     platforms: [.macOS(.v15)],
     dependencies: [
-        .package(name: "Roundtable", path: "../.."),
+        // The trait is for RoundtableService.
+        .package(name: "Roundtable", path: "../..", traits: ["Service"]),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         // Its traits are left out, because nothing here uses them, and they make the first build longer.
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
@@ -22,19 +23,28 @@ let package = Package(
                 .product(name: "Roundtable", package: "Roundtable"),
                 .product(name: "RoundtableJobs", package: "Roundtable"),
                 .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-                .product(name: "Logging", package: "swift-log"),
             ]
         ),
         .executableTarget(
             name: "server",
             dependencies: [
                 "MailShared",
+                .product(name: "RoundtableService", package: "Roundtable"),
                 .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
             ]
         ),
-        .executableTarget(name: "worker", dependencies: ["MailShared"]),
+        .executableTarget(
+            name: "worker",
+            dependencies: [
+                "MailShared",
+                .product(name: "RoundtableService", package: "Roundtable"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
         .executableTarget(name: "nightly", dependencies: ["MailShared"]),
     ],
     swiftLanguageModes: [.v6]

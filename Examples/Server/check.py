@@ -214,6 +214,9 @@ def check(folder, programs, start):
 
     accepted = [name for name in metrics if name.startswith("hb_requests_total{") and 'method="POST"' in name and 'code="202"' in name]
     requests = sum(metrics[name] for name in accepted)
+    duration = 'db_client_operation_duration_seconds_count{db_system_name="sqlite",db_namespace="mail.sqlite",db_operation_name="write"}'
+    # Writes of requests that wait together share a commit.
+    expect(0 < metrics[duration] <= 200, f"the metrics count {metrics.get(duration)} writes: {metrics}")
     expect(requests == 200, f"the metrics count {requests} accepted requests: {metrics}")
 
     nightly = start("nightly", "nightly-2", MAIL_KEEP_HOURS="0")

@@ -4,6 +4,7 @@ import Hummingbird
 import MailShared
 import Metrics
 import Roundtable
+import RoundtableService
 
 /// What a client posts.
 private struct NewMail: Decodable {
@@ -55,7 +56,7 @@ func makeRouter(_ db: SharedDatabase, _ metrics: MetricsRegistry) -> Router<Basi
     return router
 }
 
-/// Answers 503 while the database is busy or its disk is full, so that clients and proxies repeat the request.
+/// Answers 503 while the database is busy, its disk is full, or this server shuts down, so that clients and proxies repeat the request.
 private struct DatabaseErrors: RouterMiddleware {
     func handle(
         _ request: Request,
@@ -68,8 +69,14 @@ private struct DatabaseErrors: RouterMiddleware {
             // The message names the process that is in the way. It is for the log and not for clients.
             context.logger.error("\(request.method) \(request.uri.path): \(error)")
             guard [.SQLITE_BUSY, .SQLITE_FULL].contains(error.resultCode) else { throw error }
-            throw HTTPError(.serviceUnavailable, headers: [.retryAfter: "1"], message: "try again later")
+            throw Self.refusal
+        } catch SharedDatabaseError.shuttingDown {
+            throw Self.refusal
         }
+    }
+
+    private static var refusal: HTTPError {
+        HTTPError(.serviceUnavailable, headers: [.retryAfter: "1"], message: "try again later")
     }
 }
 

@@ -2,6 +2,7 @@ import Hummingbird
 import Logging
 import MailShared
 import Metrics
+import RoundtableService
 import ServiceLifecycle
 
 // server   accepts mails until SIGTERM or SIGINT
@@ -25,7 +26,8 @@ struct Server {
                 },
                 logger: logger
             )
-            // Services end in the opposite order: first the server, which still answers what it has accepted, then the database.
+            // Services end in the opposite order: first the server, which still answers what it has accepted, then the database. Its service
+            // logs events, and records metrics with the registry above.
             let group = ServiceGroup(
                 configuration: ServiceGroupConfiguration(
                     services: [SharedDatabaseService(db, logger: logger), application],

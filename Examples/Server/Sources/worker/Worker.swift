@@ -4,6 +4,7 @@ import Logging
 import MailShared
 import Roundtable
 import RoundtableJobs
+import RoundtableService
 import ServiceLifecycle
 
 // worker   sends mails until SIGTERM or SIGINT. Start as many as you like
