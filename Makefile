@@ -79,7 +79,9 @@ test-long: dependencies
 	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
 	$(call run_tests,ROUNDTABLE_LONG=1)
 
-# Of the tests with real processes, those that depend most on SQLite; all of them with ROUNDTABLE_LONG=1.
+# All unit tests but those of the kernel, which has no SQLite, of the test kit's checkers, and of the demo. Of the tests with real processes, those that
+# depend most on SQLite. All of them with ROUNDTABLE_LONG=1.
+SQLCIPHER_SKIPPED = $(if $(ROUNDTABLE_LONG),,RoundtableKernelTests RoundtableTestKitTests DemoTests)
 SQLCIPHER_PROCESS_TESTS = ProcessTests/(EncryptionBetweenProcesses|Checkpoints|Closing|Extensions|HistoryBetweenProcesses|StrangerObservation|WALHealthTests)/
 
 # Kills processes and makes their system calls fail, at calls that SEED chooses, for MINUTES. Prints how to repeat what it finds.
@@ -102,7 +104,8 @@ jobs: dependencies
 # With SQLCipher in SQLite's place: what encrypts, and the rest without a key, since its SQLite is newer.
 test-sqlcipher: dependencies
 	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
-	bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build --no-parallel --skip RoundtableProcessTests --skip ModelTests
+	bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build --no-parallel --skip RoundtableProcessTests --skip ModelTests \
+		$(SQLCIPHER_SKIPPED:%=--skip %)
 	bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build \
 		--filter '$(if $(ROUNDTABLE_LONG),RoundtableProcessTests,$(SQLCIPHER_PROCESS_TESTS))'
 
@@ -206,7 +209,7 @@ inspector: dependencies
 
 # The inspector and its page, in a headless Chromium. PICTURES=1 makes the pictures of docs/pictures anew.
 test-inspector: dependencies
-	SWIFT=$(SWIFT) BUILD_FLAGS="$(BUILD_FLAGS)" bash scripts/inspector-test.sh $(if $(PICTURES),--pictures docs/pictures)
+	SWIFT=$(SWIFT) BUILD_FLAGS="$(TRAITS) $(BUILD_FLAGS)" bash scripts/inspector-test.sh $(if $(PICTURES),--pictures docs/pictures)
 
 # What is for Apple's systems, compiled against stubs of their SDKs. Needs no Mac, and says nothing of how it runs there.
 typecheck-apple: dependencies

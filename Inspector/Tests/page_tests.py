@@ -181,11 +181,20 @@ def hostile_names(options, folder):
             inspector.close()
 
 
+def browser_beside(inspector):
+    """A browser; if it does not start, the inspector is ended."""
+    try:
+        return Browser()
+    except BaseException:
+        inspector.close()
+        raise
+
+
 def states_of_files(options, folder):
     """A database that is not there yet, that is created, encrypted, or shared by programs of another layout: the page says so."""
     path = folder / "late.db"
     inspector = Inspector(options.inspector, options.tool, path, log=folder / "log")
-    browser = Browser()
+    browser = browser_beside(inspector)
     try:
         browser.open(inspector.url)
         messages = "document.getElementById('messages').innerText"
@@ -243,7 +252,7 @@ def recordings(options, folder):
     with target.open("a") as file:
         file.write(json.dumps(last) + "\n" + '{"kind":"turns","ti')
     inspector = Inspector(options.inspector, options.tool, "--recording", target, log=folder / "log")
-    browser = Browser()
+    browser = browser_beside(inspector)
     try:
         browser.open(inspector.url)
         browser.wait("the recording is not shown", f"{STATE} === 'recording'")
