@@ -19,10 +19,11 @@ extension History {
 
     /// Records all changes of a table from now on, whichever program makes them. Does nothing if they are recorded already.
     ///
-    /// When several processes ask for different recordings, the one that records more wins, and the old values of all columns are kept
-    /// that one of them names.
+    /// When several processes ask for different recordings, the one that records more wins, and the old values of each column that one
+    /// of them names are kept.
     ///
     /// - Parameters:
+    ///   - table: the name of a table of the main database.
     ///   - recording: what is recorded of an update.
     ///   - keeping: the columns whose old values are kept with each deletion, and if asked with each update.
     /// - throws: ``HistoryError/cannotTrack(path:table:reason:)`` for a view, a virtual table, a table without a primary key, and for
@@ -39,10 +40,11 @@ extension History {
 
     /// Records all changes of a table from now on, whichever program makes them. Does nothing if they are recorded already.
     ///
-    /// When several processes ask for different recordings, the one that records more wins, and the old values of all columns are kept
-    /// that one of them names.
+    /// When several processes ask for different recordings, the one that records more wins, and the old values of each column that one
+    /// of them names are kept.
     ///
     /// - Parameters:
+    ///   - table: the name of a table of the main database.
     ///   - recording: what is recorded of an update.
     ///   - keeping: the columns whose old values are kept with each deletion, and if asked with each update.
     /// - throws: ``HistoryError/cannotTrack(path:table:reason:)`` for a view, a virtual table, a table without a primary key, and for
@@ -74,7 +76,10 @@ extension History {
     /// Keeps no more old values of these columns. Values that were kept can be read until they are pruned. Call it before
     /// `ALTER TABLE … DROP COLUMN`, in the same migration, because SQLite refuses to drop a column that a trigger reads.
     ///
-    /// - parameter columns: nil for all columns of the table.
+    /// - Parameters:
+    ///   - columns: nil for all columns of the table.
+    ///   - table: the name of the table.
+    ///   - db: a connection in a write transaction.
     /// - throws: ``HistoryError/notTracked(path:table:)``, ``HistoryError/notEnabled(path:)``, ``HistoryError/newerFormat(path:format:)``.
     public static func stopKeeping(_ columns: Set<String>? = nil, of table: String, in db: Database) throws {
         try HistoryEnabling.stopKeeping(db, table: table, columns: columns)

@@ -12,7 +12,7 @@ public enum HistoryError: Error, Equatable, Sendable {
     /// The database has no history: it was never enabled for any table.
     case notEnabled(path: String)
 
-    /// The history of this table is not recorded. Call ``History/enable(for:recording:)`` first.
+    /// The history of this table is not recorded. Call ``History/enable(for:recording:keeping:)`` first.
     case notTracked(path: String, table: String)
 
     /// The changes of this table cannot be recorded.

@@ -130,7 +130,7 @@ extension ProcessTests {
         /// Workers that are killed and frozen at random moments do each job once (rules A4 to A8).
         @Test(.timeLimit(.minutes(5)))
         func campaign() throws {
-            let jobs = isLongRun ? 50_000 : 4_000
+            let jobs = isLongRun ? 50_000 : 12_000
             let (exit, output) = try run(["--jobs", "\(jobs)", "--processes", "4"])
             #expect(exit == .status(0), "\(output)")
             #expect(output.contains("no job lost or doubled"), "\(output)")
