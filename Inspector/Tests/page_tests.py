@@ -238,8 +238,9 @@ def recordings(options, folder):
         fleet.freeze_reader()
         count = target.read_text().count('"kind":"sample"')
         wait_for("no more samples are recorded", lambda: target.read_text().count('"kind":"sample"') >= count + 3)
-        recorder.send_signal(signal.SIGINT)
-        expect(recorder.wait(DEADLINE) == 128 + signal.SIGINT, f"it has ended with {recorder.returncode}")
+        # Not SIGINT, which a shell may have ignored in the background.
+        recorder.send_signal(signal.SIGTERM)
+        expect(recorder.wait(DEADLINE) == 128 + signal.SIGTERM, f"it has ended with {recorder.returncode}")
     finally:
         fleet.close()
     # States that this machine cannot be brought into, as lines: a participant that is suspended, and one of another namespace.
