@@ -78,6 +78,33 @@ extension ProcessTests {
             }
         }
 
+        /// A writer that is killed delays the others by less than their patience, also if it was in the queue, and the turn is granted to it
+        /// afterwards: another waiter finds it dead (rule T8a).
+        @Test(.timeLimit(.minutes(1)))
+        func writersThatAreKilledInTheQueue() throws {
+            var random = SeededGenerator()
+            try PeerFleet.runTimed(inMemory: true) { fleet, trial in
+                let others = try fleet.spawnOpen(3)
+                for peer in others { try peer.send(.writeLoop(WriteLoad(seconds: 60))) }
+                var delays: [Double] = []
+                for round in 1...(isLongRun ? 100 : 15) {
+                    let victim = try fleet.spawnOpen("victim-\(round)")
+                    try victim.send(.writeLoop(WriteLoad(seconds: 60)))
+                    try fleet.waitForProgress(of: [victim])
+                    usleep(.random(in: 0...30_000, using: &random))
+                    let killed = ContinuousClock.now
+                    try victim.process.killAndReap()
+                    try fleet.waitForProgress(of: others)
+                    delays.append((ContinuousClock.now - killed) / .milliseconds(1))
+                }
+                delays.sort()
+                print("after a kill: median \(delays[delays.count / 2]), longest \(delays[delays.count - 1]) ms")
+                trial.expect("longest delay after a kill", delays[delays.count - 1], atMost: 100)
+                for peer in others { try peer.stopLoop().expectNoErrors(peer) }
+                try Ledger(of: fleet.database).expectEverything(acknowledgedBy: others)
+            }
+        }
+
         /// Several who freeze in the queue cost those behind them a patience each at most, once (rules T8, T9).
         ///
         ///     holder                    four, to be frozen       two others

@@ -253,18 +253,21 @@ package final class TurnTaker {
         let now = MonotonicClock.now
         var end = patienceEnd(now: now)
         var event = TurnMachine.Event.patienceOver
+        var ahead: UInt64 = 0
         switch wait {
         case .linger(let holder):
             (end, event) = (lingerUntil(ofHolder: holder, now: now), .lingerOver)
         case .slice(let holder):
             let until = lingerUntil(ofHolder: holder, now: now)
             if until > now { (end, event) = (until, .lingerOver) }
-        case .patience(let ahead):
-            end = end.addingSaturating(UInt64(min(ahead, 4)) * settings.patience / 2)
+        case .patience(let waiters):
+            ahead = UInt64(waiters)
+            end = end.addingSaturating(min(ahead, 4) * settings.patience / 2)
         }
-        // Only the first in the queue checks whether the holder is dead.
-        let isFirst = if case .patience(let ahead) = wait { ahead == 0 } else { true }
-        return sleep(until: end, then: event, watching: isFirst ? lastSeen.slot : nil)
+        // Nobody tells a waiter that it has moved up, so it looks itself, the sooner the nearer it is to the turn. In a queue that moves on
+        // at each slice, its turn comes before.
+        let interval = min(max(2, ahead + 1) * (settings.patience / 16), Self.longestSleep)
+        return sleep(until: end, then: event, watching: lastSeen.slot, each: interval)
     }
 
     /// When patience is over. It counts from the end of an announced slice, however long the slice is (rule T8).
@@ -278,7 +281,8 @@ package final class TurnTaker {
     private func sleep(
         until end: Nanoseconds,
         then event: TurnMachine.Event,
-        watching holder: Int?
+        watching holder: Int?,
+        each interval: Nanoseconds
     ) -> TurnMachine.Event {
         while true {
             let now = MonotonicClock.now
@@ -290,9 +294,7 @@ package final class TurnTaker {
                 if now >= limit.nextQuestion, !limit.mayContinue(at: now) { return .deadlineOver }
                 question = limit.nextQuestion
             }
-            let glance = now.addingSaturating(
-                holder == nil ? Self.longestSleep : min(settings.patience / 8, Self.longestSleep)
-            )
+            let glance = now.addingSaturating(interval)
             switch Futex.wait(
                 on: slot.wakeWord,
                 while: wakeWordSeen,
