@@ -69,6 +69,8 @@ def live_fleet(options, folder):
 
 def check_keys(browser):
     shown = "document.getElementById('chart').getAttribute('aria-valuetext')"
+    past = "Number(document.getElementById('chart').getAttribute('aria-valuemin'))"
+    browser.wait("there is no past of five seconds", f"{past} <= -5")
     browser.press(" ")
     browser.wait("space does not pause", f"{STATE} === 'paused'")
     expect(browser.evaluate("document.getElementById('pause').getAttribute('aria-pressed')") == "true", "the button is not pressed")

@@ -45,7 +45,8 @@ const view = {
     if (!isFine) return this.goTo(this.time + direction);
     const index = Store.firstAfter(store.turns, this.time + 0.0005) - 1 + direction;
     const line = store.turns[Math.min(store.turns.length - 1, Math.max(0, index))];
-    if (line) this.goTo(line.time);
+    // The first look may be later than the oldest moment, from which there is no step back.
+    if (line && Math.sign(line.time - this.time) === direction) this.goTo(line.time);
   },
   goTo(time) {
     if (store.newest === 0) return;
