@@ -233,6 +233,7 @@ def recordings(options, folder):
     """A recording of a fleet is shown with its last moment, and by the arrows what was before; a torn last line does no harm."""
     target = folder / "demo.recording"
     fleet = Fleet(options.tool, folder / "demo.sqlite", processes=5)
+    recorder = None
     try:
         fleet.ready()
         recorder = subprocess.Popen([options.tool, "record", fleet.database, "-o", target], stderr=subprocess.DEVNULL)
@@ -244,6 +245,9 @@ def recordings(options, folder):
         recorder.send_signal(signal.SIGTERM)
         expect(recorder.wait(DEADLINE) == 128 + signal.SIGTERM, f"it has ended with {recorder.returncode}")
     finally:
+        if recorder:
+            recorder.kill()
+            recorder.wait()
         fleet.close()
     # States that this machine cannot be brought into, as lines: a participant that is suspended, and one of another namespace.
     lines = target.read_text().splitlines()
