@@ -6,7 +6,7 @@ import RoundtableTestSupport
 import Testing
 
 #if Service
-    /// What SIGTERM does to a server, in real processes with a real `ServiceGroup`.
+    /// What SIGTERM does to a server, in real processes with a real `ServiceGroup` (rules F9, A13).
     @Suite(.serialized) struct ShutdownTests {
         private let folder: TemporaryFolder
 

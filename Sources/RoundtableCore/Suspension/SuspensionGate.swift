@@ -89,7 +89,7 @@ package final class SuspensionGate: Sendable {
     /// Whether a running visit must end without a commit.
     package var isAborted: Bool { aborted.load(ordering: .acquiring) }
 
-    /// Refuses writes and turns that have not entered, for good.
+    /// Refuses writes and turns that have not entered, for good (rule F9).
     func refuseNewWrites() { refusesNewWrites.store(true, ordering: .sequentiallyConsistent) }
 
     var isShuttingDown: Bool { refusesNewWrites.load(ordering: .relaxed) }
