@@ -226,6 +226,35 @@ import Testing
         #expect(applied == ["v1", "v2", "v3"])
         try db.close()
     }
+
+    /// The error of a migration names it: SQLite's message has the statement, but a program may have many migrations and databases.
+    @Test func aMigrationFails() throws {
+        var broken = migrator()
+        broken.registerMigration("Füllen") { try $0.execute(sql: "UPDATE player SET nmae = 'Arthur'") }
+        var orphans = migrator()
+        orphans.registerMigration("orphans") { db in
+            try db.execute(
+                sql: "CREATE TABLE score(playerId INTEGER REFERENCES player(id)); INSERT INTO score VALUES (7)"
+            )
+        }
+        var own = migrator()
+        own.registerMigration("own") { _ in throw CocoaError(.fileNoSuchFile) }
+        let prefix = "\(url.path): the migration"
+        #expect { try SharedDatabase.open(at: url, schema: Schema(broken), as: "app") } throws: { error in
+            let error = error as? DatabaseError
+            return error?.message == "\(prefix) 'Füllen' failed and was rolled back: no such column: nmae"
+                && error?.sql == "UPDATE player SET nmae = 'Arthur'" && error?.resultCode == .SQLITE_ERROR
+        }
+        #expect { try SharedDatabase.open(at: url, schema: Schema(orphans), as: "app") } throws: { error in
+            let error = error as? DatabaseError
+            return error?.message?.hasPrefix("\(prefix) 'orphans' failed and was rolled back: FOREIGN KEY constraint")
+                == true
+                && error?.extendedResultCode == .SQLITE_CONSTRAINT_FOREIGNKEY
+        }
+        #expect(throws: CocoaError.self) { try SharedDatabase.open(at: url, schema: Schema(own), as: "app") }
+        // What came before the migration stays.
+        try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app").insert("Arthur")
+    }
 }
 
 /// Does something when a transaction has been committed on its connection.

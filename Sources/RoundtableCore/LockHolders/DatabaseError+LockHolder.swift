@@ -60,6 +60,17 @@ extension DatabaseError {
         }
     }
 
+    /// This error of a statement in a migration, with the path and the migration's identifier. Errors with another cause than the migration
+    /// are returned unchanged.
+    func naming(migration: String, on path: String) -> DatabaseError {
+        switch resultCode {
+        case .SQLITE_ERROR, .SQLITE_CONSTRAINT, .SQLITE_MISMATCH, .SQLITE_TOOBIG, .SQLITE_RANGE, .SQLITE_MISUSE,
+            .SQLITE_AUTH:
+            saying("\(path): the migration '\(migration)' failed and was rolled back: \(message ?? plainMessage)")
+        default: self
+        }
+    }
+
     /// This error of opening or writing, with the file that this process may not use and advice, if that is the cause. The error of a
     /// statement that writes on a read-only connection has another cause.
     func namingForbiddenFile(_ path: String) -> DatabaseError {

@@ -210,7 +210,10 @@ struct SetUp {
                 }
                 // Rule S4: another process applied this migration first. The loop continues with what is missing.
                 let now = try on(writer, migrator.appliedWhileOthersMigrate)
-                guard Self.isOtherProcessesProgress(error, before: applied, after: now) else { throw error }
+                guard Self.isOtherProcessesProgress(error, before: applied, after: now) else {
+                    let failed = migrator.migrations.first { !now.contains($0) }
+                    throw failed.flatMap { (error as? DatabaseError)?.naming(migration: $0, on: file.path) } ?? error
+                }
             }
         }
         writer.queue.inDatabase(writer.prepareOutsideTransaction)
