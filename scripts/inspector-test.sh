@@ -13,8 +13,8 @@ if ! printf '%s\n' 6.2 "$version" | sort -C -V; then
     exit
 fi
 sh scripts/dependencies.sh "$swift" python3 chromium
-"$swift" build --product roundtable "${flags[@]}"
+for product in roundtable roundtable-peer; do "$swift" build --product $product "${flags[@]}"; done
 # In the build folder of the example, which has built Hummingbird, too.
 build=Examples/Server/.build
 bash scripts/with-progress.sh "building the inspector" "$swift" build --package-path Inspector --scratch-path "$build" -Xswiftc -warnings-as-errors
-python3 Inspector/Tests/check.py "$build/debug/roundtable-inspector" .build/debug/roundtable "$@"
+python3 Inspector/Tests/check.py "$build/debug/roundtable-inspector" .build/debug/roundtable .build/debug/roundtable-peer "$@"

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Tests roundtable-inspector with real fleets, and its page in a headless Chromium.
 
-    check.py INSPECTOR TOOL [--only NAME] [--pictures FOLDER]
+    check.py INSPECTOR TOOL PEER [--only NAME] [--pictures FOLDER]
 
-INSPECTOR and TOOL are the built programs roundtable-inspector and roundtable. --pictures also makes the pictures of docs/pictures.
+INSPECTOR, TOOL and PEER are the built programs roundtable-inspector, roundtable and roundtable-peer. --pictures also makes the pictures of docs/pictures.
 """
 
 import argparse
@@ -26,6 +26,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("inspector", type=os.path.abspath)
     parser.add_argument("tool", type=os.path.abspath)
+    parser.add_argument("peer", type=os.path.abspath)
     parser.add_argument("--only", help="the tests whose names contain this")
     parser.add_argument("--pictures", type=os.path.abspath)
     options = parser.parse_args()

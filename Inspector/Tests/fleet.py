@@ -90,6 +90,37 @@ class Fleet:
         self.process.wait(DEADLINE)
 
 
+class Peer:
+    """`roundtable-peer`, the scriptable participant of the package's own tests (PeerCommand)."""
+
+    def __init__(self, program):
+        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait(DEADLINE)
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def send(self, command, *values, **named):
+        self.process.stdin.write(json.dumps({command: dict(named, **{f"_{index}": value for index, value in enumerate(values)})}) + "\n")
+
+    def call(self, command, *values, **named):
+        self.send(command, *values, **named)
+        self.reply()
+
+    def reply(self):
+        answer = json.loads(self.process.stdout.readline() or "null")
+        expect(answer and answer["outcome"] == "done", f"the peer has answered {answer}")
+
+    def open(self, path, author):
+        schema = {"kind": "unmanaged", "migrations": 0, "migrationMilliseconds": 0}
+        self.call("open", {"path": str(path), "author": author, "schema": schema, "options": {}})
+
+
 class Inspector:
     def __init__(self, program, tool, *arguments, log):
         self.log = pathlib.Path(log)

@@ -9,7 +9,7 @@ import subprocess
 import time
 
 from browser import Browser
-from fleet import DEADLINE, Fleet, Inspector, expect, start_reader, wait_for
+from fleet import DEADLINE, Fleet, Inspector, Peer, expect, start_reader, wait_for
 from server_tests import small_database
 
 STATE = "document.getElementById('state').textContent"
@@ -183,6 +183,59 @@ def hostile_names(options, folder):
             inspector.close()
 
 
+def rows(section):
+    return f"[...document.querySelectorAll('#{section} .body tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText))"
+
+
+def consumers_and_extensions(options, folder):
+    """History consumers with how far behind each is, and extensions with their states, from a fleet that has both."""
+    path = folder / "app.db"
+    with contextlib.ExitStack() as stack:
+        extended, writer, consumer = (stack.enter_context(Peer(options.peer)) for _ in range(3))
+        extended.call("extensions", {"open": {"path": str(path), "revision": 1}})
+        writer.open(path, "app")
+        tables = "CREATE TABLE entry (id INTEGER PRIMARY KEY, author TEXT, n INTEGER, part INTEGER); CREATE TABLE mirror (entry INTEGER)"
+        writer.call("execute", sql=tables)
+        writer.call("recordHistory", of="entry", consumers=["journal", "mirror", "<b>upload</b>"])
+        consumer.open(path, "sync")
+        consumer.send("consumeLoop", {"journal": str(folder / "journal"), "limit": 100, "milliseconds": 0})
+        inspector = Inspector(options.inspector, options.tool, path, "--every", 0.2, log=folder / "log")
+        stack.callback(inspector.close)
+        browser = Browser()
+        stack.callback(browser.close)
+        browser.open(inspector.url)
+        names = ["<b>upload</b>", "journal", "mirror"]
+        browser.wait("the consumers are not shown", f"{rows('history')}.map((row) => row[0]).sort().join() === {json.dumps(','.join(names))}")
+        browser.wait("no extension is shown as ready", f"{rows('extensions')}.every((row) => row[2] === 'ready')")
+        states = browser.evaluate(rows("extensions"))
+        expect([row[:2] for row in states] == [["boxes", "item"], ["pairs", "pair"], ["sums", "item"]], f"the extensions are {states}")
+        expect(browser.evaluate("document.querySelectorAll('#extensions .good').length") == 3, "extensions that are ready are not marked")
+        # One consumer reads nothing: it is behind by each row, and the others by none once they have read them.
+        writer.call("writeLoop", {"seconds": 600, "thinkMilliseconds": 0, "transactionMilliseconds": 0, "rows": 1, "commits": 1234})
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            expect(connection.execute("SELECT count(*) FROM entry").fetchone() == (1234,), "the writer has not written")
+        backlog = f"Object.fromEntries({rows('history')}.map((row) => [row[0], row[1]]))"
+        browser.wait("the backlogs are not shown", f"(({{...all}}) => all['<b>upload</b>'] === '1,234' && all.journal === '0' && all.mirror === '0')({backlog})")
+        for row in browser.evaluate(rows("history")):
+            expect(row[2] == "following", f"its state: {row}")
+            expect(row[3].count(":") == 2, f"when it was seen last: {row}")
+        expect(browser.evaluate("document.querySelectorAll('#history b').length") == 0, "HTML was made of a name")
+        # An extension whose triggers were dropped, and one whose table is gone. A write of a program that declares them would restore the triggers.
+        for peer in (extended, writer, consumer):
+            peer.__exit__()
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' AND lower(name) LIKE 'roundtable%boxes%'").fetchall():
+                connection.execute(f'DROP TRIGGER "{trigger}"')
+            connection.execute("DROP TABLE pair")
+            connection.commit()
+        browser.wait(
+            "the missing triggers and the missing table are not shown",
+            f"JSON.stringify({rows('extensions')}.map((row) => row[2])) === '[\"triggers missing\",\"base table missing\",\"ready\"]'",
+        )
+        expect(browser.evaluate("document.querySelectorAll('#extensions .warning').length") == 2, "broken extensions are not marked")
+        expect_clean(browser)
+
+
 def browser_beside(inspector):
     """A browser; if it does not start, the inspector is ended."""
     try:
@@ -256,7 +309,13 @@ def recordings(options, folder):
     suspended = dict(last["top"]["status"]["participants"][0], author="asleep", pid=7, state="suspended", liveness="alive")
     elsewhere = dict(suspended, author="container", pid=8, state="present", liveness="unknown", in_other_pid_namespace=True)
     last["top"]["status"]["participants"] += [suspended, elsewhere]
+    # A consumer that was dropped, and an extension that is being built.
+    last["sizes"]["consumers"] = [{"name": "backup", "backlog": 0, "state": "dropped", "last_seen": "2026-11-24T19:44:23Z"}]
+    search = {"name": "search", "version": 1, "base_table": "entry", "state": "building", "done": 1500, "total": 4000}
+    last["top"]["status"]["extensions"] = {"revision": 1, "extensions": [search]}
     with target.open("a") as file:
+        # A recorder that was killed within a line, and another one that has continued the file; and a line of no known form.
+        file.write('{"kind":"turns","ti\n' + lines[0] + "\n" + '{"kind":"sample","time":1}\n')
         file.write(json.dumps(last) + "\n" + '{"kind":"turns","ti')
     inspector = Inspector(options.inspector, options.tool, "--recording", target, log=folder / "log")
     browser = browser_beside(inspector)
@@ -266,6 +325,11 @@ def recordings(options, folder):
         browser.wait("its end is not shown", f"{text('participants')}.includes('suspended') && {text('participants')}.includes('8 ↗')")
         browser.wait("no turns are drawn", f"{INK} > 100")
         expect(browser.evaluate(f"{text('wal')}.includes('stopped')"), "the frozen reader is not shown")
+        messages = browser.evaluate("document.getElementById('messages').innerText")
+        expect("2 lines of the recording cannot be read" in messages, f"damaged lines are not told: {messages}")
+        expect(browser.evaluate(rows("history"))[0][:3] == ["backup", "0", "dropped"], "the dropped consumer is not shown")
+        expect(browser.evaluate("document.querySelector('#history .bad').innerText") == "dropped", "the dropped consumer is not marked")
+        expect(browser.evaluate(rows("extensions")) == [["search", "entry", "building", "1,500 of 4,000"]], "the progress of building is not shown")
         browser.press("Home")
         browser.wait("Home does not go to the beginning", f"!{text('participants')}.includes('suspended')")
         browser.press("End")
@@ -279,4 +343,4 @@ def recordings(options, folder):
         inspector.close()
 
 
-TESTS = [live_fleet, hostile_names, states_of_files, recordings]
+TESTS = [live_fleet, hostile_names, consumers_and_extensions, states_of_files, recordings]

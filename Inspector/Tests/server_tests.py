@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import os
+import select
 import signal
 import socket
 import sqlite3
@@ -24,6 +25,19 @@ def request(port, path, method="GET", host=None):
         connection.endheaders()
         answer = connection.getresponse()
         return answer.status, dict(answer.getheaders()), answer.read()
+
+
+def raw_status(port, text):
+    with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as connection:
+        connection.sendall(text.encode())
+        return int(connection.makefile("rb").readline().split()[1])
+
+
+def established(port):
+    """The connections that the server has, by proc_net(5)."""
+    with open("/proc/net/tcp") as file:
+        rows = [line.split() for line in file.readlines()[1:]]
+    return sum(row[1].endswith(f":{port:04X}") and row[3] == "01" for row in rows)
 
 
 class Events:
@@ -83,6 +97,11 @@ def doors(options, folder):
             expect(status == 421, f"Host {host}: {status}")
         expect(request(port, f"/{token}/", host="")[0] in (400, 421), "a request without a host")
         expect(request(port, f"/{token}/", host=f"localhost:{port}")[0] == 200, "localhost")
+        # Two names, of which the server and a proxy before it could believe different ones (RFC 9112, 3.2).
+        own, evil = f"127.0.0.1:{port}", "evil.example"
+        for hosts in [[own, evil], [evil, own], [own, own]]:
+            status = raw_status(port, f"GET /{token}/ HTTP/1.1\r\n" + "".join(f"Host: {host}\r\n" for host in hosts) + "\r\n")
+            expect(status == 421, f"{hosts}: {status}")
         for method in ["POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"]:
             status, _, _ = request(port, f"/{token}/", method=method)
             expect(status == 405, f"{method}: {status}")
@@ -95,6 +114,67 @@ def doors(options, folder):
         expect(listening == [f"0100007F:{port:04X}"], f"it listens at {listening}")
         with contextlib.closing(Inspector(options.inspector, options.tool, folder / "a.db", log=folder / "log2")) as second:
             expect(second.token != token, "two inspectors have one token")
+
+
+def strangers(options, folder):
+    """Connections that ask for nothing, as any user of the machine can make them, do not keep the page from others."""
+    with contextlib.closing(Inspector(options.inspector, options.tool, small_database(folder), log=folder / "log")) as inspector, contextlib.ExitStack() as stack:
+
+        def connect(text):
+            connection = stack.enter_context(socket.socket())
+            connection.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                connection.connect(("127.0.0.1", inspector.port))
+            wait_for("no connection is made", lambda: select.select([], [connection], [], 0)[1])
+            connection.sendall(text)
+
+        # Half of a first line, or nothing; more than the server takes at a time. The system completes the others, and they wait.
+        for index in range(200):
+            connect(b"GET /" if index % 2 else b"")
+        descriptors = f"/proc/{inspector.process.pid}/fd"
+        expect(len(os.listdir(descriptors)) < 200, f"the server has {len(os.listdir(descriptors))} open files")
+        begin = time.monotonic()
+        expect(request(inspector.port, f"/{inspector.token}/")[0] == 200, "the page is not served")
+        print(f"  (the page was served after {time.monotonic() - begin:.1f} s)")
+        client = Events(inspector)
+        wait_for("idle connections stay", lambda: established(inspector.port) <= 1)
+        # The page's own events stay connected meanwhile.
+        count = len(client.lines)
+        wait_for("the events have ended", lambda: len(client.lines) > count + 2)
+        client.close()
+
+
+def recording_readers(options, folder):
+    """A recording is read by a bounded number of pages at a time, and a page that has ended makes room."""
+    target = folder / "a.recording"
+    recorder = subprocess.Popen([options.tool, "record", small_database(folder), "-o", target], stderr=subprocess.DEVNULL)
+    try:
+        wait_for("nothing is recorded", lambda: target.exists() and b"sample" in target.read_bytes())
+    finally:
+        recorder.kill()
+        recorder.wait(DEADLINE)
+    # Large enough that no client gets all of it before it reads.
+    header, sample = (line + "\n" for line in target.read_text().splitlines()[:2])
+    target.write_text(header + sample * ((64 << 20) // len(sample)))
+    with contextlib.closing(Inspector(options.inspector, options.tool, "--recording", target, log=folder / "log")) as inspector, contextlib.ExitStack() as stack:
+        text = f"GET /{inspector.token}/events HTTP/1.1\r\nHost: 127.0.0.1:{inspector.port}\r\n\r\n"
+        readers = []
+        for _ in range(32):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", inspector.port), timeout=DEADLINE))
+            connection.sendall(text.encode())
+            expect(connection.recv(12) == b"HTTP/1.1 200", "a page is refused")
+            readers.append(connection)
+        expect(raw_status(inspector.port, text) == 503, "more pages than there is room for")
+        with open(f"/proc/{inspector.process.pid}/status") as file:
+            memory = next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
+        expect(memory < 256 * 1024, f"the inspector has {memory} KiB")
+        for connection in readers:
+            connection.close()
+        wait_for("pages that have ended make no room", lambda: raw_status(inspector.port, text) == 200)
+    (folder / "pipe").unlink(missing_ok=True)
+    os.mkfifo(folder / "pipe")
+    done = subprocess.run([options.inspector, "--recording", folder / "pipe"], capture_output=True, text=True, timeout=DEADLINE)
+    expect(done.returncode == 1 and "is no file" in done.stderr, f"a pipe: {done}")
 
 
 def mistakes(options, folder):
@@ -156,10 +236,7 @@ def many_clients(options, folder):
         wait_for("five clients are not served", lambda: all(len(client.kinds("sample")) >= 5 for client in clients))
 
         def connections():
-            suffix = f":{inspector.port:04X}"
-            with open("/proc/net/tcp") as file:
-                rows = [line.split() for line in file.readlines()[1:]]
-            return sum(row[1].endswith(suffix) and row[3] == "01" for row in rows)
+            return established(inspector.port)
 
         expect(connections() >= 5, "the connections are not seen")
         wait_for("the client that never reads stays connected", lambda: connections() == 5)
@@ -245,4 +322,4 @@ def recording_file(options, folder):
     expect(done.returncode == 1 and "is no recording" in done.stderr and path.read_bytes() == content, f"the database itself: {done}")
 
 
-TESTS = [doors, mistakes, leaves_no_trace, many_clients, stopped_inspector, recording_file]
+TESTS = [doors, strangers, recording_readers, mistakes, leaves_no_trace, many_clients, stopped_inspector, recording_file]

@@ -48,6 +48,8 @@ package enum PeerCommand: Codable, Sendable {
     case snapshot(SnapshotCommand)
     /// Uses a snapshot file. Needs no database.
     case snapshotFile(SnapshotFileCommand)
+    /// Records the history of a table, and registers consumers that begin with the next change of it.
+    case recordHistory(of: String, consumers: [String])
     /// Consumes the history until `stop` arrives.
     case consumeLoop(ConsumeLoad)
     /// Follows the deletions of `TombstoneWorld` until a command arrives.

@@ -68,6 +68,10 @@ final class PeerSession {
             return PeerReply(number: try writeShared(load, in: try opened.shared))
         case .ledgerLoop(let seconds, let pause, let seed):
             return try commitToLedger(seconds: seconds, pause: pause, seed: seed)
+        case .recordHistory(let table, let consumers):
+            let history = try opened.shared.history
+            try history.enable(for: table)
+            for consumer in consumers { try history.restartConsumer(consumer) }
         case .consumeLoop(let load):
             try consume(load, in: try opened.shared)
         case .followDeletions(let limit):

@@ -74,9 +74,12 @@ struct Inspector: AsyncParsableCommand {
         logger.logLevel = .error
         let application = Application(
             responder: Site(token: token, source: source),
+            // Every user of this machine can connect, the token or not. A connection that asks for nothing must not keep the page from others.
+            server: .http1(configuration: .init(idleTimeout: .seconds(5))),
             configuration: ApplicationConfiguration(
                 address: .hostname("127.0.0.1", port: port),
-                serverName: nil
+                serverName: nil,
+                availableConnectionsDelegate: .maximum(128, logger: logger)
             ),
             onServerRunning: { channel in
                 // Its connections inherit the size, which bounds what the system keeps for a client that does not read.

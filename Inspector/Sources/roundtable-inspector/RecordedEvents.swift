@@ -1,13 +1,20 @@
 import Foundation
+import Synchronization
 
 /// Hands the lines of a recording to each page, from the first to the last.
 struct RecordedEvents: EventSource {
     let path: String
+    private let readers = Readers()
     private static let mostBytes = 1 << 30
 
     /// - throws: `InspectorError` when there is no recording at that path.
     init(path: String) throws {
         self.path = path
+        var status = stat()
+        // Opening a pipe would wait for its writer.
+        if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
+            throw InspectorError("\(path): is no file. 'roundtable record PATH -o FILE' makes one.")
+        }
         guard let file = FileHandle(forReadingAtPath: path) else {
             throw InspectorError("\(path): cannot be opened. Check the path, and the permissions of the file.")
         }
@@ -22,11 +29,33 @@ struct RecordedEvents: EventSource {
     }
 
     func subscribe() -> EventStream? {
+        guard let place = readers.enter() else { return nil }
         let (overrun, continuation) = AsyncStream<Never>.makeStream()
-        let path = path
-        let reader = LineReader(path: path)
+        let reader = LineReader(path: path, place: place)
         let chunks = AsyncThrowingStream<String, any Error>(unfolding: { reader?.next() })
         return EventStream(chunks, overrun: overrun) { continuation.finish() }
+    }
+}
+
+/// The pages that read the recording at the same time. Each keeps a piece of it in memory.
+private final class Readers: Sendable {
+    private static let most = 32
+    private let count = Mutex(0)
+
+    /// - returns: a place, which is free again when the object is gone; nil when none is free.
+    func enter() -> Place? {
+        let isFree = count.withLock { count in
+            guard count < Self.most else { return false }
+            count += 1
+            return true
+        }
+        return isFree ? Place(self) : nil
+    }
+
+    final class Place: Sendable {
+        private let readers: Readers
+        fileprivate init(_ readers: Readers) { self.readers = readers }
+        deinit { readers.count.withLock { $0 -= 1 } }
     }
 }
 
@@ -34,13 +63,14 @@ struct RecordedEvents: EventSource {
 private final class LineReader: @unchecked Sendable {
     // @unchecked is correct because only one task, that of the connection, calls `next`.
     private let file: FileHandle
+    private let place: Readers.Place
     private var rest = Data()
     private var hasBegun = false
     private var hasEnded = false
 
-    init?(path: String) {
+    init?(path: String, place: Readers.Place) {
         guard let file = FileHandle(forReadingAtPath: path) else { return nil }
-        self.file = file
+        (self.file, self.place) = (file, place)
     }
 
     deinit { try? file.close() }

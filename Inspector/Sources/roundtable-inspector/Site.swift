@@ -34,11 +34,14 @@ struct Site: HTTPResponder {
         "parts.js": (javaScript, PackageResources.parts_js),
         "keys.js": (javaScript, PackageResources.keys_js),
     ]
+    /// The first one of a request is its `authority`, and no field.
+    private static let host = HTTPField.Name("Host")!
     private static let javaScript = "text/javascript; charset=utf-8"
 
     func respond(to request: Request, context: Context) async throws -> Response {
         // Before anything else: a page of another site whose name leads to this machine sends that name (DNS rebinding).
-        guard Self.isLocal(request.head.authority) else {
+        // A second name may contradict the first one (RFC 9112, 3.2).
+        guard Self.isLocal(request.head.authority), request.headers[values: Self.host].isEmpty else {
             return Self.refuse(.misdirectedRequest, "This address is not served.")
         }
         guard request.method == .get else { return Self.refuse(.methodNotAllowed, "Only GET: nothing can be changed.") }

@@ -127,14 +127,13 @@ events.onerror = () => {
   showState();
 };
 events.onmessage = (event) => {
-  const line = JSON.parse(event.data);
-  if (line.kind === "source") {
+  const line = store.addText(event.data);
+  if (line?.kind === "source") {
     store.isKeptWhole = line.is_recording;
     return;
   }
-  store.add(line);
   isDue = true;
-  if (line.kind === "end") {
+  if (line?.kind === "end") {
     events.close();
     view.goTo(store.newest);
   }

@@ -48,6 +48,10 @@ export class Panels {
     const found = [];
     const problem = this.store.problem;
     if (problem && (view.cursor === null || problem.time <= view.time)) found.push(["bad", problem.message]);
+    const damaged = this.store.damaged;
+    if (damaged > 0) {
+      found.push(["warning", `${plural(damaged, "line")} of the recording cannot be read, as where a recorder was killed. What was in ${damaged === 1 ? "it" : "them"} is not shown.`]);
+    }
     const status = sample?.top.status;
     if (status?.control_block.problem && status.control_block.state !== "absent") found.push(["bad", `Control block: ${status.control_block.problem}`]);
     else if (status?.control_block.state === "absent") found.push(["", "No program shares this database through Roundtable at this time: there is no control block of this version."]);

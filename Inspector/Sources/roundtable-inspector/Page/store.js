@@ -15,10 +15,24 @@ export class Store {
     this.turns = [];
     this.samples = [];
     this.problem = null;
+    // How many lines could not be read.
+    this.damaged = 0;
     this.isEnded = false;
     // When the last line arrived, by the clock of this page.
     this.arrived = performance.now();
     this.known = new Map();
+  }
+
+  // Accepts a line as text. One that is no line of a recording is counted: a recorder that was killed leaves half of one behind.
+  addText(text) {
+    try {
+      const line = JSON.parse(text);
+      this.add(line);
+      return line;
+    } catch {
+      this.damaged += 1;
+      return null;
+    }
   }
 
   add(line) {
