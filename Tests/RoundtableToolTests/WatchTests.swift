@@ -117,6 +117,24 @@ import Testing
         #expect(try !participants().contains("watcher"))
     }
 
+    @Test(arguments: [true, false]) func `It ends when the database is deleted or replaced`(isReplaced: Bool) throws {
+        let folder = try Folder()
+        try Tool.run("sql", "a.db", "CREATE TABLE t(x)", in: folder)
+        let watch = try Watch(["a.db"], in: folder)
+        if isReplaced {
+            try Tool.run("sql", "b.db", "CREATE TABLE t(x)", in: folder)
+            #expect(rename(folder.path("b.db"), folder.path("a.db")) == 0)
+        } else {
+            try FileManager.default.removeItem(atPath: folder.path("a.db"))
+        }
+        let ending = watch.end()
+        #expect(ending.code == 1)
+        #expect(
+            watch.otherErrors
+                == "roundtable: \(folder.path("a.db")): the database was deleted, moved away or replaced, and nothing more is committed to what was watched. Watch again.\n"
+        )
+    }
+
     @Test func `It ends when nobody reads, without a change to print`() throws {
         let folder = try Folder()
         try Tool.run("sql", "a.db", "CREATE TABLE t(x)", in: folder)
@@ -213,6 +231,11 @@ private final class Watch {
             try #require(!data.isEmpty, "ended: \(text)")
             text += String(decoding: data, as: UTF8.self)
         }
+    }
+
+    /// What it has said after "watching", once it has ended.
+    var otherErrors: String {
+        String(decoding: (try? errors.fileHandleForReading.readToEnd()).flatMap { $0 } ?? Data(), as: UTF8.self)
     }
 
     func signal(_ number: Int32) { kill(process.processIdentifier, number) }

@@ -51,7 +51,7 @@ struct HistoryFollowing {
         switch reason {
         case .signal(let number): throw ExitCode(128 + number)
         case .unwritable(let error): throw error
-        case .enough, .unread, nil: break
+        case .enough, .unread, .gone, nil: break
         }
     }
 

@@ -94,7 +94,7 @@ struct SnapshotCommand: ParsableCommand {
         switch reason {
         case .signal(let number): throw ExitCode(128 + number)
         case .unwritable(let error): throw error
-        case .enough, .unread, nil: return
+        case .enough, .unread, .gone, nil: return
         }
     }
 }

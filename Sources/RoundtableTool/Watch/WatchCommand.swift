@@ -3,6 +3,7 @@ import Dispatch
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableKernel
 
 struct WatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -72,7 +73,7 @@ struct WatchCommand: ParsableCommand {
         let deadline = timeout.map { DispatchTime.now() + $0 } ?? .distantFuture
         var printer = WatchPrinter(isJSON: json, isFiltered: !tables.isEmpty, limit: count)
         do {
-            guard let database = try open(url, options, until: deadline, end) else {
+            guard let (database, identity) = try open(url, options, until: deadline, end) else {
                 throw ToolError(
                     "\(url.path): was not created within \(timeout ?? 0) s, or is not in WAL mode yet. Raise --timeout."
                 )
@@ -81,6 +82,7 @@ struct WatchCommand: ParsableCommand {
             let observation = try observe(database) { change in
                 if let reason = printer.print(change) { end.reach(reason) }
             }
+            if let identity { end.reachWhenGone(path: database.path, identity: identity) }
             Terminal.complain("watching \(url.path)")
             let reason = end.wait(until: deadline)
             observation.cancel()
@@ -98,6 +100,10 @@ struct WatchCommand: ParsableCommand {
         case .enough, .unread: return
         case .signal(let number): throw ExitCode(128 + number)
         case .unwritable(let error): throw error
+        case .gone:
+            throw ToolError(
+                "the database was deleted, moved away or replaced, and nothing more is committed to what was watched. Watch again."
+            )
         case nil:
             guard let count, let timeout else { return }
             throw ToolError("fewer than \(count) change\(count == 1 ? "" : "s") within \(timeout.formatted()) s")
@@ -126,10 +132,12 @@ struct WatchCommand: ParsableCommand {
         _ options: SharedDatabase.Options,
         until deadline: DispatchTime,
         _ end: WatchEnd
-    ) throws -> SharedDatabase? {
+    ) throws -> (SharedDatabase, FileIdentity?)? {
         while true {
+            // Before it is opened: a file that replaces it meanwhile is noticed.
+            let identity = try? System.identity(ofFileAt: url.path)
             switch Result(catching: { try openNow(url, options) }) {
-            case .success(let database): return database
+            case .success(let database): return (database, identity)
             case .failure(let error) where !wait || !Self.mayPass(error): throw error
             case .failure: break
             }

@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import RoundtableKernel
 import Synchronization
 
 /// The end of a `watch`, with the first reason for it.
@@ -12,6 +13,8 @@ final class WatchEnd: Sendable {
         case unread
         /// Standard output cannot be written.
         case unwritable(any Error)
+        /// The path leads to another file than the database that is watched, or to none.
+        case gone
     }
 
     private let reason = Mutex<Reason?>(nil)
@@ -38,6 +41,22 @@ final class WatchEnd: Sendable {
             var request = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
             while poll(&request, 1, -1) == -1, errno == EINTR || errno == EAGAIN {}
             reach(.unread)
+        }
+    }
+
+    /// Starts a thread that sleeps until the database at `path` is not the file `identity` any more. The observation itself would wait for ever: it
+    /// stays with the old file, to which no program commits.
+    func reachWhenGone(path: String, identity: FileIdentity) {
+        let folder = (path as NSString).deletingLastPathComponent
+        Thread.detachNewThread { [self] in
+            // The watch is made before the check, so that no change in between is missed.
+            while let watch = try? FolderWatch([folder], includingRemovals: true) {
+                repeat {
+                    guard (try? System.identity(ofFileAt: path)) == identity else { return reach(.gone) }
+                } while (try? watch.wait()) == .changed
+            }
+            // The folder is gone, or cannot be watched. In the latter case, the end of the database is not noticed.
+            if (try? System.identity(ofFileAt: path)) != identity { reach(.gone) }
         }
     }
 }
