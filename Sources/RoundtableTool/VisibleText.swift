@@ -1,3 +1,4 @@
+import Foundation
 import RoundtableKernel
 
 // Texts, names and paths of other programs may contain control characters, which a terminal would obey.
@@ -8,6 +9,20 @@ extension String {
 
     /// The text with a dot for each control character except line ends and tabs.
     var visibleText: String { String(map { $0.isControl && $0 != "\n" && $0 != "\t" ? "·" : $0 }) }
+
+    /// JSON text with an escape for each control character and direction mark that encoders leave as it is. They occur only in its strings,
+    /// whose values stay the same.
+    var visibleJSON: String {
+        isPlain || !unicodeScalars.contains { $0.controlsText && $0 != "\n" }
+            ? self
+            : unicodeScalars.reduce(into: "") { text, scalar in
+                if scalar.controlsText, scalar != "\n" {
+                    text += String(format: "\\u%04x", scalar.value)
+                } else {
+                    text.unicodeScalars.append(scalar)
+                }
+            }
+    }
 }
 
 extension String {

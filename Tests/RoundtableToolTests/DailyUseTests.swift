@@ -138,6 +138,30 @@ import Testing
         #expect(count.output == "count(*)\n3\n")
     }
 
+    @Test(.enabled(if: PseudoTerminal.isPossible, "needs setsid(1)"))
+    func `No format lets a value reach the terminal as a command, and a pipe gets the text as it is`() throws {
+        let folder = try database()
+        let sql = "SELECT char(27) || '[31m' || char(0x9b) || '2J' || char(0x202e) || char(10) AS a"
+        for format in ["--csv", "--json", "--line"] {
+            let terminal = try PseudoTerminal([Tool.url.path, "sql", "a.db", format, sql], in: folder)
+            #expect(try terminal.waitForEnd() == 0)
+            #expect(terminal.output.contains("\\u001b[31m\\u009b2J\\u202e\\n"), "\(format): \(terminal.output)")
+            #expect(
+                !terminal.output.unicodeScalars.contains { ["\u{1B}", "\u{9B}", "\u{202E}"].contains($0) },
+                "\(format)"
+            )
+        }
+        #expect(
+            try run("roundtable sql a.db --csv \"\(sql)\"", in: folder).output
+                == "a\n\"\u{1B}[31m\u{9B}2J\u{202E}\n\"\n"
+        )
+        // JSON is the same text for every reader, whatever it escapes.
+        let json = try run("roundtable sql a.db --json \"\(sql)\"", in: folder).output
+        let value = try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: String]
+        #expect(value?["a"] == "\u{1B}[31m\u{9B}2J\u{202E}\n" && json.contains("\\u009b"))
+        #expect("{\"é\": \"\u{9B}2J\u{202E}\"\n}".visibleJSON == "{\"é\": \"\\u009b2J\\u202e\"\n}")
+    }
+
     @Test func `A value does not change the direction of the text beside it`() throws {
         let folder = try database()
         let result = try run("roundtable sql a.db \"SELECT char(0x202e) || 'abc' || char(27) AS a\"", in: folder)

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableKernel
 import Testing
 
 @testable import RoundtableTool
@@ -58,6 +59,115 @@ struct RecordTests {
         #expect(participants.first?["author"] as? String == "app")
         #expect(participants.first?["turns"] as? Int == 3)
         #expect(participants.first?["waiting_s"] == nil)
+    }
+
+    /// Any process that may write the control block may write anything into it: here two slots with one participant, whose turns are as many as fit.
+    @Test func `Damaged numbers in the control block end neither a recorder nor a live view`() throws {
+        let database = try open()
+        try database.write { try $0.execute(sql: "CREATE TABLE player(name)") }
+        var recorder = Recorder(folder.url.appendingPathComponent("a.db"), every: 0.1, turnsEvery: 0.01)
+        _ = try line("sample", &recorder)
+        // The second look says that nobody writes. What follows is compared with it.
+        _ = try line("turns", &recorder)
+        let block = try FileHandle(forUpdating: URL(fileURLWithPath: ControlBlock.path(forDatabaseAt: database.path)))
+        defer { try? block.close() }
+        func slot(_ index: Int) -> UInt64 { UInt64(Layout.headerSize + index * Layout.slotSize) }
+        try block.seek(toOffset: slot(0))
+        var content = try #require(try block.read(upToCount: Layout.slotSize))
+        let turns = Layout.SlotNumber.turnsTaken.rawValue
+        content.replaceSubrange(turns..<turns + 8, with: Data(repeating: 0xFF, count: 8))
+        for index in 0...1 {
+            try block.seek(toOffset: slot(index))
+            try block.write(contentsOf: content)
+        }
+        let participants = try #require(try line("turns", &recorder)["participants"] as? [[String: Any]])
+        #expect(participants.count == 2 && participants.allSatisfy { $0["turns"] as? Int ?? 0 > 0 })
+        let top = try #require(try line("sample", &recorder)["top"] as? [String: Any])
+        #expect((top["rates"] as? [Any])?.isEmpty == false)
+    }
+
+    @Test func `A recorder that is started again and again does not let its file grow`() throws {
+        let path = folder.path("a.recording")
+        let header = #"{"kind":"recording","time":1000}"# + "\n"
+        func line(_ second: Int) -> String { #"{"kind":"turns","time":\#(second)}"# + "\n" }
+        for start in stride(from: 1000, to: 1100, by: 10) {
+            var file = try RecordingFile(path: path, header: header, keep: 20_000_000_000)
+            for second in start..<start + 10 { try file.write(line(second)) }
+            file.close()
+        }
+        let text = try String(contentsOfFile: path, encoding: .utf8)
+        // The last 20 seconds of what was there before, and what this recorder has added.
+        #expect(text.hasPrefix(header) && text.contains(line(1069)) && !text.contains(line(1068)), "\(text)")
+        #expect(text.hasSuffix("\n" + header + (1090..<1100).map(line).joined()), "\(text)")
+        // However long the pause was, and where a recorder was killed within a line.
+        try (text + #"{"kind":"turns","ti"#).write(toFile: path, atomically: false, encoding: .utf8)
+        var file = try RecordingFile(path: path, header: header, keep: 20_000_000_000)
+        try file.write(line(100_000))
+        file.close()
+        let later = try String(contentsOfFile: path, encoding: .utf8)
+        #expect(later.contains(line(1079)) && !later.contains(line(1078)), "\(later)")
+        #expect(later.hasSuffix(#"{"kind":"turns","ti"# + "\n" + header + line(100_000)), "\(later)")
+    }
+
+    @Test func `Others cannot read a recording, whatever lies at its path or beside it`() throws {
+        let path = folder.path("a.recording")
+        let header = #"{"kind":"recording","time":1000}"# + "\n"
+        func mode(_ path: String) throws -> Int? {
+            try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        }
+        // A recording that was made readable, or that another user has prepared.
+        try header.write(toFile: path, atomically: false, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: path)
+        var file = try RecordingFile(path: path, header: header, keep: 0)
+        #expect(try mode(path) == 0o600)
+        // A link to another file where the second half is written, as in a folder that others can write.
+        let other = folder.path("other")
+        try "precious".write(toFile: other, atomically: false, encoding: .utf8)
+        try FileManager.default.linkItem(atPath: other, toPath: path + ".new")
+        for number in 1...3 { try file.write("\(number)\n") }
+        file.close()
+        #expect(try String(contentsOfFile: other, encoding: .utf8) == "precious")
+        #expect(try String(contentsOfFile: path, encoding: .utf8).hasSuffix("2\n3\n"))
+        #expect(try mode(path) == 0o600)
+        try FileManager.default.createSymbolicLink(atPath: folder.path("link"), withDestinationPath: path)
+        #expect(
+            throws: ToolError(
+                "\(folder.path("link")): is a symbolic link, and is not followed. Name the file that it leads to."
+            )
+        ) {
+            try RecordingFile(path: folder.path("link"), header: header, keep: 1)
+        }
+    }
+
+    @Test func `A recorder of a database that is not there says so, and when it is`() throws {
+        let (output, errors) = (Pipe(), Pipe())
+        let process = try Tool.start(
+            ["record", "a.db", "-o", "a.recording", "--every", "0.1"],
+            in: folder.url,
+            output: output,
+            errors: errors
+        )
+        defer {
+            process.terminate()
+            process.waitUntilExit()
+        }
+        func next() -> String {
+            var line = Data()
+            while let byte = try? errors.fileHandleForReading.read(upToCount: 1), !byte.isEmpty, byte[0] != 0x0A {
+                line += byte
+            }
+            return String(decoding: line, as: UTF8.self)
+        }
+        #expect(
+            next()
+                == "roundtable: waiting until it can be recorded: \(folder.path("a.db")): there is no such file. Check the path."
+        )
+        let database = try open()
+        try database.write { try $0.execute(sql: "CREATE TABLE player(name)") }
+        var line = next()
+        // It may find the file before the database is in it.
+        while line.hasPrefix("roundtable: waiting") { line = next() }
+        #expect(line == "roundtable: recording a.db")
     }
 
     @Test func `A file is continued, keeps its last seconds, and nothing else is overwritten`() throws {

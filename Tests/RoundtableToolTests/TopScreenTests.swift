@@ -146,7 +146,40 @@ import Testing
         #expect(lines.last == "q quit · p pause · s sort · r reverse · / filter · ↑↓ scroll · h help")
     }
 
+    @Test func `Where there are few lines, each fact has one, and the participants are there`() throws {
+        let lines = try plain(twoSamples(), 40, 10)
+        #expect(lines[1].hasPrefix("commits  2,000/s") && lines[2].hasPrefix("turn     app (pid 101)"))
+        #expect(lines[3] == "queue    1 waits: sync daemon 3.4 ms")
+        #expect(
+            lines[4...] == [
+                "", "NAME         STATE    COMMITS/S   WAITS", "sync daemon  waits        1,500  3.4 ms",
+                "app          writes         500    turn", "widget       stopped                  –", "q quit · h help",
+            ]
+        )
+        // With two lines more, the bar of the WAL is there, too.
+        #expect(try plain(twoSamples(), 40, 12)[4].hasPrefix("WAL      █a░"))
+    }
+
+    @Test func `A pid of another namespace is marked, and leaves the other columns their place`() throws {
+        var sample = try TopWorld.sample(at: 0)
+        sample.status.participants[1].isInOtherPIDNamespace = true
+        let lines = try plain(TopWorld.model(sample), 80)
+        #expect(lines.contains { $0.hasPrefix("102 ↗  sync daemon  writer  waits    60 s") }, "\(lines)")
+        let status = StatusText(sample.status).text
+        #expect(
+            status.contains("  102 ↗  sync daemon  writer  alive")
+                && status.contains("\n  ↗  in another pid namespace\n")
+        )
+        sample.status.participants[1].isInOtherPIDNamespace = false
+        #expect(!StatusText(sample.status).text.contains("↗"))
+    }
+
     // MARK: Rates
+
+    @Test func `A rate of damaged numbers is as large as a number can be`() {
+        #expect(TopRates.Rate(perSecond: 2e19, isExact: false).text == "~9,223,372,036,854,775,807")
+        #expect(TopRates.Rate(perSecond: .nan, isExact: true).text == "0")
+    }
 
     @Test func `The first sample has no rates`() throws {
         let model = TopWorld.model(try TopWorld.sample(at: 0))

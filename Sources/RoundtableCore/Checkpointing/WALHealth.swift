@@ -158,7 +158,7 @@ extension WALHealth: CustomStringConvertible {
             the WAL has \(committedFrames.of("frame")) (pages, in a file of \(size.byteSize)), of which \
             \(backfilledFrames.grouped) are copied
             """
-        if let growth, growth >= 0.5 { text += ", and grows by \(Int(growth.rounded()).of("frame"))/s" }
+        if let growth, growth >= 0.5 { text += ", and grows by \(Int(nearest: growth).of("frame"))/s" }
         if let checkpointLock, checkpointLock.liveness != .alive {
             text += "; \(checkpointLock) holds the lock for checkpoints, so no other process can checkpoint"
         } else if let checkpointLock, !checkpointLock.isParticipant {

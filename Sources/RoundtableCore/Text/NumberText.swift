@@ -4,6 +4,12 @@ import RoundtableKernel
 // These are numbers formatted for people, in messages and in the tool. Output for programs does not use them.
 
 extension Int {
+    /// The whole number that is nearest to `value`: `Int.max` or `Int.min` if that does not fit, and 0 for NaN. Rates may be those of numbers that
+    /// another process has damaged in the control block.
+    package init(nearest value: Double) {
+        self = Int(exactly: value.rounded()) ?? (value.isNaN ? 0 : value < 0 ? .min : .max)
+    }
+
     /// The sum, or `Int.max` if it overflows. The sizes of sparse files may add up to more than that.
     package func addingSaturating(_ other: Int) -> Int {
         let (sum, overflow) = addingReportingOverflow(other)

@@ -143,6 +143,6 @@ struct DemoReport: Codable, Equatable, Sendable {
     var json: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
-        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) + "\n" } ?? ""
+        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self).visibleJSON + "\n" } ?? ""
     }
 }

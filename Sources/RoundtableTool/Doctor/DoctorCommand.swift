@@ -82,7 +82,7 @@ struct DoctorCommand: ParsableCommand {
         }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
-        return String(decoding: try encoder.encode(diagnosis), as: UTF8.self) + "\n"
+        return String(decoding: try encoder.encode(diagnosis), as: UTF8.self).visibleJSON + "\n"
     }
 }
 

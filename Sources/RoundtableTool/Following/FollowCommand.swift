@@ -89,6 +89,6 @@ private final class FollowPrinter: Sendable {
         // A status always encodes.
         guard let data = try? encoder.encode(status) else { return }
         // If nobody reads the output any more, the follower goes on.
-        _ = try? Terminal.writeIfRead(String(decoding: data, as: UTF8.self) + "\n")
+        _ = try? Terminal.writeIfRead(String(decoding: data, as: UTF8.self).visibleJSON + "\n")
     }
 }

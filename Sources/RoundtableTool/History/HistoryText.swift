@@ -91,7 +91,7 @@ enum HistoryText {
             nan: "NaN"
         )
         guard let data = try? encoder.encode(value) else { preconditionFailure("it is always JSON") }
-        return String(decoding: data, as: UTF8.self) + "\n"
+        return String(decoding: data, as: UTF8.self).visibleJSON + "\n"
     }
 
     private struct Change: Encodable {

@@ -20,7 +20,7 @@ enum OutboxJSON {
 
     private static func json(_ value: some Encodable) -> String {
         guard let data = try? encoder.encode(value) else { preconditionFailure("it is always JSON") }
-        return String(decoding: data, as: UTF8.self) + "\n"
+        return String(decoding: data, as: UTF8.self).visibleJSON + "\n"
     }
 
     private static let encoder = {

@@ -128,6 +128,6 @@ enum OutboxTravelJSON {
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.dateEncodingStrategy = .iso8601
         // A status always encodes.
-        return (try? encoder.encode(status)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+        return (try? encoder.encode(status)).map { String(decoding: $0, as: UTF8.self).visibleJSON } ?? "{}"
     }
 }

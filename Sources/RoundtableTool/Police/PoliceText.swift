@@ -39,6 +39,6 @@ struct PoliceText {
         let encoder = JSONEncoder()
         encoder.keyEncodingStrategy = .convertToSnakeCase
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
-        return String(decoding: try encoder.encode(report), as: UTF8.self) + "\n"
+        return String(decoding: try encoder.encode(report), as: UTF8.self).visibleJSON + "\n"
     }
 }

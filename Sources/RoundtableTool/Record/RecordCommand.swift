@@ -68,10 +68,18 @@ struct RecordCommand: ParsableCommand {
             try RecordingFile(path: $0, header: recorder.header, keep: Nanoseconds(keep * 1e9))
         }
         defer { file?.close() }
-        if file == nil { try Terminal.print(recorder.header) } else { Terminal.complain("recording \(path)") }
+        if file == nil { try Terminal.print(recorder.header) }
+        var reported: String??
         repeat {
             for line in recorder.look() {
                 if file == nil { try Terminal.print(line) } else { try file?.write(line) }
+            }
+            // A misspelt path would otherwise be noticed only when the recording is needed.
+            if file != nil, reported != .some(recorder.problem) {
+                reported = .some(recorder.problem)
+                Terminal.complain(
+                    recorder.problem.map { "waiting until it can be recorded: \($0)" } ?? "recording \(path)"
+                )
             }
         } while !isEnding.wait(until: recorder.deadline)
         if let number = ending.withLock({ $0 }) { throw ExitCode(128 + number) }

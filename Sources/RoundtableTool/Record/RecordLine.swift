@@ -70,11 +70,18 @@ enum RecordLine {
         let message: String
     }
 
+    /// The time of a line; nil when it is incomplete, or no line of a recording.
+    static func time(of line: [UInt8]) -> Double? {
+        struct Timed: Decodable { let time: Double }
+        guard line.first == UInt8(ascii: "{"), line.last == UInt8(ascii: "}") else { return nil }
+        return try? JSONDecoder().decode(Timed.self, from: Data(line)).time
+    }
+
     static func text(_ line: some Encodable) -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.dateEncodingStrategy = .iso8601
         guard let data = try? encoder.encode(line) else { preconditionFailure("it is always JSON") }
-        return String(decoding: data, as: UTF8.self) + "\n"
+        return String(decoding: data, as: UTF8.self).visibleJSON + "\n"
     }
 }

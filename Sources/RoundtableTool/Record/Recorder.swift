@@ -22,6 +22,8 @@ struct Recorder {
     private var nextSizes: Nanoseconds = 0
     private var lastTurns: (time: Nanoseconds, taken: [Key: Int])?
     private var wasQuiet = false
+    /// Why the last look at the whole state failed; nil when it did not.
+    private(set) var problem: String?
 
     private struct Key: Hashable {
         let pid: Int32
@@ -79,7 +81,11 @@ struct Recorder {
             return nil
         }
         let before = lastTurns
-        let taken = Dictionary(look.participants.map { (Key($0), $0.turnsTaken) }, uniquingKeysWith: +)
+        // Another process may have damaged the numbers, and they are as large as they can be then.
+        let taken = Dictionary(
+            look.participants.map { (Key($0), $0.turnsTaken) },
+            uniquingKeysWith: { $0.addingSaturating($1) }
+        )
         lastTurns = (now.time, taken)
         // A participant that was not there before has taken all its turns since then.
         guard let before else { return nil }
@@ -122,8 +128,11 @@ struct Recorder {
             model.add(try source.sample())
         } catch {
             (path, sizes, nextSizes) = (nil, nil, 0)
-            return RecordLine.text(RecordLine.Problem(time: time, message: ToolError.line(for: error)))
+            let message = ToolError.line(for: error)
+            problem = message
+            return RecordLine.text(RecordLine.Problem(time: time, message: message))
         }
+        problem = nil
         guard let top = TopJSON(model) else { preconditionFailure("a sample was added") }
         path = top.status.path
         if MonotonicClock.now >= nextSizes {

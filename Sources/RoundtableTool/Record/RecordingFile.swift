@@ -25,32 +25,68 @@ struct RecordingFile {
     init(path: String, header: String, keep: Nanoseconds) throws {
         (self.path, self.header, self.keep) = (path, header, keep)
         since = MonotonicClock.now
-        size = 0
-        file = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
-        guard file >= 0 else { throw Self.failure(path, "cannot be opened") }
+        (file, size) = try Self.openLocked(path)
         do {
+            guard size > 0 else {
+                try write(header)
+                return
+            }
             try checkContent()
-            try write(size == 0 ? header : "\n" + header)
+            // What was recorded before is the first half. Without this, a recorder that is started again and again would never shorten the file.
+            let beginning = try beginningOfLast(keep)
+            if beginning > 0 { try replace(from: beginning) }
+            let offset = size
+            // Not `write(_:)`, which may shorten the file.
+            try Self.write("\n" + header, to: file, path)
+            size += header.utf8.count + 1
+            half = (offset, MonotonicClock.now)
         } catch {
             _ = systemClose(file)
             throw error
         }
     }
 
-    private mutating func checkContent() throws {
-        guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
-            throw ToolError("\(path): another process records into it. Choose another file.")
+    /// Opens the file, and locks it against other recorders.
+    ///
+    /// - returns: the file, which only its owner can read from now on, and its size.
+    private static func openLocked(_ path: String) throws -> (file: Int32, size: Int) {
+        while true {
+            let file = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+            guard file >= 0 else {
+                guard errno == ELOOP else { throw failure(path, "cannot be opened") }
+                throw ToolError("\(path): is a symbolic link, and is not followed. Name the file that it leads to.")
+            }
+            do {
+                var status = stat()
+                guard fstat(file, &status) == 0 else { throw failure(path, "cannot be read") }
+                guard status.isRegularFile else { throw refusal(path) }
+                guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
+                    throw ToolError("\(path): another process records into it. Choose another file.")
+                }
+                // Another recorder may have replaced the file before the lock was taken. Then this one is not at its path any more.
+                if try System.identity(ofFileAt: path) == FileIdentity(status) {
+                    guard status.st_mode & 0o077 == 0 || fchmod(file, 0o600) == 0 else {
+                        throw failure(path, "can be read by others, which cannot be changed")
+                    }
+                    guard fstat(file, &status) == 0 else { throw failure(path, "cannot be read") }
+                    return (file, Int(status.st_size))
+                }
+                _ = systemClose(file)
+            } catch {
+                _ = systemClose(file)
+                throw error
+            }
         }
-        guard let status = try System.status(ofFileAt: path), status.isRegularFile else { throw refusal }
-        size = Int(status.st_size)
-        guard size > 0 else { return }
+    }
+
+    private func checkContent() throws {
         var start = [UInt8](repeating: 0, count: 512)
         let count = pread(file, &start, start.count, 0)
         let text = String(decoding: start.prefix(max(0, count)), as: UTF8.self)
-        guard text.hasPrefix("{"), text.contains(#""kind":"recording""#) else { throw refusal }
+        guard text.hasPrefix("{"), text.contains(#""kind":"recording""#) else { throw Self.refusal(path) }
     }
 
-    private var refusal: ToolError {
+    private static func refusal(_ path: String) -> ToolError {
         ToolError("\(path): is no recording, and is not overwritten. Choose another file, or remove it.")
     }
 
@@ -69,10 +105,53 @@ struct RecordingFile {
 
     func close() { _ = systemClose(file) }
 
+    // MARK: Shortening
+
+    /// Where the last `duration` of what is recorded begins, by the times of its lines; 0 if all of it is that short.
+    private func beginningOfLast(_ duration: Nanoseconds) throws -> Int {
+        var (first, last): (Double?, Double?)
+        try forEachLine { _, time in
+            first = first ?? time
+            last = time
+            return true
+        }
+        guard let first, let last, first < last - Double(duration) / 1e9 else { return 0 }
+        var beginning = 0
+        try forEachLine { offset, time in
+            beginning = offset
+            return time < last - Double(duration) / 1e9
+        }
+        return beginning
+    }
+
+    /// Calls `body` with the offset and the time of each whole line that has a time, until it returns false.
+    private func forEachLine(_ body: (Int, Double) -> Bool) throws {
+        var rest: [UInt8] = []
+        var (position, start) = (0, 0)
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = pread(file, &buffer, buffer.count, off_t(position))
+            guard count >= 0 else { throw Self.failure(path, "cannot be read") }
+            if count == 0 { return }
+            position += count
+            var piece = buffer[..<count]
+            while let end = piece.firstIndex(of: UInt8(ascii: "\n")) {
+                rest += piece[..<end]
+                if let time = RecordLine.time(of: rest), !body(start, time) { return }
+                start += rest.count + 1
+                rest = []
+                piece = piece[(end + 1)...]
+            }
+            rest += piece
+        }
+    }
+
     /// Replaces the file by its header and what begins at `offset`. Readers find the old file or the new one.
     private mutating func replace(from offset: Int) throws {
         let name = path + ".new"
-        let new = open(name, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        // A recorder that was killed may have left this file behind. Nothing that another user has put there is written to.
+        unlink(name)
+        let new = open(name, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard new >= 0 else { throw Self.failure(name, "cannot be created") }
         do {
             // The lock is there before the name, so that no other process records into it.

@@ -150,6 +150,6 @@ private struct ReplicationPrinter: Sendable {
         // A status always encodes.
         guard let data = try? encoder.encode(status) else { return }
         // If nobody reads the output any more, the replication goes on.
-        _ = try? Terminal.writeIfRead(String(decoding: data, as: UTF8.self) + "\n")
+        _ = try? Terminal.writeIfRead(String(decoding: data, as: UTF8.self).visibleJSON + "\n")
     }
 }

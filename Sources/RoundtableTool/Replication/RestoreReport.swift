@@ -61,7 +61,7 @@ struct RestoreReport: Encodable {
         get throws {
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
-            return String(decoding: try encoder.encode(self), as: UTF8.self) + "\n"
+            return String(decoding: try encoder.encode(self), as: UTF8.self).visibleJSON + "\n"
         }
     }
 

@@ -91,8 +91,11 @@ extension String {
 
 extension ResultSet {
     /// Comma-separated values with a header (<https://www.rfc-editor.org/rfc/rfc4180>), and lines that end with a line feed.
-    var csv: String {
-        ([columns.map(\.csv)] + rows.map { $0.map(\.csv) }).map { $0.joined(separator: ",") + "\n" }.joined()
+    ///
+    /// - parameter isForPeople: whether control characters in texts become visible, because a terminal would obey them.
+    func csv(isForPeople: Bool) -> String {
+        let fields = [columns.map { $0.csv(isForPeople) }] + rows.map { $0.map { $0.csv(isForPeople) } }
+        return fields.map { $0.joined(separator: ",") + "\n" }.joined()
     }
 
     /// One JSON object for each row, each on its own line, with its keys in the order of the columns.
@@ -120,12 +123,12 @@ extension ResultSet {
 
 extension DatabaseValue {
     /// The value as a field. NULL is empty, and a BLOB is an SQL literal.
-    fileprivate var csv: String {
+    fileprivate func csv(_ isForPeople: Bool) -> String {
         switch storage {
         case .null: ""
         case .int64(let value): "\(value)"
         case .double(let value): "\(value)"
-        case .string(let text): text.csv
+        case .string(let text): text.csv(isForPeople)
         case .blob(let data): "x'\(data.map { String(format: "%02x", $0) }.joined())'"
         }
     }
@@ -152,7 +155,7 @@ extension String {
             case "\n": text += "\\n"
             case "\r": text += "\\r"
             case "\t": text += "\\t"
-            case _ where scalar.value < 0x20: text += String(format: "\\u%04x", scalar.value)
+            case _ where scalar.controlsText: text += String(format: "\\u%04x", scalar.value)
             default: text.unicodeScalars.append(scalar)
             }
         }
@@ -162,7 +165,8 @@ extension String {
 
 extension String {
     /// The text as a field. An empty text has quotes, which distinguish it from NULL.
-    fileprivate var csv: String {
+    fileprivate func csv(_ isForPeople: Bool) -> String {
+        if isForPeople { return visible.csv(false) }
         // Unicode scalars, because a carriage return and a line feed are one character.
         let isPlain = !isEmpty && !unicodeScalars.contains { ["\"", ",", "\n", "\r"].contains($0) }
         return isPlain ? self : "\"" + replacingOccurrences(of: "\"", with: "\"\"") + "\""

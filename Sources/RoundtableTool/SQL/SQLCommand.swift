@@ -175,7 +175,7 @@ struct SQLCommand: ParsableCommand {
     private func text(_ outcome: ScriptRun.Outcome, _ script: SQLScript, _ format: SQLFormat?) -> String {
         switch format {
         case .json: return outcome.results.map(\.jsonLines).joined()
-        case .csv: return outcome.results.map(\.csv).joined(separator: "\n")
+        case .csv: return outcome.results.map { $0.csv(isForPeople: Terminal.isInteractive) }.joined(separator: "\n")
         case .line, nil: break
         }
         let width = Terminal.width

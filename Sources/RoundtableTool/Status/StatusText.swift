@@ -68,7 +68,7 @@ struct StatusText {
         status.wal.map { wal in
             let size =
                 wal.committedFrames == 0 ? "" : ", \((wal.committedFrames * (status.pageSize ?? 4096)).byteSize),"
-            let growth = wal.growth.map { " · growing by \(Int($0.rounded()).of("frame"))/s" } ?? ""
+            let growth = wal.growth.map { " · growing by \(Int(nearest: $0).of("frame"))/s" } ?? ""
             let copied = "\(wal.backfilledFrames.grouped) of them in the database"
             let frames = "\(wal.committedFrames.of("frame")) (page\(wal.committedFrames == 1 ? "" : "s"))"
             return "\(frames)\(size) committed, \(copied)\(growth)"
@@ -136,14 +136,15 @@ struct StatusText {
         )
         table.rows = status.participants.map { participant in
             [
-                String(participant.pidText.dropFirst("pid ".count)), participant.author,
+                Self.pid(participant), participant.author,
                 Self.role(participant),
                 Self.condition(participant),
                 participant.waiting.map(Self.time) ?? "–", participant.writing.map(Self.time) ?? "–",
                 participant.turnsTaken.grouped, Self.time(participant.longestWait),
             ]
         }
-        return table.lines
+        let isAnyElsewhere = status.participants.contains(where: \.isInOtherPIDNamespace)
+        return table.lines + (isAnyElsewhere ? ["", "  \(Self.elsewhere)  in another pid namespace"] : [])
     }
 
     /// The stopped process that holds SQLite's lock for checkpoints, whether it is a participant or not.
@@ -189,6 +190,13 @@ struct StatusText {
             return
                 "  \(isWorthwhile ? "! " : "")\(held)\(isStopped ? ": \(Self.advice(toStopped: pin.holder.pid))" : "")"
         }
+    }
+
+    /// Marks a pid of another namespace in tables, where the words would push the other columns aside.
+    static let elsewhere = "↗"
+
+    static func pid(_ participant: ParticipantStatus) -> String {
+        "\(participant.pid)\(participant.isInOtherPIDNamespace ? " \(elsewhere)" : "")"
     }
 
     static func role(_ participant: ParticipantStatus) -> String {

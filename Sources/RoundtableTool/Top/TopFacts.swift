@@ -6,6 +6,8 @@ import RoundtableCore
 struct TopFacts {
     let model: TopModel
     let width: Int
+    /// Whether each fact is one line, for a screen that has few lines.
+    var isBrief = false
 
     static let labelWidth = 9
     private static let mostPins = 3
@@ -23,7 +25,8 @@ struct TopFacts {
 
     /// A name, and a value that continues where it began.
     private func fact(_ name: String, _ value: StyledText) -> [StyledText] {
-        var values = value.wrapped(to: max(1, width - Self.labelWidth))
+        let room = max(1, width - Self.labelWidth)
+        var values = isBrief ? [value.fitted(to: room)] : value.wrapped(to: room)
         if values.count > Self.mostLines {
             values = Array(values.prefix(Self.mostLines))
             values[Self.mostLines - 1].append(" …", .dim)
@@ -81,12 +84,13 @@ struct TopFacts {
     private func walLines(_ wal: WALHealth) -> [StyledText] {
         let pins = wal.pins.prefix(Self.mostPins)
         let bar = TopBar(wal: wal, width: width - Self.labelWidth).text(pins: pins.count)
+        if isBrief { return fact("WAL", bar) }
         var text = StyledText(wal.committedFrames.of("frame"))
         if wal.committedFrames > 0 {
             text.append(", \(wal.backfilledFrames * 100 / wal.committedFrames) % in the database")
         }
         text.append(" · file \(wal.size.byteSize)")
-        if let growth = wal.growth { text.append(" · +\(Int(growth.rounded()).grouped)/s") }
+        if let growth = wal.growth { text.append(" · +\(Int(nearest: growth).grouped)/s") }
         if let checkpointer = wal.checkpointer?.name { text.append(" · checkpoints: \(checkpointer)") }
         var lines = fact("WAL", bar) + fact("", text)
         if let failure = wal.failure { lines += fact("", StyledText("\(failure)", .bad)) }

@@ -35,7 +35,7 @@ struct TopLines {
             facts.append(("writes", "\(writer), no participant"))
         }
         if let wal = status.wal {
-            let growth = wal.growth.map { ", +\(Int($0.rounded()).grouped)/s" } ?? ""
+            let growth = wal.growth.map { ", +\(Int(nearest: $0).grouped)/s" } ?? ""
             facts.append(
                 ("wal", "\(wal.committedFrames.of("frame")), \(wal.backfilledFrames.grouped) in the database\(growth)")
             )
@@ -133,7 +133,7 @@ struct TopJSON: Encodable {
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.dateEncodingStrategy = .iso8601
         guard let data = try? encoder.encode(self) else { preconditionFailure("it is always JSON") }
-        return String(decoding: data, as: UTF8.self) + "\n"
+        return String(decoding: data, as: UTF8.self).visibleJSON + "\n"
     }
 }
 

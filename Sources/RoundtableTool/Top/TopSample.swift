@@ -73,7 +73,7 @@ extension TopRates.Rate {
     /// The rate for people. A tilde marks a rate that is not exact.
     var text: String {
         let number =
-            perSecond < 9.95 && perSecond > 0 ? String(format: "%.1f", perSecond) : Int(perSecond.rounded()).grouped
+            perSecond < 9.95 && perSecond > 0 ? String(format: "%.1f", perSecond) : Int(nearest: perSecond).grouped
         return (isExact ? "" : "~") + number
     }
 }

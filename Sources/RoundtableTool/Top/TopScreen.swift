@@ -36,16 +36,22 @@ struct TopScreen {
     private static let fewestChanges = 3
 
     private func content(_ sample: TopSample) -> [StyledText] {
-        let facts = [title(sample)] + TopFacts(model: model, width: width).lines(sample)
+        var facts = [title(sample)] + TopFacts(model: model, width: width).lines(sample)
         let table = TopTable(model: model, width: width)
         let warnings = warnings(sample)
         let changes = Array(changes.prefix(height == nil ? .max : Self.mostChanges))
         guard let height else {
             return facts + [StyledText()] + table.lines(rows: nil) + warnings + section("LAST CHANGES", changes)
         }
+        let wanted = model.participants.count
+        // A few participants are shown before all that is said above them: those facts are one line each then, and the first ones.
+        let forFacts = height - 1 - 2 - min(wanted, Self.fewestParticipants)
+        if facts.count > forFacts {
+            facts = [title(sample)] + TopFacts(model: model, width: width, isBrief: true).lines(sample)
+            facts = Array(facts.prefix(max(1, forFacts)))
+        }
         // The participants have what is left; but some of them are shown before warnings, and some changes before more of them.
         let room = height - 1 - facts.count - 2
-        let wanted = model.participants.count
         let sections = warnings.count + (changes.isEmpty ? 0 : min(changes.count, Self.fewestChanges) + 2)
         let rows = max(min(wanted, Self.fewestParticipants), min(wanted, room - sections))
         let left = max(0, room - rows - warnings.count)

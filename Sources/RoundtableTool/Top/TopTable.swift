@@ -24,7 +24,7 @@ struct TopTable {
         let now = model.sample?.date ?? Date()
         let rates = model.rates
         return [
-            Column(title: "PID", alignment: .right, rank: 4) { (String($0.pidText.dropFirst("pid ".count)), .dim) },
+            Column(title: "PID", alignment: .right, rank: 4) { (StatusText.pid($0), .dim) },
             Column(title: "NAME", alignment: .left, rank: Self.nameRank) { ($0.author, $0.hasTurn ? .title : .plain) },
             Column(title: "ROLE", alignment: .left, rank: 5) { (StatusText.role($0), .plain) },
             Column(title: "STATE", alignment: .left, rank: 1) { (Self.state($0), Self.style($0)) },

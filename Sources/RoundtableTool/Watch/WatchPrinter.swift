@@ -79,7 +79,7 @@ struct WatchFormat {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // A flat structure of numbers, strings and arrays of them always encodes.
-        return (try? encoder.encode(line)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+        return (try? encoder.encode(line)).map { String(decoding: $0, as: UTF8.self).visibleJSON } ?? "{}"
     }
 
     /// The number of commits that a change stands for; nil when it is not known.
