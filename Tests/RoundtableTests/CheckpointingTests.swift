@@ -88,12 +88,18 @@ import Testing
     @Test func theWALDoesNotGrow() async throws {
         let db = try open(threshold: 100)
         var longest = 0
+        var restarts = 0
+        var last = 0
         for _ in 0..<3000 {
             try add(1, to: db)
-            longest = max(longest, try frames(db).committed)
+            let committed = try frames(db).committed
+            if committed < last { restarts += 1 }
+            last = committed
+            longest = max(longest, committed)
         }
         #expect(longest <= 400)
-        #expect(try count(.walRestarts, db) > 5)
+        // SQLite restarts a WAL that is copied completely, without a step of the checkpointer. So restarts are counted where they show.
+        #expect(restarts > 5)
         #expect(try await db.read { try Player.fetchCount($0) } == 3000)
     }
 

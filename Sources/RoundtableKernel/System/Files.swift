@@ -63,6 +63,22 @@ extension System {
         try status(of: FilePlace(path), followingLinks: false)
     }
 
+    /// The result of `fstat`.
+    ///
+    /// - parameter path: of the file, for errors.
+    package static func status(ofDescriptor descriptor: Int32, _ path: String) throws -> FileStatus {
+        var status = stat()
+        try perform(.fstat, path) { fstat(descriptor, &status) }
+        return status
+    }
+
+    /// Changes the permissions of an open file with `fchmod`.
+    ///
+    /// - parameter path: of the file, for errors.
+    package static func setMode(_ mode: mode_t, ofDescriptor descriptor: Int32, _ path: String) throws {
+        try perform(.chmod, path) { fchmod(descriptor, mode) }
+    }
+
     static func status(of place: FilePlace, followingLinks: Bool) throws -> stat? {
         var status = stat()
         do {

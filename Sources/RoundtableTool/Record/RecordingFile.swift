@@ -57,19 +57,15 @@ struct RecordingFile {
                 throw ToolError("\(path): is a symbolic link, and is not followed. Name the file that it leads to.")
             }
             do {
-                var status = stat()
-                guard fstat(file, &status) == 0 else { throw failure(path, "cannot be read") }
+                let status = try System.status(ofDescriptor: file, path)
                 guard status.isRegularFile else { throw refusal(path) }
                 guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
                     throw ToolError("\(path): another process records into it. Choose another file.")
                 }
                 // Another recorder may have replaced the file before the lock was taken. Then this one is not at its path any more.
                 if try System.identity(ofFileAt: path) == FileIdentity(status) {
-                    guard status.st_mode & 0o077 == 0 || fchmod(file, 0o600) == 0 else {
-                        throw failure(path, "can be read by others, which cannot be changed")
-                    }
-                    guard fstat(file, &status) == 0 else { throw failure(path, "cannot be read") }
-                    return (file, Int(status.st_size))
+                    if status.st_mode & 0o077 != 0 { try System.setMode(0o600, ofDescriptor: file, path) }
+                    return (file, Int(try System.status(ofDescriptor: file, path).st_size))
                 }
                 _ = systemClose(file)
             } catch {
