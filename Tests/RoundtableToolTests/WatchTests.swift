@@ -120,7 +120,7 @@ import Testing
     @Test(arguments: [true, false]) func `It ends when the database is deleted or replaced`(isReplaced: Bool) throws {
         let folder = try Folder()
         try Tool.run("sql", "a.db", "CREATE TABLE t(x)", in: folder)
-        let watch = try Watch(["a.db"], in: folder)
+        let watch = try Watch(["a.db", "--timeout", "60"], in: folder)
         if isReplaced {
             try Tool.run("sql", "b.db", "CREATE TABLE t(x)", in: folder)
             #expect(rename(folder.path("b.db"), folder.path("a.db")) == 0)
