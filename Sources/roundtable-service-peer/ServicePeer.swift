@@ -62,6 +62,7 @@
                     cancelGrace: .milliseconds(50)
                 ) { job in
                     say("began \(job.payload)")
+                    if job.payload == "holds" { return try await db.write { _ in Commands.released.block() } }
                     // A handler that ignores the cancellation of its task.
                     await withTaskCancellationHandler {
                         await Task { await Commands.released.wait() }.value

@@ -159,6 +159,7 @@ import Testing
             first.process.signal(SIGTERM)
             #expect(try first.wait(for: "cancelled") == "cancelled J")
             #expect(try first.waitForEnd() == .status(0))
+            #expect(first.process.errorText.contains("did not end after its cancellation: the job was released"))
             #expect(try second.wait(for: "began") == "began J")
             // The second handler runs when the signal comes, and completes its job within the grace: nothing cancels it.
             second.process.signal(SIGTERM)
@@ -172,6 +173,53 @@ import Testing
                 try String.fetchOne($0, sql: "SELECT state || ' ' || failures || ' ' || attempt FROM roundtable_job")
             }
             #expect(job == "done 0 2")
+        }
+
+        /// A handler that does not end its write keeps the lock that releasing its job needs. The process ends all the same, with an error,
+        /// and the next one takes the job.
+        @Test(.timeLimit(.minutes(1))) func aHandlerHoldsTheLock() throws {
+            let first = try ServicePeerProcess(folder, as: "first", grace: 100, ["jobs"])
+            try first.send("add holds")
+            _ = try first.wait(for: "began holds")
+            first.process.signal(SIGTERM)
+            #expect(try first.process.waitForExit(within: .seconds(30)) == .status(1))
+            let log = first.process.errorText
+            #expect(log.contains("its job could not be released in time"), "\(log)")
+            #expect(log.contains("ServicePeer.swift"), "\(log)")
+            let second = try ServicePeerProcess(folder, as: "second", grace: 30_000, ["jobs"])
+            #expect(try second.wait(for: "began") == "began holds")
+            try second.send("release")
+            second.process.signal(SIGTERM)
+            #expect(try second.waitForEnd() == .status(0))
+        }
+
+        /// A payload that cannot be decoded is an attempt that fails, and the log says so.
+        @Test(.timeLimit(.minutes(1))) func anUndecodablePayload() throws {
+            let peer = try ServicePeerProcess(folder, as: "server", grace: 100, ["jobs"])
+            let shell = try DatabaseQueue(path: database.path)
+            try shell.write { try $0.execute(sql: "INSERT INTO roundtable_job (queue, payload) VALUES ('peer', '{}')") }
+            try peer.waitForLog("attempt 1 of job 1 failed (")
+            peer.process.signal(SIGTERM)
+            #expect(try peer.waitForEnd() == .status(0))
+        }
+
+        /// A worker whose database another program has migrated claims nothing more. It does not end the services beside it.
+        @Test(.timeLimit(.minutes(1))) func aNewerSchema() throws {
+            let peer = try ServicePeerProcess(folder, as: "server", grace: 100, ["jobs"])
+            let newer = try DatabaseQueue(path: database.path)
+            try newer.write {
+                try $0.execute(
+                    sql: """
+                        INSERT INTO grdb_migrations VALUES ('v2');
+                        INSERT INTO roundtable_job (queue, payload) VALUES ('peer', '"J"')
+                        """
+                )
+            }
+            try peer.waitForLog("no more jobs are done by this process")
+            try peer.send("read")
+            #expect(try peer.wait(for: "read") == "read 0")
+            peer.process.signal(SIGTERM)
+            #expect(try peer.waitForEnd() == .status(0))
         }
     }
 #else

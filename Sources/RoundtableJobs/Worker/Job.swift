@@ -1,5 +1,6 @@
 import GRDB
 import RoundtableCore
+import RoundtableKernel
 import Synchronization
 
 /// A job that a handler of ``JobQueue/run(in:workers:untilEmpty:_:)`` works on: one attempt.
@@ -28,6 +29,8 @@ public struct Job<Payload: Codable & Sendable>: Sendable {
     }
 
     /// Runs `updates` in a write transaction that also completes the job: either both are committed, or neither.
+    ///
+    /// Call it once: a second call of the same attempt runs its `updates`, too.
     ///
     /// It is not cancelled with the handler's task, and waits while the database is suspended. `updates` may run a second time, if its
     /// transaction could not be committed (<doc:SharedCommits>).
@@ -64,6 +67,7 @@ final class RunningJob: Sendable {
 
     let token: JobToken
     let database: SharedDatabase
+    let began = MonotonicClock.now
     private let clock: JobClock
     private let state = Mutex(State())
 

@@ -33,10 +33,12 @@ extension JobQueue {
         untilEmpty: Bool = false,
         clock: JobClock,
         stop: JobStop? = nil,
+        report: @escaping @Sendable (AttemptReport) -> Void = { _ in },
         _ handler: @escaping @Sendable (Job<Payload>) async throws -> Void
     ) async throws {
         let maximum = policy.maximumAttempts
-        let worker = JobWorker(db, policy, lease: max(30, lease.milliseconds), clock, limit: max(1, workers)) {
+        let lease = max(30, lease.milliseconds)
+        let worker = JobWorker(db, policy, lease: lease, clock, limit: max(1, workers), report: report) {
             claimed,
             running in
             try await handler(

@@ -11,6 +11,8 @@ package final class JobStop: Sendable {
     package let grace: Duration
     /// How long cancelled handlers may take to end before their jobs are released.
     package let cancelGrace: Duration
+    /// How long each of the writes may take that release the jobs and remove the worker.
+    var releaseLimit: Duration { max(cancelGrace, .seconds(1)) }
     private let state = Mutex(State())
 
     package init(grace: Duration, cancelGrace: Duration) {

@@ -6,6 +6,7 @@ import Synchronization
 
 /// Claims jobs of one queue, and runs up to `limit` handlers at a time (rules A3 to A12).
 final class JobWorker: Sendable {
+    typealias Report = @Sendable (AttemptReport) -> Void
     typealias Perform = @Sendable (ClaimedJob, RunningJob) async throws -> Void
 
     private struct State {
@@ -25,6 +26,7 @@ final class JobWorker: Sendable {
     let lease: Int64
     let clock: JobClock
     private let limit: Int
+    private let report: Report
     private let perform: Perform
     private let state = Mutex(State())
     private let wakes = JobWakes()
@@ -39,10 +41,11 @@ final class JobWorker: Sendable {
         lease: Int64,
         _ clock: JobClock,
         limit: Int,
+        report: @escaping Report,
         perform: @escaping Perform
     ) {
         (self.database, self.policy, self.lease, self.clock) = (database, policy, lease, clock)
-        (self.limit, self.perform) = (limit, perform)
+        (self.limit, self.report, self.perform) = (limit, report, perform)
     }
 
     /// - parameter stop: ends the run without cancelling handlers at once; nil: nothing does.
@@ -70,9 +73,9 @@ final class JobWorker: Sendable {
             stop(error)
         }
         stop(nil)
-        if let request, isDraining { await release(after: request.cancelGrace) }
+        if let request, isDraining { await release(by: request) }
         for job in state.withLock({ Array($0.running.values) }) { await job.task?.value }
-        await leave()
+        await leave(within: request?.releaseLimit)
         if let failure = state.withLock({ $0.failure }) { throw failure }
     }
 
@@ -88,22 +91,50 @@ final class JobWorker: Sendable {
     }
 
     /// Releases the jobs of handlers that do not end after they were cancelled (rule A13). Their attempts have lost the jobs then.
-    private func release(after time: Duration) async {
+    private func release(by request: JobStop) async {
         // The calling task may be cancelled, and would not wait.
         await Task { [self] in
-            let end = ContinuousClock.now + time
+            let end = ContinuousClock.now + request.cancelGrace
             while free < limit, ContinuousClock.now < end { await endings.next(until: end) }
             let left = state.withLock { Array($0.running.values) }
             if left.isEmpty { return }
             // If this fails, the jobs come back when the lease ends, or the process.
-            _ = try? await database.write(whileSuspended: .fail) { [self] db in
-                for job in left {
-                    do { try JobTable.release(job.token, at: clock.now(), db) } catch is JobError {}
+            let isReleased = await succeeds(within: request.releaseLimit) { [self] in
+                try await database.write(whileSuspended: .fail) { [self] db in
+                    for job in left {
+                        do { try JobTable.release(job.token, at: clock.now(), db) } catch is JobError {}
+                    }
                 }
             }
-            for job in left { job.lose() }
             state.withLock { state in for job in left { state.running[job.token] = nil } }
+            for job in left {
+                job.lose()
+                report(AttemptReport(job, nil, .abandoned(isReleased: isReleased)))
+            }
         }.value
+    }
+
+    /// Begins an access, and waits for its end, but not for longer than a limit, because a handler may hold the turn of this process. The
+    /// access may also be made later.
+    private func succeeds(
+        within limit: Duration,
+        _ access: @escaping @Sendable () async throws -> Void
+    ) async -> Bool {
+        let (outcomes, continuation) = AsyncStream.makeStream(of: Bool.self)
+        Task {
+            do {
+                try await access()
+                continuation.yield(true)
+            } catch {
+                continuation.yield(false)
+            }
+        }
+        let timer = Task {
+            try await Task.sleep(for: limit)
+            continuation.yield(false)
+        }
+        defer { timer.cancel() }
+        return await outcomes.first { _ in true } ?? false
     }
 
     private var isDraining: Bool { state.withLock { $0.isDraining } }
@@ -205,21 +236,33 @@ final class JobWorker: Sendable {
     }
 
     private func handle(_ claimed: ClaimedJob, _ running: RunningJob) async {
-        let outcome: Outcome
-        do {
-            // A worker that stops does not begin with a job.
-            if isEnding {
-                await record(.released, running)
-                return end(claimed)
-            }
-            try await perform(claimed, running)
-            outcome = .completed
-        } catch {
-            outcome =
-                isStopping && !(error is JobRefusal) ? .released : .failed("\(error)", isFinal: error is JobRefusal)
+        // A worker that stops does not begin with a job.
+        if isEnding {
+            await record(.released, running)
+            return end(claimed)
         }
+        var failure: (any Error)?
+        do {
+            try await perform(claimed, running)
+        } catch {
+            failure = error
+        }
+        let outcome = failure.map(outcome) ?? .completed
         await record(outcome, running)
-        end(claimed)
+        let end: AttemptReport.End =
+            switch outcome {
+            case _ where running.isLost: .lost
+            case .completed: .completed
+            case .released: .released
+            case .failed(_, let isFinal):
+                isFinal || claimed.failures >= policy.maximumAttempts - 1 ? .dead : .failed
+            }
+        report(AttemptReport(running, failure, end))
+        self.end(claimed)
+    }
+
+    private func outcome(_ error: any Error) -> Outcome {
+        isStopping && !(error is JobRefusal) ? .released : .failed("\(error)", isFinal: error is JobRefusal)
     }
 
     private func end(_ claimed: ClaimedJob) {
@@ -284,12 +327,14 @@ final class JobWorker: Sendable {
         return true
     }
 
-    private func leave() async {
+    /// - parameter limit: how long to wait for the lock; nil: as long as any write waits.
+    private func leave(within limit: Duration?) async {
         guard let id = state.withLock({ $0.id }) else { return }
-        // If this fails, another worker removes the row.
-        try? await uncancelled { [database, policy] in
+        let leave: @Sendable () async throws -> Void = { [database, policy] in
             try await database.write(whileSuspended: .fail) { try JobTable.leave(id, of: policy.queue, $0) }
         }
+        // If this fails, another worker removes the row.
+        if let limit { _ = await succeeds(within: limit, leave) } else { try? await uncancelled(leave) }
     }
 
     // MARK: Sleeping

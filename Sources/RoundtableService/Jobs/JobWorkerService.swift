@@ -24,7 +24,7 @@
         ///   - queue: the queue, whose tables exist.
         ///   - database: the database, opened for writing.
         ///   - workers: how many handlers run at the same time. At least 1.
-        ///   - logger: receives a line for each attempt that fails, and for the shutdown.
+        ///   - logger: receives a line for each attempt that does not complete its job, and for the shutdown.
         ///   - metrics: whether to record metrics with the factory of swift-metrics.
         ///   - grace: how long handlers that run may take at shutdown, before their tasks are cancelled.
         ///   - cancelGrace: how long cancelled handlers may take to end, before their jobs are released.
@@ -62,7 +62,12 @@
         ///
         /// At graceful shutdown, no more jobs are claimed. Handlers that run have the grace to end; then their tasks are cancelled. The
         /// jobs of handlers that do not end then either are released, so that another worker takes them at once and not when the lease
-        /// is over. Releasing is no failure of the job. Such a handler cannot complete its job any more.
+        /// is over. Releasing is no failure of the job. Such a handler cannot complete its job any more, and this function returns while
+        /// the handler still runs. If the handler holds the write lock of this process, its job is not released: it comes back when the
+        /// process ends.
+        ///
+        /// If another program migrates the database, so that this one may not write it any more, no more jobs are done here, and this
+        /// function waits for the shutdown: other services of the group may still read.
         ///
         /// Cancellation cancels the handlers at once, and waits for them.
         ///
@@ -75,28 +80,28 @@
                 }
             }
             defer { measuring?.cancel() }
-            let metadata: Logger.Metadata = [
-                "roundtable.queue": "\(queue.name)", "roundtable.path": "\(database.path)",
-            ]
-            try await withGracefulShutdownHandler {
-                try await queue.run(in: database, workers: workers, clock: .system, stop: stop) {
-                    [logger, metrics, handler] job in
-                    let began = MonotonicClock.now
-                    do {
-                        try await handler(job)
-                        metrics?.attemptEnded(since: began, nil)
-                    } catch {
-                        metrics?.attemptEnded(since: began, error)
-                        var metadata = metadata
-                        metadata["roundtable.job"] = "\(job.id)"
-                        metadata["roundtable.attempt"] = "\(job.attempt)"
-                        logger.notice("an attempt of a job did not succeed: \(type(of: error))", metadata: metadata)
-                        throw error
-                    }
+            let log = JobLog(logger, queue: queue.name, path: database.path)
+            do {
+                try await withGracefulShutdownHandler {
+                    try await queue.run(
+                        in: database,
+                        workers: workers,
+                        clock: .system,
+                        stop: stop,
+                        report: { [metrics] report in
+                            metrics?.record(report)
+                            log.write(report)
+                        },
+                        handler
+                    )
+                } onGracefulShutdown: { [grace] in
+                    log.write(.info, "no more jobs are claimed: handlers that run have \(grace) to end")
+                    stop.request()
                 }
-            } onGracefulShutdown: { [logger, grace] in
-                logger.info("no more jobs are claimed: handlers that run have \(grace) to end", metadata: metadata)
-                stop.request()
+            } catch let error as SharedDatabaseError {
+                guard case .schemaTooNew = error else { throw error }
+                log.write(.error, "no more jobs are done by this process: \(error)")
+                try? await gracefulShutdown()
             }
         }
     }

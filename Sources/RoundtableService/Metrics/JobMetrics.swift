@@ -31,9 +31,10 @@
             failed = timer("threw")
         }
 
-        func attemptEnded(since began: Nanoseconds, _ error: (any Error)?) {
-            let duration = Int64(clamping: MonotonicClock.now.subtractingSaturating(began))
-            (error == nil ? completed : failed).recordNanoseconds(duration)
+        func record(_ report: AttemptReport) {
+            // The handler of an abandoned job has neither returned nor thrown.
+            if case .abandoned = report.end { return }
+            (report.error == nil ? completed : failed).recordNanoseconds(Int64(clamping: report.duration))
         }
 
         /// Counts the jobs at intervals, until the task is cancelled. A count that fails leaves the gauges as they are.
