@@ -193,10 +193,55 @@ import Testing
             #expect(try second.waitForEnd() == .status(0))
         }
 
+        /// A worker that waits behind a suspension ends: nobody resumes a server that is to end.
+        @Test(.timeLimit(.minutes(1)), arguments: [[], ["parks"]]) func suspendedWorkers(_ words: [String]) throws {
+            let peer = try ServicePeerProcess(folder, as: "server", grace: 30_000, ["jobs"] + words)
+            try peer.send("suspend")
+            #expect(try peer.wait(for: "suspended") == "suspended true")
+            try addJob()
+            peer.process.signal(SIGTERM)
+            #expect(try peer.waitForEnd() == .status(0))
+        }
+
+        /// A worker that cannot claim a job, because another process holds the lock, ends before that process does.
+        @Test(.timeLimit(.minutes(1))) func aWorkerThatWaitsForTheLock() throws {
+            let other = try ServicePeerProcess(folder, as: "other", grace: 30_000)
+            try addJob()
+            try other.send("hold A")
+            _ = try other.wait(for: "holding A")
+            let peer = try ServicePeerProcess(folder, as: "server", grace: 30_000, ["jobs"])
+            try eventually("the worker waits for its turn") {
+                try DatabaseStatus(ofDatabaseAt: self.database).participants.contains {
+                    $0.author == "server" && $0.waiting != nil
+                }
+            }
+            peer.process.signal(SIGTERM)
+            #expect(try peer.waitForEnd() == .status(0))
+            #expect(!peer.process.errorText.contains("not all writes ended"))
+            try other.send("release")
+            #expect(try other.wait(for: "wrote") == "wrote A")
+            other.process.signal(SIGTERM)
+            #expect(try other.waitForEnd() == .status(0))
+        }
+
+        /// A program without Roundtable, which waits for its turn as SQLite does.
+        private func stranger() throws -> DatabaseQueue {
+            var configuration = Configuration()
+            configuration.busyMode = .timeout(10)
+            return try DatabaseQueue(path: database.path, configuration: configuration)
+        }
+
+        private func addJob() throws {
+            let shell = try stranger()
+            try shell.write {
+                try $0.execute(sql: "INSERT INTO roundtable_job (queue, payload) VALUES ('peer', '\"J\"')")
+            }
+        }
+
         /// A payload that cannot be decoded is an attempt that fails, and the log says so.
         @Test(.timeLimit(.minutes(1))) func anUndecodablePayload() throws {
             let peer = try ServicePeerProcess(folder, as: "server", grace: 100, ["jobs"])
-            let shell = try DatabaseQueue(path: database.path)
+            let shell = try stranger()
             try shell.write { try $0.execute(sql: "INSERT INTO roundtable_job (queue, payload) VALUES ('peer', '{}')") }
             try peer.waitForLog("attempt 1 of job 1 failed (")
             peer.process.signal(SIGTERM)
@@ -206,7 +251,7 @@ import Testing
         /// A worker whose database another program has migrated claims nothing more. It does not end the services beside it.
         @Test(.timeLimit(.minutes(1))) func aNewerSchema() throws {
             let peer = try ServicePeerProcess(folder, as: "server", grace: 100, ["jobs"])
-            let newer = try DatabaseQueue(path: database.path)
+            let newer = try stranger()
             try newer.write {
                 try $0.execute(
                     sql: """

@@ -16,6 +16,8 @@ package struct AttemptReport: Sendable {
         case abandoned(isReleased: Bool)
         /// Another attempt has the job.
         case lost
+        /// The end of the attempt could not be stored, and the job comes back as that of a lost worker.
+        case notStored(any Error)
     }
 
     package let job: Int64

@@ -13,6 +13,8 @@ final class JobWorker: Sendable {
         /// The id under which this worker claims (rule A7b).
         var id: Int64?
         var running: [JobToken: RunningJob] = [:]
+        /// The task that claims jobs.
+        var claiming: Task<Void, any Error>?
         /// Whether no more jobs are claimed, and the handlers that run may end.
         var isDraining = false
         var isStopping = false
@@ -32,6 +34,8 @@ final class JobWorker: Sendable {
     private let wakes = JobWakes()
     /// Lets the listener wait for the next change, because the worker looks at the queue, and may sleep then.
     private let idle = JobWakes()
+    /// Wakes the task that gives handlers their grace. The wakes of the claiming task end with its cancellation.
+    private let graceEndings = JobWakes()
     /// Wakes the task that waits for cancelled handlers. It is another one, because the cancellation of a waiting task ends its wakes.
     private let endings = JobWakes()
 
@@ -57,10 +61,16 @@ final class JobWorker: Sendable {
             listener.cancel()
             heartbeat.end()
         }
+        let claiming = Task { try await loop(untilEmpty: untilEmpty, heartbeat) }
+        state.withLock { $0.claiming = claiming }
         request?.follow { [weak self] in self?.drain() }
         do {
             try await withTaskCancellationHandler {
-                try await loop(untilEmpty: untilEmpty, heartbeat)
+                do {
+                    try await claiming.value
+                } catch  where isDraining && !isStopping {
+                    // What cannot be claimed while the worker drains is not claimed, and the handlers have their grace.
+                }
                 if let request, isDraining { await waitForHandlers(within: request.grace) }
             } onCancel: {
                 stop(nil)
@@ -79,15 +89,18 @@ final class JobWorker: Sendable {
         if let failure = state.withLock({ $0.failure }) { throw failure }
     }
 
+    /// Ends the claiming, also while it waits for the lock, for the end of a suspension, or before it retries.
     private func drain() {
-        state.withLock { $0.isDraining = true }
-        wakes.wake()
+        state.withLock { state in
+            state.isDraining = true
+            return state.claiming
+        }?.cancel()
     }
 
     /// Waits until no handler runs, the time is over, or the worker stops.
     private func waitForHandlers(within time: Duration) async {
         let end = ContinuousClock.now + time
-        while !isStopping, free < limit, ContinuousClock.now < end { await wakes.next(until: end) }
+        while !isStopping, free < limit, ContinuousClock.now < end { await graceEndings.next(until: end) }
     }
 
     /// Releases the jobs of handlers that do not end after they were cancelled (rule A13). Their attempts have lost the jobs then.
@@ -144,13 +157,14 @@ final class JobWorker: Sendable {
     private var free: Int { state.withLock { limit - $0.running.count } }
 
     private func stop(_ error: (any Error)?) {
-        let running = state.withLock { state in
+        let (running, claiming) = state.withLock { state in
             state.isStopping = true
             state.failure = state.failure ?? error
-            return Array(state.running.values)
+            return (Array(state.running.values), state.claiming)
         }
+        claiming?.cancel()
         for job in running { job.cancel() }
-        wakes.wake()
+        graceEndings.wake()
     }
 
     // MARK: Claiming
@@ -247,17 +261,10 @@ final class JobWorker: Sendable {
         } catch {
             failure = error
         }
-        let outcome = failure.map(outcome) ?? .completed
-        await record(outcome, running)
-        let end: AttemptReport.End =
-            switch outcome {
-            case _ where running.isLost: .lost
-            case .completed: .completed
-            case .released: .released
-            case .failed(_, let isFinal):
-                isFinal || claimed.failures >= policy.maximumAttempts - 1 ? .dead : .failed
-            }
-        report(AttemptReport(running, failure, end))
+        let isLast = claimed.failures >= policy.maximumAttempts - 1
+        let end = await record(failure.map(outcome) ?? .completed, running, isLast: isLast)
+        // An abandoned attempt was reported when the worker ended.
+        if state.withLock({ $0.running[claimed.token] != nil }) { report(AttemptReport(running, failure, end)) }
         self.end(claimed)
     }
 
@@ -268,32 +275,48 @@ final class JobWorker: Sendable {
     private func end(_ claimed: ClaimedJob) {
         state.withLock { $0.running[claimed.token] = nil }
         wakes.wake()
+        graceEndings.wake()
         endings.wake()
     }
 
-    private func record(_ outcome: Outcome, _ running: RunningJob) async {
-        if running.isSettled { return }
+    /// Stores what became of an attempt.
+    ///
+    /// - parameter isLast: whether the job is dead if the attempt has failed.
+    /// - returns: what the database has now.
+    @discardableResult
+    private func record(_ outcome: Outcome, _ running: RunningJob, isLast: Bool = false) async -> AttemptReport.End {
+        if running.isSettled { return .completed }
         let token = running.token
         do {
-            try await uncancelled { [self] in
+            return try await uncancelled { [self] in
                 try await persistently(triesWhileStopping: 3) { [self] in
                     // A handler that has completed the job in a transaction of its own needs no other.
-                    if running.mayBeComplete, try await database.read({ try JobTable.isDone(token, $0) }) { return }
-                    try await database.write(whileSuspended: .wait) { [self] db in
+                    if running.mayBeComplete, try await database.read({ try JobTable.isDone(token, $0) }) {
+                        return .completed
+                    }
+                    return try await database.write(whileSuspended: .wait) { [self] db in
+                        if try JobTable.isDone(token, db) { return .completed }
                         switch outcome {
-                        case .completed: try JobTable.complete(token, at: clock.now(), db)
-                        case .released: try JobTable.release(token, at: clock.now(), db)
+                        case .completed:
+                            try JobTable.complete(token, at: clock.now(), db)
+                            return .completed
+                        case .released:
+                            try JobTable.release(token, at: clock.now(), db)
+                            return .released
                         case .failed(let text, let isFinal):
                             try JobTable.fail(token, text, isFinal: isFinal, by: policy, at: clock.now(), db)
+                            return isFinal || isLast ? .dead : .failed
                         }
                     }
                 }
             }
         } catch is JobError {
             running.lose()
+            return .lost
         } catch {
             // The lease of the job ends when this worker has stopped.
             stop(error)
+            return .notStored(error)
         }
     }
 

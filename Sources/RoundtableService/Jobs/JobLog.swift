@@ -30,6 +30,10 @@
             case .released:
                 (level, text) = (.info, "\(attempt) ended with the worker\(error): the job waits for another one")
             case .lost: (level, text) = (.warning, "\(attempt) ended\(error) without its job: another attempt has it")
+            case .notStored(let reason):
+                (level, text) = (
+                    .error, "\(attempt) ended\(error), which could not be stored: \(reason). The job comes back"
+                )
             case .abandoned(isReleased: true):
                 (level, text) = (
                     .warning,
