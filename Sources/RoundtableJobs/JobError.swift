@@ -6,6 +6,8 @@ public enum JobError: Error, Sendable, Equatable {
     case attemptLost(queue: String?, job: Int64, attempt: Int64, reason: Reason)
     /// The payload of a job that is to be added cannot be encoded. Nothing was added.
     case unencodable(queue: String, reason: String)
+    /// A key of a job contains a NUL, at which the database's texts end. Nothing was added.
+    case unusableKey(queue: String, key: String)
     /// A stored payload cannot be decoded: another version of the program, or another program, has stored it.
     case undecodable(queue: String, job: Int64, reason: String)
 
@@ -36,6 +38,11 @@ extension JobError: CustomStringConvertible, LocalizedError {
             return """
                 '\(queue)': the payload of a job cannot be encoded: \(reason). Nothing was added. Correct its encode(to:), or leave the value \
                 out
+                """
+        case .unusableKey(let queue, let key):
+            return """
+                '\(queue)': the key \(key.debugDescription) of a job contains a NUL, so it could not be told from its beginning. Nothing was added. \
+                Make the key without it
                 """
         case .undecodable(let queue, let job, let reason):
             return """

@@ -106,7 +106,8 @@ struct JobModel: Hashable {
             bringBack(job, .waiting)
         case .lose(let worker):
             let lost = jobs.indices.filter { jobs[$0]?.state == .running && jobs[$0]!.holder!.worker == worker }
-            for job in lost {
+            // The newer one of two under one key comes back.
+            for job in lost.reversed() {
                 jobs[job]!.failures += 1
                 if jobs[job]!.failures >= Self.maximumAttempts { end(job, .dead) } else { bringBack(job, .waiting) }
             }

@@ -137,6 +137,43 @@ import Testing
         }
     }
 
+    /// Of two jobs of a lost worker under one key, the newer one comes back (rule A9).
+    @Test func theNewerOfTwoLostJobs() throws {
+        try db.write { db in
+            let one = worker()
+            let old = try add("A", key: "a", db)
+            #expect(try claim(by: one, db).count == 1)
+            let new = try add("A", key: "a", db)
+            #expect(try claim(by: one, db).map(\.token.job) == [new])
+            let seen = try #require(try JobTable.view(of: "mail", for: nil, db).others.first)
+            #expect(try JobTable.lose(seen, "it was frozen", by: mails.policy, at: .at(0), db) == 2)
+            #expect(try state(new, db) == .waiting)
+            #expect(try state(old, db) == .cancelled)
+        }
+    }
+
+    /// SQLite's texts end at a NUL for some functions, and for GRDB.
+    @Test func aKeyWithANUL() throws {
+        try db.write { db in
+            let error = try #require(throws: JobError.self) { try add("A", key: "a\0b", db) }
+            #expect(error == .unusableKey(queue: "mail", key: "a\0b"))
+            #expect(try mails.counts(in: db) == JobCounts())
+        }
+    }
+
+    /// Another program has written a row that no comparison of texts finds (rule A7).
+    @Test func aForeignWorkerWithANUL() throws {
+        try db.write { db in
+            let id = try add("A", db)
+            _ = try claim(by: worker(), db)
+            try db.execute(sql: "UPDATE roundtable_job_worker SET boot = 'x' || char(0) || 'y'")
+            let seen = try #require(try JobTable.view(of: "mail", for: nil, db).others.first)
+            #expect(seen.loss(at: .at(0)) != nil)
+            #expect(try JobTable.lose(seen, "lost", by: mails.policy, at: .at(0), db) == 1)
+            #expect(try state(id, db) == .waiting)
+        }
+    }
+
     // MARK: Claiming
 
     /// Priority, then due time, then the order in which they were added. A job that is due does not bring others with it (rule A3).

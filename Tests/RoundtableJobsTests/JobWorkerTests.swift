@@ -232,6 +232,76 @@ import Testing
         #expect(thrown is DatabaseError)
     }
 
+    /// A full disk keeps the end of a job from being stored: the worker reports it once, and goes on afterwards (rule A12a).
+    @Test(.timeLimit(.minutes(1))) func aFullDisk() async throws {
+        let events = Mutex<[SharedDatabase.Event.Kind]>([])
+        var options = SharedDatabase.Options()
+        options.onEvent = { event in events.withLock { $0.append(event.kind) } }
+        let full = try await SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "full", options: options)
+        let pages = try await full.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE ballast (x);
+                    CREATE TRIGGER fill AFTER UPDATE OF state ON roundtable_job WHEN NEW.state = 'done'
+                    BEGIN INSERT INTO ballast VALUES (zeroblob(1000000)); END
+                    """
+            )
+            let pages = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
+            return try Int.fetchOne(db, sql: "PRAGMA max_page_count = \(pages + 20)") ?? 0
+        }
+        let queue = JobQueue("mail", of: Mail.self)
+        try await add("A")
+        let reports = Mutex<[AttemptReport]>([])
+        let task = Task {
+            try await queue.run(
+                in: full,
+                untilEmpty: true,
+                clock: .system,
+                report: { report in reports.withLock { $0.append(report) } },
+                { _ in }
+            )
+        }
+        try await eventually("the error is reported") { !events.withLock { $0.isEmpty } }
+        #expect(reports.withLock { $0.isEmpty })
+        try await full.write { try $0.execute(sql: "PRAGMA max_page_count = \(pages + 1_000)") }
+        try await task.value
+        #expect(try await counts() == JobCounts(done: 1))
+        try full.close()
+        let kinds = events.withLock { $0 }
+        guard kinds.count == 2, case .worker(.interrupted(let worker, let error)) = kinds[0],
+            case .worker(.resumed(_, let time)) = kinds[1]
+        else { return #expect(Bool(false), "\(kinds)") }
+        #expect(worker == "the worker of queue 'mail'")
+        #expect((error as? DatabaseError)?.resultCode == .SQLITE_FULL)
+        #expect(time >= .seconds(1))
+        guard case .completed? = reports.withLock({ $0.first?.end }) else { return #expect(Bool(false)) }
+    }
+
+    /// The end of an attempt that can never be stored ends the worker, and its report says so.
+    @Test(.timeLimit(.minutes(1))) func anEndThatCannotBeStored() async throws {
+        try await db.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TRIGGER refuse BEFORE UPDATE OF state ON roundtable_job WHEN NEW.state = 'done'
+                    BEGIN SELECT RAISE(ABORT, 'no'); END
+                    """
+            )
+        }
+        try await add("A")
+        let reports = Mutex<[AttemptReport]>([])
+        await #expect(throws: DatabaseError.self) {
+            try await mails.run(
+                in: db,
+                clock: .system,
+                report: { report in reports.withLock { $0.append(report) } },
+                { _ in }
+            )
+        }
+        guard case .notStored(let error)? = reports.withLock({ $0.first?.end }) else { return #expect(Bool(false)) }
+        #expect((error as? DatabaseError)?.resultCode == .SQLITE_CONSTRAINT)
+        #expect(try await counts() == JobCounts(running: 1))
+    }
+
     // MARK: Leases
 
     /// The lease is renewed while a handler runs, also if it blocks its thread (rule A6).

@@ -193,28 +193,35 @@ import Testing
             #expect(try second.waitForEnd() == .status(0))
         }
 
-        /// A worker that waits behind a suspension ends: nobody resumes a server that is to end.
+        /// A worker whose claim waits behind a suspension ends: nobody resumes a server that is to end.
         @Test(.timeLimit(.minutes(1)), arguments: [[], ["parks"]]) func suspendedWorkers(_ words: [String]) throws {
-            let peer = try ServicePeerProcess(folder, as: "server", grace: 30_000, ["jobs"] + words)
-            try peer.send("suspend")
-            #expect(try peer.wait(for: "suspended") == "suspended true")
-            try addJob()
-            peer.process.signal(SIGTERM)
-            #expect(try peer.waitForEnd() == .status(0))
+            try whileAClaimWaits(words) { peer in
+                try peer.send("suspend")
+                #expect(try peer.wait(for: "suspended") == "suspended true")
+                try eventually("the claim waits outside") {
+                    try DatabaseStatus(ofDatabaseAt: self.database).participants.allSatisfy {
+                        $0.author != "server" || $0.waiting == nil
+                    }
+                }
+            }
         }
 
         /// A worker that cannot claim a job, because another process holds the lock, ends before that process does.
-        @Test(.timeLimit(.minutes(1))) func aWorkerThatWaitsForTheLock() throws {
+        @Test(.timeLimit(.minutes(1))) func aWorkerThatWaitsForTheLock() throws { try whileAClaimWaits { _ in } }
+
+        /// Ends a server by SIGTERM while its worker waits for the lock of another process.
+        private func whileAClaimWaits(_ words: [String] = [], _ body: (ServicePeerProcess) throws -> Void) throws {
             let other = try ServicePeerProcess(folder, as: "other", grace: 30_000)
             try addJob()
             try other.send("hold A")
             _ = try other.wait(for: "holding A")
-            let peer = try ServicePeerProcess(folder, as: "server", grace: 30_000, ["jobs"])
+            let peer = try ServicePeerProcess(folder, as: "server", grace: 30_000, ["jobs"] + words)
             try eventually("the worker waits for its turn") {
                 try DatabaseStatus(ofDatabaseAt: self.database).participants.contains {
                     $0.author == "server" && $0.waiting != nil
                 }
             }
+            try body(peer)
             peer.process.signal(SIGTERM)
             #expect(try peer.waitForEnd() == .status(0))
             #expect(!peer.process.errorText.contains("not all writes ended"))

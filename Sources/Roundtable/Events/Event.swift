@@ -43,6 +43,8 @@ extension SharedDatabase {
             case publishing(PublishingEvent)
             /// Observers are not notified, or are notified again.
             case observation(ObservationEvent)
+            /// A worker of a queue of jobs cannot use the database, or can again.
+            case worker(WorkerEvent)
             /// Fair turns are not available, or are available again.
             case coordination(CoordinationEvent)
             /// A suspension has interrupted an access, or could not release a lock.
@@ -78,6 +80,7 @@ extension SharedDatabase.Event.Kind {
         case let event as OutboxEvent: self = .outbox(event)
         case let event as PublishingEvent: self = .publishing(event)
         case let event as ObservationEvent: self = .observation(event)
+        case let event as WorkerEvent: self = .worker(event)
         case let event as CoordinationEvent: self = .coordination(event)
         case let event as SuspensionEvent: self = .suspension(event)
         case let event as DroppedEvents: self = .dropped(count: event.count)
@@ -97,6 +100,7 @@ extension SharedDatabase.Event {
         case .outbox: "outbox"
         case .publishing: "publishing"
         case .observation: "observation"
+        case .worker: "worker"
         case .coordination: "coordination"
         case .suspension: "suspension"
         case .dropped: "dropped"

@@ -28,3 +28,13 @@ extension ObservationEvent: ReportedEvent {
         }
     }
 }
+
+/// What observing does, can fail in, and tries again.
+enum ObservationStep: Hashable, Sendable {
+    /// Opening the observation connection, and restarting the observations on it.
+    case opening
+    /// Following the commits for the observers of the writer connection.
+    case following
+    /// Notifying the observers of the observation connection, or of the writer connection.
+    case notifying(onWriter: Bool)
+}

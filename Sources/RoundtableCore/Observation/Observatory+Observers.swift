@@ -104,7 +104,7 @@ extension Observatory {
     /// Notifies the observers of the writer connection too, from now on.
     func observeOnWriter() throws {
         if state.withLock({ $0.writerBridge != nil && !$0.isClosed }) { return }
-        let step = ObservationTrouble.Step.notifying(onWriter: true)
+        let step = ObservationStep.notifying(onWriter: true)
         bridge(\.writerBridge, step, try running().feed) { [weak self, weak writer] body in
             let failed: @Sendable (any Error) -> Void = { [weak self] in self?.trouble.failed(step, $0) }
             writer?.soon(failed: failed) { [weak self, weak writer] db in
@@ -147,7 +147,7 @@ extension Observatory {
     /// Makes a bridge if there is none yet.
     private func bridge(
         _ side: WritableKeyPath<State, ObserverBridge?> & Sendable,
-        _ step: ObservationTrouble.Step,
+        _ step: ObservationStep,
         _ feed: ChangeFeed,
         schedule: @escaping @Sendable (@escaping @Sendable (Database, ObserverBridge.Notify) -> Void) -> Bool
     ) {

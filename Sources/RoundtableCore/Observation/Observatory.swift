@@ -27,7 +27,7 @@ final class Observatory: Sendable {
     private let seat: Seat
     private let uncoordinated = UncoordinatedCommits()
     private let subscribers = ChangeSubscribers()
-    let trouble: ObservationTrouble
+    let trouble: RetryTrouble<ObservationStep>
 
     let transitions = NSLock()
     let state = Mutex(State())
@@ -40,7 +40,11 @@ final class Observatory: Sendable {
         self.options = options
         self.writer = writer
         self.seat = seat
-        trouble = ObservationTrouble(options.reporter)
+        trouble = RetryTrouble(
+            options.reporter,
+            interrupted: { ObservationEvent.interrupted($0) },
+            resumed: { ObservationEvent.resumed(after: $0) }
+        )
     }
 
     /// The last commit in SQLite's count; nil when nothing is observed, and while the wal-index header is being written. It waits neither

@@ -32,7 +32,7 @@ public struct JobQueue<Payload: Codable & Sendable>: Sendable {
     public var lease: Duration
 
     /// - Parameters:
-    ///   - name: the name of the queue.
+    ///   - name: the name of the queue. It contains no NUL, which is a precondition.
     ///   - payload: what a job is about: stored as JSON, with dates in ms since 1970.
     public init(
         _ name: String,
@@ -40,6 +40,7 @@ public struct JobQueue<Payload: Codable & Sendable>: Sendable {
         retries: JobRetries = JobRetries(),
         lease: Duration = .seconds(30)
     ) {
+        precondition(!name.utf8.contains(0), "the name of a queue contains a NUL: \(name.debugDescription)")
         self.name = name
         self.retries = retries
         self.lease = lease
@@ -54,7 +55,7 @@ public struct JobQueue<Payload: Codable & Sendable>: Sendable {
     ///     count, because it may have read what is older.
     ///   - db: a connection inside a write transaction.
     /// - returns: the id of the job; nil if one with this key waits.
-    /// - throws: `DatabaseError`; ``JobError/unencodable(queue:reason:)``.
+    /// - throws: `DatabaseError`; ``JobError/unencodable(queue:reason:)``, ``JobError/unusableKey(queue:key:)``.
     @discardableResult
     public func add(
         _ payload: Payload,
@@ -74,6 +75,7 @@ public struct JobQueue<Payload: Codable & Sendable>: Sendable {
         in db: Database,
         at time: JobTime
     ) throws -> Int64? {
+        if let key, key.utf8.contains(0) { throw JobError.unusableKey(queue: name, key: key) }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.dateEncodingStrategy = .millisecondsSince1970

@@ -214,10 +214,10 @@ extension JobTable {
 
     static let attemptsSQL = """
         SELECT id, unique_key, failures, attempt FROM main.roundtable_job
-        WHERE queue = ? AND state = 'running' AND worker IS ?
+        WHERE queue = ? AND state = 'running' AND worker IS ? ORDER BY id DESC
         """
 
-    /// Ends all attempts of a worker that is lost (rule A7).
+    /// Ends all attempts of a worker that is lost (rule A7). Of two jobs with one key, the newer one comes back (rule A9).
     ///
     /// - returns: the number of jobs.
     static func endAttempts(of worker: Int64?, _ reason: String, by policy: JobPolicy, at time: JobTime, _ db: Database)

@@ -108,8 +108,8 @@ extension JobTable {
         at time: JobTime,
         _ db: Database
     ) throws -> Int {
-        let sql = "DELETE FROM main.roundtable_job_worker WHERE id = ? AND lease_end = ? AND boot = ?"
-        try db.cachedStatement(sql: sql).execute(arguments: [worker.id, worker.leaseEnd, worker.boot])
+        let sql = "DELETE FROM main.roundtable_job_worker WHERE id = ? AND lease_end = ?"
+        try db.cachedStatement(sql: sql).execute(arguments: [worker.id, worker.leaseEnd])
         guard db.changesCount > 0 else { return 0 }
         return try endAttempts(of: worker.id, reason, by: policy, at: time, db)
     }

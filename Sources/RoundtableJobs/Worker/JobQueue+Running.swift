@@ -16,8 +16,8 @@ extension JobQueue {
     ///   - workers: how many handlers run at the same time in this call. At least 1.
     ///   - untilEmpty: whether to return when the queue has no job that is scheduled, waiting or running, also in other processes.
     ///   - handler: works on one job.
-    /// - throws: an error of the database that does not pass by itself, after all handlers have ended. While the database is busy or the
-    ///   disk is full, this tries again.
+    /// - throws: an error of the database that does not pass by itself, after all handlers have ended. While the database is busy, the
+    ///   disk is full or a file cannot be read, this tries again, and reports an event (``WorkerEvent``) if that lasts for a second.
     public func run(
         in db: SharedDatabase,
         workers: Int = 1,

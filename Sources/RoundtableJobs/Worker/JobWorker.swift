@@ -4,10 +4,13 @@ import RoundtableCore
 import RoundtableKernel
 import Synchronization
 
-/// Claims jobs of one queue, and runs up to `limit` handlers at a time (rules A3 to A12).
+/// Claims jobs of one queue, and runs up to `limit` handlers at a time (rules A3 to A13).
 final class JobWorker: Sendable {
     typealias Report = @Sendable (AttemptReport) -> Void
     typealias Perform = @Sendable (ClaimedJob, RunningJob) async throws -> Void
+
+    /// What a worker does, can fail in, and tries again.
+    private enum Step { case claiming, storing, renewing, following }
 
     private struct State {
         /// The id under which this worker claims (rule A7b).
@@ -31,6 +34,7 @@ final class JobWorker: Sendable {
     private let report: Report
     private let perform: Perform
     private let state = Mutex(State())
+    private let trouble: RetryTrouble<Step>
     private let wakes = JobWakes()
     /// Lets the listener wait for the next change, because the worker looks at the queue, and may sleep then.
     private let idle = JobWakes()
@@ -50,6 +54,12 @@ final class JobWorker: Sendable {
     ) {
         (self.database, self.policy, self.lease, self.clock) = (database, policy, lease, clock)
         (self.limit, self.report, self.perform) = (limit, report, perform)
+        let name = "the worker of queue '\(policy.queue)'"
+        trouble = RetryTrouble(
+            database.reporter,
+            interrupted: { WorkerEvent.interrupted(worker: name, $0) },
+            resumed: { WorkerEvent.resumed(worker: name, after: $0) }
+        )
     }
 
     /// - parameter stop: ends the run without cancelling handlers at once; nil: nothing does.
@@ -181,7 +191,7 @@ final class JobWorker: Sendable {
             }
             // Lost workers are also looked for while there is always something to claim (rule A7a).
             if !isExhausted, ContinuousClock.now < nextLook {
-                let claimed = try await persistently { try await self.claim(free) }
+                let claimed = try await persistently(.claiming) { try await self.claim(free) }
                 for job in claimed { start(job) }
                 if !claimed.isEmpty { heartbeat.begin() }
                 isExhausted = claimed.count < free
@@ -190,7 +200,7 @@ final class JobWorker: Sendable {
             // Before each look, because the worker may sleep after it: what is committed after the look must wake it.
             idle.wake()
             let id = state.withLock { $0.id }
-            let view = try await persistently {
+            let view = try await persistently(.claiming) {
                 try await self.database.read { try JobTable.view(of: self.policy.queue, for: id, $0) }
             }
             if try await endLost(view) { continue }
@@ -289,7 +299,7 @@ final class JobWorker: Sendable {
         let token = running.token
         do {
             return try await uncancelled { [self] in
-                try await persistently(triesWhileStopping: 3) { [self] in
+                try await persistently(.storing, triesWhileStopping: 3) { [self] in
                     // A handler that has completed the job in a transaction of its own needs no other.
                     if running.mayBeComplete, try await database.read({ try JobTable.isDone(token, $0) }) {
                         return .completed
@@ -326,12 +336,17 @@ final class JobWorker: Sendable {
     private func renew() {
         let (id, running) = state.withLock { ($0.id, Array($0.running.values)) }
         guard let id, !running.isEmpty else { return }
-        // If this fails, the next beat does it: the lease is as long as three.
-        let lost = try? database.write(whileSuspended: .wait) { db in
-            _ = try JobTable.renew(id, lease: lease, at: clock.now(), db)
-            return try running.filter { try !JobTable.holds($0.token, db) }
+        do {
+            let lost = try database.write(whileSuspended: .wait) { db in
+                _ = try JobTable.renew(id, lease: lease, at: clock.now(), db)
+                return try running.filter { try !JobTable.holds($0.token, db) }
+            }
+            trouble.succeeded(.renewing)
+            for job in lost { job.lose() }
+        } catch {
+            // The next beat does it: the lease is as long as three.
+            trouble.failed(.renewing, error)
         }
-        for job in lost ?? [] { job.lose() }
     }
 
     /// Ends the attempts of workers that are lost (rule A7).
@@ -341,7 +356,7 @@ final class JobWorker: Sendable {
         let time = clock.now()
         let lost = view.others.compactMap { row in row.loss(at: time).map { (row, $0) } }
         if lost.isEmpty, view.unknown.isEmpty { return false }
-        try await persistently { [self] in
+        try await persistently(.claiming) { [self] in
             try await database.write(whileSuspended: .wait) { [self] db in
                 for (row, reason) in lost { try JobTable.lose(row, reason, by: policy, at: clock.now(), db) }
                 for id in view.unknown { try JobTable.loseOrphans(of: id, by: policy, at: clock.now(), db) }
@@ -390,6 +405,7 @@ final class JobWorker: Sendable {
         while !Task.isCancelled {
             do {
                 for try await _ in changes {
+                    trouble.succeeded(.following)
                     wakes.wake()
                     // A worker that finds jobs needs no wake. The changes meanwhile arrive as one.
                     await idle.next(until: nil)
@@ -403,6 +419,7 @@ final class JobWorker: Sendable {
                 wakes.wake()
             } catch let error as DatabaseError where Self.passes(error) {
                 // Only following failed. The worker looks at the queue when the changes can be followed again.
+                trouble.failed(.following, error)
                 try? await Task.sleep(for: .seconds(1))
                 changes = database.changes(in: Table(JobTable.jobs))
                 wakes.wake()
@@ -414,10 +431,11 @@ final class JobWorker: Sendable {
 
     // MARK: Errors
 
-    /// Repeats what failed for a reason that passes, with growing pauses.
+    /// Repeats what failed for a reason that passes, with growing pauses. An error that lasts is reported as an event.
     ///
     /// - parameter triesWhileStopping: nil: none.
     private func persistently<T: Sendable>(
+        _ step: Step,
         triesWhileStopping: Int? = nil,
         _ body: @Sendable () async throws -> T
     ) async throws -> T {
@@ -425,8 +443,11 @@ final class JobWorker: Sendable {
         var tries = 0
         while true {
             do {
-                return try await body()
+                let value = try await body()
+                trouble.succeeded(step)
+                return value
             } catch let error as DatabaseError where Self.passes(error) {
+                trouble.failed(step, error)
                 tries += 1
                 if isStopping, tries >= triesWhileStopping ?? 0 { throw error }
                 try await Task.sleep(for: pause)

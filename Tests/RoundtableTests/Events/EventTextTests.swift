@@ -75,6 +75,7 @@ import Testing
                 OutboxEvent.attemptFailed(info, error: error, next: Date()), OutboxEvent.failed(error),
                 ExtensionEvent.failed(error), PublishingEvent.failed(path: "/x/state", error),
                 ObservationEvent.interrupted(error),
+                WorkerEvent.interrupted(worker: "the worker of queue 'mail'", error),
             ]
         }
         for event in events {

@@ -369,12 +369,12 @@ import Testing
     }
 
     @Test func errorsOfObservationThatPass() {
-        var state = ObservationTroubleState()
+        var state = RetryTroubleState<ObservationStep>()
         let second: Nanoseconds = 1_000_000_000
-        func failed(_ step: ObservationTrouble.Step, _ time: Nanoseconds) -> Bool {
+        func failed(_ step: ObservationStep, _ time: Nanoseconds) -> Bool {
             state.failed(step, at: time * second)
         }
-        func succeeded(_ step: ObservationTrouble.Step, _ time: Nanoseconds) -> Nanoseconds? {
+        func succeeded(_ step: ObservationStep, _ time: Nanoseconds) -> Nanoseconds? {
             state.succeeded(step, at: time * second).map { $0 / second }
         }
         // An error whose first retry succeeds is not reported.
