@@ -46,8 +46,12 @@ struct Root: ParsableCommand {
                     configuration.subcommands.contains { $0.configuration.commandName == name }
                 }
                 let name = ["roundtable", verb].compactMap(\.self).joined(separator: " ")
-                let message = message(for: error)
-                let hint = verb == nil ? meantVerb.map { " Did you mean '\($0)'?" } ?? "" : ""
+                var message = message(for: error)
+                var hint = ""
+                if verb == nil, let word = CommandLine.arguments.dropFirst().first, !word.hasPrefix("-") {
+                    message = "There is no verb '\(word)'"
+                    hint = Self.verb(meantBy: word).map { " Did you mean '\($0)'?" } ?? ""
+                }
                 Terminal.complain("\(message)\(message.hasSuffix(".") ? "" : ".")\(hint) Try '\(name) --help'.")
             } else {
                 Terminal.complain(ToolError.line(for: error))
@@ -56,9 +60,8 @@ struct Root: ParsableCommand {
         }
     }
 
-    /// The verb that the first argument was probably meant to be; nil when none is near.
-    private static var meantVerb: String? {
-        guard let word = CommandLine.arguments.dropFirst().first, !word.hasPrefix("-") else { return nil }
+    /// The verb that a word was probably meant to be; nil when none is near.
+    private static func verb(meantBy word: String) -> String? {
         let shown = configuration.subcommands.filter { $0.configuration.shouldDisplay }
         let verbs = shown.compactMap { $0.configuration.commandName }
         return Spelling.nearest(to: word, among: verbs)

@@ -208,6 +208,8 @@ import Testing
         #expect(acquire(a) == .acquired)
         #expect(acquire(b, within: .milliseconds(30)) == .timedOut)
         #expect(block.participants().allSatisfy { $0.waiting == nil })
+        // The longest wait counts those that end without the turn.
+        #expect(block.participants().contains { $0.longestWait >= 30_000_000 })
         a.release()
         #expect(acquire(b) == .acquired)
     }

@@ -29,8 +29,8 @@ extension SuspensionEvent: ReportedEvent {
             """
         case .held(let access):
             """
-            a lock is still held at the suspension's deadline by \(access). iOS ends a process that is frozen with a lock (0xDEAD10CC): \
-            compute less between two statements
+            a lock is still held at the suspension's deadline by \(access): compute less between two statements. A system that freezes \
+            processes ends one that holds a lock (0xDEAD10CC of iOS)
             """
         }
     }

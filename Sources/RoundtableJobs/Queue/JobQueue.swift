@@ -83,7 +83,7 @@ public struct JobQueue<Payload: Codable & Sendable>: Sendable {
         do {
             data = try encoder.encode(payload)
         } catch {
-            throw JobError.unencodable(queue: name, reason: "\(Payload.self): \(error)")
+            throw JobError.unencodable(queue: name, reason: Self.reason(error))
         }
         let due = notBefore?.millisecondsSince1970
         return try JobTable.add(data, to: name, notBefore: due, priority: priority, key: key, at: time, db)
@@ -100,8 +100,14 @@ public struct JobQueue<Payload: Codable & Sendable>: Sendable {
         do {
             return try decoder.decode(Payload.self, from: json)
         } catch {
-            throw JobError.undecodable(queue: name, job: job, reason: "\(Payload.self): \(error)")
+            throw JobError.undecodable(queue: name, job: job, reason: Self.reason(error))
         }
+    }
+
+    /// Foundation's errors may end with a full stop.
+    private static func reason(_ error: any Error) -> String {
+        let text = "\(error)"
+        return "\(Payload.self): \(text.hasSuffix(".") ? String(text.dropLast()) : text)"
     }
 
     package var policy: JobPolicy {

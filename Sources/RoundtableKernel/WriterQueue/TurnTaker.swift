@@ -102,6 +102,7 @@ package final class TurnTaker {
         let hasContinued = kept != nil
         kept = nil
         guard outcome == .acquired else {
+            if hasQueued, !isUncoordinated { record(wait: MonotonicClock.now &- queuedSince) }
             if keepsPlace, hasQueued, !isUncoordinated, !isWithdrawn { kept = (lastTicket, queuedSince) }
             if isUncoordinated { return .uncoordinated }
             return isCancelled ? .cancelled : .timedOut
@@ -109,14 +110,17 @@ package final class TurnTaker {
         var acquiredAt = now
         if hasQueued || hasContinued {
             acquiredAt = MonotonicClock.now
-            let waited = acquiredAt &- queuedSince
-            if waited > slot[.longestWait] { slot[.longestWait] = waited }
+            record(wait: acquiredAt &- queuedSince)
         }
         if hasQueued || !mayResume { sliceBegan = acquiredAt }
         slot[.turnsTaken] &+= 1
         slot[.writingSince] = acquiredAt
         block.count(.grants)
         return .acquired
+    }
+
+    private func record(wait: Nanoseconds) {
+        if wait > slot[.longestWait] { slot[.longestWait] = wait }
     }
 
     package func release(continuing: Bool = true) {

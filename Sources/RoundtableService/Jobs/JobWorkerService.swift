@@ -99,9 +99,18 @@
                     stop.request()
                 }
             } catch let error as SharedDatabaseError {
-                guard case .schemaTooNew = error else { throw error }
-                log.write(.error, "no more jobs are done by this process: \(error)")
-                try? await gracefulShutdown()
+                switch error {
+                case .schemaTooNew:
+                    log.write(.error, "no more jobs are done by this process: \(error)")
+                    try? await gracefulShutdown()
+                case .shuttingDown:
+                    log.write(
+                        .error,
+                        "the database is closed before its workers: put its SharedDatabaseService before this one in the group"
+                    )
+                    throw error
+                default: throw error
+                }
             }
         }
     }
