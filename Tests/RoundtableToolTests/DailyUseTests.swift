@@ -118,6 +118,8 @@ import Testing
         try type(".tables\r", expecting: "player")
         try type(".mode csv\rSELECT 5 AS five, 6 AS six;\r", expecting: "five,six\r\n5,6")
         try type(".frob\r", expecting: "there is no command")
+        // Between two lines, the terminal has its own settings, and takes Ctrl-D as the end of a line.
+        try terminal.wait("the prompt") { $0.output.hasSuffix("sql> \u{1B}[K\r\u{1B}[5C") }
         terminal.press("\u{4}")
         #expect(try terminal.waitForEnd() == 0)
         #expect(PseudoTerminal.flags(terminal.settings) == before)

@@ -115,12 +115,13 @@ final class PseudoTerminal {
 
     func wait(
         _ what: String,
+        isRead: Bool = true,
         _ location: SourceLocation = #_sourceLocation,
         until condition: (PseudoTerminal) throws -> Bool
     ) throws {
         let deadline = MonotonicClock.now + 30_000_000_000
         while true {
-            collect(for: 20)
+            if isRead { collect(for: 20) } else { usleep(20_000) }
             if try condition(self) { return }
             try #require(
                 MonotonicClock.now < deadline,
@@ -130,9 +131,22 @@ final class PseudoTerminal {
         }
     }
 
+    /// Reads nothing until the terminal takes no more text.
+    func waitUntilFull() throws {
+        try wait("a full terminal", isRead: false) { terminal in
+            var request = pollfd(fd: terminal.slave, events: Int16(POLLOUT), revents: 0)
+            return poll(&request, 1, 0) == 0
+        }
+    }
+
+    /// Whether the program has changed the flags that it shares with the test.
+    var isNonBlocking: Bool { fcntl(slave, F_GETFL) & O_NONBLOCK != 0 }
+
     /// Waits for the program's end, and returns its exit code.
-    func waitForEnd(_ location: SourceLocation = #_sourceLocation) throws -> Int32 {
-        try wait("the end", location) { !$0.process.isRunning }
+    ///
+    /// - parameter isRead: whether to read meanwhile what it writes.
+    func waitForEnd(isRead: Bool = true, _ location: SourceLocation = #_sourceLocation) throws -> Int32 {
+        try wait("the end", isRead: isRead, location) { !$0.process.isRunning }
         collect(for: 0)
         return process.terminationStatus
     }

@@ -101,6 +101,24 @@ import Testing
         expectRestored(terminal, before)
     }
 
+    @Test func `SIGTERM ends it while nobody reads what it shows, and the settings are as before`() throws {
+        let terminal = try PseudoTerminal(
+            ["/bin/sh", "-c", "echo $$ > pid; exec '\(try Tool.url.path)' top a.db --every 0.1"],
+            in: folder
+        )
+        let before = PseudoTerminal.flags(terminal.settings)
+        try terminal.waitUntilFull()
+        let pid = try #require(
+            Int32(try String(contentsOfFile: folder.path("pid"), encoding: .utf8).trimmingCharacters(in: .newlines))
+        )
+        #expect(terminal.isRaw)
+        kill(pid, SIGTERM)
+        #expect(try terminal.waitForEnd(isRead: false) == 128 + SIGTERM)
+        #expect(PseudoTerminal.flags(terminal.settings) == before)
+        // The flags of standard output, which it shares with other programs, are as before, too.
+        #expect(!terminal.isNonBlocking)
+    }
+
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/bin/bash"), "needs bash"))
     func `Ctrl-Z gives the terminal back, and fg takes it again`() throws {
         let tool = try Tool.url.path

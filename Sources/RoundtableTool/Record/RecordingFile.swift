@@ -41,7 +41,7 @@ struct RecordingFile {
             size += header.utf8.count + 1
             half = (offset, MonotonicClock.now)
         } catch {
-            _ = systemClose(file)
+            systemClose(file)
             throw error
         }
     }
@@ -67,9 +67,9 @@ struct RecordingFile {
                     if status.st_mode & 0o077 != 0 { try System.setMode(0o600, ofDescriptor: file, path) }
                     return (file, Int(try System.status(ofDescriptor: file, path).st_size))
                 }
-                _ = systemClose(file)
+                systemClose(file)
             } catch {
-                _ = systemClose(file)
+                systemClose(file)
                 throw error
             }
         }
@@ -99,7 +99,7 @@ struct RecordingFile {
         size += line.utf8.count
     }
 
-    func close() { _ = systemClose(file) }
+    func close() { systemClose(file) }
 
     // MARK: Shortening
 
@@ -164,10 +164,10 @@ struct RecordingFile {
                 copied += count
             }
             guard rename(name, path) == 0 else { throw Self.failure(path, "cannot be replaced") }
-            _ = systemClose(file)
+            systemClose(file)
             (file, size) = (new, copied)
         } catch {
-            _ = systemClose(new)
+            systemClose(new)
             unlink(name)
             throw error
         }
@@ -198,8 +198,6 @@ struct RecordingFile {
 // The modules are named because methods here have the names of these functions.
 #if canImport(Darwin)
     private let systemWrite = Darwin.write
-    private func systemClose(_ file: Int32) -> Int32 { Darwin.close(file) }
 #else
     private let systemWrite = Glibc.write
-    private func systemClose(_ file: Int32) -> Int32 { Glibc.close(file) }
 #endif

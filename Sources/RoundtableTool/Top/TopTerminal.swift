@@ -1,3 +1,4 @@
+import ArgumentParser
 import Foundation
 import RoundtableKernel
 
@@ -28,6 +29,9 @@ final class TopTerminal {
     private let original: termios
     private let pipe: (reader: Int32, writer: Int32)
     private var actions: [(Int32, sigaction)] = []
+    private let output = PatientOutput()
+    /// Signals that arrived while the terminal took no text.
+    private var pending: [Event] = []
     private var isEntered = false
 
     private static let ending = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
@@ -58,8 +62,8 @@ final class TopTerminal {
         }
         actions = []
         signalPipe = -1
-        _ = systemClose(pipe.reader)
-        _ = systemClose(pipe.writer)
+        output.close()
+        for end in [pipe.reader, pipe.writer] { systemClose(end) }
     }
 
     private static func check(_ result: Int32) throws {
@@ -73,14 +77,6 @@ final class TopTerminal {
             Darwin.pipe(&ends)
         #else
             Glibc.pipe(&ends)
-        #endif
-    }
-
-    private func systemClose(_ descriptor: Int32) -> Int32 {
-        #if canImport(Darwin)
-            Darwin.close(descriptor)
-        #else
-            Glibc.close(descriptor)
         #endif
     }
 
@@ -112,7 +108,7 @@ final class TopTerminal {
         raw.c_lflag &= ~tcflag_t(ICANON | ECHO)
         try Self.check(tcsetattr(STDIN_FILENO, TCSANOW, &raw))
         // Where the screen was not left, as before a signal that cannot be handled, it is still the alternate one.
-        try Terminal.print((isEntered ? "" : "\u{1B}[?1049h") + "\u{1B}[?25l\u{1B}[?7l")
+        try print((isEntered ? "" : "\u{1B}[?1049h") + "\u{1B}[?25l\u{1B}[?7l")
         isEntered = true
     }
 
@@ -120,10 +116,29 @@ final class TopTerminal {
     func leave() {
         guard isEntered else { return }
         isEntered = false
-        // Nothing more can be done for a terminal that is gone.
-        _ = try? Terminal.writeIfRead("\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l")
+        // First, because the text may not be taken.
         var settings = original
         tcsetattr(STDIN_FILENO, TCSANOW, &settings)
+        // Nothing more can be done for a terminal that is gone, or that nobody reads.
+        var rest = Array("\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l".utf8)[...]
+        _ = try? output.write(&rest, until: MonotonicClock.now + Self.patience)
+    }
+
+    /// How long to wait for a terminal to take the text that restores it.
+    private static let patience: Nanoseconds = 500_000_000
+
+    /// Writes to the terminal, immediately, and completely unless the program is to be stopped.
+    ///
+    /// - throws: `ExitCode` when a signal ends the program, also while nobody reads what the terminal shows; `OutputError`.
+    private func print(_ text: String) throws {
+        var rest = Array(text.utf8)[...]
+        while try !output.write(&rest, orUntilReadable: pipe.reader) {
+            let events = signals()
+            pending += events
+            for case .end(let signal) in events { throw ExitCode(128 + signal) }
+            // The screen is drawn again after the stop.
+            if events.contains(.stop) { return }
+        }
     }
 
     /// Draws a screen in place of the one before.
@@ -133,7 +148,7 @@ final class TopTerminal {
         let text = lines.map { line in
             line.text(isColoured: isColoured) + (line.width < width ? "\u{1B}[K" : "")
         }.joined(separator: "\r\n")
-        try Terminal.print("\u{1B}[H\(text)\u{1B}[J")
+        try print("\u{1B}[H\(text)\u{1B}[J")
     }
 
     /// Stops the process as Ctrl-Z does without a handler, and returns when it continues.
@@ -149,6 +164,10 @@ final class TopTerminal {
     ///
     /// - returns: empty when the deadline has passed.
     func wait(until deadline: Nanoseconds) -> [Event] {
+        if !pending.isEmpty {
+            defer { pending = [] }
+            return pending
+        }
         var requests = [
             pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0),
             pollfd(fd: pipe.reader, events: Int16(POLLIN), revents: 0),
@@ -157,21 +176,23 @@ final class TopTerminal {
         let count = poll(&requests, 2, Int32(clamping: (left + 999_999) / 1_000_000))
         guard count > 0 else { return [] }
         var events: [Event] = []
-        if requests[1].revents != 0 {
-            events += bytes(of: pipe.reader).map { byte -> Event in
-                switch Int32(byte) {
-                case SIGWINCH: .resized
-                case SIGTSTP: .stop
-                case SIGCONT: .continued
-                case let signal: .end(signal)
-                }
-            }
-        }
+        if requests[1].revents != 0 { events += signals() }
         if requests[0].revents != 0 {
             let typed = bytes(of: STDIN_FILENO)
             events.append(typed.isEmpty ? .hangUp : .keys(keys(of: typed)))
         }
         return events
+    }
+
+    private func signals() -> [Event] {
+        bytes(of: pipe.reader).map { byte in
+            switch Int32(byte) {
+            case SIGWINCH: .resized
+            case SIGTSTP: .stop
+            case SIGCONT: .continued
+            case let signal: .end(signal)
+            }
+        }
     }
 
     private func keys(of typed: [UInt8]) -> [TerminalKey] {
