@@ -112,17 +112,5 @@ struct StyledText: Equatable, Sendable, ExpressibleByStringLiteral {
 }
 
 extension String {
-    /// The longest beginning that takes at most `columns` columns.
-    func prefix(columns: Int) -> String {
-        if isPlain { return String(prefix(max(0, columns))) }
-        var (text, rest) = ("", columns)
-        for character in self {
-            rest -= String(character).displayWidth
-            if rest < 0 { break }
-            text.append(character)
-        }
-        return text
-    }
-
     func fitted(to columns: Int) -> String { StyledText(self).fitted(to: columns).plainText }
 }

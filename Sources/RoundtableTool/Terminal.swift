@@ -45,8 +45,10 @@ enum Terminal {
     /// Writes one line to standard error. On a terminal, a line that is too long continues between words.
     static func complain(_ line: String) {
         let whole = "roundtable: \(line.visibleText)"
-        let width = size(of: STDERR_FILENO)?.width ?? .max
-        let lines = whole.displayWidth > width ? whole.wrapped(to: width) : [whole]
+        let width = size(of: STDERR_FILENO)?.width
+        let lines = whole.components(separatedBy: "\n").flatMap { line in
+            width.map { TerminalText.wrapped(line, to: $0, hang: 0) } ?? [line]
+        }
         let text = Array(lines.map { $0 + "\n" }.joined().utf8)
         // The result is ignored, because there is no other place to report an error.
         _ = text.withUnsafeBytes { Self.systemWrite(STDERR_FILENO, $0.baseAddress, $0.count) }

@@ -6,34 +6,82 @@ struct TextTable {
     var rows: [[String]] = []
     var indentation = ""
 
-    var lines: [String] {
-        let widths = widths
-        return header(widths) + rows.map { line($0, widths) }
+    /// What is the same for all rows of a table.
+    struct Layout: Equatable {
+        var widths: [Int]
+        /// The number of columns that are beside each other. The values of the others follow below their row, each with its title.
+        var besideEachOther: Int
     }
 
-    /// The rows of a table of which the first part was printed before, with the widths of that part. The first part has a header.
-    func lines(continuing known: inout [Int]?) -> [String] {
+    var lines: [String] { lines(in: nil) }
+
+    /// The lines of a table in at most `width` columns of a terminal; nil: any number.
+    ///
+    /// Where the columns do not all fit, the last ones follow below their row. Only a word that is wider than the terminal exceeds it.
+    func lines(in width: Int?) -> [String] {
+        let layout = layout(in: width)
+        return header(layout, in: width) + rows.flatMap { lines(of: $0, layout, in: width) }
+    }
+
+    /// The rows of a table of which the first part was printed before, with the layout of that part. The first part has a header.
+    ///
+    /// - Parameters:
+    ///   - known: nil at the first part.
+    ///   - width: the columns of the terminal; nil: any number.
+    ///   - minimums: the least widths of columns by title, for values that come later.
+    func lines(continuing known: inout Layout?, in width: Int? = nil, minimums: [String: Int] = [:]) -> [String] {
         let isFirst = known == nil
-        let widths = known ?? widths
-        known = widths
-        return (isFirst ? header(widths) : []) + rows.map { line($0, widths) }
+        let layout = known ?? layout(in: width, minimums: minimums)
+        known = layout
+        return (isFirst ? header(layout, in: width) : []) + rows.flatMap { lines(of: $0, layout, in: width) }
     }
 
-    /// The widths that the titles and the rows need.
-    fileprivate var widths: [Int] {
-        columns.indices.map { index in
-            (rows.map { $0[index].displayWidth } + [columns[index].title.displayWidth]).max() ?? 0
+    fileprivate func layout(in width: Int?, minimums: [String: Int] = [:]) -> Layout {
+        let widths = columns.indices.map { index in
+            let title = columns[index].title
+            let cells = rows.map { $0[index].visibleLine.displayWidth }
+            return max(cells.max() ?? 0, title.displayWidth, minimums[title] ?? 0)
         }
+        guard let width else { return Layout(widths: widths, besideEachOther: widths.count) }
+        var (sum, count) = (indentation.displayWidth, 0)
+        for column in widths {
+            sum += column + (count == 0 ? 0 : Self.gap.count)
+            if sum > width, count > 0 { break }
+            count += 1
+        }
+        return Layout(widths: widths, besideEachOther: count)
     }
 
-    fileprivate func header(_ widths: [Int]) -> [String] {
-        [line(columns.map(\.title), widths), line(widths.map { String(repeating: "─", count: $0) }, widths)]
+    fileprivate func header(_ layout: Layout, in width: Int?) -> [String] {
+        let titles = columns.prefix(layout.besideEachOther).map(\.title)
+        let room = width.map { max(1, $0 - indentation.displayWidth) } ?? .max
+        let rules = layout.widths.prefix(titles.count).map { String(repeating: "─", count: min($0, room)) }
+        return [line(titles, layout), line(rules, layout)]
     }
 
-    fileprivate func line(_ cells: [String], _ widths: [Int]) -> String {
+    fileprivate func lines(of row: [String], _ layout: Layout, in width: Int?) -> [String] {
+        guard let width else { return [line(row, layout)] }
+        // A row that came after the layout was made may have a cell that is wider than its column.
+        var count = layout.besideEachOther
+        var first = line(row.prefix(count), layout)
+        while count > 1, first.displayWidth > width {
+            count -= 1
+            first = line(row.prefix(count), layout)
+        }
+        let rest = zip(columns, row).dropFirst(count).filter { !$1.isEmpty }.map { "\($0.title): \($1.visibleLine)" }
+        let hang = indentation.count + 4
+        let more = String(repeating: " ", count: hang) + rest.joined(separator: " · ")
+        return TerminalText.wrapped(first, to: width, hang: indentation.count)
+            + (rest.isEmpty ? [] : TerminalText.wrapped(more, to: width, hang: hang))
+    }
+
+    private static let gap = "  "
+
+    private func line(_ cells: some Sequence<String>, _ layout: Layout) -> String {
         var text = indentation
         for (index, cell) in cells.enumerated() {
-            text += (index == 0 ? "" : "  ") + cell.padded(to: widths[index], columns[index].alignment)
+            text += index == 0 ? "" : Self.gap
+            text += cell.visibleLine.padded(to: layout.widths[index], columns[index].alignment)
         }
         while text.utf8.last == UInt8(ascii: " ") { text.removeLast() }
         return text
@@ -48,8 +96,8 @@ struct StreamedTable {
 
     private var table: TextTable
     private let textWhenEmpty: String
-    /// The widths of the columns; nil until the header is written.
-    private var widths: [Int]?
+    /// nil until the header is written.
+    private var layout: TextTable.Layout?
     private var buffer = LineBuffer()
     private(set) var isEmpty = true
     private var hasEnded = false
@@ -61,14 +109,12 @@ struct StreamedTable {
 
     mutating func append(_ row: [String]) {
         isEmpty = false
-        if let widths { return buffer.append(table.line(row, widths)) }
         table.rows.append(row)
-        if table.rows.count >= Self.firstRows { begin() }
+        if layout != nil || table.rows.count >= Self.firstRows { writeRows() }
     }
 
-    private mutating func begin() {
-        widths = table.widths
-        for line in table.lines { buffer.append(line) }
+    private mutating func writeRows() {
+        for line in table.lines(continuing: &layout, in: Terminal.width) { buffer.append(line) }
         table.rows = []
     }
 
@@ -76,7 +122,7 @@ struct StreamedTable {
     mutating func end() {
         if hasEnded { return }
         hasEnded = true
-        if widths == nil { begin() }
+        if layout == nil { writeRows() }
         if isEmpty { buffer.append(textWhenEmpty) }
         buffer.flush()
     }
@@ -87,8 +133,11 @@ struct LineBuffer {
     private static let size = 64 << 10
     private var text = ""
 
-    /// - parameter line: a line without its line end. Control characters in it are made visible.
-    mutating func append(_ line: String) { append(raw: line.visibleLine + "\n") }
+    /// - parameter line: a line without its line end. Control characters in it are made visible, and it is fitted to the terminal.
+    mutating func append(_ line: String) {
+        let text = line.visibleLine + "\n"
+        append(raw: Terminal.isInteractive ? Terminal.dressed(text) : text)
+    }
 
     mutating func append(raw more: String) {
         text += more
@@ -98,28 +147,5 @@ struct LineBuffer {
     mutating func flush() {
         if !text.isEmpty { Terminal.write(text) }
         text = ""
-    }
-}
-
-extension String {
-    /// The number of terminal columns that the text takes. Characters of some scripts, and symbols, take two.
-    var displayWidth: Int {
-        if isPlain { return utf8.count }
-        return reduce(0) { sum, character in
-            guard let scalar = character.unicodeScalars.first?.value else { return sum }
-            let isWide =
-                switch scalar {
-                case 0x1100...0x115F, 0x2E80...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F,
-                    0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1F64F, 0x1F900...0x1F9FF, 0x20000...0x3FFFD:
-                    true
-                default: false
-                }
-            return sum + (isWide ? 2 : 1)
-        }
-    }
-
-    func padded(to width: Int, _ alignment: TextTable.Alignment = .left) -> String {
-        let padding = String(repeating: " ", count: max(0, width - displayWidth))
-        return alignment == .left ? self + padding : padding + self
     }
 }

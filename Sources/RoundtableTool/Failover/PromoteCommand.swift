@@ -89,7 +89,7 @@ struct PromoteCommand: ParsableCommand {
             style: style
         )
         let report = try promote(job)
-        Terminal.write(json ? try report.json : report.text)
+        Terminal.write(json ? try report.json : Terminal.dressed(report.text))
     }
 
     private func promote(_ job: RestoreJob) throws -> RestoreReport {

@@ -144,7 +144,9 @@ struct HistoryCommand: ParsableCommand {
             }
         } else if consumers {
             let list = try read { try History.consumers(in: $0) }
-            Terminal.write(json ? HistoryText.lines(list) : HistoryText.table(list))
+            Terminal.write(
+                json ? HistoryText.lines(list) : Terminal.dressed(HistoryText.table(list, in: Terminal.width))
+            )
         } else if follow {
             let following = HistoryFollowing(tables: tables.isEmpty ? nil : tables, isJSON: json)
             try following.run(try openForReading()) { try token($0) }
@@ -157,7 +159,9 @@ struct HistoryCommand: ParsableCommand {
                     from: db
                 )
             }
-            Terminal.write(json ? HistoryText.lines(page) : Terminal.dressed(HistoryText.table(page)))
+            Terminal.write(
+                json ? HistoryText.lines(page) : Terminal.dressed(HistoryText.table(page, in: Terminal.width))
+            )
         }
     }
 

@@ -17,7 +17,7 @@ struct HistoryFollowing {
         // @unchecked is correct because one serial queue uses it.
         var token: HistoryToken?
         var hasBegun = false
-        var widths: [Int]?
+        var layout: TextTable.Layout?
     }
 
     /// Prints until a signal, or until standard output is not read any more.
@@ -71,7 +71,9 @@ struct HistoryFollowing {
             position.token = page.token
             if isFirst || !page.changes.isEmpty {
                 let text =
-                    isJSON ? HistoryText.followedLines(page) : HistoryText.followed(page, &position.widths)
+                    isJSON
+                    ? HistoryText.followedLines(page)
+                    : Terminal.dressed(HistoryText.followed(page, &position.layout, in: Terminal.width))
                 guard try Terminal.writeIfRead(text) else { return false }
             }
             if !page.hasMore { return true }

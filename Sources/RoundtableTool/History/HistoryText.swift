@@ -25,16 +25,22 @@ enum HistoryText {
 
     /// The changes of a page while they are followed. The columns have the widths that the first page needs.
     ///
-    /// - parameter widths: nil at the first page, which has the header.
-    static func followed(_ page: HistoryPage, _ widths: inout [Int]?) -> String {
+    /// - Parameters:
+    ///   - layout: nil at the first page, which has the header.
+    ///   - width: the columns of the terminal; nil: any number.
+    static func followed(_ page: HistoryPage, _ layout: inout TextTable.Layout?, in width: Int? = nil) -> String {
         // The header is printed before it is known whether a later change has old values.
-        table(page.changes, withOldValues: true).lines(continuing: &widths).map { $0 + "\n" }.joined()
+        let table = table(page.changes, withOldValues: true)
+        // The first page may be empty. On a terminal, each time and most authors then still have room.
+        let minimums = width == nil ? [:] : ["time": 20, "author": "(unknown)".count]
+        return table.lines(continuing: &layout, in: width, minimums: minimums).map { $0 + "\n" }.joined()
     }
 
-    static func table(_ page: HistoryPage) -> String {
+    /// - parameter width: the columns of the terminal; nil: any number.
+    static func table(_ page: HistoryPage, in width: Int? = nil) -> String {
         // Most histories keep no values.
         let table = table(page.changes, withOldValues: page.changes.contains { !$0.oldValues.isEmpty })
-        let lines = table.lines + (page.changes.isEmpty ? ["(no changes)"] : [])
+        let lines = table.lines(in: width) + (page.changes.isEmpty ? ["(no changes)"] : [])
         let rest = page.hasMore ? ["", "There are more: --since \(page.token)"] : ["", "Token: \(page.token)"]
         return (lines + rest).map { $0 + "\n" }.joined()
     }
@@ -43,7 +49,8 @@ enum HistoryText {
         change.oldValues.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value.visible)" }.joined(separator: ", ")
     }
 
-    static func table(_ consumers: [HistoryConsumer]) -> String {
+    /// - parameter width: the columns of the terminal; nil: any number.
+    static func table(_ consumers: [HistoryConsumer], in width: Int? = nil) -> String {
         var table = TextTable(columns: [
             ("consumer", .left), ("token", .left), ("backlog", .right), ("last seen", .left), ("state", .left),
         ])
@@ -53,7 +60,7 @@ enum HistoryText {
                 consumer.state.rawValue,
             ]
         }
-        return (table.lines + (consumers.isEmpty ? ["(no consumers)"] : [])).map { $0 + "\n" }.joined()
+        return (table.lines(in: width) + (consumers.isEmpty ? ["(no consumers)"] : [])).map { $0 + "\n" }.joined()
     }
 
     // MARK: For programs

@@ -42,7 +42,7 @@ struct OutboxText {
             }
         }
         let missing = items.place.missing
-        if table.isEmpty, let missing { return Terminal.write(missing.visibleLine + "\n") }
+        if table.isEmpty, let missing { return Terminal.write(Terminal.dressed(missing.visibleLine + "\n")) }
         table.end()
         if let missing { for line in ["", missing] { lines.append(line) } }
         if items.place.existingDatabase == nil, items.place.folder != nil {

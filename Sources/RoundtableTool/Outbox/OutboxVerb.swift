@@ -127,7 +127,7 @@ struct OutboxItemsVerb: ParsableCommand {
         switch action {
         case .list: break
         case .show:
-            Terminal.write(json ? OutboxJSON.line(item) : OutboxText(items).details(item))
+            Terminal.write(json ? OutboxJSON.line(item) : Terminal.dressed(OutboxText(items).details(item)))
             if case .file(let file) = item, file.isProblem { throw ExitCode(2) }
         case .retry, .drop:
             let changes = OutboxChanges(place: items.place, author: author, isAsking: !yes)

@@ -106,7 +106,7 @@ struct RestoreCommand: ParsableCommand {
                 """
             )
         }
-        Terminal.write(json ? try report.json : report.text)
+        Terminal.write(json ? try report.json : Terminal.dressed(report.text))
     }
 }
 

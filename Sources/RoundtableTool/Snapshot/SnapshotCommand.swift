@@ -66,7 +66,9 @@ struct SnapshotCommand: ParsableCommand {
     private func text(_ report: SnapshotReport) throws -> String {
         if json { return try report.json(onOneLine: watch) }
         if value { return report.valueText.map { $0 + "\n" } ?? "" }
-        return report.outcome == .none && !watch ? "" : report.text
+        if report.outcome == .none, !watch { return "" }
+        // A pipe gets the tabs of a value.
+        return Terminal.width == nil ? report.text : Terminal.dressed(report.text)
     }
 
     private func follow(_ store: SnapshotStore) throws {

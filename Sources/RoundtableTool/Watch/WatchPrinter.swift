@@ -18,8 +18,9 @@ struct WatchPrinter {
     mutating func print(_ change: Change) -> WatchEnd.Reason? {
         if let limit, printed >= limit { return .enough }
         do {
-            let isRead = try Terminal.writeIfRead((isJSON ? format.json(change) : format.text(change)) + "\n")
-            guard isRead else { return .unread }
+            let line = (isJSON ? format.json(change) : format.text(change)) + "\n"
+            let text = isJSON ? line : Terminal.dressed(line, hang: WatchFormat.tablesColumn)
+            guard try Terminal.writeIfRead(text) else { return .unread }
         } catch {
             return .unwritable(error)
         }
@@ -34,6 +35,11 @@ struct WatchFormat {
     let isFiltered: Bool
     private var lastSequence: UInt64?
 
+    /// The columns of the author and the pid.
+    private static let authorWidth = 20
+    /// The column of a line in which the tables begin, behind the time of twelve columns and the author.
+    static let tablesColumn = 12 + 2 + authorWidth + 2
+
     private let clock: DateFormatter = {
         let formatter = DateFormatter()
         formatter.locale = Locale(identifier: "en_US_POSIX")
@@ -45,7 +51,7 @@ struct WatchFormat {
 
     mutating func text(_ change: Change) -> String {
         let commits = commits(in: change)
-        let author = change.author.map { $0.count <= 24 ? $0 : $0.prefix(23) + "…" }
+        let author = change.author.map { $0.displayWidth <= 24 ? $0 : $0.prefix(columns: 23) + "…" }
         let who =
             switch (author, change.pid) {
             case (let author?, let pid?): "\(author) (pid \(pid))"
@@ -60,7 +66,7 @@ struct WatchFormat {
         default: break
         }
         // Names come from other programs, and must not move the cursor.
-        let safe = "\(who.padded(to: 20))  \(what)".map { $0.isNewline || $0.isControl ? "?" : $0 }
+        let safe = "\(who.padded(to: Self.authorWidth))  \(what)".map { $0.isNewline || $0.isControl ? "?" : $0 }
         return "\(clock.string(from: change.time))  \(String(safe))"
     }
 
