@@ -8,7 +8,8 @@ import RoundtableTables
 /// try await db.history.enable(for: "player", keeping: ["serverID"])
 /// ```
 ///
-/// A value of more than 1,000,000 characters or bytes is not kept. Old values stay in the file until the change is pruned.
+/// A value of more than 1,000,000 bytes is not kept. The bytes of a text are those in the encoding of the database, which is UTF-8 unless
+/// `PRAGMA encoding` has changed it. Old values stay in the file until the change is pruned.
 public struct HistoryKeeping: Hashable, Sendable {
     /// The names of the columns. Generated columns can be kept, too.
     public var columns: Set<String>

@@ -6,7 +6,7 @@ import RoundtableTables
 /// REPLACE deletes the row with the key of the new one without firing its DELETE trigger. So that row is noted before the write, under a
 /// cause that is made of the key, as `ReplaceGuards` notes the rows of other conflicts.
 extension HistoryTriggers {
-    /// The length of the longest value that is kept, in characters of a text and bytes of a BLOB.
+    /// The length of the longest value that is kept, in bytes: those of a text are counted in the encoding of the database.
     static let longestValue = 1_000_000
 
     var keepingTriggers: [String: String] {
@@ -87,22 +87,35 @@ extension HistoryTriggers {
     private func values(_ row: String, of columns: [KeptColumn]) -> String {
         columns.map { column in
             let value = "\(row).\(column.name.sqlName)"
-            return "CASE WHEN length(\(value)\(Self.separator(column.id))\(literal(value)) || ',' END"
+            // The `length` of a text is that in characters, and ends at the first NUL.
+            return """
+                CASE WHEN length(CAST(\(value) AS BLOB)) > \(Self.longestValue) THEN '' \
+                ELSE '\(column.id),' || \(literal(value)) || ',' END
+                """
         }.joined(separator: "\n            || ")
     }
 
-    /// The text between a column's name and its literal. It identifies the column.
-    private static func separator(_ id: Int) -> String { ") > \(longestValue) THEN '' ELSE '\(id),' || " }
-
-    /// The present name of a kept column, in the text of the `delete` trigger. SQLite renames columns within triggers.
-    static func name(of column: KeptColumn, in trigger: String) -> String? {
-        guard let end = trigger.firstRange(of: separator(column.id))?.lowerBound else { return nil }
-        let text = trigger[..<end]
-        guard let start = text.ranges(of: "length(old.").last?.upperBound else { return nil }
-        let name = text[start...]
-        guard name.hasPrefix("\""), name.hasSuffix("\""), name.count > 2 else { return String(name) }
-        return String(name.dropFirst().dropLast()).replacing("\"\"", with: "\"")
+    /// The present names of the kept columns by their ids, from the text of the `delete` trigger. SQLite renames columns within triggers.
+    ///
+    /// Only whole tokens are compared, because a name may contain any text, and that of a trigger too.
+    static func columnNames(inDeletion trigger: String) -> [Int: String] {
+        let tokens = IndexDefinition.tokens(trigger).filter { !IndexDefinition.isSpace($0) }
+        var names: [Int: String] = [:]
+        for index in tokens.indices {
+            let rest = tokens[(index + 1)...]
+            guard rest.starts(with: tokensBeforeName), let name = rest.dropFirst(tokensBeforeName.count).first else {
+                continue
+            }
+            let mark = tokens[index]
+            if mark.hasPrefix("'"), mark.hasSuffix(",'"), let id = Int(mark.dropFirst().dropLast(2)) {
+                names[id] = IndexDefinition.content(name)
+            }
+        }
+        return names
     }
+
+    /// The tokens between the id of a column and its name: the beginning of `literal(_:)`, in all generations that keep values.
+    private static let tokensBeforeName: [Substring] = ["|", "|", "CASE", "WHEN", "typeof", "(", "old", "."]
 
     // MARK: Rows with the key of the new row
 

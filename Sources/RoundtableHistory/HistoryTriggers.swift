@@ -11,12 +11,12 @@ struct HistoryTriggers {
 
     /// Increased when the text of the triggers changes. Versions of Roundtable that share a database keep the triggers of the latest
     /// version, and do not replace each other's (rule H8).
-    static let generation = 2
-    /// The first generation that keeps old values. Tables without them have triggers of the first generation, as before (rule H13a).
+    static let generation = 3
+    /// The first generation that keeps old values. Tables without them have triggers of generation 1, as before (rule H13a).
     static let keepingGeneration = 2
 
     var keepsValues: Bool { kept.contains(where: \.isKept) }
-    var generation: Int { keepsValues ? Self.keepingGeneration : 1 }
+    var generation: Int { keepsValues ? Self.generation : 1 }
 
     /// The most columns of a table whose changed columns can be recorded, because each column is a bit.
     static let maximumColumnCount = 62

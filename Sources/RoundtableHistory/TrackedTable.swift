@@ -70,9 +70,9 @@ extension TrackedTable {
                 if HistoryTriggers.isRecording(name, table.id) { oldest = min(oldest, trigger["rowid"]) }
             }
             if let deletion = table.triggers[HistoryTriggers.name(table.id, "delete")] {
+                let names = HistoryTriggers.columnNames(inDeletion: deletion)
                 for index in table.kept.indices where table.kept[index].isKept {
-                    let name = HistoryTriggers.name(of: table.kept[index], in: deletion)
-                    table.kept[index].name = name ?? table.kept[index].name
+                    table.kept[index].name = names[table.kept[index].id] ?? table.kept[index].name
                 }
             }
             let name = table.name.lowercased()
@@ -164,6 +164,7 @@ extension TrackedTable {
         let shape = try TableShape(toRecord: name, db)
         let needed = needed(shape)
         let isCovered = Set(needed.coverage).isSubset(of: coverage)
+        let isColumnLost = needed.kept != kept
         let statements = needed.statements
         if triggers != statements || !youngerTriggers.isEmpty {
             // The triggers that take notes should be as old as possible, because the oldest fire last (rule H12). They are kept
@@ -176,6 +177,10 @@ extension TrackedTable {
                 let qualified = sql.replacingOccurrences(of: start + trigger, with: "\(start)main.\(trigger)")
                 try db.execute(sql: qualified)
             }
+            if areAllNew {
+                // The triggers would not find the notes of others, which may have other values (rule H14b).
+                try db.execute(sql: "DELETE FROM main.roundtable_history_conflicts WHERE table_id = ?", arguments: [id])
+            }
             triggers = statements
             youngerTriggers = []
         }
@@ -185,7 +190,7 @@ extension TrackedTable {
         coverage = needed.coverage
         generation = needed.generation
         kept = needed.kept
-        if !wasIntact || !isCovered { try putGap(db) }
+        if !wasIntact || !isCovered || isColumnLost { try putGap(db) }
         try update(db)
     }
 

@@ -73,16 +73,21 @@ package struct IndexDefinition: Equatable {
     private static func unquoted(_ token: Substring) -> String { content(token).lowercased() }
 
     /// Returns the content of a quoted token, and any other token as it is.
-    static func content(_ token: Substring) -> String {
+    package static func content(_ token: Substring) -> String {
         guard let quote = token.unicodeScalars.first, "\"`['".unicodeScalars.contains(quote) else {
             return String(token)
         }
-        let content = String(String.UnicodeScalarView(token.unicodeScalars.dropFirst().dropLast()))
-        return content.replacingOccurrences(of: "\(quote)\(quote)", with: "\(quote)")
+        var content = String.UnicodeScalarView()
+        var isSecondQuote = false
+        for scalar in token.unicodeScalars.dropFirst().dropLast() {
+            isSecondQuote = scalar == quote && !isSecondQuote && quote != "["
+            if !isSecondQuote { content.append(scalar) }
+        }
+        return String(content)
     }
 
     /// Whether a token consists of SQLite's space characters. Other spaces are parts of words.
-    static func isSpace(_ token: some StringProtocol) -> Bool {
+    package static func isSpace(_ token: some StringProtocol) -> Bool {
         token.unicodeScalars.allSatisfy { " \t\n\r\u{C}".unicodeScalars.contains($0) }
     }
 

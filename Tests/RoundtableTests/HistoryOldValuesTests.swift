@@ -75,28 +75,6 @@ import Testing
         #expect(deletions[0].oldValue("id") == nil)
     }
 
-    /// **Rule H13b**: a value that is too long is left out, the others are kept, and the deletion succeeds.
-    @Test func longValues() throws {
-        let fixture = try keeping("CREATE TABLE item (id INTEGER PRIMARY KEY, serverID, body)", ["serverID", "body"])
-        let most = HistoryTriggers.longestValue
-        try fixture.executeElsewhere(
-            """
-            INSERT INTO item VALUES (1, 'a', zeroblob(\(most))), (2, 'b', zeroblob(\(most + 1))),
-                (3, 'c', replace(hex(zeroblob(\(most / 2))), '0', 'ä')),
-                (4, replace(hex(zeroblob(\(most / 2 + 1))), '0', 'x'), NULL)
-            """
-        )
-        let token = try fixture.db.history.currentToken()
-        try fixture.executeElsewhere("DELETE FROM item")
-        let changes = try fixture.changes(token)
-        #expect(
-            changes.map { $0.oldValue("serverID") } == ["a".databaseValue, "b".databaseValue, "c".databaseValue, nil]
-        )
-        #expect(changes[0].oldValue("body") == Data(count: most).databaseValue)
-        #expect(changes[1].oldValue("body") == nil && changes[3].oldValue("body") == .null)
-        #expect(changes[2].oldValue("body") == String(repeating: "ä", count: most).databaseValue)
-    }
-
     /// **Rule H14a**: several changes of one row, read together: each has its own old values.
     @Test func eachChangeHasItsOwn() throws {
         let fixture = try keeping(Self.item, .deletedAndUpdated("serverID"))
