@@ -174,8 +174,7 @@ extension TrackedTable {
             // Without its schema's name, a trigger on a table that has a temporary namesake would be a temporary one.
             for (trigger, sql) in statements.sorted(by: { $0.key < $1.key }) where triggers[trigger] == nil {
                 let start = "CREATE TRIGGER "
-                let qualified = sql.replacingOccurrences(of: start + trigger, with: "\(start)main.\(trigger)")
-                try db.execute(sql: qualified)
+                try db.execute(sql: "\(start)main.\(sql.dropFirst(start.count))")
             }
             if areAllNew {
                 // The triggers would not find the notes of others, which may have other values (rule H14b).

@@ -1,4 +1,5 @@
 import GRDB
+import RoundtableCore
 
 /// The default value of a column. SQLite stores it where no value is given, and REPLACE stores it in place of a NULL in a NOT NULL column.
 struct DefaultValue: Equatable {
@@ -63,7 +64,7 @@ struct DefaultValue: Equatable {
     /// Returns a name as a text literal, because SQLite treats a name used as a default as text.
     private static func text(_ word: Substring) -> String? {
         guard isName(word), !constants.contains(word.uppercased()) else { return nil }
-        return "'\(IndexDefinition.content(word).replacing("'", with: "''"))'"
+        return IndexDefinition.content(word).sqlText
     }
 
     /// Returns an SQL expression for what a column of this affinity stores. No column is involved, because storing the value in one would

@@ -4,9 +4,20 @@ import GRDBSQLite
 
 extension String {
     /// The string as an identifier of SQL.
-    package var sqlName: String { "\"" + replacingOccurrences(of: "\"", with: "\"\"") + "\"" }
+    package var sqlName: String { quoted("\"") }
     /// The string as a text literal of SQL.
-    package var sqlText: String { "'" + replacingOccurrences(of: "'", with: "''") + "'" }
+    package var sqlText: String { quoted("'") }
+
+    /// The quotes are found among the Unicode scalars, as SQLite finds them, because a quote with a combining accent is one Character.
+    private func quoted(_ quote: Unicode.Scalar) -> String {
+        var scalars = String.UnicodeScalarView([quote])
+        for scalar in unicodeScalars {
+            if scalar == quote { scalars.append(quote) }
+            scalars.append(scalar)
+        }
+        scalars.append(quote)
+        return String(scalars)
+    }
 }
 
 extension Database {
