@@ -53,6 +53,10 @@ import Testing
                     return health.contains("writes_blocked")
                 }
                 #expect(health.contains("(pid \(getpid())) holds the write lock"), "\(health)")
+                // The write still waits, for much less than this limit.
+                try server.send("health 600000")
+                let patient = try server.wait(for: "health")
+                #expect(patient.contains(#""status":"healthy""#) && !patient.contains("writes_blocked"), "\(patient)")
                 try db.execute(sql: "COMMIT")
             }
             #expect(try server.wait(for: "wrote") == "wrote A")

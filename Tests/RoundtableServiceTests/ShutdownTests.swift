@@ -164,15 +164,22 @@ import Testing
             // The second handler runs when the signal comes, and completes its job within the grace: nothing cancels it.
             second.process.signal(SIGTERM)
             try second.waitForLog("no more jobs are claimed")
+            // A job that is added meanwhile waits for another worker.
+            try second.send("add K")
+            var lines = try second.lines(until: "added K")
             try second.send("release")
-            #expect(try second.lines(until: "ended").filter { $0.hasPrefix("cancelled") } == [])
+            lines += try second.lines(until: "ended")
+            #expect(lines.filter { $0.hasPrefix("cancelled") } == [])
             #expect(try second.process.waitForExit(within: .seconds(30)) == .status(0))
             #expect(try entries() == ["J"])
             let queue = try DatabaseQueue(path: database.path)
-            let job = try queue.read {
-                try String.fetchOne($0, sql: "SELECT state || ' ' || failures || ' ' || attempt FROM roundtable_job")
+            let jobs = try queue.read {
+                try String.fetchAll(
+                    $0,
+                    sql: "SELECT state || ' ' || failures || ' ' || attempt FROM roundtable_job ORDER BY id"
+                )
             }
-            #expect(job == "done 0 2")
+            #expect(jobs == ["done 0 2", "waiting 0 0"])
         }
 
         /// A handler that does not end its write keeps the lock that releasing its job needs. The process ends all the same, with an error,
