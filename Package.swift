@@ -147,7 +147,7 @@ let package = Package(
         .executableTarget(
             name: "roundtable-service-peer",
             dependencies: [
-                "Roundtable", "RoundtableCore", "RoundtableJobs", "RoundtableService",
+                "CRoundtableTestSupport", "Roundtable", "RoundtableCore", "RoundtableJobs", "RoundtableService",
                 .product(name: "Logging", package: "swift-log", condition: service),
                 .product(name: "CoreMetrics", package: "swift-metrics", condition: service),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: service),

@@ -12,14 +12,14 @@
 
     /// A server as a service group runs it, which obeys a test: `roundtable-service-peer PATH AUTHOR GRACE_MS [WORD …]`. It reads
     /// commands from standard input, and writes answers to standard output, one a line. The words are `jobs` (it has workers), `http` (it
-    /// serves its metrics), and `parks` (a suspension closes its connections).
+    /// serves its metrics), `parks` (a suspension closes its connections), and `copies` (its first checkpoint stops before the first page).
     @main enum ServicePeer {
         static let jobs = JobQueue("peer", of: String.self, lease: .seconds(600))
 
         static func main() async throws {
             let arguments = CommandLine.arguments
             guard arguments.count >= 4, let grace = Int(arguments[3]) else {
-                fatalError("PATH AUTHOR GRACE_MS [jobs] [http] [parks]")
+                fatalError("PATH AUTHOR GRACE_MS [jobs] [http] [parks] [copies]")
             }
             // A scraper may close its connection before it has the answer.
             signal(SIGPIPE, SIG_IGN)
@@ -32,6 +32,7 @@
                 try db.execute(sql: "CREATE TABLE entry (name TEXT NOT NULL)")
                 try db.createJobTables()
             }
+            if arguments.contains("copies") { CopyingCheckpoint.hold(until: Commands.released) }
             var options = SharedDatabase.Options()
             if arguments.contains("parks") { options.suspensionPolicy = .everything }
             let db = try await SharedDatabase.open(
@@ -151,7 +152,8 @@
                     ServicePeer.say("has read \(name)")
                 case "checkpoint":
                     ServicePeer.say("checkpointing")
-                    let result = try await db.checkpoint(.truncate, waitingForReaders: .seconds(3_600))
+                    let mode: Database.CheckpointMode = name == "passive" ? .passive : .truncate
+                    let result = try await db.checkpoint(mode, waitingForReaders: .seconds(3_600))
                     ServicePeer.say("checkpointed \(result)")
                 case "measure":
                     let lines = try await Task.detached {
@@ -161,7 +163,7 @@
                     ServicePeer.say("# EOF")
                 case "release": Self.released.come()
                 case "suspend":
-                    let suspension = await db.suspend(deadline: .now + .seconds(5))
+                    let suspension = await db.suspend(deadline: .now + .milliseconds(Int(name) ?? 5_000))
                     ServicePeer.say("suspended \(suspension.isReleased)")
                 case "health":
                     let limit = Duration.milliseconds(Int(name) ?? 5_000)

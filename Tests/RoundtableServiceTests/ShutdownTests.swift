@@ -150,6 +150,29 @@ import Testing
             try expectNothingLeft()
         }
 
+        /// A checkpoint that copies pages when the database is suspended ends with the page that it writes, and none counts as copied
+        /// (rules F2, K10).
+        @Test(.timeLimit(.minutes(1)), arguments: ["passive", "truncate"])
+        func suspendedWhileACheckpointCopies(_ mode: String) throws {
+            let peer = try ServicePeerProcess(folder, as: "server", grace: 30_000, ["copies"])
+            try peer.send("write A")
+            _ = try peer.wait(for: "wrote A")
+            try peer.send("checkpoint \(mode)")
+            _ = try peer.wait(for: "copying")
+            func wal() throws -> WALHealth { try #require(DatabaseStatus(ofDatabaseAt: database).wal) }
+            #expect(try wal().checkpointLock?.pid == peer.process.pid)
+            try peer.send("suspend 50")
+            // The disk does not answer within this time.
+            #expect(try peer.wait(for: "suspended") == "suspended false")
+            try peer.send("release")
+            try eventually("the checkpoint has ended") { try wal().checkpointLock == nil }
+            let left = try wal()
+            #expect(left.committedFrames > 1 && left.backfilledFrames == 0, "\(left)")
+            peer.process.signal(SIGTERM)
+            #expect(try peer.waitForEnd() == .status(0))
+            #expect(try entries() == ["A"])
+        }
+
         /// The job of a handler that does not end is released: another process takes it at once, and not after the lease of 10 minutes.
         @Test(.timeLimit(.minutes(1))) func jobs() throws {
             let first = try ServicePeerProcess(folder, as: "first", grace: 100, ["jobs"])
