@@ -141,6 +141,17 @@ import Testing
         #expect(try lines(fixture, "DELETE FROM item WHERE id = 1") == ["delete 1: serverID=NULL"])
     }
 
+    /// **Rule H14**: a row that is replaced by its key and by another index, too, is in one change: the insertion in its place. The new row has
+    /// another rowid, so that the former one counts as gone.
+    @Test(arguments: ["", " WITHOUT ROWID"]) func replacedByKeyAndIndex(options: String) throws {
+        let fixture = try keeping("CREATE TABLE item (id TEXT PRIMARY KEY, u UNIQUE, serverID)\(options)")
+        try fixture.executeElsewhere("INSERT INTO item VALUES ('a', 'x', 'A'), ('b', 'y', 'B')")
+        #expect(try lines(fixture, "REPLACE INTO item VALUES ('a', 'x', 'C')") == ["insert a: serverID=A"])
+        let moved = try lines(fixture, "UPDATE OR REPLACE item SET id = 'a', u = 'x' WHERE id = 'b'")
+        #expect(moved == ["delete b: serverID=B", "insert a: serverID=C"])
+        #expect(try lines(fixture, "DELETE FROM item") == ["delete a: serverID=B"])
+    }
+
     /// **Rule H14**: many UPSERTs leave no notes, which would hold old values.
     @Test func upsertLeavesNoNotes() throws {
         let fixture = try keeping()
