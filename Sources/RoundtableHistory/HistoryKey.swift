@@ -4,23 +4,23 @@ import GRDB
 /// The values of a primary key, as the triggers store them.
 enum HistoryKey {
     /// - parameter count: the number of columns of the key.
-    static func values(of stored: DatabaseValue, count: Int) -> [DatabaseValue] {
+    static func values(of stored: DatabaseValue, count: Int, in encoding: TextEncoding) -> [DatabaseValue] {
         guard count > 1, case .string(let text) = stored.storage else { return [stored] }
-        return literals(text)
+        return literals(text, in: encoding)
     }
 
     /// The values of a list of literals, as SQLite's `quote()` writes them, and `CAST(X'…' AS TEXT)`.
-    static func literals(_ list: String) -> [DatabaseValue] {
+    static func literals(_ list: String, in encoding: TextEncoding) -> [DatabaseValue] {
         var values: [DatabaseValue] = []
         var rest = Array(list.utf8)[...]
         while true {
-            values.append(next(&rest))
+            values.append(next(&rest, encoding))
             guard rest.first == UInt8(ascii: ",") else { return values }
             rest.removeFirst()
         }
     }
 
-    private static func next(_ rest: inout ArraySlice<UInt8>) -> DatabaseValue {
+    private static func next(_ rest: inout ArraySlice<UInt8>, _ encoding: TextEncoding) -> DatabaseValue {
         switch rest.first {
         case UInt8(ascii: "'"):
             return String(decoding: quoted(&rest), as: UTF8.self).databaseValue
@@ -29,7 +29,7 @@ enum HistoryKey {
             return bytes(quoted(&rest)).databaseValue
         case UInt8(ascii: "C"):
             rest.removeFirst(min(rest.count, "CAST(X".utf8.count))
-            let text = String(decoding: bytes(quoted(&rest)), as: UTF8.self)
+            let text = encoding.text(bytes(quoted(&rest)))
             rest.removeFirst(min(rest.count, " AS TEXT)".utf8.count))
             return text.databaseValue
         default:

@@ -32,7 +32,7 @@ extension HistoryState {
         )
         let hasMore = rows.count > limit
         let kept = hasMore ? Self.wholeTransactions(rows, limit: limit) : rows
-        var reader = RowReader(identity: identity, tables: tables)
+        var reader = try RowReader(db, identity: identity, tables: tables)
         let changes = try kept.map { try reader.change(db, $0) }
         let end = hasMore ? changes.last?.token : nil
         return HistoryPage(changes: changes, token: end ?? lastToken, hasMore: hasMore)
@@ -70,10 +70,12 @@ extension HistoryState {
     private struct RowReader {
         let identity: String
         let tables: [Int64: TrackedTable]
+        let encoding: TextEncoding
         private var columns: [Int64: [String]] = [:]
 
-        init(identity: String, tables: [TrackedTable]) {
+        init(_ db: Database, identity: String, tables: [TrackedTable]) throws {
             self.identity = identity
+            encoding = try TextEncoding(db)
             self.tables = Dictionary(uniqueKeysWithValues: tables.map { ($0.id, $0) })
         }
 
@@ -99,18 +101,18 @@ extension HistoryState {
                 date: Date(timeIntervalSince1970: try row.historyValue("time", db)),
                 table: table.name,
                 operation: operation,
-                key: HistoryKey.values(of: row["row_key"], count: table.keyColumns.count),
+                key: HistoryKey.values(of: row["row_key"], count: table.keyColumns.count, in: encoding),
                 keyColumns: table.keyColumns,
                 columns: try mask.flatMap { try changedColumns(db, $0, of: table) },
-                oldValues: Self.oldValues(try row.historyValue("old_values", db), of: table)
+                oldValues: oldValues(try row.historyValue("old_values", db), of: table)
             )
         }
 
         /// Decodes the list that the triggers write: for each column its id and its value (rule H13b). A later declaration of a column of
         /// the same name has a greater id.
-        private static func oldValues(_ list: String?, of table: TrackedTable) -> [String: DatabaseValue] {
+        private func oldValues(_ list: String?, of table: TrackedTable) -> [String: DatabaseValue] {
             guard let list, !list.isEmpty else { return [:] }
-            let items = HistoryKey.literals(list)
+            let items = HistoryKey.literals(list, in: encoding)
             var values: [String: DatabaseValue] = [:]
             for start in stride(from: 0, to: items.count - 1, by: 2) {
                 guard let id = Int.fromDatabaseValue(items[start]) else { continue }

@@ -63,14 +63,34 @@ extension HistoryOldValuesTests {
         }
     }
 
+    /// Opens a database whose texts have another encoding.
+    private func open(in folder: TemporaryFolder, encoding: String, _ table: String) throws -> SharedDatabase {
+        let url = folder.file("\(encoding).sqlite")
+        let stranger = try DatabaseQueue(path: url.path)
+        try stranger.writeWithoutTransaction { try $0.execute(sql: "PRAGMA encoding = '\(encoding)'; \(table)") }
+        try stranger.close()
+        let db = try SharedDatabase.open(at: url, schema: .unmanaged, as: "app")
+        try db.history.enable(for: "item", keeping: ["serverID"])
+        return db
+    }
+
+    /// **Rules H4a, H13b**: a text with a NUL comes back as it was, in every encoding, in a key of two columns too.
+    @Test(arguments: ["UTF-8", "UTF-16le", "UTF-16be"]) func encodingOfTextsWithZeros(encoding: String) throws {
+        let folder = try TemporaryFolder()
+        let table = "CREATE TABLE item (a, b, serverID, PRIMARY KEY (a, b))"
+        let db = try open(in: folder, encoding: encoding, table)
+        let token = try db.history.currentToken()
+        let text = "'Ω' || char(0) || '🎲''ä'"
+        try db.write { try $0.execute(sql: "INSERT INTO item VALUES (1, \(text), \(text)); DELETE FROM item") }
+        let change = try #require(try db.history.changes(since: token, in: nil).changes.last)
+        #expect(change.oldValue("serverID") == "Ω\0🎲'ä".databaseValue)
+        #expect(change.key == [1.databaseValue, "Ω\0🎲'ä".databaseValue])
+    }
+
     /// **Rule H13b**: in a database whose encoding is UTF-16, a character has two bytes.
     @Test func encodingOfTheDatabase() throws {
         let folder = try TemporaryFolder()
-        let url = folder.file("wide.sqlite")
-        let stranger = try DatabaseQueue(path: url.path)
-        try stranger.writeWithoutTransaction { try $0.execute(sql: "PRAGMA encoding = 'UTF-16le'; \(Self.item)") }
-        let db = try SharedDatabase.open(at: url, schema: .unmanaged, as: "app")
-        try db.history.enable(for: "item", keeping: ["serverID"])
+        let db = try open(in: folder, encoding: "UTF-16le", Self.item)
         let most = HistoryTriggers.longestValue
         try db.write {
             for length in [most / 2, most / 2 + 1] {
