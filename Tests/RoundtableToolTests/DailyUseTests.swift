@@ -157,6 +157,8 @@ import Testing
             try run("roundtable sql a.db --csv \"\(sql)\"", in: folder).output
                 == "a\n\"\u{1B}[31m\u{9B}2J\u{202E}\n\"\n"
         )
+        let accent = try run("roundtable sql a.db --csv \"SELECT char(34, 769) || ',' AS a\"", in: folder).output
+        #expect(accent == "a\n\"\"\"\u{301},\"\n", "a quote with a combining accent is doubled as well")
         // JSON is the same text for every reader, whatever it escapes.
         let json = try run("roundtable sql a.db --json \"\(sql)\"", in: folder).output
         let value = try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: String]

@@ -169,6 +169,7 @@ extension String {
         if isForPeople { return visible.csv(false) }
         // Unicode scalars, because a carriage return and a line feed are one character.
         let isPlain = !isEmpty && !unicodeScalars.contains { ["\"", ",", "\n", "\r"].contains($0) }
-        return isPlain ? self : "\"" + replacingOccurrences(of: "\"", with: "\"\"") + "\""
+        // Literally, because a quote with a combining accent is one character, too.
+        return isPlain ? self : "\"" + replacingOccurrences(of: "\"", with: "\"\"", options: .literal) + "\""
     }
 }
