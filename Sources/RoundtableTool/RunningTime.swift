@@ -3,13 +3,13 @@ import Foundation
 import Synchronization
 
 /// Shows on a terminal for how long something has been running, from the first second on.
+///
+/// The line is on standard error, which often is the same terminal as standard output. `Terminal` therefore writes inside `aside`.
 final class RunningTime: Sendable {
-    private struct State {
-        var hasEnded = false
-        var isShown = false
-    }
+    /// Whether a line is shown. Its lock is also held while the terminal is written, so that the line never mixes with other text.
+    private static let isShown = Mutex(false)
 
-    private let state = Mutex(State())
+    private let hasEnded = Atomic(false)
     private let what: String
     private let begun = ContinuousClock.now
 
@@ -20,13 +20,30 @@ final class RunningTime: Sendable {
         showAfterASecond()
     }
 
+    /// Shows the time while `body` runs, and removes it afterwards.
+    static func show<T>(_ what: String, during body: () throws -> T) rethrows -> T {
+        let time = RunningTime(what)
+        defer { time.end() }
+        return try body()
+    }
+
+    /// Removes what is shown, and keeps the line from being shown while `body` writes to a terminal.
+    static func aside<T: Sendable>(_ body: () throws -> T) rethrows -> T {
+        try isShown.withLock { isShown in
+            erase(&isShown)
+            return try body()
+        }
+    }
+
     private func showAfterASecond() {
         DispatchQueue.global().asyncAfter(deadline: .now() + 1) { [weak self] in
             guard let self else { return }
-            let isRunning = state.withLock { state in
-                guard !state.hasEnded else { return false }
-                state.isShown = true
-                put("\r\(what.visibleLine) … \((ContinuousClock.now - begun).components.seconds) s")
+            let isRunning = Self.isShown.withLock { isShown in
+                guard !hasEnded.load(ordering: .relaxed) else { return false }
+                isShown = true
+                Terminal.putOnStandardError(
+                    "\r\(what.visibleLine) … \((ContinuousClock.now - begun).components.seconds) s"
+                )
                 return true
             }
             if isRunning { showAfterASecond() }
@@ -35,11 +52,14 @@ final class RunningTime: Sendable {
 
     /// Removes what is shown.
     func end() {
-        state.withLock { state in
-            if state.isShown { put("\r\u{1B}[K") }
-            state = State(hasEnded: true)
+        Self.isShown.withLock { isShown in
+            hasEnded.store(true, ordering: .relaxed)
+            Self.erase(&isShown)
         }
     }
 
-    private func put(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
+    private static func erase(_ isShown: inout Bool) {
+        if isShown { Terminal.putOnStandardError("\r\u{1B}[K") }
+        isShown = false
+    }
 }

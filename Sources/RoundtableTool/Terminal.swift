@@ -49,9 +49,14 @@ enum Terminal {
         let lines = whole.components(separatedBy: "\n").flatMap { line in
             width.map { TerminalText.wrapped(line, to: $0, hang: 0) } ?? [line]
         }
-        let text = Array(lines.map { $0 + "\n" }.joined().utf8)
+        RunningTime.aside { putOnStandardError(lines.map { $0 + "\n" }.joined()) }
+    }
+
+    /// Writes to standard error as it is.
+    static func putOnStandardError(_ text: String) {
+        let bytes = Array(text.utf8)
         // The result is ignored, because there is no other place to report an error.
-        _ = text.withUnsafeBytes { Self.systemWrite(STDERR_FILENO, $0.baseAddress, $0.count) }
+        _ = bytes.withUnsafeBytes { Self.systemWrite(STDERR_FILENO, $0.baseAddress, $0.count) }
     }
 
     /// Writes to standard output, immediately and completely. If that fails, it ends the program: without a message if the reader has
@@ -78,15 +83,28 @@ enum Terminal {
     /// - returns: false when the reader of standard output has closed the pipe. `SIGPIPE` must be ignored.
     /// - throws: `OutputError` when standard output cannot be written, for example because the disk is full.
     static func writeIfRead(_ text: String) throws -> Bool {
+        try RunningTime.aside { try writeBytesIfRead(text) }
+    }
+
+    private static func writeBytesIfRead(_ text: String) throws -> Bool {
         var rest = Array(text.utf8)[...]
         while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Self.systemWrite(STDOUT_FILENO, $0.baseAddress, $0.count) }
-            if count == -1, errno == EINTR { continue }
-            if count == -1, errno == EPIPE { return false }
-            guard count > 0 else { throw OutputError(errno: errno) }
+            guard let count = try writePart(rest) else { return false }
             rest = rest.dropFirst(count)
         }
         return true
+    }
+
+    /// Writes to standard output what one call of write(2) takes.
+    ///
+    /// - returns: how many bytes were written: 0 when a signal came first; nil when the reader of standard output has closed the pipe.
+    /// - throws: `OutputError` when standard output cannot be written.
+    static func writePart(_ bytes: ArraySlice<UInt8>) throws -> Int? {
+        let count = bytes.withUnsafeBytes { Self.systemWrite(STDOUT_FILENO, $0.baseAddress, $0.count) }
+        if count == -1, errno == EINTR { return 0 }
+        if count == -1, errno == EPIPE { return nil }
+        guard count > 0 else { throw OutputError(errno: errno) }
+        return count
     }
 
     // The module is named because `write` is also a method of this type.

@@ -47,10 +47,10 @@ struct DoctorCommand: ParsableCommand {
     }
 
     func run() throws {
-        let progress = Progress()
+        let time = RunningTime(check ? "checking the content" : "examining the database")
         let diagnosis: Diagnosis
         do {
-            defer { progress.end() }
+            defer { time.end() }
             try OutboxPlace.check(folder: outboxFolder)
             if let outbox = LonelyOutbox(at: path, folder: outboxFolder) {
                 diagnosis = Diagnosis(ofOutboxAt: outbox.path, outbox.travels)
@@ -58,8 +58,7 @@ struct DoctorCommand: ParsableCommand {
                 diagnosis = try Diagnosis(
                     ofDatabaseAt: URL(fileURLWithPath: path),
                     outboxFolder: outboxFolder.map { URL(fileURLWithPath: $0) },
-                    checking: check ? full ? .full : .quick : .none,
-                    progress: progress.show
+                    checking: check ? full ? .full : .quick : .none
                 )
             }
         } catch {
@@ -84,24 +83,4 @@ struct DoctorCommand: ParsableCommand {
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
         return String(decoding: try encoder.encode(diagnosis), as: UTF8.self).visibleJSON + "\n"
     }
-}
-
-/// Shows on a terminal how long the check has been running.
-private final class Progress {
-    private static let isShown = isatty(STDERR_FILENO) == 1
-    private let begun = ContinuousClock.now
-    private var last: Int64 = 0
-
-    func show() {
-        let seconds = (ContinuousClock.now - begun).components.seconds
-        guard Self.isShown, seconds > last else { return }
-        last = seconds
-        put("\rchecking the content … \(seconds) s")
-    }
-
-    func end() {
-        if last > 0 { put("\r\u{1B}[K") }
-    }
-
-    private func put(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
 }

@@ -70,6 +70,8 @@ struct OutboxChanges {
 
     /// Waits for the outcome of a command, and reports it.
     private func tell(_ id: UUID, _ name: String, _ database: SharedDatabase, upTo seconds: Double) throws {
+        let time = RunningTime("waiting for the outcome")
+        defer { time.end() }
         let outbox = try place.outbox(as: author)
         let end = ContinuousClock.now + .seconds(seconds)
         repeat {
@@ -91,19 +93,19 @@ struct OutboxChanges {
                 throw ExitCode(2)
             }
         } while ContinuousClock.now < end
-        let time = seconds.formatted()
+        let limit = seconds.formatted()
         switch place.service() {
         case .applied(let owners):
             let names = owners.map(\.name).joined(separator: ", ")
             Terminal.complain(
-                "not tried within \(time) s, although \(names) applies commands: perhaps it does not know \(name), or is busy"
+                "not tried within \(limit) s, although \(names) applies commands: perhaps it does not know \(name), or is busy"
             )
         case .heldUp: Terminal.complain("not tried yet: the process that applies commands is suspended or stopped")
         case .unowned:
             Terminal.complain(
                 "not tried yet: no process runs that applies commands. \(Self.promise(name))"
             )
-        case .unknown, nil: Terminal.complain("not tried within \(time) s. \(Self.promise(name))")
+        case .unknown, nil: Terminal.complain("not tried within \(limit) s. \(Self.promise(name))")
         }
     }
 

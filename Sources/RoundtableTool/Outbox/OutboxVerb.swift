@@ -112,9 +112,14 @@ struct OutboxItemsVerb: ParsableCommand {
     }
 
     private func perform() throws {
-        let items = try OutboxItems(OutboxPlace(path: path, folder: folder), as: author)
+        let reading = "reading the outbox"
+        let items = try RunningTime.show(reading) {
+            try OutboxItems(OutboxPlace(path: path, folder: folder), as: author)
+        }
         guard let id else {
-            if json { try OutboxJSON.write(items) } else { try OutboxText(items).write() }
+            try RunningTime.show(reading) {
+                if json { try OutboxJSON.write(items) } else { try OutboxText(items).write() }
+            }
             if json, let missing = items.place.missing { Terminal.complain("\(items.place.name): \(missing)") }
             if let problem = items.problem {
                 throw ToolError(
@@ -123,7 +128,7 @@ struct OutboxItemsVerb: ParsableCommand {
             }
             return
         }
-        let item = try items.find(id)
+        let item = try RunningTime.show(reading) { try items.find(id) }
         switch action {
         case .list: break
         case .show:

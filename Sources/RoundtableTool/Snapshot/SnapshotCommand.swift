@@ -48,7 +48,7 @@ struct SnapshotCommand: ParsableCommand {
     func run() throws {
         let store = SnapshotReport.store(path)
         if watch { return try follow(store) }
-        let report = try SnapshotReport(of: store, store.contents)
+        let report = try RunningTime.show("reading the snapshot") { try SnapshotReport(of: store, store.contents) }
         if value, report.outcome != .value {
             Terminal.complain(report.complaint)
         } else {

@@ -40,16 +40,20 @@ struct StatusCommand: AsyncParsableCommand {
     func run() async throws {
         let url = URL(fileURLWithPath: path)
         guard let watch else {
-            Terminal.write(try report(look(url)))
+            Terminal.write(try reportOfLook(url))
             return
         }
         while true {
             // The report is made before the screen is cleared, so that the screen does not flicker.
-            let report = try report(look(url))
+            let report = try reportOfLook(url)
             if Terminal.isInteractive, !json { Terminal.clear() }
             Terminal.write(Terminal.isInteractive || json ? report : report + "\n")
             try await Task.sleep(for: .seconds(watch))
         }
+    }
+
+    private func reportOfLook(_ url: URL) throws -> String {
+        try RunningTime.show("looking at the database") { try report(look(url)) }
     }
 
     private func look(_ url: URL) throws -> DatabaseStatus? {
