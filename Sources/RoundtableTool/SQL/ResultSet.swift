@@ -26,12 +26,20 @@ extension ResultSet {
 
     /// Each row as lines `column = value`, with an empty line between two rows.
     var columnLines: String {
+        var text = ""
+        writeColumnLines { text += $0 }
+        return text
+    }
+
+    /// Calls `put` with the parts of `columnLines`, so that the whole text need not be in memory.
+    func writeColumnLines(_ put: (String) throws -> Void) rethrows {
         let names = columns.map(\.visible)
         let width = names.map(\.displayWidth).max() ?? 0
-        if rows.isEmpty { return "(no rows)\n" }
-        return rows.map { row in
-            zip(names, row).map { "\($0.padded(to: width, .right)) = \($1.visible)\n" }.joined()
-        }.joined(separator: "\n")
+        if rows.isEmpty { try put("(no rows)\n") }
+        for (index, row) in rows.enumerated() {
+            let lines = zip(names, row).map { "\($0.padded(to: width, .right)) = \($1.visible)\n" }.joined()
+            try put((index > 0 ? "\n" : "") + lines)
+        }
     }
 
     var text: String {
@@ -90,20 +98,21 @@ extension String {
 // MARK: - For programs
 
 extension ResultSet {
-    /// Comma-separated values with a header (<https://www.rfc-editor.org/rfc/rfc4180>), and lines that end with a line feed.
+    /// Calls `put` with comma-separated values: a header (<https://www.rfc-editor.org/rfc/rfc4180>) and the rows, each a line that ends
+    /// with a line feed.
     ///
     /// - parameter isForPeople: whether control characters in texts become visible, because a terminal would obey them.
-    func csv(isForPeople: Bool) -> String {
-        let fields = [columns.map { $0.csv(isForPeople) }] + rows.map { $0.map { $0.csv(isForPeople) } }
-        return fields.map { $0.joined(separator: ",") + "\n" }.joined()
+    func writeCSV(isForPeople: Bool, _ put: (String) throws -> Void) rethrows {
+        try put(columns.map { $0.csv(isForPeople) }.joined(separator: ",") + "\n")
+        for row in rows { try put(row.map { $0.csv(isForPeople) }.joined(separator: ",") + "\n") }
     }
 
-    /// One JSON object for each row, each on its own line, with its keys in the order of the columns.
-    var jsonLines: String {
+    /// Calls `put` with one JSON object for each row, each on its own line, with its keys in the order of the columns.
+    func writeJSONLines(_ put: (String) throws -> Void) rethrows {
         let keys = Self.distinct(columns).map(\.json)
-        return rows.map { row in
-            "{" + zip(keys, row).map { "\($0):\($1.json)" }.joined(separator: ",") + "}\n"
-        }.joined()
+        for row in rows {
+            try put("{" + zip(keys, row).map { "\($0):\($1.json)" }.joined(separator: ",") + "}\n")
+        }
     }
 
     /// Numbers the columns that have the same name, because the keys of a JSON object must be unique.

@@ -151,7 +151,7 @@ struct SQLCommand: ParsableCommand {
         let run = ScriptRun(script: script, parameters: Parameters(parameters))
         let outcome = try perform(run, access)
         do {
-            try Terminal.print(text(outcome, script, format))
+            try write(outcome, script, format)
         } catch let error as OutputError where outcome.hasWritten {
             throw ToolError(
                 """
@@ -172,19 +172,40 @@ struct SQLCommand: ParsableCommand {
         }
     }
 
-    private func text(_ outcome: ScriptRun.Outcome, _ script: SQLScript, _ format: SQLFormat?) -> String {
-        switch format {
-        case .json: return outcome.results.map(\.jsonLines).joined()
-        case .csv: return outcome.results.map { $0.csv(isForPeople: Terminal.isInteractive) }.joined(separator: "\n")
-        case .line, nil: break
-        }
+    /// Writes the results in parts, because their text may be much larger than they are.
+    private func write(_ outcome: ScriptRun.Outcome, _ script: SQLScript, _ format: SQLFormat?) throws {
+        var output = OutputBuffer()
+        let put = { (text: String) in try output.append(text) }
         let width = Terminal.width
-        var parts = outcome.results.map { result in
-            format == .line ? result.columnLines : result.text(width: width)
+        for (index, result) in outcome.results.enumerated() {
+            if index > 0, format != .json { try put("\n") }
+            switch format {
+            case .json: try result.writeJSONLines(put)
+            case .csv: try result.writeCSV(isForPeople: Terminal.isInteractive, put)
+            case .line: try result.writeColumnLines(put)
+            case nil: try put(result.text(width: width))
+            }
         }
-        if script.changesRows, outcome.hasWritten {
-            parts.append("\(outcome.changeCount.grouped) row\(outcome.changeCount == 1 ? "" : "s") changed\n")
+        if format == nil || format == .line, script.changesRows, outcome.hasWritten {
+            let count = "\(outcome.changeCount.grouped) row\(outcome.changeCount == 1 ? "" : "s") changed\n"
+            try put((outcome.results.isEmpty ? "" : "\n") + count)
         }
-        return parts.joined(separator: "\n")
+        try output.flush()
+    }
+}
+
+/// Collects text, and writes it to standard output when there is enough of it.
+private struct OutputBuffer {
+    private static let size = 64 << 10
+    private var text = ""
+
+    mutating func append(_ more: String) throws {
+        text += more
+        if text.utf8.count >= Self.size { try flush() }
+    }
+
+    mutating func flush() throws {
+        defer { text = "" }
+        if !text.isEmpty { try Terminal.print(text) }
     }
 }
