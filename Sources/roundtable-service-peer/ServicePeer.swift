@@ -12,14 +12,15 @@
 
     /// A server as a service group runs it, which obeys a test: `roundtable-service-peer PATH AUTHOR GRACE_MS [WORD …]`. It reads
     /// commands from standard input, and writes answers to standard output, one a line. The words are `jobs` (it has workers), `http` (it
-    /// serves its metrics), `parks` (a suspension closes its connections), and `copies` (its first checkpoint stops before the first page).
+    /// serves its metrics), `parks` (a suspension closes its connections), `copies` (its first checkpoint stops before the first page), and `reversed` (the database is
+    /// the last service of the group).
     @main enum ServicePeer {
         static let jobs = JobQueue("peer", of: String.self, lease: .seconds(600))
 
         static func main() async throws {
             let arguments = CommandLine.arguments
             guard arguments.count >= 4, let grace = Int(arguments[3]) else {
-                fatalError("PATH AUTHOR GRACE_MS [jobs] [http] [parks] [copies]")
+                fatalError("PATH AUTHOR GRACE_MS [jobs] [http] [parks] [copies] [reversed]")
             }
             // A scraper may close its connection before it has the answer.
             signal(SIGPIPE, SIG_IGN)
@@ -76,6 +77,7 @@
                 }
                 services.append(worker)
             }
+            if arguments.contains("reversed") { services.reverse() }
             let group = ServiceGroup(
                 services: services,
                 gracefulShutdownSignals: [.sigterm],

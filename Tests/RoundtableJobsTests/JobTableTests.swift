@@ -146,7 +146,7 @@ import Testing
             let new = try add("A", key: "a", db)
             #expect(try claim(by: one, db).map(\.token.job) == [new])
             let seen = try #require(try JobTable.view(of: "mail", for: nil, db).others.first)
-            #expect(try JobTable.lose(seen, "it was frozen", by: mails.policy, at: .at(0), db) == 2)
+            #expect(try JobTable.lose(seen, "it was frozen", by: mails.policy, at: .at(0), db).count == 2)
             #expect(try state(new, db) == .waiting)
             #expect(try state(old, db) == .cancelled)
         }
@@ -169,7 +169,7 @@ import Testing
             try db.execute(sql: "UPDATE roundtable_job_worker SET boot = 'x' || char(0) || 'y'")
             let seen = try #require(try JobTable.view(of: "mail", for: nil, db).others.first)
             #expect(seen.loss(at: .at(0)) != nil)
-            #expect(try JobTable.lose(seen, "lost", by: mails.policy, at: .at(0), db) == 1)
+            #expect(try JobTable.lose(seen, "lost", by: mails.policy, at: .at(0), db).count == 1)
             #expect(try state(id, db) == .waiting)
         }
     }
@@ -356,9 +356,10 @@ import Testing
                 #expect(try claim(by: one, db)[0].token.attempt == Int64(attempt))
                 let seen = try #require(try JobTable.view(of: "mail", for: nil, db).others.first)
                 #expect(try JobTable.renew(one.id, lease: 2_000, at: .at(10), db))
-                #expect(try JobTable.lose(seen, "it was frozen", by: mails.policy, at: .at(10), db) == 0)
+                #expect(try JobTable.lose(seen, "it was frozen", by: mails.policy, at: .at(10), db).isEmpty)
                 let current = try #require(try JobTable.view(of: "mail", for: nil, db).others.first)
-                #expect(try JobTable.lose(current, "it was frozen", by: mails.policy, at: .at(10), db) == 1)
+                let lost = try JobTable.lose(current, "it was frozen", by: mails.policy, at: .at(10), db)
+                #expect(lost.map(\.attempt) == [Int64(attempt)] && lost.map(\.isDead) == [attempt == 3])
                 #expect(try !JobTable.renew(one.id, lease: 2_000, at: .at(10), db))
                 #expect(try state(id, db) == (attempt < 3 ? .waiting : .dead))
             }

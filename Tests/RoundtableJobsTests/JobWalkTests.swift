@@ -105,7 +105,7 @@ import Testing
                     sql: "SELECT * FROM roundtable_job_worker WHERE id = ?",
                     arguments: [workers[worker].id]
                 )
-                let count = try row.map { try JobTable.lose($0, "lost", by: mails.policy, at: .at(0), db) } ?? 0
+                let count = try row.map { try JobTable.lose($0, "lost", by: mails.policy, at: .at(0), db).count } ?? 0
                 #expect((count > 0) == acts)
             case .cancel(let job):
                 #expect(try JobTable.cancel(ids[job], in: "mail", at: .at(0), db) == acts)

@@ -285,6 +285,33 @@ import Testing
             #expect(try peer.waitForEnd() == .status(0))
         }
 
+        /// The worker that takes a job back from a dead one says so.
+        @Test(.timeLimit(.minutes(1))) func aDeadWorker() throws {
+            let first = try ServicePeerProcess(folder, as: "first", grace: 100, ["jobs"])
+            try addJob()
+            _ = try first.wait(for: "began")
+            let second = try ServicePeerProcess(folder, as: "second", grace: 100, ["jobs"])
+            try second.waitForLog("are done with up to 2 handlers at a time")
+            first.process.signal(SIGKILL)
+            let worker = "worker 'first' (pid \(first.process.pid))"
+            try second.waitForLog("attempt 1 of job 1 is over: \(worker) is dead. The job waits again")
+            _ = try second.wait(for: "began")
+            second.process.signal(SIGTERM)
+            #expect(try second.waitForEnd() == .status(0))
+        }
+
+        /// A group that closes the database before its workers ends with an error that says how to order them.
+        @Test(.timeLimit(.minutes(1))) func theWrongOrder() throws {
+            let peer = try ServicePeerProcess(folder, as: "server", grace: 100, ["jobs", "reversed"])
+            try addJob()
+            _ = try peer.wait(for: "began")
+            peer.process.signal(SIGTERM)
+            try peer.waitForLog("the database is closed")
+            try peer.send("release")
+            try peer.waitForLog("closed before the workers of queue 'peer' had ended")
+            #expect(try peer.process.waitForExit(within: .seconds(30)) == .status(1))
+        }
+
         /// A worker whose database another program has migrated claims nothing more. It does not end the services beside it.
         @Test(.timeLimit(.minutes(1))) func aNewerSchema() throws {
             let peer = try ServicePeerProcess(folder, as: "server", grace: 100, ["jobs"])

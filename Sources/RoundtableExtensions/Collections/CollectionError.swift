@@ -43,9 +43,7 @@ extension CollectionError {
             return "\(path(found.codingPath))\(found.debugDescription)"
         default: return "\(error)"
         }
-        // The description may end with a full stop.
-        let description = context.debugDescription
-        return "\(path(context.codingPath))\(description.hasSuffix(".") ? String(description.dropLast()) : description)"
+        return path(context.codingPath) + context.debugDescription.withoutFullStop
     }
 
     private static func path(_ keys: [any CodingKey]) -> String {

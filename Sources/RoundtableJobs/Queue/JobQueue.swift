@@ -104,11 +104,7 @@ public struct JobQueue<Payload: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Foundation's errors may end with a full stop.
-    private static func reason(_ error: any Error) -> String {
-        let text = "\(error)"
-        return "\(Payload.self): \(text.hasSuffix(".") ? String(text.dropLast()) : text)"
-    }
+    private static func reason(_ error: any Error) -> String { "\(Payload.self): \("\(error)".withoutFullStop)" }
 
     package var policy: JobPolicy {
         JobPolicy(

@@ -16,6 +16,15 @@ package struct ClaimedJob: Sendable {
     package var failures: Int
 }
 
+/// An attempt of a worker that is lost (rule A7).
+package struct LostAttempt: Sendable {
+    package var job: Int64
+    package var attempt: Int64
+    package var reason: String
+    /// Whether it was the last one of its job.
+    package var isDead: Bool
+}
+
 /// How a queue treats failures (rule A8). Times are in milliseconds.
 package struct JobPolicy: Sendable {
     package var queue: String
@@ -219,22 +228,24 @@ extension JobTable {
 
     /// Ends all attempts of a worker that is lost (rule A7). Of two jobs with one key, the newer one comes back (rule A9).
     ///
-    /// - returns: the number of jobs.
+    /// - returns: the attempts.
     static func endAttempts(of worker: Int64?, _ reason: String, by policy: JobPolicy, at time: JobTime, _ db: Database)
-        throws -> Int
+        throws -> [LostAttempt]
     {
         let rows = try Row.fetchAll(db.cachedStatement(sql: attemptsSQL), arguments: [policy.queue, worker])
-        for row in rows {
+        return try rows.map { row in
             let failures = ((row["failures"] as Int?) ?? 0).successor
-            let error = "attempt \((row["attempt"] as Int64?) ?? 0): \(reason)"
-            if failures >= policy.maximumAttempts {
+            let attempt = (row["attempt"] as Int64?) ?? 0
+            let error = "attempt \(attempt): \(reason)"
+            let isDead = failures >= policy.maximumAttempts
+            if isDead {
                 try bury(row["id"], error, failures: failures, at: time, db)
             } else {
                 let key: String? = row["unique_key"]
                 try bringBack(row["id"], policy.queue, key, .waiting, due: nil, error, failures, at: time, db)
             }
+            return LostAttempt(job: row["id"], attempt: attempt, reason: reason, isDead: isDead)
         }
-        return rows.count
     }
 
     private static func bury(_ job: Int64, _ error: String, failures: Int, at time: JobTime, _ db: Database) throws {

@@ -99,7 +99,7 @@ extension JobTable {
 
     /// Ends the attempts of a worker that is lost (rule A7), if it has not renewed its lease since it was read.
     ///
-    /// - returns: the number of jobs that came back, or died.
+    /// - returns: the attempts.
     @discardableResult
     package static func lose(
         _ worker: JobWorkerRow,
@@ -107,20 +107,20 @@ extension JobTable {
         by policy: JobPolicy,
         at time: JobTime,
         _ db: Database
-    ) throws -> Int {
+    ) throws -> [LostAttempt] {
         let sql = "DELETE FROM main.roundtable_job_worker WHERE id = ? AND lease_end = ?"
         try db.cachedStatement(sql: sql).execute(arguments: [worker.id, worker.leaseEnd])
-        guard db.changesCount > 0 else { return 0 }
+        guard db.changesCount > 0 else { return [] }
         return try endAttempts(of: worker.id, reason, by: policy, at: time, db)
     }
 
     /// Does the same for jobs whose worker has no row: a stranger has removed it.
     @discardableResult
     package static func loseOrphans(of worker: Int64?, by policy: JobPolicy, at time: JobTime, _ db: Database) throws
-        -> Int
+        -> [LostAttempt]
     {
         let sql = "SELECT EXISTS (SELECT * FROM main.roundtable_job_worker WHERE id = ?)"
-        if try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [worker]) ?? false { return 0 }
+        if try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [worker]) ?? false { return [] }
         return try endAttempts(of: worker, "its worker is not known any more", by: policy, at: time, db)
     }
 }

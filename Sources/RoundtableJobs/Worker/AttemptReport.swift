@@ -16,6 +16,8 @@ package struct AttemptReport: Sendable {
         case abandoned(isReleased: Bool)
         /// Another attempt has the job.
         case lost
+        /// This worker has ended an attempt of another one, which is lost (rule A7).
+        case workerLost(reason: String, isDead: Bool)
         /// The end of the attempt could not be stored, and the job comes back as that of a lost worker.
         case notStored(any Error)
     }
@@ -31,5 +33,10 @@ package struct AttemptReport: Sendable {
         (job, attempt) = (running.token.job, running.token.attempt)
         duration = MonotonicClock.now.subtractingSaturating(running.began)
         (self.error, self.end) = (error, end)
+    }
+
+    init(_ lost: LostAttempt) {
+        (job, attempt, duration, error) = (lost.job, lost.attempt, 0, nil)
+        end = .workerLost(reason: lost.reason, isDead: lost.isDead)
     }
 }

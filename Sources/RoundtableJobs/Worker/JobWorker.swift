@@ -356,12 +356,13 @@ final class JobWorker: Sendable {
         let time = clock.now()
         let lost = view.others.compactMap { row in row.loss(at: time).map { (row, $0) } }
         if lost.isEmpty, view.unknown.isEmpty { return false }
-        try await persistently(.claiming) { [self] in
+        let attempts = try await persistently(.claiming) { [self] in
             try await database.write(whileSuspended: .wait) { [self] db in
-                for (row, reason) in lost { try JobTable.lose(row, reason, by: policy, at: clock.now(), db) }
-                for id in view.unknown { try JobTable.loseOrphans(of: id, by: policy, at: clock.now(), db) }
+                try lost.flatMap { try JobTable.lose($0.0, $0.1, by: policy, at: clock.now(), db) }
+                    + view.unknown.flatMap { try JobTable.loseOrphans(of: $0, by: policy, at: clock.now(), db) }
             }
         }
+        for attempt in attempts { report(AttemptReport(attempt)) }
         return true
     }
 

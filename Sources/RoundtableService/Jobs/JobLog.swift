@@ -1,5 +1,6 @@
 #if Service
     import Logging
+    import RoundtableCore
     import RoundtableJobs
 
     /// The lines of the workers of one queue.
@@ -16,23 +17,32 @@
             logger.log(level: level, "\(text)", metadata: metadata)
         }
 
-        /// Writes a line, unless the job was completed. Errors may hold data of the job: the line has their type alone.
+        /// Writes a line, unless the job was completed. Errors may hold data of the job: the line has their kind alone.
         func write(_ report: AttemptReport) {
             let attempt = "attempt \(report.attempt) of job \(report.job)"
-            let error = report.error.map { " (\(type(of: $0)))" } ?? ""
+            let error = report.error.map { " (\(Self.kind(of: $0)))" } ?? ""
             let (level, text): (Logger.Level, String)
             switch report.end {
             case .completed: return
             case .failed:
-                (level, text) = (.notice, "\(attempt) failed\(error): the job is attempted again after a pause")
+                (level, text) = (
+                    .notice, "\(attempt) failed\(error): the job is attempted again after a pause, and its row has the error"
+                )
             case .dead:
                 (level, text) = (.error, "\(attempt) failed\(error): the job is dead, and deadJobs(in:) has its error")
             case .released:
                 (level, text) = (.info, "\(attempt) ended with the worker\(error): the job waits for another one")
             case .lost: (level, text) = (.warning, "\(attempt) ended\(error) without its job: another attempt has it")
-            case .notStored(let reason):
+            case .workerLost(let reason, isDead: false):
+                (level, text) = (.warning, "\(attempt) is over: \(reason). The job waits again")
+            case .workerLost(let reason, isDead: true):
                 (level, text) = (
-                    .error, "\(attempt) ended\(error), which could not be stored: \(reason). The job comes back"
+                    .error, "\(attempt) is over: \(reason). The job is dead: look for what ends its workers"
+                )
+            case .notStored(let reason):
+                let cause = "\(reason)".withoutFullStop
+                (level, text) = (
+                    .error, "\(attempt) ended\(error), which could not be stored: \(cause). The job comes back"
                 )
             case .abandoned(isReleased: true):
                 (level, text) = (
@@ -52,6 +62,11 @@
             metadata["roundtable.job"] = "\(report.job)"
             metadata["roundtable.attempt"] = "\(report.attempt)"
             logger.log(level: level, "\(text)", metadata: metadata)
+        }
+
+        private static func kind(of error: any Error) -> String {
+            guard case JobError.undecodable = error else { return "\(type(of: error))" }
+            return "the payload cannot be decoded"
         }
     }
 #endif

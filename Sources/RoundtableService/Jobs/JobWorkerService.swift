@@ -71,7 +71,8 @@
         ///
         /// Cancellation cancels the handlers at once, and waits for them.
         ///
-        /// - throws: an error of the database that does not pass by itself.
+        /// - throws: an error of the database that does not pass by itself;
+        ///   ``SharedDatabaseServiceError/closedBeforeWorkers(path:queue:)``.
         public func run() async throws {
             let stop = JobStop(grace: grace, cancelGrace: cancelGrace)
             let measuring = metrics.map { metrics in
@@ -82,6 +83,7 @@
             defer { measuring?.cancel() }
             let log = JobLog(logger, queue: queue.name, path: database.path)
             do {
+                log.write(.info, "the jobs are done with up to \(workers.of("handler")) at a time")
                 try await withGracefulShutdownHandler {
                     try await queue.run(
                         in: database,
@@ -98,19 +100,12 @@
                     log.write(.info, "no more jobs are claimed: handlers that run have \(grace) to end")
                     stop.request()
                 }
-            } catch let error as SharedDatabaseError {
-                switch error {
-                case .schemaTooNew:
-                    log.write(.error, "no more jobs are done by this process: \(error)")
-                    try? await gracefulShutdown()
-                case .shuttingDown:
-                    log.write(
-                        .error,
-                        "the database is closed before its workers: put its SharedDatabaseService before this one in the group"
-                    )
-                    throw error
-                default: throw error
-                }
+            } catch SharedDatabaseError.schemaTooNew(let path, let migrations) {
+                let error = SharedDatabaseError.schemaTooNew(path: path, unknownMigrations: migrations)
+                log.write(.error, "no more jobs are done by this process: \(error)")
+                try? await gracefulShutdown()
+            } catch where database.isShuttingDown {
+                throw SharedDatabaseServiceError.closedBeforeWorkers(path: database.path, queue: queue.name)
             }
         }
     }

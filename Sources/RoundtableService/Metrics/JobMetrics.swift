@@ -32,8 +32,11 @@
         }
 
         func record(_ report: AttemptReport) {
-            // The handler of an abandoned job has neither returned nor thrown.
-            if case .abandoned = report.end { return }
+            switch report.end {
+            // The handler has neither returned nor thrown.
+            case .abandoned, .workerLost: return
+            default: break
+            }
             (report.error == nil ? completed : failed).recordNanoseconds(Int64(clamping: report.duration))
         }
 
