@@ -26,7 +26,8 @@
             case .completed: return
             case .failed:
                 (level, text) = (
-                    .notice, "\(attempt) failed\(error): the job is attempted again after a pause, and its row has the error"
+                    .notice,
+                    "\(attempt) failed\(error): the job is attempted again after a pause, and its row has the error"
                 )
             case .dead:
                 (level, text) = (.error, "\(attempt) failed\(error): the job is dead, and deadJobs(in:) has its error")

@@ -104,7 +104,7 @@
                 let error = SharedDatabaseError.schemaTooNew(path: path, unknownMigrations: migrations)
                 log.write(.error, "no more jobs are done by this process: \(error)")
                 try? await gracefulShutdown()
-            } catch where database.isShuttingDown {
+            } catch  where database.isShuttingDown {
                 throw SharedDatabaseServiceError.closedBeforeWorkers(path: database.path, queue: queue.name)
             }
         }
