@@ -277,6 +277,38 @@ import Testing
         guard case .completed? = reports.withLock({ $0.first?.end }) else { return #expect(Bool(false)) }
     }
 
+    /// Renewals that fail are reported. They count no longer when no job needs one (rule A12a).
+    @Test(.timeLimit(.minutes(1))) func renewalsThatFail() async throws {
+        let events = Mutex<[SharedDatabase.Event.Kind]>([])
+        var options = SharedDatabase.Options()
+        options.onEvent = { event in events.withLock { $0.append(event.kind) } }
+        let full = try await SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "full", options: options)
+        try await full.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE ballast (x);
+                    CREATE TRIGGER fill AFTER UPDATE OF lease_end ON roundtable_job_worker
+                    BEGIN INSERT INTO ballast VALUES (zeroblob(1000000)); END
+                    """
+            )
+            let pages = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
+            _ = try Int.fetchOne(db, sql: "PRAGMA max_page_count = \(pages + 20)")
+        }
+        try await add("A")
+        let reported = Signal()
+        let task = Task { [mails] in
+            try await mails.run(in: full, untilEmpty: true) { _ in await reported.wait() }
+        }
+        try await eventually("the error is reported") { !events.withLock { $0.isEmpty } }
+        reported.raise()
+        try await task.value
+        try full.close()
+        let kinds = events.withLock { $0 }
+        guard kinds.count == 2, case .worker(.interrupted) = kinds[0], case .worker(.resumed) = kinds[1] else {
+            return #expect(Bool(false), "\(kinds)")
+        }
+    }
+
     /// The end of an attempt that can never be stored ends the worker, and its report says so.
     @Test(.timeLimit(.minutes(1))) func anEndThatCannotBeStored() async throws {
         try await db.write { db in

@@ -283,7 +283,12 @@ final class JobWorker: Sendable {
     }
 
     private func end(_ claimed: ClaimedJob) {
-        state.withLock { $0.running[claimed.token] = nil }
+        let isIdle = state.withLock { state in
+            state.running[claimed.token] = nil
+            return state.running.isEmpty
+        }
+        // Without a job, there is no lease to renew.
+        if isIdle { trouble.succeeded(.renewing) }
         wakes.wake()
         graceEndings.wake()
         endings.wake()
