@@ -9,6 +9,8 @@ struct RingModel: Hashable {
         case participant
         /// Does not know the ring, or has no seat.
         case stranger
+        /// A raw handle's connection: the record is reserved before its transactions (rules U4, U5).
+        case handle
     }
 
     enum Phase: Hashable {
@@ -22,6 +24,10 @@ struct RingModel: Hashable {
         case reserved(UInt64)
         /// The transaction is over, and the lock released.
         case ended(UInt64, ChangeRecord.State)
+        /// In a handle's turn, outside of a transaction.
+        case inTurn(HandleTurn)
+        /// Has SQLite's write lock, and appends the records that replace the reserved one.
+        case replacing(HandleTurn)
     }
 
     struct Writer: Hashable {
@@ -84,6 +90,8 @@ struct RingModel: Hashable {
     var position: UInt32
     var look: Look?
     var looksLeft: Int
+    /// Whether a look was late while a handle was in a turn: the commits of the turn may be told before it ends, and once more then.
+    var wasLateInTurn = false
 
     // What was done
     var commitCount = 0
@@ -179,6 +187,17 @@ extension RingModel {
                     world.writers[index].phase = .reserved(sequence)
                 }
             ]
+        case .reserved(let sequence) where me.kind == .handle:
+            return [
+                step("gives the lock up") { world in
+                    world.lock = nil
+                    world.writers[index].phase = .inTurn(HandleTurn(placeholder: sequence, start: counter))
+                }
+            ]
+        case .inTurn(let turn):
+            return stepsInTurn(of: index, turn)
+        case .replacing(let turn):
+            return [stepOfReplacing(by: index, turn)]
         case .reserved(let sequence):
             var steps = [
                 step("commits \(sequence)") { world in
@@ -229,13 +248,13 @@ extension RingModel {
 
     // MARK: The ring
 
-    private func place(_ sequence: UInt64) -> Int { Int(sequence % UInt64(records.count)) }
+    func place(_ sequence: UInt64) -> Int { Int(sequence % UInt64(records.count)) }
 
-    private func record(_ sequence: UInt64) -> Record? {
+    func record(_ sequence: UInt64) -> Record? {
         records[place(sequence)].flatMap { $0.sequence == sequence ? $0 : nil }
     }
 
-    private mutating func commit(record: UInt64?) {
+    mutating func commit(record: UInt64?) {
         counter &+= 1
         owed.insert(commitCount)
         if let record { commitOfRecord[record] = commitCount }
@@ -249,7 +268,7 @@ extension RingModel {
         records[place(last)]?.state = record.counter == counter ? .unsure : .void
     }
 
-    private mutating func settle(_ sequence: UInt64, _ state: ChangeRecord.State) {
+    mutating func settle(_ sequence: UInt64, _ state: ChangeRecord.State) {
         guard let record = record(sequence) else { return }
         if record.state == .reserved || (record.state == .unsure && state != .void) {
             records[place(sequence)]?.state = state
@@ -269,7 +288,10 @@ extension RingModel {
         guard look != nil || looksLeft > 0 else { return nil }
         var world = self
         var look = self.look ?? Look(isLate: isLate, due: owed)
-        if self.look == nil { world.looksLeft -= 1 }
+        if self.look == nil {
+            world.looksLeft -= 1
+            world.wasLateInTurn = wasLateInTurn || isLate && writers.contains { $0.kind == .handle }
+        }
 
         var reader = RingReader(sequence: sequence, counter: position)
         var news: [RingReader.News] = []
@@ -352,13 +374,13 @@ extension RingModel {
         case .anything(let reason):
             owed = []
             // Once the ring has come around, some is not exact any more.
-            let isExact = isFaultless && look?.isLate != true && commitCount < records.count
+            let isExact = isFaultless && look?.isLate != true && !wasLateInTurn && commitCount < records.count
             return isExact ? "anything may have changed (\(reason)), and nothing has gone wrong" : nil
         }
     }
 
     /// Nobody died, rolled back, rebuilt, met another between its commit and its word, or does not know the ring.
     private var isFaultless: Bool {
-        hasTurns && writers.allSatisfy { $0.kind == .participant && !$0.isDead }
+        hasTurns && writers.allSatisfy { $0.kind != .stranger && !$0.isDead }
     }
 }

@@ -16,6 +16,12 @@ import Testing
         try walk(from: RingModel(kinds, rounds: rounds, looks: looks, places: 8, hasTurns: true))
     }
 
+    /// The same with a raw handle, which reserves one record for all commits of its turn, and replaces it (U4, U5a).
+    @Test(arguments: [([RingModel.Kind.handle], 2, 2), ([.handle, .participant], 1, 2)])
+    func theCommitsOfHandlesAreToldExactly(kinds: [RingModel.Kind], rounds: Int, looks: Int) throws {
+        try walk(from: RingModel(kinds, rounds: rounds, looks: looks, places: 16, hasTurns: true))
+    }
+
     /// **Invariant** (R3, R5): for each commit, a reader that looks after it is told of it, or that anything may have changed, at
     /// or after it; and of none before it is made. Whatever the writers do at once, without turns.
     @Test func nothingIsMissedWithoutTurns() throws {
@@ -28,6 +34,13 @@ import Testing
     @Test func nothingIsMissedBesideStrangers() throws {
         try walk(from: RingModel([.participant, .participant, .stranger], rounds: 1, looks: Self.looks, places: 8))
         try walk(from: RingModel([.participant, .stranger], rounds: 2, looks: 2, places: 8))
+    }
+
+    /// The same beside raw handles, which may die in their turn (U4, U5).
+    @Test(arguments: [[RingModel.Kind.handle, .participant], [.handle, .stranger], [.handle, .handle]])
+    func nothingIsMissedBesideHandles(kinds: [RingModel.Kind]) throws {
+        let budget = RingModel.Budget(deaths: 1)
+        try walk(from: RingModel(kinds, rounds: 1, looks: Self.looks, places: 16, budget: budget))
     }
 
     /// The same when writers die at any step, and transactions are rolled back after their record was reserved (R4).

@@ -134,6 +134,30 @@ import Testing
         #expect(ring.reader == RingReader(sequence: 11, counter: 100))
     }
 
+    /// A handle that replaces its record by those of its commits (rule U5a), after the reader has read where the ring ends (rule R3a).
+    @Test(arguments: [1, 2] as [UInt32])
+    func replacedDuringTheLook(commits: UInt32) {
+        for seen in 0..<UInt64(commits) {
+            var records = [11 as UInt64: Ring.record(11, .void, counter: 101, time: 0)]
+            for index in 0..<commits {
+                records[12 + UInt64(index)] = Ring.record(12 + UInt64(index), .committed, counter: 101 + index, time: 0)
+            }
+            var reader = RingReader(sequence: 10, counter: 100)
+            var lasts = [11 + seen]
+            var news: [RingReader.News] = []
+            _ = reader.read(
+                now: 0,
+                counter: { 100 + commits },
+                last: { lasts.popLast() ?? 11 + UInt64(commits) },
+                record: { records[$0] },
+                isRunning: { _ in true },
+                report: { news.append($0) }
+            )
+            #expect(news == (0..<UInt64(commits)).map { .change(records[12 + $0]!) })
+            #expect(reader == RingReader(sequence: 11 + UInt64(commits), counter: 100 + commits))
+        }
+    }
+
     @Test func unsure() {
         var ring = Ring()
         ring.add(.unsure, counter: 101)

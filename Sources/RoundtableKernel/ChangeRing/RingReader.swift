@@ -39,7 +39,8 @@ package struct RingReader: Equatable, Sendable {
         // Rule R3 requires this order.
         let start = counter
         let reached = readCounter()
-        let last = readLast()
+        let first = readLast()
+        var last = first
         if Self.isOverrun(after: sequence, upTo: last) {
             skip(to: last, reached, .overrun, report)
             return nil
@@ -72,6 +73,8 @@ package struct RingReader: Equatable, Sendable {
                 continue
             }
             meet(record, report)
+            // The records that replace a void one were added before it became void (rule U5a), perhaps after `last` was read.
+            if record.state == .void, sequence <= first { last = readLast() }
         }
         accountForCounter(reached, since: start, readCounter, report)
         return nil

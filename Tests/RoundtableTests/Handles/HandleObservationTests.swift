@@ -150,7 +150,7 @@ import Testing
         }
         let own = told.filter { !$0.isOwn }
         let both: [Change.Tables] = Array(repeating: .some(["player", "log", "badge"]), count: 2)
-        #expect(own.map(\.tables) == both + [.some(["player"])])
+        #expect(own.map(\.tables) == both + [.some(["player"])], "\(told)")
     }
 
     /// What the dropped trigger has written before is not in the schema that is looked at (rule U6).
