@@ -62,6 +62,48 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
 }
 
 @Suite struct HistoryTests {
+    /// **Rule R7**: what a connection does for the history before its first write is no change of the schema.
+    @Test(arguments: [HistoryRecording.rows, .changedColumns])
+    func theFirstCommitToATableWithAHistory(recording: HistoryRecording) async throws {
+        let fixture = try HistoryFixture()
+        try await fixture.db.history.enable(for: "player", recording: recording)
+        let seen = Shared<[Change]>([])
+        let cancellable = try fixture.db.observeChanges(on: nil) { change in seen.change { $0.append(change) } }
+        let other = try await SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "other")
+        for count in 1...2 {
+            try await other.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('A')") }
+            try await eventually("commit \(count) is told") { seen.value.count { $0.author == "other" } == count }
+        }
+        let tables = seen.value.filter { $0.author == "other" }.map(\.tables)
+        #expect(tables == [.some(["player"]), .some(["player"])], "\(seen.value)")
+        // Triggers that come back are a change of the schema.
+        try fixture.executeElsewhere(
+            "DROP TABLE player; CREATE TABLE player (id INTEGER PRIMARY KEY, name TEXT, score INTEGER)"
+        )
+        try await other.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('A')") }
+        try await eventually("commit 3 is told") { seen.value.count { $0.author == "other" } == 3 }
+        #expect(seen.value.last { $0.author == "other" }?.tables == .fullDatabase, "\(seen.value)")
+        cancellable.cancel()
+    }
+
+    /// **Rule H1**: without its tables there is no history to start over with, and the next one is another one.
+    @Test func erased() throws {
+        let fixture = try HistoryFixture()
+        try fixture.db.history.enable(for: "player")
+        try fixture.execute("INSERT INTO player (name) VALUES ('A')")
+        try fixture.db.history.restartConsumer("indexer")
+        let token = try fixture.db.history.currentToken()
+        try fixture.db.erase()
+        #expect(throws: HistoryError.notEnabled(path: fixture.db.path)) {
+            try fixture.db.history.consume(as: "indexer") { (_: [HistoryChange]) in }
+        }
+        try fixture.execute("CREATE TABLE player (id INTEGER PRIMARY KEY, name TEXT)")
+        try fixture.db.history.enable(for: "player")
+        #expect(startOverReason { _ = try fixture.changes(token) } == .otherHistory)
+        let reason = startOverReason { try fixture.db.history.consume(as: "indexer") { (_: [HistoryChange]) in } }
+        #expect(reason == .newConsumer)
+    }
+
     // MARK: What is recorded
 
     /// **Rules H4, H5**: all rows of all writers, with the author and the transaction of those that say them.

@@ -413,7 +413,14 @@ package final class WriterConnection: @unchecked Sendable {
     /// Lets the companions prepare a write. Call it on `queue`, after `forgetSchemaIfChanged` or `detectOtherCommits`.
     func prepareCompanions(_ db: Database) {
         if isClosing || refusesWrites { return }
+        let mayHaveChangedSchema = recorder?.mayHaveChangedSchema
         for companion in companions { companion.prepare(db) }
+        // SQLite reports a temporary trigger on a table of the main database as a change of that database's schema.
+        if let recorder, recorder.mayHaveChangedSchema, mayHaveChangedSchema == false,
+            let lastSchemaVersion, schemaVersionStatement.value(db) == lastSchemaVersion
+        {
+            recorder.schemaIsUnchanged()
+        }
     }
 
     /// Begins and ends a read, which detects the commits of other connections since.

@@ -123,6 +123,12 @@ final class CommitRecorder {
     /// Reads which tables are shadow tables. Call it on the connection's queue when the schema may have changed.
     func learnSchema(_ db: Database) throws { try tables.learnShadows(db) }
 
+    /// Whether a statement of this turn may have changed the schema.
+    var mayHaveChangedSchema: Bool { tables.isSchemaChanged }
+
+    /// Notes that the statements so far have not changed the schema.
+    func schemaIsUnchanged() { tables.isSchemaChanged = false }
+
     /// Forgets the collected tables. `notifyChanges` names tables to observers that this connection has not written.
     func forgetTables() { tables.removeAll() }
 
@@ -255,7 +261,7 @@ final class CommitRecorder {
 /// The tables that the statements of a transaction may write.
 struct TouchedTables {
     private(set) var names: [String] = []
-    private(set) var isSchemaChanged = false
+    var isSchemaChanged = false
     /// Whether the statements may write tables that they do not report.
     var mayBeMore = false
 
