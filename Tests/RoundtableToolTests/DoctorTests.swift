@@ -38,6 +38,8 @@ import Testing
             case .info, .notice, nil: 0
             }
         #expect(result.code == expected && text.code == expected, "\(result.output)")
+        let isIntact = arguments.contains("--check") && diagnosis.severity != .error && diagnosis.unknowns.isEmpty
+        #expect(text.output.contains("The content is intact.") == isIntact, "\(text.output)")
         #expect(diagnosis.findings.map(\.severity) == diagnosis.findings.map(\.severity).sorted(by: >))
         return Outcome(code: result.code, findings: diagnosis.findings)
     }

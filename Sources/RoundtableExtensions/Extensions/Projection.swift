@@ -176,14 +176,16 @@ package struct Projection {
     /// Returns a statement of a part with its placeholders replaced.
     private func expanded(_ statement: String) -> String {
         let values = { (row: String) in keys.map { "\(row).\($0)" }.joined(separator: ", ") }
-        return
-            statement
-            .replacing("{schema}", with: schema)
-            .replacing("{rowid}", with: shape.hasIntegerKey ? keys[0] : Self.rowID)
-            .replacing("{keys}", with: keys.joined(separator: ", "))
-            .replacing("{new.keys}", with: values("new"))
-            .replacing("{old.keys}", with: values("old"))
-            .replacing("{key columns}", with: keyColumns(isPrimary: false).joined(separator: ", "))
+        let placeholders = [
+            "schema": schema,
+            "rowid": shape.hasIntegerKey ? keys[0] : Self.rowID,
+            "keys": keys.joined(separator: ", "),
+            "new.keys": values("new"),
+            "old.keys": values("old"),
+            "key columns": keyColumns(isPrimary: false).joined(separator: ", "),
+        ]
+        // In one pass, because a column may have the name of a placeholder.
+        return statement.replacing(/\{([a-z. ]+)\}/) { match in placeholders[String(match.1)] ?? String(match.0) }
     }
 
     /// The columns of the base table that the expressions name, or may name.

@@ -104,7 +104,8 @@
                 let error = SharedDatabaseError.schemaTooNew(path: path, unknownMigrations: migrations)
                 log.write(.error, "no more jobs are done by this process: \(error)")
                 try? await gracefulShutdown()
-            } catch  where database.isShuttingDown {
+            } catch  where database.isShuttingDown && !Task.isCancelled {
+                // Cancellation ends all services of a group at once, in whatever order they are.
                 throw SharedDatabaseServiceError.closedBeforeWorkers(path: database.path, queue: queue.name)
             }
         }

@@ -76,8 +76,9 @@ struct DoctorCommand: ParsableCommand {
 
     private func report(_ diagnosis: Diagnosis) throws -> String {
         guard json else {
-            let isChecked = check || LonelyOutbox(at: path, folder: outboxFolder) != nil
-            return Terminal.dressed(DoctorText(diagnosis, isContentChecked: isChecked).text)
+            let isOutbox = LonelyOutbox(at: path, folder: outboxFolder) != nil
+            let content: DoctorText.Content = isOutbox ? .none : check ? .checked : .notChecked
+            return Terminal.dressed(DoctorText(diagnosis, content: content).text)
         }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]

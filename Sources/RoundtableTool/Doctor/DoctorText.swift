@@ -3,11 +3,18 @@ import Roundtable
 /// A diagnosis as text for people.
 struct DoctorText {
     private let diagnosis: Diagnosis
-    private let isContentChecked: Bool
+    private let content: Content
 
-    init(_ diagnosis: Diagnosis, isContentChecked: Bool) {
+    enum Content {
+        case checked
+        case notChecked
+        /// There is no database.
+        case none
+    }
+
+    init(_ diagnosis: Diagnosis, content: Content) {
         self.diagnosis = diagnosis
-        self.isContentChecked = isContentChecked
+        self.content = content
     }
 
     var text: String {
@@ -32,8 +39,17 @@ struct DoctorText {
             let count = diagnosis.findings.count { $0.severity == severity }
             return count == 0 ? nil : "\(count) \(severity.rawValue)\(count == 1 ? "" : "s")"
         }
-        let content = isContentChecked ? "" : " The content was not checked (--check)."
-        return (counts.isEmpty ? "Nothing is wrong." : counts.joined(separator: ", ") + ".") + content
+        return (counts.isEmpty ? "Nothing is wrong." : counts.joined(separator: ", ") + ".") + contentSummary
+    }
+
+    private var contentSummary: String {
+        switch content {
+        case .none: return ""
+        case .notChecked: return " The content was not checked (--check)."
+        case .checked:
+            let isKnown = !diagnosis.unknowns.contains { $0.hasPrefix("The content:") }
+            return isKnown && diagnosis.severity != .error ? " The content is intact." : ""
+        }
     }
 
     private static func mark(_ severity: SharedDatabase.Severity) -> String {

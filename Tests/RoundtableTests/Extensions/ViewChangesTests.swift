@@ -172,13 +172,19 @@ import Testing
         var migrator = DatabaseMigrator()
         migrator.registerMigration("v1") { db in
             try db.execute(
-                sql: "CREATE TABLE odd (\"a, b\" INTEGER, sequence TEXT, x, PRIMARY KEY (\"a, b\", sequence))"
+                sql: """
+                    CREATE TABLE odd (
+                        "a, b" INTEGER, sequence TEXT, "{new.keys}" TEXT DEFAULT 'a', "{schema}" TEXT DEFAULT 'b', x,
+                        PRIMARY KEY ("a, b", sequence, "{new.keys}", "{schema}")
+                    )
+                    """
             )
-            try db.execute(sql: "INSERT INTO odd VALUES (1, 's', 2), (2, 'r', 1)")
+            try db.execute(sql: "INSERT INTO odd (\"a, b\", sequence, x) VALUES (1, 's', 2), (2, 'r', 1)")
         }
         let odd = MaterializedView("odd", version: 1, of: "odd", sortedBy: [.descending("x")])
         let other = try ExtensionFixture()
         let db = try other.open([odd], migrator: migrator)
-        #expect(try db.read { db in try odd.rows(Odd.self, in: db).map(\.x) } == [2, 1])
+        try db.write { try $0.execute(sql: "INSERT INTO odd (\"a, b\", sequence, x) VALUES (3, 'q', 3)") }
+        #expect(try db.read { db in try odd.rows(Odd.self, in: db).map(\.x) } == [3, 2, 1])
     }
 }
