@@ -1,5 +1,4 @@
 import Foundation
-import GRDB
 import Testing
 
 @testable import RoundtableTool
@@ -222,36 +221,6 @@ import Testing
         terminal.press("\u{3}")
         #expect(try terminal.waitForEnd() == 130)
         #expect(try String(contentsOfFile: folder.path("statements"), encoding: .utf8) == endless + "\n")
-    }
-
-    // MARK: Progress
-
-    @Test(.enabled(if: PseudoTerminal.isPossible, "needs setsid(1)"))
-    func `outbox shows for how long it has been reading, and removes that before it prints`() throws {
-        let folder = try database()
-        let connection = try DatabaseQueue(path: folder.path("a.db"))
-        // The tool waits for this lock for 5 s.
-        try connection.writeWithoutTransaction { db in
-            try db.execute(sql: "PRAGMA locking_mode = EXCLUSIVE; UPDATE player SET note = 1")
-        }
-        let terminal = try PseudoTerminal([Tool.url.path, "outbox", "a.db"], in: folder, columns: 1000)
-        try terminal.wait(for: "\rreading the outbox … 1 s")
-        #expect(try terminal.waitForEnd() == 1)
-        let parts = terminal.output.components(separatedBy: "\r\u{1B}[K")
-        #expect(parts.count >= 2 && parts[0].contains(#/^\rreading the outbox … 1 s/#), "\(parts)")
-        #expect(parts.last?.contains("reading the outbox") == false && parts.last?.contains("is locked") == true)
-        try connection.close()
-    }
-
-    @Test func `Without a terminal, no progress is shown`() throws {
-        let folder = try database()
-        let connection = try DatabaseQueue(path: folder.path("a.db"))
-        try connection.writeWithoutTransaction { db in
-            try db.execute(sql: "PRAGMA locking_mode = EXCLUSIVE; UPDATE player SET note = 1")
-        }
-        let result = try Tool.run("outbox", "a.db", "--json", in: folder)
-        #expect(result.code == 1 && !result.errors.contains("reading"), "\(result.errors)")
-        try connection.close()
     }
 
     // MARK: The editor

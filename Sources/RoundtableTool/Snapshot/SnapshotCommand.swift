@@ -48,12 +48,12 @@ struct SnapshotCommand: ParsableCommand {
     func run() throws {
         let store = SnapshotReport.store(path)
         if watch { return try follow(store) }
-        let report = try RunningTime.show("reading the snapshot") { try SnapshotReport(of: store, store.contents) }
-        if value, report.outcome != .value {
-            Terminal.complain(report.complaint)
-        } else {
-            Terminal.write(try text(report))
+        // Decoding and formatting a large value takes longer than reading the file.
+        let (report, shown): (SnapshotReport, String?) = try RunningTime.show("reading the snapshot") {
+            let report = try SnapshotReport(of: store, store.contents)
+            return (report, value && report.outcome != .value ? nil : try text(report))
         }
+        if let shown { Terminal.write(shown) } else { Terminal.complain(report.complaint) }
         switch report.outcome {
         case .value: break
         case .none:
