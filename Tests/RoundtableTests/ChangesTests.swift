@@ -124,6 +124,22 @@ import Testing
         #expect(changes[255].author == "a" && changes[255].tables == .some(["player"]))
     }
 
+    /// A sequence begins with the call, and not with the first iteration.
+    @Test func changesBeginWithTheCall() async throws {
+        let (a, b, c) = (try open("a"), try open("b"), try open("c"))
+        try await a.write { db in _ = try Player(name: "before the call").inserted(db) }
+        let changes = b.changes(in: Table("player"))
+        try await c.write { db in _ = try Player(name: "after the call").inserted(db) }
+        let authors = Shared<[String?]>([])
+        let task = Task {
+            for try await change in changes { authors.change { $0.append(change.author) } }
+        }
+        try await eventually("a change") { !authors.value.isEmpty }
+        #expect(authors.value == ["c"])
+        task.cancel()
+        try await task.value
+    }
+
     /// Consumers that go on where news come in may do all that others may: also end, and close the database.
     @Test func consumersOnTheThreadOfNews() async throws {
         let a = try open("a")

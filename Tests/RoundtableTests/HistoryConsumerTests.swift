@@ -25,6 +25,64 @@ import Testing
         return lines
     }
 
+    /// The loop of the guide: it begins to observe, consumes, and then consumes after each change. It sees each change, and its task's
+    /// cancellation ends it.
+    @Test func aLoopMissesNothing() async throws {
+        let fixture = try enabled()
+        try start(fixture)
+        let writer = try await SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "writer")
+        let seen = Mutex<[String]>([])
+        let db = fixture.db
+        @Sendable func consumeAll() async throws {
+            while try await db.history.consume(
+                as: "indexer",
+                { changes in seen.withLock { $0 += changes.map(\.line) } }
+            ).hasMore {}
+        }
+        let writing = Task {
+            for _ in 0..<200 { try await writer.write { try $0.execute(sql: Self.insert) } }
+        }
+        let loop = Task {
+            let commits = db.changes(in: Table("player"))
+            try await consumeAll()
+            for try await _ in commits { try await consumeAll() }
+        }
+        try await writing.value
+        try await eventually("all changes are consumed") { seen.withLock { $0.count } >= 200 }
+        #expect(seen.withLock { $0 } == (1...200).map { "insert \($0)" })
+        loop.cancel()
+        do { try await loop.value } catch is CancellationError {}
+    }
+
+    /// A new migration shuts older programs out. A history that is enabled after opening does not, and records their changes.
+    @Test(arguments: [true, false])
+    func olderPrograms(inMigration: Bool) throws {
+        let folder = try TemporaryFolder()
+        let url = folder.file("players.sqlite")
+        func openOlder() throws -> SharedDatabase {
+            try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "older")
+        }
+        let older = try openOlder()
+        var newer = migrator()
+        if inMigration {
+            newer.registerMigration("history of player") { try History.enable(for: "player", in: $0) }
+        }
+        let db = try SharedDatabase.open(at: url, schema: Schema(newer), as: "newer")
+        if inMigration {
+            let unknown = ["history of player"]
+            let error = SharedDatabaseError.schemaTooNew(path: db.path, unknownMigrations: unknown)
+            #expect(throws: error) { try older.write { try $0.execute(sql: Self.insert) } }
+            #expect(throws: error) { try openOlder() }
+        } else {
+            try db.history.enable(for: "player")
+            try older.write { try $0.execute(sql: Self.insert) }
+            try openOlder().write { try $0.execute(sql: Self.insert) }
+            let changes = try db.history.changes(since: nil).changes
+            #expect(changes.map(\.line) == ["insert 1", "insert 2"])
+            #expect(changes.map(\.author) == ["older", "older"])
+        }
+    }
+
     /// **Rule H11**: a new consumer starts over, and what comes after its token is kept for it; each change comes until it is
     /// acknowledged.
     @Test func atLeastOnce() async throws {

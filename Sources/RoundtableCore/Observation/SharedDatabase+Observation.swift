@@ -4,7 +4,8 @@ import GRDB
 import Synchronization
 
 extension SharedDatabase {
-    /// The commits of all processes that may have changed a region, in commit order, from now on.
+    /// The commits of all processes that may have changed a region, in commit order, from this call on. Those before the first iteration
+    /// wait for it.
     ///
     /// ```swift
     /// for try await change in db.changes(in: Player.all()) {
