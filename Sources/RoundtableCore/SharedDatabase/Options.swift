@@ -65,11 +65,13 @@ extension SharedDatabase {
         /// of your longest export.
         public var maximumSnapshotAge: Duration?
 
-        /// What a suspended database releases.
+        /// What a suspended database releases. The default, ``SuspensionPolicy/writeLocks``, is for databases in WAL mode: writes stop, and
+        /// reads continue, also those that begin while the database is suspended.
         public var suspensionPolicy: SuspensionPolicy = .writeLocks
 
         /// What a write or an opening does while the database is suspended. nil, the default: async functions and functions that
-        /// return immediately wait, and blocking functions fail. Reads always do so (``SuspensionPolicy/everything``).
+        /// return immediately wait, and blocking functions fail. Reads have no such choice: they continue with
+        /// ``SuspensionPolicy/writeLocks``, and with ``SuspensionPolicy/everything`` they do what this does by default.
         public var whileSuspended: WhileSuspended?
 
         /// How long the running write may continue when a suspension has no deadline: after GRDB's notification, and at the end of a

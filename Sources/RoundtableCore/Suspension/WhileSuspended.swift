@@ -14,7 +14,8 @@ public struct WhileSuspended: Sendable, Equatable {
 
 /// What a suspended database releases.
 public enum SuspensionPolicy: String, Sendable, CaseIterable, Codable {
-    /// The database releases write locks, for which the system kills the process. Reads continue.
+    /// The database releases write locks, for which the system kills the process. Reads continue, and new ones may begin. This is the
+    /// default.
     ///
     /// This is for databases in WAL mode whose header the system can read: all databases that Roundtable opens for writing,
     /// unless their header is encrypted. A database that is opened read-only and is not in WAL mode releases everything.
