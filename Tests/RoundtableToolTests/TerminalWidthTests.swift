@@ -183,9 +183,12 @@ import Testing
         #expect(whole.contains("old values: note: \(Self.words)"), "\(lines)")
         #expect(lines.contains { $0.contains("insert     1") } && lines.contains { $0.hasPrefix("    ") }, "\(lines)")
 
-        let page = try PseudoTerminal([Tool.url.path, "history", "a.db"], in: folder)
-        #expect(try page.waitForEnd() == 0)
-        Self.expectFit(Self.lines(page.output))
+        for more in [[], ["--consumers"]] {
+            let page = try PseudoTerminal([Tool.url.path, "history", "a.db"] + more, in: folder)
+            #expect(try page.waitForEnd() == 0)
+            Self.expectFit(Self.lines(page.output))
+            #expect(page.output.contains("──\u{1B}[0m\r\n"), "\(page.output.debugDescription)")
+        }
         // In a pipe, each change is one line.
         let piped = try Tool.run("history", "a.db", in: folder).output.split(separator: "\n")
         #expect(piped.contains { $0.hasSuffix("note: \(Self.words)") } && piped.count == 6, "\(piped)")
@@ -214,6 +217,22 @@ import Testing
         // In a pipe, each command is one line.
         let whole = try Tool.run("outbox", "a.db", in: folder).output.split(separator: "\n")
         #expect(whole.count { $0.hasPrefix("\(command.id)") && $0.contains("there is no database") } == 1, "\(whole)")
+    }
+
+    @Test(.enabled(if: PseudoTerminal.isPossible, "needs setsid(1)"), arguments: ["status", "doctor", "outbox"])
+    func `status, doctor and outbox fit their sentences to 80 columns`(command: String) throws {
+        let folder = try Folder()
+        try #require(try Tool.run("sql", "a.db", "CREATE TABLE player (id INTEGER PRIMARY KEY)", in: folder).code == 0)
+        // As after a crash: status and doctor say in a long sentence what they do not know. There is no outbox, which is a sentence, too.
+        try FileManager.default.removeItem(atPath: folder.path("a.db-shm"))
+        try Data(count: 200).write(to: folder.url.appendingPathComponent("a.db-wal"))
+        let piped = try Tool.run(command, "a.db", in: folder).output
+        #expect(piped.split(separator: "\n").contains { $0.count > 100 }, "\(piped)")
+        let terminal = try PseudoTerminal([Tool.url.path, command, "a.db"], in: folder)
+        #expect(try terminal.waitForEnd() == 0)
+        let lines = Self.lines(terminal.output)
+        Self.expectFit(lines)
+        #expect(Self.words(lines.joined(separator: "\n")) == Self.words(piped), "\(lines)")
     }
 
     @Test(.enabled(if: PseudoTerminal.isPossible, "needs setsid(1)"))
