@@ -116,7 +116,7 @@ let package = Package(
         .executableTarget(
             name: "RoundtableTool",
             dependencies: [
-                "Roundtable", "RoundtableKernel", "RoundtableTestKit",
+                "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestKit",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -183,7 +183,9 @@ let package = Package(
         ),
         .testTarget(
             name: "RoundtableToolTests",
-            dependencies: ["RoundtableTool", "Roundtable", "RoundtableTestSupport"]
+            dependencies: [
+                "RoundtableTool", "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestSupport",
+            ]
         ),
         .testTarget(
             name: "RoundtableProcessTests",

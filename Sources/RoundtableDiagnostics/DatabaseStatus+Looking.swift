@@ -22,6 +22,11 @@ extension DatabaseStatus {
     ///   - outbox: the folder of ``SharedDatabase/Options/outboxFolder``; nil: beside the database.
     /// - throws: the errors of ``init(ofDatabaseAt:)``; ``OutboxError`` when no outbox can be at that place.
     public init(ofDatabaseAt url: URL, outboxFolder outbox: URL?) throws {
+        try self.init(ofDatabaseAt: url, outboxFolder: outbox, reading: nil)
+    }
+
+    /// Inspects a database like ``init(ofDatabaseAt:outboxFolder:)``, and lets `reading` read in the same transaction.
+    package init(ofDatabaseAt url: URL, outboxFolder outbox: URL?, reading: FurtherReading?) throws {
         let onlooker = try Onlooker(url)
         var status = DatabaseStatus(
             path: onlooker.path,
@@ -55,7 +60,7 @@ extension DatabaseStatus {
         status.lookAtWriteLock()
         // The locks are listed before the onlooker reads, because it then holds a lock itself.
         let locks = SystemLocks.walLocks(databasePath: onlooker.path)
-        let (state, letters) = WalIndexGate.look { status.lookIntoDatabase(onlooker) } ?? status.nothingSeen()
+        let (state, letters) = WalIndexGate.look { status.lookIntoDatabase(onlooker, reading) } ?? status.nothingSeen()
         if let state {
             status.wal = WALHealth(
                 state,
@@ -79,6 +84,18 @@ extension DatabaseStatus {
         let travels = OutboxTravelStatus.all(inOutboxAt: folder.path)
         status.outboxTravel = travels.isEmpty ? nil : travels
         self = status
+    }
+
+    /// What a module reads of a database that is inspected, and of which this one does not know.
+    package struct FurtherReading {
+        /// What is read, as the beginning of a sentence in ``DatabaseStatus/unknowns``.
+        let subject: String
+        /// Called in a read transaction, unless the content cannot be read. Its error becomes one of the unknowns.
+        let read: (Database) throws -> Void
+
+        package init(of subject: String, _ read: @escaping (Database) throws -> Void) {
+            (self.subject, self.read) = (subject, read)
+        }
     }
 
     /// - parameter folder: the folder of ``SharedDatabase/Options/outboxFolder``; nil: beside the database.
@@ -143,12 +160,14 @@ extension DatabaseStatus {
 
     /// - returns: the state of the WAL, and the dead letters of the outbox; each is nil when it cannot be read.
     fileprivate mutating func lookIntoDatabase(
-        _ onlooker: Onlooker
+        _ onlooker: Onlooker,
+        _ further: FurtherReading?
     ) -> (WalIndexView.State?, OutboxStatus.DeadLetters?) {
         var state: WalIndexView.State?
         var letters: OutboxStatus.DeadLetters?
         var problem: (any Error)?
         var extensionProblem: (any Error)?
+        var furtherProblem: (any Error)?
         if isEncrypted {
             unknowns.append("The content, and how much of the WAL is copied: the database is encrypted.")
             return (nil, nil)
@@ -159,6 +178,7 @@ extension DatabaseStatus {
                 state = onlooker.walState(db)
                 do { letters = try OutboxStatus.DeadLetters(db, path: onlooker.path) } catch { problem = error }
                 do { extensions = try ExtensionsStatus(db) } catch { extensionProblem = error }
+                do { try further?.read(db) } catch { furtherProblem = error }
                 return try SchemaVersion(db)
             }
             try queue.close()
@@ -167,6 +187,9 @@ extension DatabaseStatus {
         }
         if let problem { unknowns.append("The dead letters of the outbox: \(Self.reason(problem, files))") }
         if let extensionProblem { unknowns.append("The extensions: \(Self.reason(extensionProblem, files))") }
+        if let further, let furtherProblem {
+            unknowns.append("\(further.subject): \(Self.reason(furtherProblem, files))")
+        }
         return (state, letters)
     }
 

@@ -39,15 +39,27 @@ extension Diagnosis {
         checking check: Check = .none,
         progress: @escaping () -> Void = {}
     ) throws {
+        try self.init(ofDatabaseAt: url, outboxFolder: outbox, reading: nil, checking: check, progress: progress)
+    }
+
+    /// Inspects a database like ``init(ofDatabaseAt:outboxFolder:checking:progress:)``, and lets `reading` read, too, perhaps several
+    /// times: its last reading belongs to the findings.
+    package init(
+        ofDatabaseAt url: URL,
+        outboxFolder outbox: URL?,
+        reading: DatabaseStatus.FurtherReading?,
+        checking check: Check = .none,
+        progress: @escaping () -> Void = {}
+    ) throws {
         var doctor = Doctor(path: url.path)
         do {
-            var status = try DatabaseStatus(ofDatabaseAt: url, outboxFolder: outbox)
+            var status = try DatabaseStatus(ofDatabaseAt: url, outboxFolder: outbox, reading: reading)
             let folder = try DatabaseStatus.outboxFolder(outbox, besideDatabaseAt: status.path)
             var facts = Doctor.Facts(of: status, outbox: folder)
             let deadline = MonotonicClock.now + Doctor.secondLook
             while Doctor.isDue(status), facts.canCheckpoint, MonotonicClock.now < deadline {
                 MonotonicClock.sleep(50_000_000)
-                status = try DatabaseStatus(ofDatabaseAt: url, outboxFolder: outbox)
+                status = try DatabaseStatus(ofDatabaseAt: url, outboxFolder: outbox, reading: reading)
                 facts = Doctor.Facts(of: status, outbox: folder)
             }
             doctor.examine(status, facts)
@@ -66,6 +78,33 @@ extension Diagnosis {
         var doctor = Doctor(path: status.path)
         doctor.examine(status, system.facts)
         self = doctor.diagnosis
+    }
+
+    /// Adds a finding after those of the same severity.
+    ///
+    /// - parameter location: nil: the database.
+    package mutating func find(
+        _ topic: Topic,
+        _ severity: SharedDatabase.Severity,
+        _ what: String,
+        at location: String? = nil,
+        by who: [SharingProcess] = [],
+        next: String
+    ) {
+        findings.append(
+            Finding(
+                topic: topic,
+                severity: severity,
+                what: what,
+                location: location ?? path,
+                who: who,
+                next: next
+            )
+        )
+        // This keeps the order of findings of the same severity, which `sort` does not promise.
+        findings = SharedDatabase.Severity.allCases.reversed().flatMap { severity in
+            findings.filter { $0.severity == severity }
+        }
     }
 
     /// What the system shows of a database, apart from the status. It takes longer to read than the status, and changes less.

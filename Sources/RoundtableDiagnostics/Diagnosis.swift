@@ -76,6 +76,12 @@ public struct Diagnosis: Codable, Sendable, Equatable {
         case fenced
         /// Commands do not get from one machine to another as they should (`roundtable outbox ship`, `roundtable outbox collect`).
         case outboxTravel = "outbox_travel"
+        /// Jobs are dead (`JobState.dead`). Only `roundtable doctor` reports it.
+        case deadJobs = "dead_jobs"
+        /// Jobs wait, and no worker of their queue claims them. Only `roundtable doctor` reports it.
+        case jobsWait = "jobs_wait"
+        /// Jobs are running whose worker is dead, frozen, or cannot write. Only `roundtable doctor` reports it.
+        case lostJobs = "lost_jobs"
         /// The database is encrypted, and its salt is not beside it; perhaps it is kept elsewhere.
         case missingSalt = "missing_salt"
         /// The file of the salt of an encrypted database is damaged.

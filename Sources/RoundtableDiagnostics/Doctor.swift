@@ -68,20 +68,7 @@ struct Doctor {
         by who: [SharingProcess] = [],
         next: String
     ) {
-        diagnosis.findings.append(
-            Diagnosis.Finding(
-                topic: topic,
-                severity: severity,
-                what: what,
-                location: location ?? diagnosis.path,
-                who: who,
-                next: next
-            )
-        )
-        // This keeps the order of findings of the same severity, which `sort` does not promise.
-        diagnosis.findings = SharedDatabase.Severity.allCases.reversed().flatMap { severity in
-            diagnosis.findings.filter { $0.severity == severity }
-        }
+        diagnosis.find(topic, severity, what, at: location, by: who, next: next)
     }
 
     // MARK: What cannot be looked at

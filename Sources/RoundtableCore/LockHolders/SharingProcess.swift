@@ -64,7 +64,7 @@ extension SharingProcess: CustomStringConvertible {
 }
 
 extension SharingProcess.Liveness {
-    init(_ liveness: Liveness) {
+    package init(_ liveness: Liveness) {
         switch liveness {
         case .alive: self = .alive
         case .stopped: self = .stopped

@@ -29,7 +29,7 @@ package struct JobWorkerRow: Sendable, Equatable {
     }
 
     /// A process that cannot read the boot id writes none.
-    private func isOfOtherBoot(at time: JobTime) -> Bool {
+    func isOfOtherBoot(at time: JobTime) -> Bool {
         boot != time.bootID && !boot.isEmpty && !time.bootID.isEmpty
     }
 
@@ -59,6 +59,9 @@ extension JobWorkerRow: FetchableRecord {
 }
 
 extension JobTable {
+    /// Why the attempts of a worker without a row are lost.
+    static let unknownWorker = "its worker is not known any more"
+
     /// Adds a worker, and removes those of the queue that are gone and have no jobs.
     package static func register(_ worker: JobWorkerRow, at time: JobTime, _ db: Database) throws {
         let removal = """
@@ -121,7 +124,7 @@ extension JobTable {
     {
         let sql = "SELECT EXISTS (SELECT * FROM main.roundtable_job_worker WHERE id = ?)"
         if try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [worker]) ?? false { return [] }
-        return try endAttempts(of: worker, "its worker is not known any more", by: policy, at: time, db)
+        return try endAttempts(of: worker, unknownWorker, by: policy, at: time, db)
     }
 }
 

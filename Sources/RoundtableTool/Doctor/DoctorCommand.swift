@@ -55,11 +55,16 @@ struct DoctorCommand: ParsableCommand {
             if let outbox = LonelyOutbox(at: path, folder: outboxFolder) {
                 diagnosis = Diagnosis(ofOutboxAt: outbox.path, outbox.travels)
             } else {
-                diagnosis = try Diagnosis(
+                let jobs = JobsReading()
+                var found = try Diagnosis(
                     ofDatabaseAt: URL(fileURLWithPath: path),
                     outboxFolder: outboxFolder.map { URL(fileURLWithPath: $0) },
+                    reading: jobs.further,
                     checking: check ? full ? .full : .quick : .none
                 )
+                found.unknowns += jobs.unknowns
+                if let jobs = jobs.status { JobsFindings(jobs: jobs).add(to: &found) }
+                diagnosis = found
             }
         } catch {
             let explained = OutboxPlace.explaining(error, path: path, folder: outboxFolder)

@@ -5,7 +5,8 @@ import Roundtable
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "Show who shares a database, who writes, who waits, and what waits in the outbox.",
+        abstract:
+            "Show who shares a database, who writes, who waits, and what waits in the outbox and in tables of jobs.",
         discussion: """
             Looks from outside: creates and changes no file, and takes no turn. Works on any SQLite database. On a machine that has only \
             the outbox, whose commands 'roundtable outbox ship' moves to another one, it shows that.
@@ -56,20 +57,20 @@ struct StatusCommand: AsyncParsableCommand {
         try RunningTime.show("looking at the database") { try report(look(url)) }
     }
 
-    private func look(_ url: URL) throws -> DatabaseStatus? {
+    private func look(_ url: URL) throws -> StatusReport? {
         if LonelyOutbox(at: path, folder: outboxFolder) != nil { return nil }
         try OutboxPlace.check(folder: outboxFolder)
         do {
-            return try DatabaseStatus(ofDatabaseAt: url, outboxFolder: outboxFolder.map { URL(fileURLWithPath: $0) })
+            return try StatusReport(ofDatabaseAt: url, outboxFolder: outboxFolder.map { URL(fileURLWithPath: $0) })
         } catch {
             throw OutboxPlace.explaining(error, path: path, folder: outboxFolder) ?? error
         }
     }
 
-    /// - parameter status: nil when there is only an outbox, whose commands go to another machine.
-    private func report(_ status: DatabaseStatus?) throws -> String {
-        guard let status else { return try LonelyOutbox(at: path, folder: outboxFolder).map(report) ?? "" }
-        return json ? try encoded(status) : Terminal.dressed(StatusText(status).text)
+    /// - parameter report: nil when there is only an outbox, whose commands go to another machine.
+    private func report(_ report: StatusReport?) throws -> String {
+        guard let report else { return try LonelyOutbox(at: path, folder: outboxFolder).map(self.report) ?? "" }
+        return json ? try encoded(report) : Terminal.dressed(StatusText(report.status, jobs: report.jobs).text)
     }
 
     private func report(_ outbox: LonelyOutbox) throws -> String {

@@ -1,11 +1,14 @@
 import Foundation
 import Roundtable
+import RoundtableJobs
 
 /// A status as text for people, in 80 columns where the names are short enough.
 struct StatusText {
     let status: DatabaseStatus
+    /// nil when the database has no tables of jobs, or they are not shown.
+    let jobs: JobsStatus?
 
-    init(_ status: DatabaseStatus) { self.status = status }
+    init(_ status: DatabaseStatus, jobs: JobsStatus? = nil) { (self.status, self.jobs) = (status, jobs) }
 
     var text: String {
         var lines = [status.path, ""]
@@ -20,6 +23,7 @@ struct StatusText {
         facts += (status.outboxTravel ?? []).map { ($0.direction.rawValue, OutboxTravelText.line($0, at: Date())) }
         lines += facts.compactMap { name, value in value.map { "  \(name.padded(to: 14)) \($0)" } }
         if !participants.isEmpty { lines += [""] + participants }
+        if let jobs { lines += [""] + JobsText(jobs: jobs).lines }
         let readers = frozenCheckpointer + longReads + otherPins
         if !readers.isEmpty { lines += [""] + readers }
         if let outboxAdvice { lines += ["", outboxAdvice] }

@@ -1,0 +1,28 @@
+import Foundation
+import Roundtable
+import RoundtableDiagnostics
+import RoundtableJobs
+
+/// The status of a database with that of its jobs. It encodes as one object.
+struct StatusReport: Encodable {
+    let status: DatabaseStatus
+    /// nil when the database has no tables of jobs, or they cannot be read.
+    let jobs: JobsStatus?
+
+    /// - throws: the errors of `DatabaseStatus(ofDatabaseAt:outboxFolder:)`.
+    init(ofDatabaseAt url: URL, outboxFolder: URL?) throws {
+        let reading = JobsReading()
+        var status = try DatabaseStatus(ofDatabaseAt: url, outboxFolder: outboxFolder, reading: reading.further)
+        status.unknowns += reading.unknowns
+        self.status = status
+        jobs = reading.status
+    }
+
+    private enum CodingKeys: CodingKey { case jobs }
+
+    func encode(to encoder: any Encoder) throws {
+        try status.encode(to: encoder)
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encodeIfPresent(jobs, forKey: .jobs)
+    }
+}
