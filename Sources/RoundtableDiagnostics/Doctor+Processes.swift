@@ -96,7 +96,7 @@ extension Doctor {
                 next: "Continue it (kill -CONT \(stranger.pid)) or end it."
             )
         }
-        if let writer = status.writeLock, !writer.isParticipant {
+        if let writer = status.writeLock, facts.strangers.contains(where: { $0.pid == writer.pid }) {
             find(
                 .strangerWrites,
                 .warning,

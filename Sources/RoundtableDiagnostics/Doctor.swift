@@ -12,7 +12,7 @@ struct Doctor {
 
     /// What the system shows, in addition to the status.
     struct Facts {
-        /// The processes that have the database open and are no participants.
+        /// The processes that have the database open and are no participants, at two looks.
         var strangers: [SharingProcess] = []
         /// The pids of strangers that opened the database file for reading alone, or may not write it. They cannot checkpoint.
         var readers: Set<Int32> = []
@@ -361,7 +361,10 @@ extension Doctor.Facts {
             live.first { $0.isProcess(pid) }?.party
                 ?? SharingProcess(pid: pid, among: [])
         }
-        strangers = SystemLocks.users(databasePath: status.path).map(party).filter { !$0.isParticipant }
+        strangers = Self.strangers(
+            among: SystemLocks.users(databasePath: status.path).map(party),
+            ofDatabaseAt: status.path
+        )
         let checkpointing = SystemLocks.walLocks(databasePath: status.path)?.checkpointing
         checkpointer = checkpointing.map(party)
         isCheckpointerStopped = checkpointing.flatMap(ProcessTable.entry)?.isStopped == true
@@ -386,6 +389,20 @@ extension Doctor.Facts {
         let attributes = try? FileManager.default.attributesOfFileSystem(forPath: status.path)
         freeSpace = (attributes?[.systemFreeSize] as? NSNumber)?.intValue
         watchShortage = ProcessTable.watchShortage(at: (status.path as NSString).deletingLastPathComponent)
+    }
+
+    /// Those that are no participants. A participant has the database open for a moment before it joins and after it has left, so a second
+    /// look follows.
+    private static func strangers(among users: [SharingProcess], ofDatabaseAt path: String) -> [SharingProcess] {
+        let strangers = users.filter { !$0.isParticipant }
+        if strangers.isEmpty { return [] }
+        MonotonicClock.sleep(100_000_000)
+        let block = try? ControlBlock.open(forDatabaseAt: path, writable: false)
+        let participants = (block?.participants() ?? []).map(ParticipantStatus.init).filter { $0.liveness != .dead }
+        let pids = Set(SystemLocks.users(databasePath: path))
+        return strangers.filter { stranger in
+            pids.contains(stranger.pid) && !participants.contains { $0.isProcess(stranger.pid) }
+        }
     }
 }
 

@@ -87,6 +87,29 @@ import Testing
         try db.close()
     }
 
+    /// A participant has the database open for a moment before it joins, and after it has left.
+    @Test func `Programs that come and go are no strangers`() throws {
+        let folder = try Folder()
+        try open(folder).close()
+        let stop = folder.url.appendingPathComponent("stop")
+        let insert = "'\(try Tool.url.path)' sql a.db 'INSERT INTO t VALUES (1)' >/dev/null"
+        let arguments = ["-c", "until [ -e stop ]; do \(insert); done"]
+        let shell = URL(fileURLWithPath: "/bin/sh")
+        let loops = try (0..<2).map { _ in
+            try Tool.start(arguments, in: folder.url, program: shell, output: Pipe(), errors: Pipe())
+        }
+        defer {
+            _ = FileManager.default.createFile(atPath: stop.path, contents: nil)
+            loops.forEach { $0.waitUntilExit() }
+        }
+        for _ in 0..<10 {
+            let result = try Tool.run("doctor", "--json", "a.db", in: folder)
+            let findings = try JSONDecoder().decode(Diagnosis.self, from: Data(result.output.utf8)).findings
+            #expect(!findings.contains { $0.topic == .strangerWrites }, "\(findings)")
+            #expect(!findings.contains { $0.topic == .walResetBug && $0.severity == .warning }, "\(findings)")
+        }
+    }
+
     @Test func `A stranger that writes is named`() throws {
         let folder = try Folder()
         let db = try open(folder)
