@@ -106,7 +106,31 @@ struct RecordTests {
         file.close()
         let later = try String(contentsOfFile: path, encoding: .utf8)
         #expect(later.contains(line(1079)) && !later.contains(line(1078)), "\(later)")
-        #expect(later.hasSuffix(#"{"kind":"turns","ti"# + "\n" + header + line(100_000)), "\(later)")
+        #expect(later.hasSuffix(line(1099) + header + line(100_000)), "\(later)")
+    }
+
+    /// What is left of a line may be long, end within a character, or be of the first line.
+    @Test func `Each line is an object, also after a recorder that was killed within a line`() throws {
+        let path = folder.path("a.recording")
+        let header = #"{"kind":"recording","time":1000}"# + "\n"
+        let turns = #"{"kind":"turns","time":1001}"# + "\n"
+        let message = String(repeating: "ö", count: 100_000)
+        let problem = #"{"kind":"problem","message":"\#(message)","time":1002}"# + "\n"
+        let whole = Array((header + turns + problem).utf8)
+        let early = Array(header.utf8.count - 3..<header.utf8.count + 40)
+        for end in early + [whole.count - 70_001, whole.count - 1, whole.count] {
+            try Data(whole[..<end]).write(to: URL(fileURLWithPath: path))
+            var file = try RecordingFile(path: path, header: header, keep: 20_000_000_000)
+            try file.write(turns)
+            file.close()
+            let text = try String(contentsOfFile: path, encoding: .utf8)
+            #expect(text.hasPrefix(header) && text.hasSuffix(header + turns), "cut at \(end)")
+            for line in text.dropLast().split(separator: "\n", omittingEmptySubsequences: false) {
+                #expect(throws: Never.self, "cut at \(end): \(line.prefix(100))") {
+                    try JSONSerialization.jsonObject(with: Data(line.utf8))
+                }
+            }
+        }
     }
 
     @Test func `Others cannot read a recording, whatever lies at its path or beside it`() throws {
@@ -179,7 +203,7 @@ struct RecordTests {
         file.close()
         // Each line is half a file.
         file = try RecordingFile(path: path, header: header, keep: 0)
-        #expect(try String(contentsOfFile: path, encoding: .utf8) == header + "first\n\n" + header)
+        #expect(try String(contentsOfFile: path, encoding: .utf8) == header + "first\n" + header)
         for text in ["second\n", "third\n", "fourth\n"] { try file.write(text) }
         file.close()
         #expect(try String(contentsOfFile: path, encoding: .utf8) == header + "third\nfourth\n")

@@ -9,7 +9,7 @@ import RoundtableKernel
 
 /// The file of a recording, which keeps the last seconds: when it is twice as long, it is replaced by its second half.
 ///
-/// A process that dies leaves at most an incomplete last line behind, which readers ignore.
+/// A process that dies leaves at most an incomplete last line behind, which readers ignore, and the next recorder removes.
 struct RecordingFile {
     let path: String
     private let keep: Nanoseconds
@@ -27,18 +27,21 @@ struct RecordingFile {
         since = MonotonicClock.now
         (file, size) = try Self.openLocked(path)
         do {
+            if size > 0 {
+                try checkContent()
+                try removeIncompleteLine()
+            }
             guard size > 0 else {
                 try write(header)
                 return
             }
-            try checkContent()
             // What was recorded before is the first half. Without this, a recorder that is started again and again would never shorten the file.
             let beginning = try beginningOfLast(keep)
             if beginning > 0 { try replace(from: beginning) }
             let offset = size
             // Not `write(_:)`, which may shorten the file.
-            try Self.write("\n" + header, to: file, path)
-            size += header.utf8.count + 1
+            try Self.write(header, to: file, path)
+            size += header.utf8.count
             half = (offset, MonotonicClock.now)
         } catch {
             systemClose(file)
@@ -80,6 +83,26 @@ struct RecordingFile {
         let count = pread(file, &start, start.count, 0)
         let text = String(decoding: start.prefix(max(0, count)), as: UTF8.self)
         guard text.hasPrefix("{"), text.contains(#""kind":"recording""#) else { throw Self.refusal(path) }
+    }
+
+    /// Removes what a recorder that was killed has left of a line, because a program that reads the file would take it and the next line
+    /// for one.
+    private mutating func removeIncompleteLine() throws {
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        var end = size
+        while end > 0 {
+            let start = max(0, end - buffer.count)
+            let count = pread(file, &buffer, end - start, off_t(start))
+            guard count == end - start else { throw Self.failure(path, "cannot be read") }
+            if let newline = buffer[..<count].lastIndex(of: UInt8(ascii: "\n")) {
+                end = start + newline + 1
+                break
+            }
+            end = start
+        }
+        guard end < size else { return }
+        guard ftruncate(file, off_t(end)) == 0 else { throw Self.failure(path, "cannot be shortened") }
+        size = end
     }
 
     private static func refusal(_ path: String) -> ToolError {
