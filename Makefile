@@ -24,11 +24,11 @@ PREFIX ?= /usr/local
 install: dependencies
 	@sh scripts/dependencies.sh $(SWIFT) python3
 	@bash scripts/with-progress.sh "building for release" $(SWIFT) build -c release --product roundtable
-	@DESTDIR=$(DESTDIR) sh scripts/install.sh install .build/release/roundtable $(PREFIX)
+	@DESTDIR="$(DESTDIR)" sh scripts/install.sh install .build/release/roundtable "$(PREFIX)"
 	@echo "Installed in $(DESTDIR)$(PREFIX): bin/roundtable, its completions for bash, zsh and fish, and its manual pages."
 
 uninstall:
-	@DESTDIR=$(DESTDIR) sh scripts/install.sh uninstall $(PREFIX)
+	@DESTDIR="$(DESTDIR)" sh scripts/install.sh uninstall "$(PREFIX)"
 
 # Installs into a temporary folder, uses the completions and the pages there, and removes all of it.
 test-install: dependencies
@@ -39,7 +39,7 @@ test-install: dependencies
 # The loadable extension for programs in other languages: .build/loadable/roundtable.so, with all that it needs but the system's libraries.
 loadable: dependencies
 	bash scripts/with-progress.sh "building the loadable extension" $(SWIFT) build -c release --static-swift-stdlib --product RoundtableLoadable \
-		-Xswiftc -static-stdlib -Xlinker --version-script=$(CURDIR)/scripts/loadable.map
+		-Xswiftc -static-stdlib -Xlinker "--version-script=$(CURDIR)/scripts/loadable.map"
 	@mkdir -p .build/loadable
 	@strip -o .build/loadable/roundtable.so .build/release/libRoundtableLoadable.so
 	@ls -l .build/loadable/roundtable.so

@@ -14,16 +14,17 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 # Every C module that a Swift module imports.
-maps="$bin/CRoundtableShims.build/module.modulemap $bin/CRoundtableTestShims.build/module.modulemap .build/checkouts/GRDB.swift/Sources/GRDBSQLite/module.modulemap"
+shims=$bin/CRoundtableShims.build/module.modulemap
+test_shims=$bin/CRoundtableTestShims.build/module.modulemap
+sqlite=.build/checkouts/GRDB.swift/Sources/GRDBSQLite/module.modulemap
 
 # graphs MODULE RE-EXPORTED: writes the symbol graphs of a module, with the symbols of these modules as its own.
 graphs() {
-    mkdir -p "$work/$1"
-    set -- "$1" "$2" $(for map in $maps; do echo "-Xcc -fmodule-map-file=$map"; done)
     module=$1 reexported=$2
-    shift 2
+    mkdir -p "$work/$module"
     "$tools/swift-symbolgraph-extract" -module-name "$module" -target "$(uname -m)-unknown-linux-gnu" -I "$bin/Modules" \
-        -module-cache-path "$work/cache" "$@" -minimum-access-level public -skip-synthesized-members -emit-extension-block-symbols \
+        -module-cache-path "$work/cache" -Xcc "-fmodule-map-file=$shims" -Xcc "-fmodule-map-file=$test_shims" \
+        -Xcc "-fmodule-map-file=$sqlite" -minimum-access-level public -skip-synthesized-members -emit-extension-block-symbols \
         "-experimental-allowed-reexported-modules=$reexported" -output-dir "$work/$module"
     # Otherwise DocC takes comments of members that satisfy a protocol for inherited ones: it would neither show nor check them.
     names=$(echo "$reexported" | tr , '|')

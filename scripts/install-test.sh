@@ -3,8 +3,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=$1
-prefix=$(mktemp -d)
-trap 'rm -rf "$prefix"' EXIT
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+# Paths with spaces are usual.
+prefix="$folder/a prefix"
 fail() { echo "install-test: $*" >&2; exit 1; }
 
 # A page of an earlier version must go.
@@ -52,8 +54,10 @@ for verb in json.load(sys.stdin)["command"]["subcommands"]:
     [ -s "$prefix/share/man/man1/roundtable-$verb.1" ] || fail "there is no page for '$verb'"
 done
 for page in "$prefix"/share/man/man1/*.1; do
-    warnings=$(LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings=all -l "$page" 2>&1 >/dev/null) || fail "$page: man cannot show it"
-    [ -z "$warnings" ] || fail "$page: $warnings"
+    for locale in C.UTF-8 C; do
+        warnings=$(LC_ALL=$locale MANWIDTH=80 man --warnings=all -l "$page" 2>&1 >/dev/null) || fail "$page: man cannot show it with $locale"
+        [ -z "$warnings" ] || fail "$page: with $locale: $warnings"
+    done
 done
 shown() { LC_ALL=C.UTF-8 MANWIDTH=80 MAN_KEEP_FORMATTING= man -l "$prefix/share/man/man1/$1" | col -bx; }
 shown roundtable.1 | grep -q 'roundtable - One SQLite database' || fail "roundtable(1) has no name"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 
 def escaped(text):
-    """The text as roff shows it: no character is a command, and a hyphen can be searched and copied."""
-    text = text.replace("\\", "\\e").replace("-", "\\-")
+    """The text as roff shows it: no character is a command, and a hyphen can be searched and copied. Without UTF-8, roff has no ellipsis."""
+    text = text.replace("\\", "\\e").replace("-", "\\-").replace("…", "...")
     return "\\&" + text if text[:1] in (".", "'") else text
 
 

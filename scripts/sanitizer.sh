@@ -16,10 +16,11 @@ export ROUNDTABLE_UNIT_TESTS_ONLY=1
 export SWIFT_BACKTRACE=enable=no
 "$swift" build --build-tests --sanitize="$kind" --scratch-path "$folder"
 rm -f "$reports".*
+# A space ends an option, so the paths are in quotes.
 # Tests that fork go on in the child. The detector of lock cycles fails by a check of its own with as many locks as GRDB has.
-export TSAN_OPTIONS="exitcode=66 log_path=$PWD/$reports history_size=4 die_after_fork=0 detect_deadlocks=0"
+export TSAN_OPTIONS="exitcode=66 log_path='$PWD/$reports' history_size=4 die_after_fork=0 detect_deadlocks=0"
 # The leaks of a program that ends are no leaks, and the handler of SIGBUS is our own.
-export ASAN_OPTIONS="exitcode=66 log_path=$PWD/$reports detect_leaks=0 allow_user_segv_handler=1"
+export ASAN_OPTIONS="exitcode=66 log_path='$PWD/$reports' detect_leaks=0 allow_user_segv_handler=1"
 status=0
 bash scripts/test.sh "$folder/debug/RoundtablePackageTests.xctest" --testing-library swift-testing --no-parallel "$@" || status=$?
 count=0

@@ -38,7 +38,8 @@ check() {
     cp -R "Sources/$target" "$folder/Sources/$target"
     find "$folder/Sources/$target" -name '*.swift' -exec sed -E -i \
         '/^ *#(if|elseif) /s/(os|targetEnvironment)\(([A-Za-z]+)\)/TYPECHECK_\2/g' {} +
-    find "$folder/Sources/$target" -name '*.swift' | sort >"$folder/$module.files"
+    # In quotes, since a space ends a path there.
+    find "$folder/Sources/$target" -name '*.swift' | sort | sed 's/.*/"&"/' >"$folder/$module.files"
     if ! "$swiftc" -emit-module -wmo -swift-version 6 -warnings-as-errors -package-name roundtable -module-name "$module" \
         -emit-module-path "$folder/$module.swiftmodule" -D "TYPECHECK_$platform" -I "$folder" \
         -Xcc "-fmodule-map-file=$products/CRoundtableShims.build/module.modulemap" "$@" \
