@@ -21,7 +21,7 @@ public struct HistoryChange: Hashable, Sendable {
     public let transaction: Int64?
 
     /// The author of the change: the name that a ``SharedDatabase`` was opened as. nil when the program that wrote does not use
-    /// Roundtable, such as the `sqlite3` shell.
+    /// Roundtable, such as the `sqlite3` shell, or only its loadable extension.
     public let author: String?
 
     /// When the row was written, by the clock of the machine. Dates are neither unique nor always rising.
