@@ -72,6 +72,60 @@ import Testing
         #expect(try Tool.run("history", "a.db", "--keep", "body", in: folder).code == 64)
     }
 
+    @Test(arguments: [true, false]) func `Following ends when the database is deleted or replaced`(isReplaced: Bool)
+        throws
+    {
+        let folder = try Folder()
+        for name in ["a.db", "b.db"] {
+            try Tool.run("sql", name, "CREATE TABLE p (id INTEGER PRIMARY KEY)", in: folder)
+            #expect(try Tool.run("history", name, "--enable", "p", in: folder).code == 0)
+        }
+        try Tool.run("sql", "a.db", "INSERT INTO p VALUES (7)", in: folder)
+        let (output, errors) = (Pipe(), Pipe())
+        let arguments = ["history", "a.db", "--follow", "--json"]
+        let process = try Tool.start(arguments, in: folder.url, output: output, errors: errors)
+        defer { if process.isRunning { process.terminate() } }
+        // The first change is printed when the database is open.
+        #expect(String(decoding: output.fileHandleForReading.availableData, as: UTF8.self).contains(#""id":7"#))
+        for name in try folder.contents.keys where name.hasPrefix("a.db") {
+            try FileManager.default.removeItem(atPath: folder.path(name))
+        }
+        if isReplaced { #expect(rename(folder.path("b.db"), folder.path("a.db")) == 0) }
+        // What waits for the end is the end of its output.
+        #expect((try output.fileHandleForReading.readToEnd() ?? Data()).isEmpty)
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 1)
+        let text = String(decoding: try errors.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+        #expect(
+            text
+                == "roundtable: \(folder.path("a.db")): the database was deleted, moved away or replaced, and nothing more is committed to what was watched. Follow again.\n"
+        )
+    }
+
+    @Test func `A command that is suggested is quoted for the shell, and helps`() throws {
+        let folder = try Folder()
+        let sql = "CREATE TABLE \"it's p\" (id INTEGER PRIMARY KEY); CREATE TABLE q (id INTEGER PRIMARY KEY)"
+        try Tool.run("sql", "it's here.db", sql, in: folder)
+        func suggestion(_ arguments: String...) throws -> String {
+            try Tool.run(["history", "it's here.db"] + arguments, in: folder).errors
+        }
+        #expect(try suggestion().contains(#"history 'it'\''s here.db' --enable TABLE"#))
+        // Neither with a history nor without one.
+        for _ in 1...2 {
+            let missing = try suggestion("--table", "nothere")
+            #expect(
+                missing == "roundtable: \(folder.path("it's here.db")): there is no table 'nothere'. Check the name.\n"
+            )
+            let errors = try suggestion("--table", "it's p")
+            let command = try #require(errors.components(separatedBy: " Here: ").last?.dropLast())
+            let shell = URL(fileURLWithPath: "/bin/sh")
+            try Tool.run("history", "it's here.db", "--enable", "q", in: folder)
+            #expect(command.hasSuffix(#"history 'it'\''s here.db' --enable 'it'\''s p'"#), "\(errors)")
+            #expect(try Tool.run(["-c", "\(command)"], in: folder, program: shell).code == 0, "\(command)")
+            try Tool.run("history", "it's here.db", "--disable", "it's p", in: folder)
+        }
+    }
+
     @Test func `What goes wrong is said in one line`() throws {
         let folder = try Folder()
         func expect(_ arguments: [String], code: Int32, _ text: String) throws {

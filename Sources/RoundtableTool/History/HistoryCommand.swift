@@ -3,6 +3,7 @@ import Foundation
 import GRDB
 import Roundtable
 import RoundtableHistory
+import RoundtableKernel
 
 struct HistoryCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -36,7 +37,7 @@ struct HistoryCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Only changes that this consumer has not acknowledged yet.", valueName: "name"))
     var consumer: String?
 
-    @Option(help: ArgumentHelp("Only the last changes.", valueName: "n"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("Only the last changes.", valueName: "n"))
     var last: Int?
 
     @Flag(help: "Go on with changes as they are committed.")
@@ -48,7 +49,7 @@ struct HistoryCommand: ParsableCommand {
     )
     var tables: [String] = []
 
-    @Option(help: "The most changes to show.")
+    @Option(parsing: .unconditional, help: "The most changes to show.")
     var limit = 1000
 
     @Flag(help: "Print one JSON object a line.")
@@ -118,14 +119,24 @@ struct HistoryCommand: ParsableCommand {
             case .startOver:
                 Terminal.complain("\(fullPath): \(line)")
                 throw ExitCode(2)
-            case .notEnabled, .notTracked:
-                let table = tables.first ?? "TABLE"
-                Terminal.complain("\(line) Here: roundtable history \(path) --enable \(table)")
+            case .notEnabled: Terminal.complain(advice(line, for: tables.first))
+            case .notTracked(_, let table): Terminal.complain(advice(line, for: table))
             default:
                 Terminal.complain(line)
             }
             throw ExitCode(1)
         }
+    }
+
+    /// - Parameters:
+    ///   - line: says that the changes are not recorded.
+    ///   - table: nil when none is named.
+    /// - returns: `line` with the command that records them. No command helps with a table that does not exist.
+    private func advice(_ line: String, for table: String?) -> String {
+        if let table, let exists = try? read({ try $0.tableExists(table) }), !exists {
+            return "\(fullPath): there is no table '\(table)'. Check the name."
+        }
+        return "\(line) Here: \(Terminal.commandLine("history", path, "--enable", table ?? "TABLE"))"
     }
 
     private func perform() throws {
@@ -148,8 +159,10 @@ struct HistoryCommand: ParsableCommand {
                 json ? HistoryText.lines(list) : Terminal.dressed(HistoryText.table(list, in: Terminal.width))
             )
         } else if follow {
-            let following = HistoryFollowing(tables: tables.isEmpty ? nil : tables, isJSON: json)
-            try following.run(try openForReading()) { try token($0) }
+            let following = HistoryFollowing(path: fullPath, tables: tables.isEmpty ? nil : tables, isJSON: json)
+            // Before it is opened: a file that replaces it meanwhile is noticed.
+            let identity = try? System.identity(ofFileAt: fullPath)
+            try following.run(try openForReading(), identity) { try token($0) }
         } else {
             let page = try read { db in
                 try History.changes(

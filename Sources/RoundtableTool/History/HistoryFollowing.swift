@@ -3,9 +3,12 @@ import Dispatch
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableKernel
 
 /// Prints the changes of a history as they are committed by any process.
 struct HistoryFollowing {
+    /// Of the database, for people.
+    let path: String
     /// nil: all recorded tables.
     let tables: [String]?
     let isJSON: Bool
@@ -20,10 +23,16 @@ struct HistoryFollowing {
         var layout: TextTable.Layout?
     }
 
-    /// Prints until a signal, or until standard output is not read any more.
+    /// Prints until a signal, until standard output is not read any more, or until the database is gone.
     ///
-    /// - parameter start: the token after which to begin.
-    func run(_ database: SharedDatabase, from start: @escaping (Database) throws -> HistoryToken?) throws {
+    /// - Parameters:
+    ///   - identity: of the database's file; nil when it is not known, and the end of the database is not noticed.
+    ///   - start: the token after which to begin.
+    func run(
+        _ database: SharedDatabase,
+        _ identity: FileIdentity?,
+        from start: @escaping (Database) throws -> HistoryToken?
+    ) throws {
         defer { try? database.close() }
         let end = WatchEnd()
         let signals = EndingSignals { end.reach(.signal($0)) }
@@ -44,6 +53,7 @@ struct HistoryFollowing {
         // Observation begins before the first page is read, so that no change is missed in between.
         let observation = try database.observeChanges(in: DatabaseRegion.fullDatabase, on: queue) { _ in printNew() }
         queue.sync { printNew() }
+        if let identity { end.reachWhenGone(path: database.path, identity: identity) }
         let reason = end.wait(until: .distantFuture)
         observation.cancel()
         // The rest of a page is not printed after the end.
@@ -51,7 +61,8 @@ struct HistoryFollowing {
         switch reason {
         case .signal(let number): throw ExitCode(128 + number)
         case .unwritable(let error): throw error
-        case .enough, .unread, .gone, nil: break
+        case .gone: throw WatchEnd.goneError(path, next: "Follow again.")
+        case .enough, .unread, nil: break
         }
     }
 

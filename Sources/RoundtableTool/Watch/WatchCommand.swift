@@ -38,10 +38,13 @@ struct WatchCommand: ParsableCommand {
     @Flag(help: "Print one JSON object a change.")
     var json = false
 
-    @Option(help: ArgumentHelp("End after so many changes.", valueName: "n"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("End after so many changes.", valueName: "n"))
     var count: Int?
 
-    @Option(help: ArgumentHelp("End after so long. With --count, too few changes are a failure.", valueName: "seconds"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("End after so long. With --count, too few changes are a failure.", valueName: "seconds")
+    )
     var timeout: Double?
 
     @Flag(help: "Wait for the database to be created.")
@@ -100,10 +103,7 @@ struct WatchCommand: ParsableCommand {
         case .enough, .unread: return
         case .signal(let number): throw ExitCode(128 + number)
         case .unwritable(let error): throw error
-        case .gone:
-            throw ToolError(
-                "the database was deleted, moved away or replaced, and nothing more is committed to what was watched. Watch again."
-            )
+        case .gone: throw WatchEnd.goneError(URL(fileURLWithPath: path).path, next: "Watch again.")
         case nil:
             guard let count, let timeout else { return }
             throw ToolError("fewer than \(count) change\(count == 1 ? "" : "s") within \(timeout.formatted()) s")

@@ -3,7 +3,7 @@ import Foundation
 import RoundtableKernel
 import Synchronization
 
-/// The end of a `watch`, with the first reason for it.
+/// The end of a `watch`, or of a history that is followed, with the first reason for it.
 final class WatchEnd: Sendable {
     enum Reason: Sendable {
         /// The requested number of changes is reached.
@@ -15,6 +15,15 @@ final class WatchEnd: Sendable {
         case unwritable(any Error)
         /// The path leads to another file than the database that is watched, or to none.
         case gone
+    }
+
+    /// The error for `Reason.gone`.
+    ///
+    /// - parameter next: the sentence that says what to do next.
+    static func goneError(_ path: String, next: String) -> ToolError {
+        ToolError(
+            "\(path): the database was deleted, moved away or replaced, and nothing more is committed to what was watched. \(next)"
+        )
     }
 
     private let reason = Mutex<Reason?>(nil)
