@@ -31,6 +31,11 @@ import Testing
         (["status"], "Try 'roundtable status --help'"), (["status", "a.db", "--watch", "0"], "--watch"),
         (["demo", "--processes", "0"], "--processes"), (["demo", "--processes", "1000"], "--processes"),
         (["demo", "--seconds", "soon"], "--seconds"), (["frob"], "frob"),
+        (["record", "a.db", "--every", "-1"], "--every takes a number of seconds, from 0.1"),
+        (["top", "a.db", "--every", "-1"], "--every takes a number of seconds, from 0.1"),
+        (["status", "a.db", "--watch", "-1"], "--watch takes"),
+        (["history", "a.db", "--last", "-1"], "--last takes a number of changes, at least 1"),
+        (["record", "a.db", "-o", ""], "--output takes the path of a file, which is not empty"),
     ])
     func `Wrong arguments`(arguments: [String], text: String) throws {
         try expectOneLine(arguments, in: Folder(), contains: text, code: 64)

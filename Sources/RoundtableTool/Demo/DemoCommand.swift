@@ -25,10 +25,13 @@ struct DemoCommand: AsyncParsableCommand {
     )
     var path: String?
 
-    @Option(help: ArgumentHelp("How many processes, from 1 to \(DemoCast.maximumSize).", valueName: "n"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("How many processes, from 1 to \(DemoCast.maximumSize).", valueName: "n")
+    )
     var processes = 5
 
-    @Option(help: ArgumentHelp("For how long.", valueName: "seconds"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("For how long.", valueName: "seconds"))
     var seconds = 5.0
 
     @Flag(help: "Print one JSON object, and nothing else.")

@@ -29,7 +29,7 @@ struct FollowCommand: ParsableCommand {
     @Argument(help: "The database file of the read replica. It is created.", completion: .file())
     var path: String
 
-    @Option(help: ArgumentHelp("How often to look for new commits.", valueName: "seconds"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("How often to look for new commits.", valueName: "seconds"))
     var interval = 1.0
 
     @Option(

@@ -73,6 +73,7 @@ struct OutboxItemsVerb: ParsableCommand {
     var yes = false
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "With retry: how long to wait for the outcome (default: \(defaultWait.formatted())).",
             valueName: "seconds"

@@ -11,7 +11,7 @@ struct TravelOptions: ParsableArguments {
     @Flag(help: "Make one round, and end.")
     var once = false
 
-    @Option(help: ArgumentHelp("How long to pause between two rounds.", valueName: "seconds"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("How long to pause between two rounds.", valueName: "seconds"))
     var every = 2.0
 
     @Option(

@@ -34,16 +34,23 @@ struct RecordCommand: ParsableCommand {
     )
     var output: String?
 
-    @Option(help: ArgumentHelp("How much the file keeps, at least.", valueName: "seconds"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("How much the file keeps, at least.", valueName: "seconds"))
     var keep = 600.0
 
-    @Option(help: ArgumentHelp("The time between two looks at the whole state.", valueName: "seconds"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("The time between two looks at the whole state.", valueName: "seconds")
+    )
     var every = 1.0
 
-    @Option(help: ArgumentHelp("The time between two looks at the turns.", valueName: "seconds"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("The time between two looks at the turns.", valueName: "seconds")
+    )
     var turnsEvery = 0.05
 
     func validate() throws {
+        if output?.isEmpty == true { throw ValidationError("--output takes the path of a file, which is not empty.") }
         guard every >= 0.1, every <= 86_400 else {
             throw ValidationError("--every takes a number of seconds, from 0.1 to 86400.")
         }

@@ -30,6 +30,7 @@ struct ReplicateCommand: ParsableCommand {
     var to: String
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "How often to upload commits. What is younger is lost with the machine.",
             valueName: "seconds"
@@ -38,6 +39,7 @@ struct ReplicateCommand: ParsableCommand {
     var interval = 1.0
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp("How often to look whether another machine was promoted.", valueName: "seconds")
     )
     var checkWriter = 10.0

@@ -73,7 +73,10 @@ struct SQLCommand: ParsableCommand {
     @Flag(exclusivity: .exclusive)
     var format: SQLFormat?
 
-    @Option(help: ArgumentHelp("How long to wait while other processes write.", valueName: "seconds"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("How long to wait while other processes write.", valueName: "seconds")
+    )
     var timeout = 5.0
 
     func validate() throws {

@@ -35,7 +35,7 @@ struct SnapshotCommand: ParsableCommand {
     @Flag(help: "Show it again whenever it is replaced.")
     var watch = false
 
-    @Option(help: ArgumentHelp("With --watch: end after showing it so often.", valueName: "n"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("With --watch: end after showing it so often.", valueName: "n"))
     var count: Int?
 
     func validate() throws {

@@ -29,7 +29,10 @@ struct StatusCommand: AsyncParsableCommand {
     @Flag(help: "Print JSON.")
     var json = false
 
-    @Option(help: ArgumentHelp("Look again every so many seconds, until Ctrl-C.", valueName: "seconds"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Look again every so many seconds, until Ctrl-C.", valueName: "seconds")
+    )
     var watch: Double?
 
     func validate() throws {

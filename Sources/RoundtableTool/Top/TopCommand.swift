@@ -27,7 +27,7 @@ struct TopCommand: ParsableCommand {
     @Argument(help: "The database file.", completion: .file())
     var path: String
 
-    @Option(help: ArgumentHelp("The time between two looks.", valueName: "seconds"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("The time between two looks.", valueName: "seconds"))
     var every = 1.0
 
     @Flag(help: "Look once, and end.")
