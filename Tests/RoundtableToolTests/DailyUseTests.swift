@@ -263,6 +263,48 @@ import Testing
         #expect(type("a ") == .editing && String(editor.text) == "a ")
     }
 
+    @Test func `A name that needs quotes is completed with them`() {
+        let names = ["my table", "my \"tent", "order", "7up", "player", "größe"]
+        var editor = LineEditor { SQLCompletion.words(for: $0, names: names, keywords: ["ORDER", "SELECT"]) }
+        func type(_ text: String) -> String {
+            _ = edited([.control("u"), .control("k")] + TerminalKey.keys(of: Array(text.utf8)), &editor)
+            _ = editor.handle(.tab)
+            return String(editor.text)
+        }
+        #expect(type("FROM my") == "FROM \"my ")
+        #expect(type("FROM \"my t") == "FROM \"my table\"")
+        #expect(type("FROM 'x', \"MY T") == "FROM 'x', \"my table\"")
+        #expect(type("FROM `my t") == "FROM `my table`")
+        #expect(type("FROM \"my \"") == "FROM \"my \"")
+        #expect(type("FROM \"my \"\"") == "FROM \"my \"\"")
+        #expect(type("FROM \"pl") == "FROM \"player\"")
+        #expect(type("FROM 7") == "FROM \"7up\"" && type("gr") == "größe" && type("sel") == "SELECT")
+        // A name that is a keyword, too.
+        #expect(type("or") == "or" && editor.handle(.tab) == .choices(["\"order\"", "ORDER"]))
+        #expect(type("\"or") == "\"order\"")
+        // The quote is closed already.
+        _ = edited([.control("u")] + TerminalKey.keys(of: Array("\"my t\"".utf8)) + [.left, .tab], &editor)
+        #expect(String(editor.text) == "\"my table\"" && editor.cursor == 10)
+    }
+
+    @Test(.enabled(if: PseudoTerminal.isPossible, "needs setsid"))
+    func `The history of typed lines is in the folder that HOME names`() throws {
+        let folder = try database()
+        let terminal = try PseudoTerminal(
+            [try Tool.url.path, "sql", "a.db"],
+            in: folder,
+            environment: ["HOME": folder.url.path]
+        )
+        try terminal.wait(for: "sql> ")
+        terminal.press("SELECT 40 + 2;\r")
+        try terminal.wait(for: "42")
+        terminal.press("\u{04}")
+        #expect(try terminal.waitForEnd() == 0)
+        #expect(
+            try String(contentsOfFile: folder.path(".roundtable_history"), encoding: .utf8) == "SELECT 40 + 2;\n"
+        )
+    }
+
     // MARK: Hints, widths, colours
 
     @Test func `A misspelt verb is met with the one that was meant`() throws {

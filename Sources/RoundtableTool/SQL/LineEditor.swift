@@ -24,7 +24,7 @@ struct LineEditor {
     private var typed: [Character] = []
     private let complete: (String) -> [String]
 
-    /// - parameter complete: the words that begin with a text.
+    /// - parameter complete: the words that begin with a text, which may begin with a quote; those then have it at both ends.
     init(history: [String] = [], complete: @escaping (String) -> [String] = { _ in [] }) {
         self.history = history
         self.complete = complete
@@ -92,8 +92,9 @@ struct LineEditor {
     // MARK: Completion
 
     private mutating func completed() -> Outcome {
-        var start = cursor
-        while start > 0, Self.isPartOfWord(text[start - 1]) { start -= 1 }
+        let quote = openQuote
+        var start = quote ?? cursor
+        while quote == nil, start > 0, Self.isPartOfWord(text[start - 1]) { start -= 1 }
         let word = String(text[start..<cursor])
         guard !word.isEmpty else { return .editing }
         let choices = complete(word)
@@ -102,8 +103,28 @@ struct LineEditor {
         if common.count >= word.count, choices.count == 1 || common.count > word.count {
             text.replaceSubrange(start..<cursor, with: common)
             cursor = start + common.count
+            // The quote was closed before the name was complete.
+            if choices.count == 1, quote != nil, cursor < text.count, text[cursor] == first.last {
+                text.remove(at: cursor)
+            }
         }
         return choices.count == 1 || common.count > word.count ? .editing : .choices(choices)
+    }
+
+    static let quotes: Set<Character> = ["\"", "'", "`"]
+
+    /// Where the name or string begins that the cursor is in; nil when it is in none.
+    private var openQuote: Int? {
+        var open: Int?
+        for (index, character) in text[..<cursor].enumerated() {
+            if let begin = open {
+                // A quote in a name is written twice, which ends it and begins it again.
+                if character == text[begin] { open = nil }
+            } else if Self.quotes.contains(character) {
+                open = index
+            }
+        }
+        return open
     }
 
     private static func isPartOfWord(_ character: Character) -> Bool {

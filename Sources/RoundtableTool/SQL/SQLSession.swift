@@ -96,8 +96,7 @@ struct SQLSession {
 
     private func complete(_ word: String) -> [String] {
         // Completion is no reason to report an error.
-        let known = ((try? names(Self.tables)) ?? []) + Self.words
-        return known.filter { $0.lowercased().hasPrefix(word.lowercased()) }
+        SQLCompletion.words(for: word, names: (try? names(Self.tables)) ?? [], keywords: Self.words)
     }
 }
 
@@ -106,12 +105,15 @@ struct SQLHistoryFile {
     let path: String
     private static let limit = 1000
 
-    /// `ROUNDTABLE_HISTORY`, or `~/.roundtable_history`; nil when that variable is empty.
+    /// `ROUNDTABLE_HISTORY`, or `~/.roundtable_history`; nil when that variable is empty. As in a shell, `~` is `HOME`, and the user's own folder
+    /// only without that.
     static var standard: SQLHistoryFile? {
-        if let path = ProcessInfo.processInfo.environment["ROUNDTABLE_HISTORY"] {
+        let variables = ProcessInfo.processInfo.environment
+        if let path = variables["ROUNDTABLE_HISTORY"] {
             return path.isEmpty ? nil : SQLHistoryFile(path: path)
         }
-        return SQLHistoryFile(path: NSHomeDirectory() + "/.roundtable_history")
+        let home = variables["HOME"].flatMap { $0.isEmpty ? nil : $0 } ?? NSHomeDirectory()
+        return SQLHistoryFile(path: home + "/.roundtable_history")
     }
 
     var lines: [String] {
