@@ -163,6 +163,28 @@ struct RecordTests {
         }
     }
 
+    @Test func `A recording of another database is not continued`() throws {
+        let path = folder.path("a.recording")
+        func record(_ database: String) throws {
+            let header = Recorder(folder.url.appendingPathComponent(database), every: 1, turnsEvery: 1).header
+            try RecordingFile(path: path, header: header, keep: 1_000_000_000).close()
+        }
+        // Longer than what is read to see whether the file is a recording at all.
+        let long = Array(repeating: String(repeating: "a", count: 200), count: 4).joined(separator: "/")
+        for database in ["a.db", "\(long)/a.db"] {
+            try? FileManager.default.removeItem(atPath: path)
+            try record(database)
+            try record("./\(database)")
+            let before = try folder.contents
+            #expect(
+                throws: ToolError(
+                    "\(path): is a recording of another database, \(folder.path(database)), and is not continued with \(folder.path("b.db")). Choose another file, or remove it."
+                )
+            ) { try record("b.db") }
+            #expect(try folder.contents == before)
+        }
+    }
+
     @Test func `A recorder of a database that is not there says so, and when it is`() throws {
         let (output, errors) = (Pipe(), Pipe())
         let process = try Tool.start(

@@ -77,6 +77,12 @@ enum RecordLine {
         return try? JSONDecoder().decode(Timed.self, from: Data(line)).time
     }
 
+    /// The database that a header names; nil when the line is incomplete, or no header.
+    static func path(of line: Data) -> String? {
+        struct Named: Decodable { let path: String }
+        return try? JSONDecoder().decode(Named.self, from: line).path
+    }
+
     static func text(_ line: some Encodable) -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

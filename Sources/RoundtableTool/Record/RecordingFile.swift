@@ -83,6 +83,7 @@ struct RecordingFile {
         let count = pread(file, &start, start.count, 0)
         let text = String(decoding: start.prefix(max(0, count)), as: UTF8.self)
         guard text.hasPrefix("{"), text.contains(#""kind":"recording""#) else { throw Self.refusal(path) }
+        try checkDatabase()
     }
 
     /// Removes what a recorder that was killed has left of a line, because a program that reads the file would take it and the next line
@@ -107,6 +108,24 @@ struct RecordingFile {
 
     private static func refusal(_ path: String) -> ToolError {
         ToolError("\(path): is no recording, and is not overwritten. Choose another file, or remove it.")
+    }
+
+    /// Two databases in one recording would look like one.
+    private func checkDatabase() throws {
+        // The first line has one path, and each of its bytes takes at most six (\u001b).
+        var start = [UInt8](repeating: 0, count: 6 * Int(PATH_MAX) + 1024)
+        let count = pread(file, &start, start.count, 0)
+        let first = start.prefix(max(0, count)).prefix { $0 != UInt8(ascii: "\n") }
+        // Of an incomplete line, the database is not known.
+        guard let recorded = RecordLine.path(of: Data(first)), let new = RecordLine.path(of: Data(header.utf8)) else {
+            return
+        }
+        func resolved(_ path: String) -> String { URL(fileURLWithPath: path).resolvingSymlinksInPath().path }
+        guard resolved(recorded) == resolved(new) else {
+            throw ToolError(
+                "\(path): is a recording of another database, \(recorded), and is not continued with \(new). Choose another file, or remove it."
+            )
+        }
     }
 
     mutating func write(_ line: String) throws {
