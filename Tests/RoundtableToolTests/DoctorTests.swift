@@ -95,12 +95,15 @@ import Testing
         let insert = "'\(try Tool.url.path)' sql a.db 'INSERT INTO t VALUES (1)' >/dev/null"
         let arguments = ["-c", "until [ -e stop ]; do \(insert); done"]
         let shell = URL(fileURLWithPath: "/bin/sh")
-        let loops = try (0..<2).map { _ in
-            try Tool.start(arguments, in: folder.url, program: shell, output: Pipe(), errors: Pipe())
-        }
+        var loops: [Process] = []
         defer {
             _ = FileManager.default.createFile(atPath: stop.path, contents: nil)
             loops.forEach { $0.waitUntilExit() }
+        }
+        for _ in 0..<2 {
+            loops.append(
+                try Tool.start(arguments, in: folder.url, program: shell, output: Pipe(), errors: Pipe())
+            )
         }
         for _ in 0..<10 {
             let result = try Tool.run("doctor", "--json", "a.db", in: folder)
