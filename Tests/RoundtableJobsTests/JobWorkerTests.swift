@@ -9,9 +9,9 @@ import Testing
 
 /// Workers of one process. Those of several are tested in RoundtableProcessTests.
 @Suite struct JobWorkerTests {
-    private let fixture: JobsFixture
-    private let db: SharedDatabase
-    private let mails = JobQueue(
+    let fixture: JobsFixture
+    let db: SharedDatabase
+    let mails = JobQueue(
         "mail",
         of: Mail.self,
         retries: JobRetries(maximumAttempts: 3, firstDelay: .milliseconds(20), maximumDelay: .milliseconds(40)),
@@ -23,29 +23,29 @@ import Testing
         db = try fixture.open()
     }
 
-    private func add(_ names: String...) async throws {
+    func add(_ names: String...) async throws {
         try await db.write { [mails] db in for name in names { try mails.add(Mail(to: name), in: db) } }
     }
 
-    private func add(_ name: String, notBefore: Date? = nil, to db: SharedDatabase) async throws {
+    func add(_ name: String, notBefore: Date? = nil, to db: SharedDatabase) async throws {
         _ = try await db.write { [mails] in try mails.add(Mail(to: name), notBefore: notBefore, in: $0) }
     }
 
-    private func job(_ id: Int64) async throws -> JobRecord? {
+    func job(_ id: Int64) async throws -> JobRecord? {
         try await db.read { [mails] in try mails.job(id, in: $0) }
     }
 
-    private func counts() async throws -> JobCounts { try await db.read { [mails] in try mails.counts(in: $0) } }
+    func counts() async throws -> JobCounts { try await db.read { [mails] in try mails.counts(in: $0) } }
 
-    private func effects() async throws -> [Int64] {
+    func effects() async throws -> [Int64] {
         try await db.read { try Int64.fetchAll($0, sql: "SELECT attempt FROM effect ORDER BY rowid") }
     }
 
-    private static func effect(_ job: Job<Mail>, _ db: Database) throws {
+    static func effect(_ job: Job<Mail>, _ db: Database) throws {
         try db.execute(sql: "INSERT INTO effect VALUES (?, ?)", arguments: [job.id, job.attempt])
     }
 
-    private static func completionError(_ job: Job<Mail>) async -> JobError? {
+    static func completionError(_ job: Job<Mail>) async -> JobError? {
         do {
             try await job.complete { try effect(job, $0) }
             return nil
@@ -332,146 +332,6 @@ import Testing
         guard case .notStored(let error)? = reports.withLock({ $0.first?.end }) else { return #expect(Bool(false)) }
         #expect((error as? DatabaseError)?.resultCode == .SQLITE_CONSTRAINT)
         #expect(try await counts() == JobCounts(running: 1))
-    }
-
-    // MARK: Leases
-
-    /// The lease is renewed while a handler runs, also if it blocks its thread (rule A6).
-    @Test(.timeLimit(.minutes(1))) func theLeaseIsRenewed() async throws {
-        try await add("A")
-        let other = try fixture.open("other")
-        let ended = Mutex(false)
-        let leaseEnd: @Sendable () throws -> Int64 = { [db] in
-            let sql = "SELECT lease_end FROM roundtable_job_worker WHERE author = ?"
-            return try db.read { try Int64.fetchOne($0, sql: sql, arguments: [db.author]) } ?? 0
-        }
-        let task = Task { [mails, db] in
-            try await mails.run(in: db, untilEmpty: true) { _ in
-                // Blocks this thread for longer than three leases.
-                let first = try leaseEnd()
-                let deadline = ContinuousClock.now + .seconds(30)
-                while try leaseEnd() < first + 900, ContinuousClock.now < deadline { usleep(2000) }
-                try ended.withLock { $0 = try leaseEnd() >= first + 900 }
-            }
-        }
-        try await eventually("the job is claimed") { try await counts().running == 1 }
-        let second = Task { [mails] in
-            try await mails.run(in: other, untilEmpty: true) { job in
-                Issue.record("attempt \(job.attempt) of another worker")
-            }
-        }
-        try await task.value
-        try await second.value
-        #expect(ended.withLock { $0 })
-        #expect(try await counts() == JobCounts(done: 1))
-        try other.close()
-    }
-
-    /// A worker whose lease another has ended cannot complete the job; its handler's task is cancelled (rules A5, A7b).
-    @Test(.timeLimit(.minutes(1))) func aLostAttempt() async throws {
-        try await add("A")
-        let other = try fixture.open("other")
-        let begun = Signal()
-        let lost = Mutex<JobError?>(nil)
-        let task = Task { [mails, db] in
-            try await mails.run(in: db, untilEmpty: true) { job in
-                if job.attempt == 2 { return try await job.complete { try Self.effect(job, $0) } }
-                begun.raise()
-                try await eventually("the worker notices") { job.isLost }
-                #expect(Task.isCancelled)
-                let error = await Self.completionError(job)
-                lost.withLock { $0 = error }
-                if let error { throw error }
-            }
-        }
-        await begun.wait()
-        try await other.write { [mails] db in
-            let row = try #require(try JobTable.view(of: "mail", for: nil, db).others.first)
-            try JobTable.lose(row, "by this test", by: mails.policy, at: .now, db)
-        }
-        try await task.value
-        guard case .attemptLost("mail", 1, 1, .takenBack) = lost.withLock({ $0 }) else {
-            Issue.record("\(String(describing: lost.withLock { $0 }))")
-            return
-        }
-        #expect(try await effects() == [2])
-        let job = try await job(1)
-        #expect(job?.state == .done && job?.failures == 1)
-        try other.close()
-    }
-
-    /// A worker that claims again what it has lost cancels the handler of the lost attempt, without waiting for its next renewal (rule A7b).
-    @Test(.timeLimit(.minutes(1))) func anEarlierAttemptOfTheSameWorker() async throws {
-        try await add("A")
-        let other = try fixture.open("other")
-        let begun = Signal()
-        let wasLost = Mutex(false)
-        // It is renewed every 20 s.
-        let mails = JobQueue<Mail>("mail", lease: .seconds(60))
-        let task = Task { [db] in
-            try await mails.run(in: db, workers: 2, untilEmpty: true) { job in
-                if job.attempt == 2 { return try await job.complete { try Self.effect(job, $0) } }
-                begun.raise()
-                try await eventually("the worker notices", within: .seconds(10)) { job.isLost }
-                wasLost.withLock { $0 = true }
-                _ = await Self.completionError(job)
-            }
-        }
-        await begun.wait()
-        try await other.write { db in
-            let row = try #require(try JobTable.view(of: "mail", for: nil, db).others.first)
-            try JobTable.lose(row, "by this test", by: mails.policy, at: .now, db)
-        }
-        try await task.value
-        #expect(wasLost.withLock { $0 })
-        #expect(try await effects() == [2])
-        try other.close()
-    }
-
-    /// A worker that always finds something to claim looks for lost ones, too (rule A7a).
-    @Test(.timeLimit(.minutes(1))) func aLostJobUnderLoad() async throws {
-        try await add("lost")
-        // The first look, before the first claim, does not find its lease over.
-        let row = JobWorkerRow(queue: "mail", author: "gone", process: .current, lease: 500, at: .now)
-        try await db.write { db in
-            let claimed = try JobTable.claim(1, of: "mail", at: .now, db) { db in
-                try JobTable.register(row, at: .now, db)
-                return row.id
-            }
-            #expect(claimed.count == 1)
-        }
-        for _ in 0..<2 { try await add("other") }
-        let found = Mutex(false)
-        let task = Task { [mails, db] in
-            try await mails.run(in: db) { job in
-                if job.payload.to == "lost" { return found.withLock { $0 = true } }
-                // Each job adds the next one, so the queue is never empty.
-                _ = try await job.complete { try mails.add(Mail(to: "other"), priority: -1, in: $0) }
-            }
-        }
-        try await eventually("the lost job is attempted", within: .seconds(20)) { found.withLock { $0 } }
-        task.cancel()
-        try await task.value
-    }
-
-    /// A running job that is cancelled: its handler is cancelled with the next renewal, and completes nothing (rule A10).
-    @Test(.timeLimit(.minutes(1))) func aCancelledJob() async throws {
-        try await add("A")
-        let begun = Signal()
-        let task = Task { [mails, db] in
-            try await mails.run(in: db, untilEmpty: true) { job in
-                begun.raise()
-                try await eventually("the worker notices") { job.isLost }
-                let error = await Self.completionError(job)
-                #expect(error != nil)
-            }
-        }
-        await begun.wait()
-        let isCancelled = try await db.write { [mails] db in try mails.cancel(1, in: db) }
-        #expect(isCancelled)
-        try await task.value
-        #expect(try await counts() == JobCounts(cancelled: 1))
-        #expect(try await effects() == [])
     }
 
     // MARK: The gate
