@@ -33,20 +33,19 @@ extension ExtensionRegistry {
         }
     }
 
-    /// Creates again the extensions that schema changes have damaged. Must be called inside a write transaction.
+    /// Creates extensions again. Must be called inside a write transaction.
     ///
     /// - returns: the names of the extensions that could be created.
     @discardableResult
-    func synchronize(_ db: Database, until deadline: Nanoseconds? = nil) throws -> [String] {
-        let deadline = deadline ?? MonotonicClock.now.addingSaturating(timeAtOnce)
-        return try defects(db).filter { try remake($0, until: deadline, db) }.map(\.name)
+    func remake(_ damaged: [DescribedExtension], until deadline: Nanoseconds?, _ db: Database) throws -> [String] {
+        try damaged.filter { try remake($0, until: deadline, db) }.map(\.name)
     }
 
     /// Creates an extension again. If that fails, its state becomes `missing`.
     ///
     /// - returns: whether it could be created.
     @discardableResult
-    func remake(_ one: DescribedExtension, until deadline: Nanoseconds, _ db: Database) throws -> Bool {
+    func remake(_ one: DescribedExtension, until deadline: Nanoseconds?, _ db: Database) throws -> Bool {
         do {
             try db.inSavepoint {
                 try Self.make(one, until: deadline, db)

@@ -75,7 +75,7 @@ extension ExtensionError: CustomStringConvertible, LocalizedError {
             """
         case .building(let path, let name, let done, let total):
             """
-            \(path): the extension '\(name)' is being built, \(done) of about \(total) rows so far. Try again later; if no process \
+            \(path): the extension '\(name)' is being built, \(Self.rows(done, of: total)) so far. Try again later; if no process \
             continues it, open the database for writing.
             """
         case .notDerived(let path, let name, let table, let after, let upTo, let reason):
@@ -104,6 +104,11 @@ extension ExtensionError: CustomStringConvertible, LocalizedError {
     }
 
     public var errorDescription: String? { description }
+
+    /// - parameter total: 0 as long as nobody has counted the rows.
+    private static func rows(_ done: Int, of total: Int) -> String {
+        total == 0 ? "\(done) rows" : "\(done) of about \(total) rows"
+    }
 
     private static func range(_ after: String?, _ upTo: String?) -> String {
         let end = upTo.map { "key \($0)" } ?? "the last one"

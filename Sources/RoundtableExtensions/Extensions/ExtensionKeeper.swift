@@ -42,7 +42,7 @@ final class ExtensionKeeper: WriteCompanion, @unchecked Sendable {
         guard try StoredExtension.exist(db), try !registry.defects(db).isEmpty else { return }
         var names: [String] = []
         hasPut = true
-        try db.atomically { names = try registry.synchronize(db) }
+        try db.atomically { names = try registry.restore(db) }
         if !names.isEmpty { willRebuild(names) }
     }
 }

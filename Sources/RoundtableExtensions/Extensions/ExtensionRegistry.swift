@@ -8,8 +8,8 @@ import RoundtableTables
 struct ExtensionRegistry: Sendable {
     let revision: Int
     let extensions: [DescribedExtension]
-    /// The time for which an upgrade or a restoration derives rows. An extension that is complete by then was never visible incomplete.
-    var timeAtOnce: Nanoseconds = 10_000_000
+    /// The time for which a restoration derives rows. An extension that is complete by then was never visible incomplete.
+    private static let timeAtOnce: Nanoseconds = 10_000_000
 
     /// - throws: ``ExtensionError/notUsable(name:reason:)``.
     init(_ set: ExtensionSet) throws {
@@ -56,7 +56,8 @@ struct ExtensionRegistry: Sendable {
 
     // MARK: Upgrading
 
-    /// Upgrades the stored extensions to those declared. Must be called inside a write transaction.
+    /// Upgrades the stored extensions to those declared, without deriving rows: an error of SQLite's while it derives may undo the whole
+    /// transaction, and must not make opening fail (rule E6b). Must be called inside a write transaction.
     func upgrade(_ db: Database) throws {
         if try isCurrent(db) { return }
         try StoredExtension.createTables(db)
@@ -65,17 +66,25 @@ struct ExtensionRegistry: Sendable {
             try Projection.drop(one.name, in: "main", db)
             try StoredExtension.remove(one.name, db)
         }
-        let deadline = MonotonicClock.now.addingSaturating(timeAtOnce)
         for one in extensions where !stored.contains(where: { $0.name == one.name && $0.isOf(one) }) {
-            try Self.make(one, until: deadline, db)
+            try Self.make(one, until: nil, db)
         }
         if try StoredExtension.revision(db) != revision { try StoredExtension.store(revision: revision, db) }
-        try synchronize(db, until: deadline)
+        try remake(try defects(db), until: nil, db)
     }
 
-    /// Creates an extension and derives rows until the deadline. The builder derives the remaining rows, and reports rows that cannot be
-    /// derived.
-    static func make(_ described: DescribedExtension, until deadline: Nanoseconds, _ db: Database) throws {
+    /// Creates again the extensions that schema changes have damaged, and derives rows for a short time. Must be called inside a write
+    /// transaction.
+    ///
+    /// - returns: the names of the extensions that could be created.
+    func restore(_ db: Database) throws -> [String] {
+        try remake(try defects(db), until: MonotonicClock.now.addingSaturating(Self.timeAtOnce), db)
+    }
+
+    /// Creates an extension, and derives rows until the deadline. The builder derives the remaining rows, and reports errors of rows.
+    ///
+    /// - parameter deadline: nil derives no rows.
+    static func make(_ described: DescribedExtension, until deadline: Nanoseconds?, _ db: Database) throws {
         let projection = Projection(described, try shape(described, db))
         try projection.check(db)
         try Projection.drop(described.name, in: "main", db, keeping: projection.notingTriggers)
@@ -85,9 +94,26 @@ struct ExtensionRegistry: Sendable {
             throw ExtensionError.notUsable(name: described.name, reason: "\(error)")
         }
         var stored = StoredExtension(described, projection.shape, total: 0)
-        var pace = BuildingPace()
-        _ = try derive(projection, &stored, &pace, until: deadline, db)
+        if let deadline { try deriveAtOnce(projection, &stored, until: deadline, db) }
         try stored.store(db)
+    }
+
+    /// Derives rows until the deadline. An error of SQLite's leaves the rest to the builder, which tries again and reports it (rule E6b),
+    /// unless SQLite has ended the transaction.
+    private static func deriveAtOnce(
+        _ projection: Projection,
+        _ stored: inout StoredExtension,
+        until deadline: Nanoseconds,
+        _ db: Database
+    ) throws {
+        var pace = BuildingPace()
+        do {
+            _ = try derive(projection, &stored, &pace, until: deadline, db)
+        } catch let error as DatabaseError {
+            guard db.isInsideTransaction, ![.SQLITE_INTERRUPT, .SQLITE_ABORT].contains(error.resultCode) else {
+                throw error
+            }
+        }
     }
 
     static func shape(_ described: DescribedExtension, _ db: Database) throws -> TableShape {

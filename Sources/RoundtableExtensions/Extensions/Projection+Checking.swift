@@ -106,13 +106,15 @@ extension Projection {
     }
 
     /// Inserts probe rows, so that SQLite computes index entries. Errors other than non-determinism are ignored, because the real rows may
-    /// never have such values.
+    /// never have such values. An error that ends the transaction is thrown.
     private func probe(_ db: Database) throws {
         for value in ["NULL", "0", "1", "''", "'2026-01-01'"] {
             let values = shape.columns.map { _ in value }.joined(separator: ", ")
             do {
                 try db.execute(sql: "INSERT INTO temp.roundtable_check VALUES (\(values))")
-            } catch let error as DatabaseError where error.message?.hasPrefix("non-deterministic") != true {
+            } catch let error as DatabaseError
+                where error.message?.hasPrefix("non-deterministic") != true && db.isInsideTransaction
+            {
                 continue
             }
         }

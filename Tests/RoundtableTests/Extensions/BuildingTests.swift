@@ -63,7 +63,7 @@ import Testing
 
     // MARK: What does not make opening fail
 
-    /// Whether the row is derived from while upgrading or after that, and whatever else is declared.
+    /// Whether the row is among the first ones or not, and whatever else is declared.
     @Test(arguments: [1, 1500])
     func aRowThatCannotBeDerivedFrom(id: Int) throws {
         try fill(2000)
@@ -134,15 +134,15 @@ import Testing
         #expect(events.failures.value.count == 1)
     }
 
-    /// A field whose function throws an error of SQLite's at row 1500, as often as it is told to.
+    /// A field whose function throws an error of SQLite's at one row, as often as it is told to.
     private struct Failing {
         let attempts = Shared(0)
         let index: SecondaryIndex
 
-        init(_ code: ResultCode, times: Int) {
+        init(_ code: ResultCode, times: Int, row: Int = 1500) {
             let attempts = attempts
             let function = DatabaseFunction("failing", argumentCount: 1, pure: true) { values in
-                guard Int.fromDatabaseValue(values[0]) == 1500 else { return values[0] }
+                guard Int.fromDatabaseValue(values[0]) == row else { return values[0] }
                 attempts.change { $0 += 1 }
                 if attempts.value <= times { throw DatabaseError(resultCode: code) }
                 return values[0]
@@ -177,6 +177,27 @@ import Testing
             (try? await db.read { try failing.index.count(in: $0) }) == 2000
         }
         #expect(failing.attempts.value == 3)
+    }
+
+    /// Nothing is derived in the transaction of the upgrade, which an I/O error would undo (rules E5, E6b).
+    @Test(
+        .timeLimit(.minutes(1)),
+        arguments: [
+            ResultCode.SQLITE_CORRUPT_VTAB, .SQLITE_CORRUPT, .SQLITE_IOERR, .SQLITE_IOERR_READ, .SQLITE_FULL,
+            .SQLITE_READONLY, .SQLITE_NOMEM,
+        ]
+    )
+    func anErrorOfTheFirstRows(code: ResultCode) async throws {
+        try fill(100)
+        let failing = Failing(code, times: 2, row: 2)
+        let events = Events()
+        let db = try open([failing.index, Self.sizes]) { $0.probe(events.note) }
+        defer { try? db.close() }
+        try await eventually("both are built in the background") {
+            (try? await db.read { try (failing.index.count(in: $0), Self.sizes.count(in: $0)) == (100, 100) }) == true
+        }
+        #expect((events.failures.value.first as? DatabaseError)?.extendedResultCode == code)
+        #expect(events.failures.value.count == 1 && failing.attempts.value == 3)
     }
 
     /// A database that is closed ends the attempts (rule E6b).
