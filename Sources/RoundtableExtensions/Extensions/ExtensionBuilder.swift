@@ -81,6 +81,7 @@ final class ExtensionBuilder: Sendable {
         var stuck: Set<String> = []
         var pace = BuildingPace()
         var current: String?
+        var damage: DatabaseError?
         while true {
             do {
                 if state.withLock({ $0.awaitsWriter }) {
@@ -89,6 +90,7 @@ final class ExtensionBuilder: Sendable {
                     state.withLock { $0.awaitsWriter = false }
                 }
                 guard let one = try database.read({ db in try registry.unfinished(db, except: stuck) }) else {
+                    if let damage { return failed(damage, database) }
                     state.withLock { $0.hasReported = false }
                     return .done
                 }
@@ -114,6 +116,12 @@ final class ExtensionBuilder: Sendable {
                     report(.failed(obstacle))
                     stuck.insert(one.name)
                 }
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+                guard let name = current else { return failed(error, database) }
+                // It may be damage of this extension alone.
+                damage = damage ?? error
+                stuck.insert(name)
+                current = nil
             } catch {
                 return failed(error, database)
             }
@@ -138,7 +146,7 @@ final class ExtensionBuilder: Sendable {
         return .tryAgain
     }
 
-    /// Whether building may succeed later (rule E6b).
+    /// Whether building may succeed later (rules E6b, E6c).
     private func passes(_ error: any Error, _ database: SharedDatabase) -> Bool {
         switch error {
         // A participant that may write gets SQLITE_READONLY as long as it is kept from that, for example by the permissions. SQLITE_CORRUPT

@@ -200,7 +200,20 @@ import Testing
         #expect(events.failures.value.count == 1 && failing.attempts.value == 3)
     }
 
-    /// A database that is closed ends the attempts (rule E6b).
+    /// Whatever is damaged in one extension, others are built (rule E6c).
+    @Test func damageInOneExtension() async throws {
+        try fill(2000)
+        let failing = Failing(.SQLITE_CORRUPT_VTAB, times: .max)
+        let events = Events()
+        let db = try open([failing.index, Self.sizes]) { $0.probe(events.note) }
+        defer { try? db.close() }
+        #expect(try await db.read { try Self.sizes.count(in: $0) } == 2000)
+        #expect(events.failures.value.count == 1)
+        try await eventually("the damaged one is tried again") { failing.attempts.value >= 3 }
+        #expect(events.failures.value.count == 1)
+    }
+
+    /// A database that is closed ends the attempts (rule E6c).
     @Test(.timeLimit(.minutes(1))) func anErrorThatEndsBuilding() async throws {
         try fill(2000)
         let failing = Failing(.SQLITE_MISUSE, times: 1)
