@@ -8,12 +8,12 @@ package enum JobTable {
     /// The wall clock in ms since 1970, in the SQL of all versions of SQLite.
     private static let now = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
 
-    /// Strict tables (SQLite 3.37), so that no program can store a text where a number belongs.
+    /// Strict tables (SQLite 3.37), so that no program can store a text where a number belongs. The payload is the last column, because
+    /// SQLite reads through a long one to reach the columns behind it.
     package static let schema = """
         CREATE TABLE roundtable_job (
             id INTEGER PRIMARY KEY AUTOINCREMENT,
             queue TEXT NOT NULL,
-            payload TEXT NOT NULL,
             priority INTEGER NOT NULL DEFAULT 0,
             due INTEGER NOT NULL DEFAULT (\(now)),
             state TEXT NOT NULL DEFAULT 'waiting'
@@ -24,7 +24,8 @@ package enum JobTable {
             worker INTEGER,
             error TEXT,
             created INTEGER NOT NULL DEFAULT (\(now)),
-            finished INTEGER
+            finished INTEGER,
+            payload TEXT NOT NULL
         ) STRICT;
         CREATE INDEX roundtable_job_waiting ON roundtable_job (queue, priority DESC, due) WHERE state = 'waiting';
         CREATE INDEX roundtable_job_scheduled ON roundtable_job (queue, due) WHERE state = 'scheduled';
