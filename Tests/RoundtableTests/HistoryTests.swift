@@ -86,6 +86,28 @@ func startOverReason(_ body: () throws -> Void) -> HistoryError.StartOverReason?
         cancellable.cancel()
     }
 
+    /// A program that enables the history at each start makes no commit by that.
+    @Test(arguments: [HistoryKeeping.deleted("name"), []])
+    func enabledAlready(keeping: HistoryKeeping) throws {
+        let fixture = try HistoryFixture()
+        try fixture.db.history.enable(for: "player", recording: .changedColumns, keeping: keeping)
+        func version() throws -> Int? { try fixture.stranger.read { try Int.fetchOne($0, sql: "PRAGMA data_version") } }
+        let before = try version()
+        try fixture.db.history.enable(for: "PLAYER", recording: .changedColumns, keeping: keeping)
+        let other = try SharedDatabase.open(at: fixture.url, schema: .unmanaged, as: "other")
+        try other.history.enable(for: "player", keeping: keeping)
+        #expect(try version() == before)
+        // What is asked for, and not kept yet, is.
+        try other.history.enable(for: "player", keeping: ["name", "score"])
+        #expect(try version() != before)
+        try fixture.executeElsewhere("ALTER TABLE player RENAME TO hero")
+        try other.history.enable(for: "hero", keeping: keeping)
+        let names = try fixture.stranger.read { db in
+            try String.fetchAll(db, sql: "SELECT name FROM roundtable_history_tables")
+        }
+        #expect(names == ["hero"])
+    }
+
     /// **Rule H1**: without its tables there is no history to start over with, and the next one is another one.
     @Test func erased() throws {
         let fixture = try HistoryFixture()

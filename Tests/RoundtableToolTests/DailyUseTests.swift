@@ -116,6 +116,8 @@ import Testing
         // Ctrl-C gives the line up, and the next one is as if it had never been.
         try type("\u{3}", expecting: "^C")
         try type(".tables\r", expecting: "player")
+        try type(".schema nobody\r", expecting: "there is no table 'nobody'")
+        try type(".schema \"Player\"\r", expecting: "CREATE TABLE player")
         try type(".mode csv\rSELECT 5 AS five, 6 AS six;\r", expecting: "five,six\r\n5,6")
         try type(".frob\r", expecting: "there is no command")
         // Between two lines, the terminal has its own settings, and takes Ctrl-D as the end of a line.
@@ -298,6 +300,8 @@ import Testing
         try terminal.wait(for: "sql> ")
         terminal.press("SELECT 40 + 2;\r")
         try terminal.wait(for: "42")
+        // Between two lines, the terminal takes Ctrl-D as the end of a line.
+        try terminal.wait("the prompt") { $0.output.hasSuffix("sql> \u{1B}[K\r\u{1B}[5C") }
         terminal.press("\u{04}")
         #expect(try terminal.waitForEnd() == 0)
         #expect(

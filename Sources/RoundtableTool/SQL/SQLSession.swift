@@ -21,6 +21,19 @@ struct SQLSession {
     private static let tables =
         "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY name"
 
+    /// The query for the statements that have created a table with its indexes and triggers.
+    ///
+    /// - parameter table: its name, in quotes or not, or an empty text for all tables.
+    static func statements(of table: String) -> String {
+        var name = table
+        if name.count >= 2, name.first == "\"", name.last == "\"" {
+            name = name.dropFirst().dropLast().replacingOccurrences(of: "\"\"", with: "\"")
+        }
+        let literal = name.replacingOccurrences(of: "'", with: "''")
+        let condition = name.isEmpty ? "" : " AND tbl_name = '\(literal)' COLLATE NOCASE"
+        return "SELECT sql || ';' FROM sqlite_master WHERE sql IS NOT NULL\(condition) ORDER BY rowid"
+    }
+
     func run(_ format: SQLFormat?) throws {
         var format = format
         let file = SQLHistoryFile.standard
@@ -66,8 +79,10 @@ struct SQLSession {
         case ".tables": attempt { Terminal.write(try names(Self.tables).map { $0.visibleLine + "\n" }.joined()) }
         case ".schema":
             attempt {
-                let sql = "SELECT sql || ';' FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid"
-                Terminal.write(try names(sql).map { $0.visibleText + "\n" }.joined())
+                let table = words.dropFirst().joined(separator: " ")
+                let statements = try names(Self.statements(of: table))
+                if statements.isEmpty, !table.isEmpty { throw ToolError("there is no table '\(table)'. Try .tables") }
+                Terminal.write(statements.map { $0.visibleText + "\n" }.joined())
             }
         case ".mode":
             let chosen = words.dropFirst().first ?? "table"
@@ -82,7 +97,7 @@ struct SQLSession {
             Terminal.write(
                 """
                 .tables          the names of tables and views
-                .schema          the statements that created them
+                .schema [TABLE]  the statements that created them, or one of them
                 .mode MODE       table, csv, json or line (one column a line)
                 .quit, Ctrl-D    the end
                 Tab completes names, ↑ and ↓ go through the history, Ctrl-C gives a statement up.
