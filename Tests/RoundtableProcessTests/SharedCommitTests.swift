@@ -32,7 +32,8 @@ extension ProcessTests {
                         count + (try SharedWriteJournal.read(journal(of: name))).count { $0.outcome == .acknowledged }
                     }
                 }
-                while try acknowledged() < target {
+                // A fast machine reaches the target before anybody is killed.
+                while try acknowledged() < target || kills < Self.fewestKills {
                     usleep(.random(in: 0...200_000, using: &random))
                     let victim = living.remove(at: .random(in: living.indices, using: &random))
                     try victim.process.killAndReap()
@@ -78,8 +79,10 @@ extension ProcessTests {
                 }
                 print("\(totals.acknowledged) acknowledged, \(totals.failed) failed, \(kills) kills")
                 // Without this, nothing was tested.
-                #expect(totals.acknowledged >= target && totals.failed > target / 50 && kills > 3)
+                #expect(totals.acknowledged >= target && totals.failed > target / 50)
             }
         }
+
+        private static let fewestKills = 4
     }
 }
