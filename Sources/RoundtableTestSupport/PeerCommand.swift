@@ -186,7 +186,8 @@ package struct WriteLoad: Codable, Sendable {
     package var thinkMilliseconds: Double
     /// The shortest duration of each transaction.
     package var transactionMilliseconds: Double
-    package var rows: Int
+    /// How many rows each transaction inserts; nil for rows until a command arrives.
+    package var rows: Int?
     /// The largest number of transactions; nil for as many as fit into the time.
     package var commits: Int?
     /// The priority of each write: 0 for interactive, 1 for default, 2 for background; nil for that of the participant.
@@ -196,7 +197,7 @@ package struct WriteLoad: Codable, Sendable {
         seconds: Double,
         think: Double = 0,
         transaction: Double = 0,
-        rows: Int = 1,
+        rows: Int? = 1,
         commits: Int? = nil,
         priority: UInt8? = nil
     ) {

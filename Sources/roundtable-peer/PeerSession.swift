@@ -214,6 +214,15 @@ final class PeerSession {
         for part in 0..<rows { try statement.execute(arguments: [author, committed + 1, part]) }
     }
 
+    private func insertUntilInput(_ db: Database) throws {
+        let statement = try db.cachedStatement(sql: PeerSchema.insertEntry)
+        var part = 0
+        repeat {
+            try statement.execute(arguments: [author, committed + 1, part])
+            part += 1
+        } while part % 100 != 0 || !channel.hasInput
+    }
+
     private func acknowledge() {
         committed += 1
         progress?.record(committed)
@@ -228,7 +237,11 @@ final class PeerSession {
             do {
                 try database.write(priority: load.priority.flatMap(SharedDatabase.TurnPriority.init)) { db in
                     entered = MonotonicClock.now
-                    try insert(db, rows: load.rows)
+                    if let rows = load.rows {
+                        try insert(db, rows: rows)
+                    } else {
+                        try insertUntilInput(db)
+                    }
                     pause(milliseconds: load.transactionMilliseconds)
                 }
                 let ended = MonotonicClock.now
