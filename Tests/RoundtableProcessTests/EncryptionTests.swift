@@ -167,7 +167,7 @@ extension ProcessTests {
             @Test(.timeLimit(.minutes(2))) func police() throws {
                 var terms = SuspensionTerms.reporting()
                 terms.notice = .milliseconds(200)
-                try PeerFleet.run(inMemory: true) { fleet in
+                try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                     try withPolice(terms) { police in
                         let peer = try fleet.spawn("writer", environment: police.environment)
                         try peer.call(.open(fleet.opening(peer, options: options(policy: .writeLocks))))
@@ -180,7 +180,7 @@ extension ProcessTests {
                             seed: SeededGenerator(for: "police").seed
                         )
                         print("an encrypted database before the police: \(report)")
-                        #expect(report.convicted == 0, "\(report)")
+                        report.expectTimelyRelease(.milliseconds(200), in: trial)
                         let written = try peer.stopLoop()
                         #expect(written.errorCount == 0 && written.commits > 0, "\(written.errors)")
                         try peer.call(.close)

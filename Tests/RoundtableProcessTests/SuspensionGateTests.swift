@@ -21,7 +21,7 @@
                 ]
             }
 
-            /// - parameter test: gets the report of the police, and what the writer saw.
+            /// - parameter test: gets the report of the police, what the writer saw, and the trial.
             private func judge(
                 _ terms: Terms,
                 _ load: WriteLoad,
@@ -29,13 +29,13 @@
                 notice: Duration = .milliseconds(200),
                 assertions: Bool = false,
                 name: String,
-                _ test: (PoliceReport, WriteReport) throws -> Void
+                _ test: (PoliceReport, WriteReport, TimedTrial) throws -> Void
             ) throws {
                 let random = SeededGenerator(for: "\(name)(\(terms.testDescription))")
                 var suspension = SuspensionTerms.reporting(terms.law)
                 suspension.notice = notice
                 suspension.assertionTime = assertions ? .seconds(30) : .zero
-                try PeerFleet.run(inMemory: true) { fleet in
+                try PeerFleet.runTimed(inMemory: true) { fleet, trial in
                     try withPolice(suspension) { police in
                         let peer = try fleet.spawn("writer", environment: police.environment)
                         let options = PeerOptions(suspensionPolicy: terms.policy, takesAssertions: assertions)
@@ -52,7 +52,7 @@
                         print("\(name), \(terms.testDescription): \(report)")
                         #expect(report.freezes == freezes && report.notified == freezes, "\(report)")
                         #expect(report.answered + report.convicted >= freezes, "\(report.answered) answers")
-                        try test(report, try peer.stopLoop())
+                        try test(report, try peer.stopLoop(), trial)
                         try Ledger(of: fleet.database).expectEverything(acknowledgedBy: [peer])
                     }
                 }
@@ -79,8 +79,11 @@
             /// Short transactions: none is convicted, none fails, and those that meet the closed gate wait.
             @Test(.timeLimit(.minutes(2)), arguments: Terms.all) func shortTransactions(_ terms: Terms) throws {
                 let load = WriteLoad(seconds: 300)
-                try judge(terms, load, freezes: isLongRun ? 1000 : 30, name: "shortTransactions") { report, written in
-                    #expect(report.convicted == 0, "\(report)")
+                try judge(terms, load, freezes: isLongRun ? 1000 : 30, name: "shortTransactions") {
+                    report,
+                    written,
+                    trial in
+                    report.expectTimelyRelease(.milliseconds(200), in: trial)
                     #expect(written.errorCount == 0, "\(written.errors)")
                     #expect(written.commits > 0)
                 }
@@ -96,7 +99,7 @@
                     freezes: isLongRun ? 200 : 6,
                     notice: .milliseconds(600),
                     name: "longTransactions"
-                ) { report, written in
+                ) { report, written, _ in
                     #expect(report.convicted <= report.freezes / 2, "\(report)")
                     #expect(written.errorCount > 0)
                     #expect(
@@ -117,7 +120,8 @@
                     name: "assertions"
                 ) {
                     report,
-                    written in
+                    written,
+                    _ in
                     #expect(report.convicted == 0, "\(report)")
                     #expect(report.postponed > 0, "\(report)")
                     #expect(written.errorCount == 0, "\(written.errors)")

@@ -50,6 +50,19 @@
         }
     }
 
+    extension PoliceReport {
+        /// Nobody was convicted. A process whose transactions take so long has the rest of the notice to end one: a machine that convicts it has
+        /// delayed it for that rest at least.
+        func expectTimelyRelease(
+            after transaction: Duration = .zero,
+            _ notice: Duration,
+            in trial: TimedTrial
+        ) {
+            let delay = convicted == 0 ? .zero : notice - transaction
+            trial.expect("release, \(self)", (notice + delay) / .milliseconds(1), atMost: notice / .milliseconds(1))
+        }
+    }
+
     func withPolice<T>(_ terms: SuspensionTerms, _ body: (SuspensionPolice) throws -> T) throws -> T {
         let police = try SuspensionPolice(terms)
         defer { police.end() }
