@@ -53,7 +53,8 @@
                 if let only = one.only {
                     arguments += ["--only", only]
                 } else {
-                    arguments += ["--operation", "write", "--alone", "--minutes", "0.15"]
+                    // A number, because a slow machine takes few points in a time, and no kill may be among them.
+                    arguments += ["--operation", "write", "--alone", "--sample", "6"]
                 }
                 if one.defect == .hangs { arguments += ["--patience", "4"] }
                 if let defect = one.defect { arguments += ["--defect", defect.rawValue] }

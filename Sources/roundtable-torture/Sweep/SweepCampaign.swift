@@ -11,6 +11,8 @@
             var companies: [SweepPoint.Company]
             var seed: UInt64
             var minutes: Double?
+            /// How many kills, and how many errors, are taken; nil for all.
+            var sample: Int?
             var kinds: [SweepPoint.Kind]
             /// The names of the system calls; all when empty.
             var calls: [String]
@@ -89,7 +91,11 @@
             }
             var random = SeededGenerator(seed: settings.seed)
             points.shuffle(using: &random)
-            state.withLock { state in
+            if let sample = settings.sample {
+                let (kills, errors) = (points.filter(\.fault.action.isKill), points.filter { !$0.fault.action.isKill })
+                points = (Array(kills.prefix(sample)) + errors.prefix(sample)).shuffled(using: &random)
+            }
+            state.withLock { [points] state in
                 state.waiting = points.reversed()
                 state.recorded = .now
             }

@@ -8,7 +8,7 @@
             commandName: "sweep",
             abstract: "Kills a process, and makes its system calls fail, at every call of every operation.",
             discussion: """
-                Without --minutes all points are taken, in a random order. After each, another process must find all acknowledged \
+                Without --minutes and --sample, all points are taken, in a random order. After each, another process must find all acknowledged \
                 transactions, an intact database, and go on within its deadlines. The report has, for each operation: the calls that it makes; \
                 the points taken, of how many there are; how often the operation succeeded in spite of an error (absorbed), how often it reported \
                 one (failed), and how often the call did not happen in three tries (missed).
@@ -21,6 +21,8 @@
         var seed: Seed?
         @Option(help: "Takes points until this time is over, which begins when the calls of the operations are known.")
         var minutes: Double?
+        @Option(help: "Takes this number of kills and this number of errors, which are chosen at random.")
+        var sample: Int?
         @Option(help: "Takes one point, by the name that a failure prints.")
         var only: String?
         @Option(
@@ -56,6 +58,7 @@
                     companies: alone ? [.alone] : SweepPoint.Company.allCases,
                     seed: seed?.value ?? .random(in: 0...UInt64.max),
                     minutes: minutes,
+                    sample: sample,
                     kinds: action.isEmpty ? SweepPoint.Kind.allCases : action,
                     calls: call,
                     only: point,
