@@ -20,6 +20,7 @@ final class CampaignSession {
     var random: SeededGenerator
     private var kept: [[UInt8]] = []
     private var rounds = 0
+    private var nextLeak = MonotonicClock.now
 
     init(_ work: CampaignWork, until isOver: @escaping () -> Bool) throws {
         self.work = work
@@ -93,13 +94,24 @@ final class CampaignSession {
         #endif
     }
 
+    /// Leaks at most 20 times a second: on a fast machine, a leak in each round reaches the limit of a process before the campaign ends, and
+    /// what does not grow any more is not reported.
+    private func leak() {
+        guard MonotonicClock.now >= nextLeak else { return }
+        nextLeak = MonotonicClock.now + 50_000_000
+        switch work.defect {
+        case .leaksDescriptors: _ = dup(0)
+        case .leaksMemory: kept.append([UInt8](repeating: UInt8(truncatingIfNeeded: rounds), count: 524_288))
+        case .leaksThreads: Thread.detachNewThread { while true { sleep(1000) } }
+        default: break
+        }
+    }
+
     /// Ends a round of work.
     func endRound() {
         rounds += 1
         switch work.defect {
-        case .leaksDescriptors: _ = dup(0)
-        case .leaksMemory: kept.append([UInt8](repeating: UInt8(truncatingIfNeeded: rounds), count: 131_072))
-        case .leaksThreads where rounds % 5 == 0: Thread.detachNewThread { while true { sleep(1000) } }
+        case .leaksDescriptors, .leaksMemory, .leaksThreads: leak()
         case .entersDeadParticipants where work.role == .observer: enterDeadParticipant()
         default: break
         }
