@@ -21,11 +21,19 @@ package struct PeerSchema: Codable, Sendable {
     package var migrations: Int
     /// The shortest duration of each migration.
     package var migrationMilliseconds: Double
+    /// The path of a file without which the first migration does not begin; nil if it waits for nothing.
+    package var gate: String?
 
-    package init(_ kind: Kind = .migrated, migrations: Int = 1, migrationMilliseconds: Double = 0) {
+    package init(
+        _ kind: Kind = .migrated,
+        migrations: Int = 1,
+        migrationMilliseconds: Double = 0,
+        gate: String? = nil
+    ) {
         self.kind = kind
         self.migrations = migrations
         self.migrationMilliseconds = migrationMilliseconds
+        self.gate = gate
     }
 
     package static let makeEntryTable = """
@@ -38,8 +46,9 @@ package struct PeerSchema: Codable, Sendable {
         var migrator = DatabaseMigrator()
         migrator.eraseDatabaseOnSchemaChange = kind == .erasing
         for number in 0..<migrations {
-            migrator.registerMigration("v\(number + 1)") { [migrationMilliseconds] db in
+            migrator.registerMigration("v\(number + 1)") { [migrationMilliseconds, gate] db in
                 if number == 0 {
+                    while let gate, !FileManager.default.fileExists(atPath: gate) { pause(milliseconds: 0.5) }
                     try db.execute(sql: Self.makeEntryTable)
                     try db.execute(
                         sql:

@@ -15,8 +15,6 @@ extension ProcessTests {
         private static let processes = 64
         private static let rounds = 20
         private static let schema = PeerSchema(migrations: 4, migrationMilliseconds: 3)
-        /// The same, for who wants to see a process at it: looking at 64 participants takes some milliseconds.
-        private static let slowSchema = PeerSchema(migrations: 4, migrationMilliseconds: 20)
 
         /// Any number of processes may create a database at once: all of them open it, and each migration is applied once
         /// (rules S1–S5, B1).
@@ -43,13 +41,17 @@ extension ProcessTests {
             var midway = 0
             try inEachRound { fleet, round, peers in
                 let url = fleet.database
-                for peer in peers { try peer.send(.open(fleet.opening(peer, at: url, schema: Self.slowSchema))) }
+                // However long it takes to ask 64 processes, and to look at them, none has migrated when one is found.
+                let gate = fleet.folder.appendingPathComponent("gate")
+                let schema = PeerSchema(migrations: 4, migrationMilliseconds: 20, gate: gate.path)
+                for peer in peers { try peer.send(.open(fleet.opening(peer, at: url, schema: schema))) }
                 var migrating: Int32?
                 try eventually("somebody sets the database up") {
                     let participants = (try? fleet.participants()) ?? []
                     migrating = participants.first { $0.hasTurn && $0.state == .settingUp }?.pid
                     return migrating != nil
                 }
+                try Data().write(to: gate)
                 usleep(.random(in: 0...90_000, using: &random))
                 let victim = try #require(peers.first { $0.pid == migrating })
                 try victim.process.killAndReap()
