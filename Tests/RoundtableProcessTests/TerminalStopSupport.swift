@@ -16,27 +16,40 @@
         }
     }
 
+    /// How many rows a long write inserts.
+    enum LongWriteCount: String {
+        /// It does not end by itself.
+        case endless = ""
+        /// The same, until `PeerFleet.setCount`: no machine is so fast that the first run ends before it is interrupted.
+        case setLater = " LIMIT (SELECT max(n) FROM longWriteCount)"
+    }
+
     extension PeerFleet {
         func spawnTool(_ arguments: String...) throws -> ChildProcess {
             try spawn(program: Program.roundtable(), arguments: arguments)
         }
 
         /// The tool, that inserts numbers in one transaction; returns when it is inside.
-        func spawnLongWrite(of count: Int? = nil) throws -> ChildProcess {
+        func spawnLongWrite(of count: LongWriteCount = .endless) throws -> ChildProcess {
             let tool = try spawnTool("sql", database.path, Self.longWrite(of: count), "--as", "tool", "--timeout", "60")
             try waitForWriting("tool", tool)
             return tool
         }
 
-        /// - parameter count: of the rows; nil: it does not end.
-        static func longWrite(of count: Int?) -> String {
-            let limit = count.map { " LIMIT \($0)" } ?? ""
+        static func longWrite(of count: LongWriteCount) -> String {
+            let limit = count.rawValue
             return """
                 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n\(limit)) INSERT INTO big SELECT i FROM n
                 """
         }
 
-        func makeBigTable(_ peer: Peer) throws { try peer.call(.execute(sql: "CREATE TABLE big(x)")) }
+        /// The table of long writes, and the number of rows, which is negative until it is set: SQLite then has no limit.
+        func makeBigTable(_ peer: Peer) throws {
+            let sql = "CREATE TABLE big(x); CREATE TABLE longWriteCount(n); INSERT INTO longWriteCount VALUES (-1)"
+            try peer.call(.execute(sql: sql))
+        }
+
+        static func setCount(_ count: Int) -> String { "INSERT INTO longWriteCount VALUES (\(count))" }
 
         func participant(_ author: String) -> ParticipantRecord? {
             (try? participants())?.first { $0.author == author && $0.liveness != .dead }
