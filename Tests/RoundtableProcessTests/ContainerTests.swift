@@ -9,6 +9,15 @@
     private let mayUnshareTime = Namespaces.time.arePermitted
     private let mayUnshareUsers = Namespaces.user.arePermitted && Namespaces.userAndPID.arePermitted
 
+    extension TimedTrial {
+        /// Waits until `condition` holds, which takes a second at most.
+        fileprivate func expectWithinASecond(_ what: String, _ condition: () throws -> Bool) throws {
+            let began = ContinuousClock.now
+            try eventually(what, condition)
+            expect(what, (ContinuousClock.now - began) / .milliseconds(1), atMost: 1000)
+        }
+    }
+
     extension ProcessTests {
         /// Processes that share a database and do not see each other, as in containers with a common volume (rules G4, P4, P9).
         @Suite(.serialized, .enabled(if: mayUnshare, "unshare(1) may not make pid namespaces here"))
@@ -54,7 +63,7 @@
             @Test(.timeLimit(.minutes(5))) func deathsAreSeen() throws {
                 var random = SeededGenerator()
                 var slowest = 0.0
-                try PeerFleet.run { fleet in
+                try PeerFleet.runTimed { fleet, trial in
                     let observer = try fleet.spawn("observer", in: .pid)
                     for round in 0..<(isLongRun ? 100 : 6) {
                         let peers = try ["server", "worker"].map { role in
@@ -87,7 +96,7 @@
                         let died = ContinuousClock.now
                         for one in [nil, observer] {
                             // Not the doctor, who takes up to a second to see whether a long WAL becomes shorter.
-                            try eventually("\(victim.name) is seen dead, \(comment)", within: .seconds(1)) {
+                            try trial.expectWithinASecond("\(victim.name) is seen dead, \(comment)") {
                                 let status = try Look.status(fleet, from: one)
                                 return Look.living(status).map(\.author) == [survivor.name] && status.writeLock == nil
                             }
@@ -129,7 +138,7 @@
 
             /// Who applies commands is seen from everywhere, and gone when it dies (rule X14).
             @Test(.timeLimit(.minutes(1))) func theOwnerOfTheOutboxIsSeen() throws {
-                try PeerFleet.run { fleet in
+                try PeerFleet.runTimed { fleet, trial in
                     let observer = try fleet.spawn("observer", in: .pid)
                     let owner = try fleet.spawn("owner", in: .pid)
                     try owner.call(.ownOutbox(path: fleet.database.path))
@@ -148,7 +157,7 @@
                     }
                     try owner.process.killAndReap()
                     for one in [nil, observer] {
-                        try eventually("nobody owns it", within: .seconds(1)) { try isServed(from: one) == false }
+                        try trial.expectWithinASecond("nobody owns it") { try isServed(from: one) == false }
                     }
                 }
             }
@@ -199,7 +208,7 @@
             /// Clocks that differ by hours change nothing: neither who lives, nor how long it has been doing what.
             @Test(.timeLimit(.minutes(1)), .enabled(if: mayUnshareTime, "unshare(1) may not make time namespaces here"))
             func timeNamespaces() throws {
-                try PeerFleet.run { fleet in
+                try PeerFleet.runTimed { fleet, trial in
                     let observer = try fleet.spawn("observer", in: .time)
                     let here = try fleet.spawnOpen("here")
                     let later = try fleet.spawn("later", in: .time)
@@ -233,7 +242,7 @@
                     #expect(jainIndex(reports.map(\.commits)) >= 0.95, "\(reports.map(\.commits))")
                     try later.process.killAndReap()
                     for one in [nil, observer] {
-                        try eventually("it is seen dead", within: .seconds(1)) {
+                        try trial.expectWithinASecond("it is seen dead") {
                             try Look(fleet, from: one).names == ["here"]
                         }
                     }
@@ -255,7 +264,7 @@
                 .enabled(if: isSuperuser && mayUnshareUsers, "needs root, and unshare(1) of user namespaces")
             )
             func users() throws {
-                try PeerFleet.run { fleet in
+                try PeerFleet.runTimed { fleet, trial in
                     let observers = [
                         nil, try fleet.spawn("looks", in: .userAndPID),
                         try fleet.spawn("other", in: .pid, user: nobody),
@@ -285,7 +294,7 @@
                         }
                         try killInside(living.removeFirst())
                         for one in observers {
-                            try eventually("it is seen dead", within: .seconds(1)) {
+                            try trial.expectWithinASecond("it is seen dead") {
                                 try Look(fleet, from: one).names == living.map(\.name).sorted()
                             }
                         }

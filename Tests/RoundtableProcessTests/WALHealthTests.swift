@@ -38,7 +38,7 @@ extension ProcessTests {
         ///     SIGKILL           names nobody
         @Test(.timeLimit(.minutes(1)), arguments: [false, true])
         func frozenReaderIsNamed(readOnly: Bool) throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.runTimed { fleet, trial in
                 let writer = try fleet.spawnOpen("app")
                 let reader = try fleet.spawn("widget")
                 let opening = fleet.opening(reader)
@@ -52,7 +52,8 @@ extension ProcessTests {
                 try writer.stopLoop().expectNoErrors(writer)
 
                 let health = try health(writer)
-                #expect(ContinuousClock.now - stopped < .seconds(1))
+                let took = (ContinuousClock.now - stopped) / .milliseconds(1)
+                trial.expect("the reader is named", took, atMost: 1000)
                 for pins in [health.pins, try toolPins(fleet)] {
                     let pin = try #require(pins.first, "nobody is named")
                     #expect(pins.count == 1, "\(pins)")
