@@ -21,12 +21,7 @@
         }
 
         /// Starts to share links, one after the other, each of another page.
-        func startSharing(_ count: Int) throws -> Process {
-            let sharing = Self.process("share", [folder.path] + (1...count).map { "https://\($0).example" }, [:])
-            sharing.standardOutput = FileHandle.nullDevice
-            try sharing.run()
-            return sharing
-        }
+        func startSharing() throws -> Sharing { try Sharing(from: folder) }
 
         /// Waits until the widget shows a text.
         func widgetShows(_ text: String) throws {
@@ -50,7 +45,11 @@
         }
 
         /// The programs are beside this one, in the folder of the build.
-        private static func process(_ name: String, _ arguments: [String], _ environment: [String: String]) -> Process {
+        fileprivate static func process(
+            _ name: String,
+            _ arguments: [String],
+            _ environment: [String: String]
+        ) -> Process {
             let process = Process()
             let this = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
             process.executableURL = this.deletingLastPathComponent().appendingPathComponent(name)
@@ -58,6 +57,36 @@
             process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
             return process
         }
+    }
+
+    /// The share extension, which shares 300 links, and more when asked: a fast machine shares 300 soon.
+    final class Sharing {
+        private let folder: URL
+        private var process: Process
+        private(set) var count = 0
+
+        fileprivate init(from folder: URL) throws {
+            self.folder = folder
+            process = Programs.process("share", [], [:])
+            try share()
+        }
+
+        private func share() throws {
+            let links = (count + 1...count + 300).map { "https://\($0).example" }
+            process = Programs.process("share", [folder.path] + links, [:])
+            process.standardOutput = FileHandle.nullDevice
+            try process.run()
+            count += links.count
+        }
+
+        var isRunning: Bool { process.isRunning }
+
+        /// Shares more links if all were shared.
+        func goOn() throws {
+            if !process.isRunning { try share() }
+        }
+
+        func waitUntilExit() { process.waitUntilExit() }
     }
 
     /// The app, which runs until it is ended. It is killed when the test forgets it.
