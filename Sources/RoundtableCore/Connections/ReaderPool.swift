@@ -41,6 +41,7 @@ final class ReaderPool: Parkable {
     /// All connections except the leaving ones, so that no connection is interrupted while it closes.
     private let connections = Mutex<[ReaderConnection]>([])
     private let nextID = Atomic<UInt64>(0)
+    private let lender = LenderExecutor()
 
     init(path: String, maximumCount: Int, seat: Seat, open: @escaping @Sendable () throws -> ReaderConnection) {
         self.path = path
@@ -77,8 +78,17 @@ final class ReaderPool: Parkable {
         at site: CallSite?,
         _ body: (ReaderConnection, _ giveBack: @escaping @Sendable () -> Void) async throws -> T
     ) async throws -> T {
-        let reader: ReaderConnection
-        if let idle = takeAtOnce(at: site) { reader = idle } else { reader = try take(await wait(.read), at: site) }
+        // Here the task has a thread already, and it leaves that thread only for the queue of the connection.
+        if let idle = takeAtOnce(at: site) { return try await lending(idle, body) }
+        return try await withTaskExecutorPreference(lender) {
+            try await lending(take(await wait(.read), at: site), body)
+        }
+    }
+
+    private func lending<T: Sendable>(
+        _ reader: ReaderConnection,
+        _ body: (ReaderConnection, _ giveBack: @escaping @Sendable () -> Void) async throws -> T
+    ) async throws -> T {
         let loan = Loan(of: reader) { self.give(reader) }
         defer { loan.end() }
         do {
@@ -163,9 +173,12 @@ final class ReaderPool: Parkable {
     }
 
     func barrier<T: Sendable>(_ body: () async throws -> T) async throws -> T {
-        try check(await wait(.barrier))
-        defer { endBarrier() }
-        return try await body()
+        // The barrier ends after `body`, in the task. So the task needs a thread also when the barrier is granted at once.
+        try await withTaskExecutorPreference(lender) {
+            try check(await wait(.barrier))
+            defer { endBarrier() }
+            return try await body()
+        }
     }
 
     /// Requests a barrier without blocking. `body` ends the barrier by calling its argument, once.
@@ -325,9 +338,10 @@ final class ReaderPool: Parkable {
 
     /// Waits while the pool is parked.
     func waitWhileParked() async throws {
-        let answer = await wait(.read)
-        try check(answer)
-        pump { $0.admission.endRead() }
+        try await withTaskExecutorPreference(lender) {
+            try check(await wait(.read))
+            pump { $0.admission.endRead() }
+        }
     }
 
     // MARK: Waiting

@@ -41,10 +41,12 @@ public final class ChangesExecutor: TaskExecutor {
         Self.runSoon { job.runSynchronously(on: executor) }
     }
 
-    /// Runs `body` soon. If the current thread is delivering changes, `body` runs on it after the delivery; otherwise on a global dispatch
-    /// queue.
-    static func runSoon(_ body: @escaping @Sendable () -> Void) {
-        if let agenda { agenda.add(body) } else { DispatchQueue.global(qos: .userInitiated).async(execute: body) }
+    /// Runs `body` soon. If the current thread is delivering changes, `body` runs on it after the delivery; otherwise on `queue`.
+    static func runSoon(
+        otherwiseOn queue: DispatchQueue = .global(qos: .userInitiated),
+        _ body: @escaping @Sendable () -> Void
+    ) {
+        if let agenda { agenda.add(body) } else { queue.async(execute: body) }
     }
 
     /// Runs `body`, which delivers changes, and then the work that was enqueued meanwhile.

@@ -128,26 +128,34 @@ private final class Signal: Sendable {
 }
 
 /// Calls a closure with the changes of a buffer, on a queue, one call at a time.
-private final class CallbackCalls: Sendable {
+final class CallbackCalls: Sendable {
     private let buffer: ChangeBuffer
-    private let queue: DispatchQueue?
+    private let queue: DispatchQueue
+    /// Whether the closure runs on the thread that delivers changes, when there is one.
+    private let isOnFeed: Bool
     private let onChange: @Sendable (Change) -> Void
     private let isScheduled = Atomic(false)
     private let running = NSRecursiveLock()
 
     init(buffer: ChangeBuffer, queue: DispatchQueue?, onChange: @escaping @Sendable (Change) -> Void) {
         self.buffer = buffer
-        self.queue = queue
+        // A queue of its own: on a global queue, closures that block would take the threads of tasks and of other closures.
+        self.queue = queue ?? DispatchQueue(label: "roundtable.changes")
+        isOnFeed = queue == nil
         self.onChange = onChange
     }
 
     func schedule() {
         guard !isScheduled.exchange(true, ordering: .sequentiallyConsistent) else { return }
-        if let queue { queue.async { self.callAll() } } else { ChangesExecutor.runSoon { self.callAll() } }
+        if isOnFeed {
+            ChangesExecutor.runSoon(otherwiseOn: queue) { self.callAll() }
+        } else {
+            queue.async { self.callAll() }
+        }
     }
 
     private func callAll() {
-        // Without a queue, two threads of the system may get here at the same time.
+        // On the feed, its threads and the queue may get here at the same time.
         running.withLock {
             isScheduled.store(false, ordering: .sequentiallyConsistent)
             // Changes that arrive meanwhile are scheduled again, so that other work can run on the queue.
