@@ -18,6 +18,8 @@ final class ExtensionBuilder: Sendable {
         /// Whether to look for incomplete extensions again when the current work is done.
         var isWanted = false
         var hasReported = false
+        /// The extensions whose damage was reported.
+        var damaged: Set<String> = []
         /// Whether the transaction that created the extensions again may still be open. A read would not see its changes.
         var awaitsWriter = false
     }
@@ -81,7 +83,7 @@ final class ExtensionBuilder: Sendable {
         var stuck: Set<String> = []
         var pace = BuildingPace()
         var current: String?
-        var damage: DatabaseError?
+        var outcome = Outcome.done
         while true {
             do {
                 if state.withLock({ $0.awaitsWriter }) {
@@ -90,9 +92,8 @@ final class ExtensionBuilder: Sendable {
                     state.withLock { $0.awaitsWriter = false }
                 }
                 guard let one = try database.read({ db in try registry.unfinished(db, except: stuck) }) else {
-                    if let damage { return failed(damage, database) }
                     state.withLock { $0.hasReported = false }
-                    return .done
+                    return outcome
                 }
                 var total: Int?
                 if one.name != current {
@@ -110,7 +111,10 @@ final class ExtensionBuilder: Sendable {
                     )
                 }
                 guard let step else { continue }
-                state.withLock { $0.hasReported = false }
+                state.withLock { state in
+                    state.hasReported = false
+                    if step.progress.isComplete { state.damaged.remove(one.name) }
+                }
                 report(.progress(step.progress))
                 if let obstacle = step.obstacle {
                     report(.failed(obstacle))
@@ -119,9 +123,10 @@ final class ExtensionBuilder: Sendable {
             } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
                 guard let name = current else { return failed(error, database) }
                 // It may be damage of this extension alone.
-                damage = damage ?? error
                 stuck.insert(name)
                 current = nil
+                outcome = .tryAgain
+                if state.withLock({ $0.damaged.insert(name).inserted }) { report(.failed(error)) }
             } catch {
                 return failed(error, database)
             }
