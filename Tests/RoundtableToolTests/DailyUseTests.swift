@@ -98,7 +98,7 @@ import Testing
         let folder = try database()
         let environment = ["ROUNDTABLE_HISTORY": folder.path("statements")]
         let terminal = try PseudoTerminal([Tool.url.path, "sql", "a.db"], in: folder, environment: environment)
-        let before = PseudoTerminal.flags(terminal.settings)
+        let before = terminal.initialFlags
         func type(_ keys: String, expecting shown: String) throws {
             let start = terminal.output.count
             terminal.press(keys)
@@ -190,7 +190,7 @@ import Testing
             in: folder,
             environment: ["ROUNDTABLE_HISTORY": ""]
         )
-        let before = PseudoTerminal.flags(terminal.settings)
+        let before = terminal.initialFlags
         try terminal.wait(for: "sql> ")
         var start = terminal.output.count
         terminal.press("SELECT 40 + 1;\r")

@@ -17,6 +17,8 @@ final class PseudoTerminal {
     private let master: Int32
     private let slave: Int32
     private let process = Process()
+    /// The flags of the terminal before the program began, which may change them at once.
+    let initialFlags: [tcflag_t]
     /// All that the program has written.
     private(set) var output = ""
     private var bytes: [UInt8] = []
@@ -32,6 +34,9 @@ final class PseudoTerminal {
         let name: String
         (master, name) = try Self.open()
         slave = systemOpen(name, O_RDWR | O_NOCTTY)
+        var settings = termios()
+        tcgetattr(slave, &settings)
+        initialFlags = Self.flags(settings)
         try #require(slave >= 0)
         _ = fcntl(master, F_SETFL, O_NONBLOCK)
         _ = fcntl(master, F_SETFD, FD_CLOEXEC)

@@ -44,7 +44,7 @@ import Testing
 
     @Test func `Keys sort, filter, pause, help and quit, and the terminal is left as it was`() throws {
         let terminal = try top()
-        let before = PseudoTerminal.flags(terminal.settings)
+        let before = terminal.initialFlags
         var text = try terminal.wait(for: "q quit")
         #expect(text.contains(Self.enter) && text.contains("a.db") && text.contains("COMMITS/S"), "\(text)")
         #expect(terminal.isRaw)
@@ -78,7 +78,7 @@ import Testing
     @Test(arguments: [("\u{3}", 2), ("\u{1C}", 3)])
     func `Signals of keys end it, and the terminal is left as it was`(key: String, signal: Int32) throws {
         let terminal = try top()
-        let before = PseudoTerminal.flags(terminal.settings)
+        let before = terminal.initialFlags
         try terminal.wait(for: "q quit")
         terminal.press(key)
         #expect(try terminal.waitForEnd() == 128 + signal)
@@ -91,7 +91,7 @@ import Testing
             ["/bin/sh", "-c", "echo $$ > pid; exec '\(try Tool.url.path)' top a.db"],
             in: folder
         )
-        let before = PseudoTerminal.flags(terminal.settings)
+        let before = terminal.initialFlags
         try terminal.wait(for: "q quit")
         let pid = try String(contentsOfFile: folder.path("pid"), encoding: .utf8)
         try #require(
@@ -106,7 +106,7 @@ import Testing
             ["/bin/sh", "-c", "echo $$ > pid; exec '\(try Tool.url.path)' top a.db --every 0.1"],
             in: folder
         )
-        let before = PseudoTerminal.flags(terminal.settings)
+        let before = terminal.initialFlags
         try terminal.waitUntilFull()
         let pid = try #require(
             Int32(try String(contentsOfFile: folder.path("pid"), encoding: .utf8).trimmingCharacters(in: .newlines))
@@ -125,7 +125,7 @@ import Testing
         let script =
             "set -m; '\(tool)' top a.db --every 0.1; echo stopped $?; stty -a >stopped; read line; fg; echo ended $?"
         let terminal = try PseudoTerminal(["/bin/bash", "-c", script], in: folder)
-        let before = PseudoTerminal.flags(terminal.settings)
+        let before = terminal.initialFlags
         try terminal.wait(for: "q quit")
         terminal.press("\u{1A}")
         try terminal.wait(for: "stopped 148")
@@ -144,7 +144,7 @@ import Testing
 
     @Test func `A database that goes away ends it with one line, on the screen as it was`() throws {
         let terminal = try top()
-        let before = PseudoTerminal.flags(terminal.settings)
+        let before = terminal.initialFlags
         try terminal.wait(for: "q quit")
         try database.close()
         let moved = folder.path("moved")
