@@ -144,6 +144,8 @@ final class PseudoTerminal {
         }
     }
 
+    var isRunning: Bool { process.isRunning }
+
     /// Whether the program has changed the flags that it shares with the test.
     var isNonBlocking: Bool { fcntl(slave, F_GETFL) & O_NONBLOCK != 0 }
 
