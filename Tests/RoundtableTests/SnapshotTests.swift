@@ -304,9 +304,24 @@ import Testing
         let db = try open()
         let snapshot = try db.makeSnapshot()
         try add("A", to: db)
-        let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n"
-        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(20)) { snapshot.interrupt() }
-        #expect(throws: DatabaseError.self) { try snapshot.read { try Int.fetchOne($0, sql: endless) } }
+        let hasBegun = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            hasBegun.wait()
+            snapshot.interrupt()
+        }
+        // An interruption before the statement runs would not end it.
+        let begun = DatabaseFunction("begun", argumentCount: 0) { _ in
+            hasBegun.signal()
+            return 1
+        }
+        let endless = "WITH RECURSIVE n(i) AS (SELECT begun() UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n"
+        let error = #expect(throws: DatabaseError.self) {
+            try snapshot.read { db in
+                db.add(function: begun)
+                _ = try Int.fetchOne(db, sql: endless)
+            }
+        }
+        #expect(error?.resultCode == .SQLITE_INTERRUPT, "\(error as Any)")
         #expect(try snapshot.read(Player.fetchCount) == 0)
     }
 
