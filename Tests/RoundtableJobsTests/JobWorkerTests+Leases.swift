@@ -9,7 +9,7 @@ import Testing
 
 /// Leases that are renewed, and attempts that are lost.
 extension JobWorkerTests {
-    /// The lease is renewed while a handler runs, also if it blocks its thread (rule A6).
+    /// The lease is renewed while a handler runs, also if it blocks its thread (rule A6). The workers' clock stands still until it has been.
     @Test(.timeLimit(.minutes(1))) func theLeaseIsRenewed() async throws {
         try await add("A")
         let other = try fixture.open("other")
@@ -18,18 +18,27 @@ extension JobWorkerTests {
             let sql = "SELECT lease_end FROM roundtable_job_worker WHERE author = ?"
             return try db.read { try Int64.fetchOne($0, sql: sql, arguments: [db.author]) } ?? 0
         }
-        // Blocks its thread for longer than three leases.
+        let start = JobTime.now
+        let passed = Mutex<Int64>(0)
+        let clock = JobClock {
+            JobTime(boot: start.boot + passed.withLock { $0 }, bootID: start.bootID, wall: JobTime.now.wall)
+        }
+        // Blocks its thread for three leases.
         let block: @Sendable () throws -> Void = {
-            let first = try leaseEnd()
-            try eventually("the lease is renewed three times", within: .seconds(30)) { try leaseEnd() >= first + 900 }
+            for time in stride(from: 100 as Int64, through: 900, by: 100) {
+                passed.withLock { $0 = time }
+                try eventually("the lease is renewed at \(time) ms", within: .seconds(30)) {
+                    try leaseEnd() == start.boot + time + 300
+                }
+            }
             ended.withLock { $0 = true }
         }
         let task = Task { [mails, db] in
-            try await mails.run(in: db, untilEmpty: true) { _ in try block() }
+            try await mails.run(in: db, untilEmpty: true, clock: clock) { _ in try block() }
         }
         try await eventually("the job is claimed") { try await counts().running == 1 }
         let second = Task { [mails] in
-            try await mails.run(in: other, untilEmpty: true) { job in
+            try await mails.run(in: other, untilEmpty: true, clock: clock) { job in
                 Issue.record("attempt \(job.attempt) of another worker")
             }
         }
