@@ -18,7 +18,9 @@ import Testing
         #expect(try turnstile.pass(until: deadline(in: 0), limit: nil) {})
         let checks = Atomic(0)
         let isOver = MonotonicSemaphore()
+        let thread = Mutex<SleepingThread?>(nil)
         Thread {
+            thread.withLock { $0 = .current }
             // The first check comes before the wait; the second one after the turnstile was handed over.
             let refused = #expect(throws: Refused.self) {
                 try turnstile.pass(until: deadline(in: 30_000_000_000), limit: nil) {
@@ -30,6 +32,8 @@ import Testing
         }
         .start()
         try eventually("the second thread waits") { checks.load(ordering: .sequentiallyConsistent) == 1 }
+        // Before it sleeps, it would see the turnstile without a second check.
+        try thread.withLock { $0 }?.waitUntilItSleeps()
         turnstile.leave()
         #expect(isOver.wait(upTo: 20_000_000_000))
         #expect(try turnstile.pass(until: deadline(in: 10_000_000_000), limit: nil) {})
