@@ -16,9 +16,9 @@ import Testing
 
     init() throws { folder = try TemporaryFolder() }
 
-    private func open(_ author: String) throws -> SharedDatabase {
+    private func open(_ author: String, process: ProcessSuspension? = nil) throws -> SharedDatabase {
         var options = SharedDatabase.Options()
-        options.process = process
+        options.process = process ?? self.process
         return try SharedDatabase.open(
             at: folder.file("players.sqlite"),
             schema: Schema(migrator()),
@@ -75,7 +75,7 @@ import Testing
 
     @Test(arguments: Trigger.allCases)
     func anAbortedFetchIsRepeated(after trigger: Trigger) async throws {
-        let (db, other) = (try open("app"), try open("other"))
+        let (db, other) = (try open("app", process: .early()), try open("other"))
         let observation = Observation()
         defer { observation.cancel() }
         if trigger != .start {
@@ -90,7 +90,7 @@ import Testing
         case .otherCommit: try add("A", to: other)
         }
         try await eventually("a fetch runs") { observation.isWaiting.value }
-        let suspension = await suspend(db, milliseconds: 300)
+        let suspension = await suspend(db, milliseconds: 30_000)
         #expect(suspension.isReleased, "\(suspension)")
         try await eventually("the fetch writes") { !observation.isWaiting.value }
         observation.awaited.change { $0 = nil }

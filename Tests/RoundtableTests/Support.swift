@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableCore
 @_exported import RoundtableTestSupport
 import Synchronization
 import Testing
@@ -83,6 +84,12 @@ extension SharedDatabase {
         defer { end.signal() }
         return try await body()
     }
+}
+
+extension ProcessSuspension {
+    /// Aborts running accesses as soon as a suspension begins. With a deadline after half a minute, a machine that pauses does not make
+    /// them late.
+    static func early() -> ProcessSuspension { ProcessSuspension(timeToRollBack: 60_000_000_000) }
 }
 
 /// A value that several threads use.

@@ -310,7 +310,8 @@ import Testing
 
     /// Statements that were commits of their own are not rolled back.
     @Test func whatWasCommittedIsNotToldAsRolledBack() async throws {
-        let db = try open()
+        let process = ProcessSuspension.early()
+        let db = try open { $0.process = process }
         let began = Shared(false)
         let write = inThread {
             try db.writeWithoutTransaction { db in
@@ -321,7 +322,7 @@ import Testing
             }
         }
         try await eventually("it writes") { began.value }
-        let answer = await onThread { suspend(milliseconds: 50) }
+        let answer = await onThread { process.suspend(until: MonotonicClock.now + 30_000_000_000) }
         guard case .interrupted? = answer.first?.outcome else {
             Issue.record("\(answer)")
             return

@@ -211,7 +211,7 @@ import Testing
     }
 
     @Test func aLongStatementIsInterrupted() async throws {
-        let db = try open()
+        let db = try open { $0.process = .early() }
         let began = Shared(false)
         let write = inThread {
             try db.write { db in
@@ -226,7 +226,7 @@ import Testing
             }
         }
         try await eventually("the write runs") { began.value }
-        let suspension = await db.suspend(deadline: .now + .seconds(1))
+        let suspension = await db.suspend(deadline: .now + .seconds(30))
         guard case .rolledBack(let access) = suspension.outcome else {
             Issue.record("\(suspension)")
             return
@@ -263,12 +263,15 @@ import Testing
 
     /// A transaction that is left open between two accesses holds its lock, and no closure is there to end it.
     @Test func aTransactionThatIsLeftOpenIsRolledBack() throws {
-        let db = try open { $0.configuration.allowsUnsafeTransactions = true }
+        let db = try open { options in
+            options.configuration.allowsUnsafeTransactions = true
+            options.process = .early()
+        }
         try db.writeWithoutTransaction { db in
             try db.beginTransaction(.immediate)
             try add("A", db)
         }
-        let suspension = db.suspend(deadline: soon)
+        let suspension = db.suspend(deadline: .now + .seconds(30))
         guard case .rolledBack = suspension.outcome else {
             Issue.record("\(suspension)")
             return
@@ -349,12 +352,13 @@ import Testing
             )
         }
         var options = SharedDatabase.Options()
+        let process = ProcessSuspension.early()
         options.process = process
         let opening = Task { [options, migrator] in
             try await SharedDatabase.open(at: url, schema: Schema(migrator), as: "app", options: options)
         }
         try await eventually("it migrates") { began.value == 1 }
-        let answer = await onThread { process.suspend(until: MonotonicClock.now + 1_000_000_000) }
+        let answer = await onThread { process.suspend(until: MonotonicClock.now + 30_000_000_000) }
         #expect(answer.map(\.isReleased) == [true], "\(answer)")
         #expect(answer.first?.description.contains("opening") == true)
         #expect(began.value == 1)

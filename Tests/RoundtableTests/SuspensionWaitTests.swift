@@ -103,7 +103,7 @@ import Testing
     /// A raw handle's turn is being ended, which waits for the connection's mutex: for a statement that another thread runs. A suspension interrupts
     /// that statement, and does not wait for it.
     @Test func aSuspensionDoesNotWaitForTheMutexOfAHandle() async throws {
-        let db = try open()
+        let db = try open { $0.process = .early() }
         let raw = try RawSQLite(db.path)
         let handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: db)
         let (hasTurn, isRunning, isEnding) = (Shared(false), Shared(false), Shared(false))
@@ -131,7 +131,7 @@ import Testing
         try await eventually("the turn is being ended") { isEnding.value }
         let answer = Shared<Suspension?>(nil)
         let suspending = inThread {
-            let suspension = db.suspend(deadline: .now + .milliseconds(300))
+            let suspension = db.suspend(deadline: .now + .seconds(30))
             answer.change { $0 = suspension }
         }
         try await eventually("the suspension has an answer", within: .seconds(10)) { answer.value != nil }

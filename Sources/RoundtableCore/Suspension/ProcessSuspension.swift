@@ -22,8 +22,12 @@ package final class ProcessSuspension: Sendable {
     private let state = Mutex(State())
     /// Held during a change, so that changes reach all gates in the order in which they were made.
     private let changing = NSRecursiveLock()
+    private let timeToRollBack: Nanoseconds?
 
-    package init() {
+    /// - parameter timeToRollBack: how long before the deadline of a suspension running accesses are aborted; nil: a fifth of the time,
+    ///   and at most 100 ms. Tests pass a long time, so that a machine that pauses does not make them late.
+    package init(timeToRollBack: Nanoseconds? = nil) {
+        self.timeToRollBack = timeToRollBack
         assertions.onExpiry = { [weak self] timeLeft in
             self?.expire(in: timeLeft)
             self?.assertions.drop()
@@ -151,7 +155,7 @@ package final class ProcessSuspension: Sendable {
         givingTime: Bool = true
     ) -> [Suspension] {
         let time = deadline.subtractingSaturating(began)
-        let toRollBack = min(max(time / 5, Self.shortestRollback), Self.longestRollback)
+        let toRollBack = timeToRollBack ?? min(max(time / 5, Self.shortestRollback), Self.longestRollback)
         var lastCall = deadline.subtractingSaturating(toRollBack)
         // The caller may be the main thread, which need not wait for writes to which the system gives time.
         if givingTime, assertions.isProtecting { lastCall = min(lastCall, began &+ Self.courtesy) }

@@ -282,7 +282,10 @@ import Testing
     /// A write that is interrupted is reported, with its line, although its caller swallows the error.
     @Test(.timeLimit(.minutes(1))) func aWriteIsRolledBack() async throws {
         let log = Log()
-        let db = try open { $0.onEvent = log.note }
+        let db = try open { options in
+            options.onEvent = log.note
+            options.process = .early()
+        }
         let began = Shared(false)
         let write = inThread {
             try? db.write { db in
@@ -293,7 +296,7 @@ import Testing
             }
         }
         try await eventually("the write runs") { began.value }
-        guard case .rolledBack = await db.suspend(deadline: .now + .milliseconds(300)).outcome else {
+        guard case .rolledBack = await db.suspend(deadline: .now + .seconds(30)).outcome else {
             return #expect(Bool(false))
         }
         _ = try await write.value

@@ -18,10 +18,14 @@ import Testing
         url = folder.file("players.sqlite")
     }
 
-    private func open(_ author: String = "app", busyTimeout: Duration = .seconds(5)) throws -> SharedDatabase {
+    private func open(
+        _ author: String = "app",
+        busyTimeout: Duration = .seconds(5),
+        process: ProcessSuspension? = nil
+    ) throws -> SharedDatabase {
         var options = SharedDatabase.Options()
         options.busyTimeout = busyTimeout
-        options.process = process
+        options.process = process ?? self.process
         return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
     }
 
@@ -328,7 +332,7 @@ import Testing
 
     /// At the deadline, the statement that runs is interrupted; the transaction is its owner's to end (rule U3).
     @Test func turnsAreInterruptedAtTheDeadline() async throws {
-        let db = try open()
+        let db = try open(process: .early())
         let (raw, handle) = try attach(db)
         let isWriting = Shared(false)
         let long = Task {
@@ -353,7 +357,7 @@ import Testing
             }
         }
         try await eventually("it writes") { isWriting.value }
-        let suspension = await onThread { db.suspend(deadline: .now + .milliseconds(300)) }
+        let suspension = await onThread { db.suspend(deadline: .now + .seconds(30)) }
         #expect(suspension.isReleased, "\(suspension)")
         guard case .interrupted(let access) = suspension.outcome else {
             Issue.record("\(suspension)")

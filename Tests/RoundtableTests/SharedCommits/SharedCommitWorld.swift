@@ -11,12 +11,16 @@ final class SharedCommitWorld: @unchecked Sendable {
     // @unchecked: `tasks` is used by one test, in one task.
     let folder: TemporaryFolder
     let db: SharedDatabase
-    let process = ProcessSuspension()
+    let process: ProcessSuspension
     let commits = Shared(0)
     private let hold = DispatchSemaphore(value: 0)
     private(set) var tasks: [Task<Int, any Error>] = []
 
-    init(_ change: (inout SharedDatabase.Options) -> Void = { _ in }) throws {
+    init(
+        _ process: ProcessSuspension = ProcessSuspension(),
+        _ change: (inout SharedDatabase.Options) -> Void = { _ in }
+    ) throws {
+        self.process = process
         folder = try TemporaryFolder()
         var options = SharedDatabase.Options()
         options.process = process
