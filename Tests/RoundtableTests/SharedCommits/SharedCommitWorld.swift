@@ -24,6 +24,8 @@ final class SharedCommitWorld: @unchecked Sendable {
         folder = try TemporaryFolder()
         var options = SharedDatabase.Options()
         options.process = process
+        // The slice of 2 ms would end a group early on a machine that pauses.
+        options.slice = .seconds(1)
         change(&options)
         db = try SharedDatabase.open(
             at: folder.file("a.db"),
