@@ -141,9 +141,17 @@ final class Campaign {
 
     private var isOver: Bool {
         if endRequested.load(ordering: .relaxed) { return true }
-        if let seconds = settings.seconds, elapsed >= seconds { return true }
+        if let seconds = settings.seconds, elapsed >= seconds {
+            // A short campaign whose disk was never full when it mattered has tested nothing.
+            if !settings.fillsDisk || hasMetFullDisk || elapsed >= 10 * seconds { return true }
+        }
         if let kills = settings.kills, report.faults["kill", default: 0] >= kills { return true }
         return false
+    }
+
+    /// Whether a process met an error of a full disk.
+    private var hasMetFullDisk: Bool {
+        report.diskErrors > 0 || members.contains { ProgressFile.count(at: $0.work.diskErrors) > 0 }
     }
 
     // MARK: Processes
