@@ -101,13 +101,19 @@ extension ProcessTests {
         @Test(.timeLimit(.minutes(3))) func creatorsAreKilled() throws {
             var random = SeededGenerator()
             var (unsalted, salted, created) = (0, 0, 0)
-            for round in 1...(isLongRun ? 500 : 60) {
+            var round = 0
+            let rounds = isLongRun ? 500 : 60
+            func hasKilledAtEachStage() -> Bool { unsalted + salted > 0 && created > 0 }
+            while round < rounds || (!hasKilledAtEachStage() && round < 10 * rounds) {
+                round += 1
+                // Later and later, where creating takes longer.
+                let latest = UInt32(30_000 * (1 + round / rounds))
                 try PeerFleet.run(inMemory: true) { fleet in
                     let victim = try fleet.spawn("victim")
                     try victim.send(
                         .open(fleet.opening(victim, schema: PeerSchema(migrations: 3), options: options()))
                     )
-                    usleep(.random(in: 0...30_000, using: &random))
+                    usleep(.random(in: 0...latest, using: &random))
                     try victim.process.killAndReap()
                     let names = try FileManager.default.contentsOfDirectory(atPath: fleet.databaseFolder.path)
                     if !names.contains("shared.sqlite-salt") {
@@ -129,7 +135,7 @@ extension ProcessTests {
                 }
             }
             print("killed before the salt: \(unsalted), before the database: \(salted), later: \(created)")
-            #expect(unsalted + salted > 0 && created > 0)
+            #expect(hasKilledAtEachStage())
         }
 
         /// Readers and writers at work, some of which are killed: WAL, checkpoints, observations.
