@@ -37,14 +37,23 @@ final class ReaderPool: Parkable {
 
     let path: String
     private let open: @Sendable () throws -> ReaderConnection
+    /// Called when a read begins, on its thread, without a lock.
+    private let willRead: @Sendable () -> Void
     private let state: BargingMutex<State>
     /// All connections except the leaving ones, so that no connection is interrupted while it closes.
     private let connections = Mutex<[ReaderConnection]>([])
     private let nextID = Atomic<UInt64>(0)
     private let lender = LenderExecutor()
 
-    init(path: String, maximumCount: Int, seat: Seat, open: @escaping @Sendable () throws -> ReaderConnection) {
+    init(
+        path: String,
+        maximumCount: Int,
+        seat: Seat,
+        willRead: @escaping @Sendable () -> Void = {},
+        open: @escaping @Sendable () throws -> ReaderConnection
+    ) {
         self.path = path
+        self.willRead = willRead
         self.open = open
         let count = max(1, maximumCount)
         let admission = ReaderAdmission(maximumCount: count)
@@ -330,6 +339,9 @@ final class ReaderPool: Parkable {
         state.withLock { $0.running.show(snapshot: snapshot) }
     }
 
+    /// Shows the oldest read in a slot that the participant has claimed since.
+    func showReadsAgain() { state.withLock { $0.running.showOldest() } }
+
     /// When this participant received a request to advance (rule K8); nil when it did not.
     var askedToAdvance: Nanoseconds? { state.withLock { $0.running.askedToAdvance } }
 
@@ -413,12 +425,14 @@ final class ReaderPool: Parkable {
     /// The fast path of most reads: no request waits, and a connection is idle. Returns nil when the read has to request a
     /// connection.
     private func takeAtOnce(at site: CallSite?) -> ReaderConnection? {
-        state.withLock { state in
+        let idle = state.withLock { state -> ReaderConnection? in
             guard !state.idle.isEmpty, state.admission.answerAtOnce(.read, isPatient: true) == .granted else {
                 return nil
             }
             return takeIdle(from: &state, at: site)
         }
+        if idle != nil { willRead() }
+        return idle
     }
 
     private func takeIdle(from state: inout State, at site: CallSite?) -> ReaderConnection? {
@@ -439,6 +453,7 @@ final class ReaderPool: Parkable {
             return (isClosed, isClosed ? nil : takeIdle(from: &state, at: site))
         }
         if isClosed { throw DatabaseError.closed(path) }
+        willRead()
         if let idle { return idle }
         do {
             let reader = try open()

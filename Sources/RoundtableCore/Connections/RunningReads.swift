@@ -40,7 +40,8 @@ struct RunningReads {
         showOldest()
     }
 
-    private mutating func showOldest() {
+    /// Shows the oldest read, unless the participant's present slot shows it already.
+    mutating func showOldest() {
         if let first = running.first, first.read.since < snapshot?.read.since ?? .max {
             sign.show(first.read, at: first.site)
         } else {

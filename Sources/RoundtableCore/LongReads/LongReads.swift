@@ -38,12 +38,22 @@ final class LongReads: Parkable {
     private let limit: LongRead.Limit
     private let maximumAge: Nanoseconds?
     private let reporter: EventReporter
+    /// Called with each access to a snapshot.
+    private let willRead: @Sendable () -> Void
     private let state = Mutex(State())
     private let isEmpty = Atomic(true)
     private let awaitsCheckpoint = Atomic(false)
     private let lastVainStep = Atomic<Nanoseconds>(0)
 
-    init(path: String, options: SharedDatabase.Options, seat: Seat, readers: ReaderPool, watch: NewerSchemaWatch?) {
+    init(
+        path: String,
+        options: SharedDatabase.Options,
+        seat: Seat,
+        readers: ReaderPool,
+        watch: NewerSchemaWatch?,
+        willRead: @escaping @Sendable () -> Void
+    ) {
+        self.willRead = willRead
         self.watch = watch
         self.path = path
         self.options = options
@@ -198,7 +208,9 @@ final class LongReads: Parkable {
     /// Reports reads that last too long. It is called with each access to a snapshot and after each write of this participant, and is
     /// cheap while there is no snapshot.
     func look(_ db: Database) {
-        guard !isEmpty.load(ordering: .relaxed), let header = WalIndex(db)?.header else { return }
+        if isEmpty.load(ordering: .relaxed) { return }
+        willRead()
+        guard let header = WalIndex(db)?.header else { return }
         let now = MonotonicClock.now
         let lasting = state.withLock { state in
             show(&state)

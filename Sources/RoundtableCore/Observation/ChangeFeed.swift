@@ -37,6 +37,7 @@ final class ChangeFeed: Sendable {
     private let author: String
     private let connection: ObservationConnection
     private let owns: @Sendable (OwnerWord, ControlBlock) -> Bool
+    private let didCompareBlock: @Sendable (_ isNew: Bool) -> Void
     private let uncoordinated: UncoordinatedCommits
     private let watch: FileWatch
 
@@ -50,6 +51,8 @@ final class ChangeFeed: Sendable {
     /// - Parameters:
     ///   - position: where to continue; nil to begin with the next commit.
     ///   - owns: whether the owner of a record in the ring of a control block is this participant.
+    ///   - didCompareBlock: called when the control block was compared with the file in its place, with whether the feed follows another
+    ///     one now. It must not wait.
     init(
         databasePath: String,
         author: String,
@@ -58,7 +61,8 @@ final class ChangeFeed: Sendable {
         subscribers: ChangeSubscribers,
         from position: Position? = nil,
         isPaused: Bool = false,
-        owns: @escaping @Sendable (OwnerWord, ControlBlock) -> Bool
+        owns: @escaping @Sendable (OwnerWord, ControlBlock) -> Bool,
+        didCompareBlock: @escaping @Sendable (_ isNew: Bool) -> Void = { _ in }
     ) {
         self.databasePath = databasePath
         self.author = author
@@ -66,6 +70,7 @@ final class ChangeFeed: Sendable {
         self.uncoordinated = uncoordinated
         self.subscribers = subscribers
         self.owns = owns
+        self.didCompareBlock = didCompareBlock
         let folder = (databasePath as NSString).deletingLastPathComponent
         watch = FileWatch(path: databasePath + "-wal", folder: folder)
         var first: Reading
@@ -213,15 +218,13 @@ final class ChangeFeed: Sendable {
     /// - returns: false when the control block was replaced.
     private func isInPlace(_ reading: inout Reading) -> Bool {
         let now = MonotonicClock.now
-        if let block = reading.block, block.isIntact {
-            guard now &- reading.lastPlaceCheck >= Self.placeCheckInterval else { return true }
-            reading.lastPlaceCheck = now
-            if block.isInPlace { return true }
-        } else {
-            guard now &- reading.lastPlaceCheck >= Self.placeCheckInterval else { return true }
-            reading.lastPlaceCheck = now
-        }
+        guard now &- reading.lastPlaceCheck >= Self.placeCheckInterval else { return true }
+        reading.lastPlaceCheck = now
+        var newBlock: ControlBlock?
+        defer { didCompareBlock(newBlock != nil) }
+        if let block = reading.block, block.isIntact, block.isInPlace { return true }
         let block = Self.openBlock(databasePath)
+        newBlock = block
         if reading.block == nil, block == nil { return true }
         reading.block = block
         // The old listener is stopped on another thread, because this may be its own thread.

@@ -25,6 +25,7 @@ final class Observatory: Sendable {
     private let options: SharedDatabase.Options
     let writer: WriterConnection
     private let seat: Seat
+    private let rejoining: Rejoining
     private let uncoordinated = UncoordinatedCommits()
     private let subscribers = ChangeSubscribers()
     let trouble: RetryTrouble<ObservationStep>
@@ -34,7 +35,15 @@ final class Observatory: Sendable {
     /// Whether `state` is running. It is read at each commit, without the lock.
     let isRunning = Atomic(false)
 
-    init(path: String, author: String, options: SharedDatabase.Options, writer: WriterConnection, seat: Seat) {
+    init(
+        path: String,
+        author: String,
+        options: SharedDatabase.Options,
+        writer: WriterConnection,
+        seat: Seat,
+        rejoining: Rejoining
+    ) {
+        self.rejoining = rejoining
         self.path = path
         self.author = author
         self.options = options
@@ -123,7 +132,8 @@ final class Observatory: Sendable {
                 subscribers: subscribers,
                 from: position,
                 isPaused: isPaused,
-                owns: { [weak seat] in seat?.owns($0, in: $1) ?? false }
+                owns: { [weak seat] in seat?.owns($0, in: $1) ?? false },
+                didCompareBlock: { [rejoining] isNew in if isNew { rejoining.follow() } else { rejoining.look() } }
             )
             feed.start()
             state.withLock { $0.run(feed) }

@@ -38,6 +38,7 @@ public final class SharedDatabase: Sendable {
     package let writer: WriterConnection
     let readers: ReaderPool
     package let seat: Seat
+    let rejoining: Rejoining
     let observatory: Observatory
     let longReads: LongReads
     let checkpointWarnings: CheckpointWarnings
@@ -91,8 +92,14 @@ public final class SharedDatabase: Sendable {
         self.options = options
         waitingPriorities = WaitingPriorities(base: options.priority)
         let opening = options.connectionOpening(path)
-        self.readers = ReaderPool(path: path, maximumCount: options.maximumReaderCount, seat: seat) {
-            [watch = writer.watch] in
+        let rejoining = Rejoining(seat)
+        self.rejoining = rejoining
+        self.readers = ReaderPool(
+            path: path,
+            maximumCount: options.maximumReaderCount,
+            seat: seat,
+            willRead: rejoining.look
+        ) { [watch = writer.watch] in
             let configuration = options.readerConfiguration(path: path) { seat.participant }
             do {
                 return try ReaderConnection(opening, configuration, watch: watch)
@@ -102,8 +109,22 @@ public final class SharedDatabase: Sendable {
                 throw error.naming(path)
             }
         }
-        self.longReads = LongReads(path: path, options: options, seat: seat, readers: readers, watch: writer.watch)
-        let observatory = Observatory(path: path, author: author, options: options, writer: writer, seat: seat)
+        self.longReads = LongReads(
+            path: path,
+            options: options,
+            seat: seat,
+            readers: readers,
+            watch: writer.watch,
+            willRead: rejoining.look
+        )
+        let observatory = Observatory(
+            path: path,
+            author: author,
+            options: options,
+            writer: writer,
+            seat: seat,
+            rejoining: rejoining
+        )
         self.observatory = observatory
         checkpointTimeout = options.backgroundBusyTimeout.nanoseconds
         if role == .readWrite {
@@ -115,6 +136,7 @@ public final class SharedDatabase: Sendable {
         gate.add(self)
         followCheckpoints()
         followSchema()
+        followControlBlock()
         CoordinationEvent.follow(seat, role, reporter)
         for feature in features { feature.attach(to: self) }
     }
@@ -163,7 +185,8 @@ public final class SharedDatabase: Sendable {
                     isClosed.withLock { $0 = true }
                     for companion in companions { companion.databaseIsClosing() }
                     observatory.close(waiting: true)
-                    if role == .readOnly { seat.leave() }
+                    // On the queue, because the participant may be following a control block there.
+                    if role == .readOnly { writer.queue.inDatabase { [seat] _ in seat.leave() } }
                     readers.close()
                 }
                 gate.abandon()

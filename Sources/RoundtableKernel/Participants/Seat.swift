@@ -7,7 +7,7 @@ import Synchronization
 #endif
 
 /// A participant's membership in the control block: it joins, acquires turns, and rejoins when the block becomes unusable
-/// (rules L1–L5). While it has no slot in a block, the participant works uncoordinated, and only SQLite's locks exclude
+/// (rules L1–L5), also if it only reads. While it has no slot in a block, the participant works uncoordinated, and only SQLite's locks exclude
 /// other writers.
 package final class Seat: @unchecked Sendable {
     // @unchecked: the mutable state is confined to the caller's serial queue (the writer's). Other threads read `shared`
@@ -38,8 +38,10 @@ package final class Seat: @unchecked Sendable {
         var owners: [RecordOwner] = []
         /// The folder whose commands the participant applies, once for each applier. All values are of the same folder.
         var commandsFolders: [ObjectIdentifier: FileIdentity] = [:]
+        /// Whether a slot that is claimed from now on shows that the participant is suspended.
+        var isSuspended = false
         /// Called after each attempt to join, with the reason if it failed.
-        var onJoin: (@Sendable (ControlBlock.Unusable?) -> Void)?
+        var onJoin: [@Sendable (ControlBlock.Unusable?) -> Void] = []
     }
 
     private struct RecordOwner {
@@ -55,6 +57,8 @@ package final class Seat: @unchecked Sendable {
     private let stop: WaitCancellation?
     private let shared = Mutex(Shared())
     private let changeCount = Atomic<UInt64>(0)
+    /// When `mayHaveMoved` last compared the block with the file in its place.
+    private let lastComparison = Atomic<Nanoseconds>(0)
 
     // The following state is confined to the writer's queue.
     private var place: Place?
@@ -176,7 +180,10 @@ package final class Seat: @unchecked Sendable {
 
     /// Shows other participants whether this one is suspended. Safe from any thread.
     package func show(isSuspended: Bool) {
-        shared.withLock { $0.participant?.setState(isSuspended ? .suspended : .present) }
+        shared.withLock {
+            $0.isSuspended = isSuspended
+            $0.participant?.setState(isSuspended ? .suspended : .present)
+        }
     }
 
     /// Shows other participants the folder whose commands `applier` applies; nil: `applier` has stopped. Safe from any thread.
@@ -187,9 +194,43 @@ package final class Seat: @unchecked Sendable {
         }
     }
 
-    /// Rejoins after a pause of any length if the slot was lost. Called on the writer's queue, or while nothing runs there.
+    /// Rejoins after a pause of any length if the slot was lost or the block is not in place any more, however short ago that was compared.
+    /// Called on the writer's queue, or while nothing runs there.
     package func rejoin() {
-        if !hasLeft { _ = seated(now: MonotonicClock.now) }
+        if hasLeft { return }
+        let now = MonotonicClock.now
+        lastPlaceCheck = now &- Self.placeCheckInterval
+        lastJoinAttempt = now &- Self.rejoinInterval
+        _ = seated(now: now)
+    }
+
+    /// Joins the control block that is in place, if the participant has no slot there (rule L4a). It creates, replaces and removes no file,
+    /// and gives up the place that the participant has only for a new one. Called on the writer's queue, or while nothing runs there.
+    package func followBlock() {
+        if hasLeft || place?.taker?.hasTurn == true { return }
+        if let participant = place?.participant, participant.isSeated, participant.block.isInPlace { return }
+        do {
+            let block = try ControlBlock.open(forDatabaseAt: databasePath, writable: true)
+            let participant = try Participant(in: block, author: author, traits: traits)
+            if let place { leave(place) }
+            take(participant, now: MonotonicClock.now)
+        } catch {
+            // With a place in a block that is gone, the next turn finds out what is wrong.
+            shared.withLock { if $0.participant == nil { $0.unusable = error } }
+        }
+    }
+
+    /// Whether `followBlock` may find a place for the participant: it has none, or its block is not in place any more. The file is
+    /// inspected every 250 ms at most, and otherwise the answer is false. Safe from any thread.
+    ///
+    /// - parameter now: the time; it may come from a coarse clock.
+    package func mayHaveMoved(at now: Nanoseconds) -> Bool {
+        let last = lastComparison.load(ordering: .relaxed)
+        guard now.subtractingSaturating(last) >= Self.placeCheckInterval,
+            lastComparison.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged
+        else { return false }
+        guard let participant else { return true }
+        return !participant.isSeated || !participant.block.isInPlace
     }
 
     package func leave() {
@@ -201,8 +242,8 @@ package final class Seat: @unchecked Sendable {
     }
 
     private func leave(_ place: Place) {
-        guard place.participant.isSeated else { return }
-        place.taker?.leave()
+        if place.participant.isSeated { place.taker?.leave() }
+        // The lock of a slot that is lost is still held by this process.
         place.participant.leave()
     }
 
@@ -241,43 +282,53 @@ package final class Seat: @unchecked Sendable {
         lastJoinAttempt = now
         lastPlaceCheck = now
         do {
-            let participant = try joinedParticipant()
-            let taker = role == .readOnly ? nil : TurnTaker(participant: participant, settings: settings, stop: stop)
-            place = Place(participant: participant, taker: taker)
-            // The slots of processes that ended without leaving stay visible until a participant frees them. One of many that join does.
-            if participant.block.mayClearQueue(at: now, interval: Self.clearInterval) {
-                participant.block.clearQueue(seenFrom: participant.identity)
-            }
-            shared.withLock {
-                $0.participant = participant
-                $0.unusable = nil
-                participant.showCommandsFolder($0.commandsFolders.values.first)
-                let owner = OwnerWord(rawValue: participant.ownerWord)
-                $0.owners.append(RecordOwner(owner: owner, block: participant.block.file.identity))
-                if $0.owners.count > 8 { $0.owners.removeFirst() }
-            }
-            changeCount.wrappingAdd(1, ordering: .acquiringAndReleasing)
-            onJoin?(nil)
+            take(try joinedParticipant(), now: now)
         } catch {
             shared.withLock { $0.unusable = error }
-            onJoin?(error)
+            reportJoin(error)
         }
     }
 
-    private var onJoin: (@Sendable (ControlBlock.Unusable?) -> Void)? { shared.withLock { $0.onJoin } }
+    /// Uses a slot that was claimed.
+    private func take(_ participant: Participant, now: Nanoseconds) {
+        lastPlaceCheck = now
+        callSite = nil
+        let taker = role == .readOnly ? nil : TurnTaker(participant: participant, settings: settings, stop: stop)
+        place = Place(participant: participant, taker: taker)
+        // The slots of processes that ended without leaving stay visible until a participant frees them. One of many that join does.
+        if participant.block.mayClearQueue(at: now, interval: Self.clearInterval) {
+            participant.block.clearQueue(seenFrom: participant.identity)
+        }
+        shared.withLock {
+            $0.participant = participant
+            $0.unusable = nil
+            if $0.isSuspended { participant.setState(.suspended) }
+            participant.showCommandsFolder($0.commandsFolders.values.first)
+            let owner = OwnerWord(rawValue: participant.ownerWord)
+            $0.owners.append(RecordOwner(owner: owner, block: participant.block.file.identity))
+            if $0.owners.count > 8 { $0.owners.removeFirst() }
+        }
+        changeCount.wrappingAdd(1, ordering: .acquiringAndReleasing)
+        reportJoin(nil)
+    }
+
+    private func reportJoin(_ unusable: ControlBlock.Unusable?) {
+        for onJoin in shared.withLock({ $0.onJoin }) { onJoin(unusable) }
+    }
 
     /// Calls a closure after each attempt to join, on the writer's queue: with nil when the participant has a slot, otherwise with the
-    /// reason why it has none. It is called now for the last attempt. A slot that is lost and replaced immediately is not reported.
+    /// reason why it has none. It is called now for the last attempt. A slot that is lost and replaced immediately is reported as a slot.
     package func follow(_ onJoin: @escaping @Sendable (ControlBlock.Unusable?) -> Void) {
         let unusable = shared.withLock { shared in
-            shared.onJoin = onJoin
+            shared.onJoin.append(onJoin)
             return shared.participant == nil ? shared.unusable : nil
         }
         onJoin(unusable)
     }
 
+    private var traits: ParticipantTraits { ParticipantTraits(role: role, priority: settings.priority) }
+
     private func joinedParticipant() throws(ControlBlock.Unusable) -> Participant {
-        let traits = ParticipantTraits(role: role, priority: settings.priority)
         guard role == .readWrite else {
             let block = try ControlBlock.open(forDatabaseAt: databasePath, writable: true)
             return try Participant(in: block, author: author, traits: traits)
