@@ -83,7 +83,7 @@ extension ProcessTests {
                 }
                 try expectStatus(fleet, has: writers + observers.map(\.peer), "the end")
                 for writer in writers { try writer.stopLoop().expectNoErrors(writer) }
-                try Ledger(of: fleet.database).expectEverything(acknowledgedBy: writers + lost)
+                try Ledger(of: fleet.database).expectEverything(acknowledgedBy: writers + lost, dead: lost)
                 let rows = try fleet.authors().count
                 for observer in observers { try observer.expectFinalState(rows: rows) }
                 print("the control block was replaced \(round) times, \(lost.count) writers were killed, \(rows) rows")
