@@ -33,11 +33,14 @@ extension ProcessTests {
                     let writer = try fleet.spawnOpen("writer \(round)")
                     try writer.call(.write(rows: 1))
                     try observer.waitForChange(round)
-                    try expectStatus(fleet, has: [observer.peer], "round \(round)")
-                    let status = try DatabaseStatus(ofDatabaseAt: fleet.database)
-                    let shown = try #require(status.participants.first { $0.author == "reader" })
-                    #expect(shown.pid == observer.peer.pid)
-                    #expect(shown.oldestRead?.callSite == line && line != nil)
+                    var shown: ParticipantStatus?
+                    try eventually("round \(round): status has the reader and its read") {
+                        let status = try DatabaseStatus(ofDatabaseAt: fleet.database)
+                        shown = status.participants.first { $0.author == "reader" }
+                        return shown?.oldestRead != nil
+                    }
+                    #expect(shown?.pid == observer.peer.pid)
+                    #expect(shown?.oldestRead?.callSite == line && line != nil)
                 }
                 try observer.peer.call(.release(commit: false))
                 try founder.call(.write(rows: 1))

@@ -139,7 +139,7 @@ import Testing
     @Test(arguments: [true, false]) func whileSuspended(readOnly: Bool) async throws {
         let founder = try open("founder") { $0.process = ProcessSuspension() }
         let reader = try open("reader", readOnly: readOnly)
-        #expect(await reader.suspend(deadline: .now + .seconds(1)).outcome == .released)
+        #expect(await reader.suspend(deadline: .now + .seconds(30)).outcome == .released)
         let first = reader.seat.participant
         try removeBlock()
         let newcomer = try open("newcomer") { $0.process = ProcessSuspension() }

@@ -6,13 +6,14 @@ import Dispatch
 /// accesses that wait for that connection: then neither the task nor these accesses would ever continue. Dispatch starts a thread for a
 /// serial queue, however many of its other threads are blocked, up to a few hundred.
 ///
-/// Closures of callers do not run here. They run on the queues of connections, which are serial queues, too.
+/// A task that opens a connection may wait for a lock, and runs the program's `prepareDatabase`. So each has a queue of its own, and holds up
+/// no other one. Accesses do not run here. They run on the queues of connections, which are serial queues, too.
 final class LenderExecutor: TaskExecutor {
-    /// Its quality of service is that of the connections' queues, unless a configuration says otherwise.
-    private let queue = DispatchQueue(label: "roundtable.lender", qos: .userInitiated)
-
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+        // Its quality of service is that of the connections' queues, unless a configuration says otherwise.
+        DispatchQueue(label: "roundtable.lender", qos: .userInitiated).async {
+            job.runSynchronously(on: self.asUnownedTaskExecutor())
+        }
     }
 }

@@ -62,6 +62,8 @@ extension SharedDatabase: GateFollower {
         for companion in companions { companion.databaseDidResume() }
         seat.show(isSuspended: false)
         // The slot may have been lost during a long sleep.
-        writer.betweenAccesses { [seat] in seat.rejoin() }
+        writer.betweenAccesses { [weak self] in self?.seat.rejoin() }
+        // So it is not released with the lock that `betweenAccesses` holds.
+        withExtendedLifetime(self) {}
     }
 }

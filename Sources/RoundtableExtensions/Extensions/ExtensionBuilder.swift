@@ -17,6 +17,8 @@ final class ExtensionBuilder: Sendable {
         var isAtWork = false
         /// Whether to look for incomplete extensions again when the current work is done.
         var isWanted = false
+        /// Whether another attempt begins after a pause.
+        var isRetrying = false
         var hasReported = false
         /// The extensions whose damage was reported.
         var damaged: Set<String> = []
@@ -73,8 +75,14 @@ final class ExtensionBuilder: Sendable {
             return continues
         }
         guard outcome == .tryAgain else { return }
+        let isRetrying = state.withLock { state in
+            defer { state.isRetrying = true }
+            return state.isRetrying
+        }
+        if isRetrying { return }
         DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + pause) { [weak self, weak database] in
             guard let self, let database else { return }
+            state.withLock { $0.isRetrying = false }
             work(on: database, pause: min(pause * 2, Self.longestPause))
         }
     }
@@ -82,10 +90,12 @@ final class ExtensionBuilder: Sendable {
     private func build(_ database: SharedDatabase) -> Outcome {
         var stuck: Set<String> = []
         var pace = BuildingPace()
+        var last: String?
         var current: String?
         var outcome = Outcome.done
         while true {
             do {
+                current = nil
                 if state.withLock({ $0.awaitsWriter }) {
                     // The writer connection is serial, so this write runs after that transaction has ended.
                     try database.write(whileSuspended: .fail) { _ in }
@@ -95,12 +105,13 @@ final class ExtensionBuilder: Sendable {
                     state.withLock { $0.hasReported = false }
                     return outcome
                 }
+                current = one.name
                 var total: Int?
-                if one.name != current {
+                if one.name != last {
+                    last = one.name
                     pace = BuildingPace()
                     total = try database.read { db in try registry.total(of: one, db) }
                 }
-                current = one.name
                 let step = try database.write(whileSuspended: .fail) { db in
                     try registry.build(
                         one,
@@ -124,7 +135,6 @@ final class ExtensionBuilder: Sendable {
                 guard let name = current else { return failed(error, database) }
                 // It may be damage of this extension alone.
                 stuck.insert(name)
-                current = nil
                 outcome = .tryAgain
                 if state.withLock({ $0.damaged.insert(name).inserted }) { report(.failed(error)) }
             } catch {

@@ -213,6 +213,33 @@ import Testing
         #expect(events.failures.value.count == 1)
     }
 
+    /// Also when the rows of its table cannot even be counted.
+    @Test func damageInOneTable() async throws {
+        try fill(2000)
+        let stranger = try fixture.stranger()
+        try await stranger.write {
+            try $0.execute(
+                sql: "CREATE TABLE other (id INTEGER PRIMARY KEY, size INTEGER); INSERT INTO other VALUES (1, 1)"
+            )
+        }
+        let root = try await stranger.read {
+            try Int.fetchOne($0, sql: "SELECT rootpage FROM sqlite_master WHERE name = 'other'")
+        }
+        let size = try await stranger.read { try Int.fetchOne($0, sql: "PRAGMA page_size") }
+        try await stranger.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
+        try stranger.close()
+        let file = try FileHandle(forUpdating: fixture.url)
+        try file.seek(toOffset: UInt64(try #require(root) - 1) * UInt64(try #require(size)))
+        try file.write(contentsOf: Data(repeating: 0xFF, count: 100))
+        try file.close()
+        let damaged = SecondaryIndex("damaged", version: 1, of: "other", fields: [.init("size")])
+        let events = Events()
+        let db = try open([damaged, Self.sizes]) { $0.probe(events.note) }
+        defer { try? db.close() }
+        #expect(try await db.read { try Self.sizes.count(in: $0) } == 2000)
+        #expect(events.failures.value.count == 1)
+    }
+
     /// A database that is closed ends the attempts (rule E6c).
     @Test(.timeLimit(.minutes(1))) func anErrorThatEndsBuilding() async throws {
         try fill(2000)
