@@ -133,29 +133,23 @@ extension TrackedTable {
         )
     }
 
-    /// Stores the row. Writes nothing if it is as it was, so that a transaction without other changes is no commit.
     func update(_ db: Database) throws {
         try db.execute(
             sql: """
                 UPDATE main.roundtable_history_tables
-                SET (name, state, recording, key_columns, conflicts, generation, gap)
-                    = (:name, :state, :recording, :keyColumns, :conflicts, :generation, :gap)
-                WHERE id = :id AND (name, state, recording, key_columns, conflicts, generation, gap)
-                    IS NOT (:name, :state, :recording, :keyColumns, :conflicts, :generation, :gap)
+                SET name = ?, state = ?, recording = ?, key_columns = ?, conflicts = ?, generation = ?,
+                    gap = ?
+                WHERE id = ?
                 """,
             arguments: [
-                "id": id, "name": name, "state": state.rawValue, "recording": recording.rawValue,
-                "keyColumns": try Self.text(keyColumns), "conflicts": try Self.text(coverage), "generation": generation,
-                "gap": gap,
+                name, state.rawValue, recording.rawValue, try Self.text(keyColumns), try Self.text(coverage),
+                generation, gap, id,
             ]
         )
         if storedKept != nil || !kept.isEmpty {
             try db.execute(
-                sql: """
-                    UPDATE main.roundtable_history_tables SET kept_columns = :kept
-                    WHERE id = :id AND kept_columns IS NOT :kept
-                    """,
-                arguments: ["id": id, "kept": try Self.text(kept)]
+                sql: "UPDATE main.roundtable_history_tables SET kept_columns = ? WHERE id = ?",
+                arguments: [try Self.text(kept), id]
             )
         }
     }
