@@ -200,6 +200,30 @@ import Testing
         #expect(events.failures.value.count == 1 && failing.attempts.value == 3)
     }
 
+    /// Triggers are restored within a write although the first rows cannot be derived from then, and the rows follow in the background
+    /// (rules E6b, E7).
+    @Test(arguments: [ResultCode.SQLITE_CORRUPT_VTAB, .SQLITE_FULL])
+    func anErrorWhileTriggersAreRestored(code: ResultCode) async throws {
+        try fill(100)
+        let failing = Failing(code, times: 1, row: 2)
+        // It does not fail yet.
+        failing.attempts.change { $0 = 1 }
+        let db = try open([failing.index])
+        defer { try? db.close() }
+        #expect(try await db.read { try failing.index.count(in: $0) } == 100)
+        failing.attempts.change { $0 = 0 }
+        try await fixture.stranger().write { db in
+            try db.execute(
+                sql: "DROP TABLE item; \(Self.item); INSERT INTO item (id, size) VALUES (1, 1), (2, 2), (3, 3)"
+            )
+        }
+        try await db.write { try $0.execute(sql: "INSERT INTO item (id, size) VALUES (4, 4)") }
+        try await eventually("it is built in the background") {
+            (try? await db.read { try failing.index.count(in: $0) }) == 4
+        }
+        #expect(failing.attempts.value == 2)
+    }
+
     /// Whatever is damaged in one extension, others are built (rule E6c).
     @Test func damageInOneExtension() async throws {
         try fill(2000)
