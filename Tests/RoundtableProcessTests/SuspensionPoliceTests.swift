@@ -405,25 +405,29 @@
                 terms.assertionTime = .milliseconds(600)
                 terms.expiryNotice = .milliseconds(400)
                 terms.punishment = .report
-                try withProgram(terms) { police, program in
-                    try connect(program, onMessage: "m.startswith('exp') and s.send(b'begin 8 more\\n')")
-                    try program.run(Self.lock)
-                    try program.run("s.send(b'begin 7 sync\\n')")
-                    try waitUntilHeard("granted 7", program)
-                    let verdict = try police.freeze(program.pid)
-                    #expect(verdict.outcome == .convicted)
-                    #expect(verdict.isExpired)
-                    #expect(verdict.assertionTime >= .milliseconds(590) && verdict.assertionTime < .seconds(2))
-                    try waitUntilHeard("resumed", program)
-                    let messages = try heard(program)
-                    // What is left when the police gets to say so.
-                    let left = messages.compactMap { $0.hasPrefix("expiring ") ? Int($0.dropFirst(9)) : nil }
-                    #expect(left.count == 1 && left.allSatisfy((0...400).contains), "\(messages)")
-                    #expect(messages.contains("refused 8"))
-                    // In the foreground again.
-                    try program.run("s.send(b'begin 9 later\\n')")
-                    try waitUntilHeard("granted 9", program)
+                let violations = try TimedTrial.run { [terms] trial in
+                    try withProgram(terms) { police, program in
+                        try connect(program, onMessage: "m.startswith('exp') and s.send(b'begin 8 more\\n')")
+                        try program.run(Self.lock)
+                        try program.run("s.send(b'begin 7 sync\\n')")
+                        try waitUntilHeard("granted 7", program)
+                        let verdict = try police.freeze(program.pid)
+                        #expect(verdict.outcome == .convicted)
+                        #expect(verdict.isExpired)
+                        #expect(verdict.assertionTime >= .milliseconds(590) && verdict.assertionTime < .seconds(2))
+                        try waitUntilHeard("resumed", program)
+                        let messages = try heard(program)
+                        let left = messages.compactMap { $0.hasPrefix("expiring ") ? Double($0.dropFirst(9)) : nil }
+                        #expect(left.count == 1 && left.allSatisfy { $0 <= 400 }, "\(messages)")
+                        // What is left when the police gets to say so.
+                        trial.expect("delay of the notice", 400 - (left.first ?? .nan), atMost: 100)
+                        #expect(messages.contains("refused 8"))
+                        // In the foreground again.
+                        try program.run("s.send(b'begin 9 later\\n')")
+                        try waitUntilHeard("granted 9", program)
+                    }
                 }
+                #expect(violations == [])
             }
 
             /// Of a process that dies, no assertion stays.
