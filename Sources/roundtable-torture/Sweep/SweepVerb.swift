@@ -45,6 +45,10 @@
         @Flag(help: "Prints the report as JSON.")
         var json = false
 
+        func validate() throws {
+            guard sample ?? 1 > 0 else { throw ValidationError("--sample is at least 1") }
+        }
+
         func run() throws {
             let point = try only.map { name in
                 guard let point = SweepPoint(name) else {
