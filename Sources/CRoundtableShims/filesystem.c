@@ -1,9 +1,35 @@
 #define _GNU_SOURCE
 #include "CRoundtableShims.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+static int32_t named_by_lstat(const char *path, struct rt_named_file *file) {
+    struct stat info;
+    if (lstat(path, &info) != 0) return -1;
+    *file = (struct rt_named_file){.device = (uint64_t)info.st_dev, .inode = (uint64_t)info.st_ino};
+#if defined(__APPLE__)
+    file->birth = (int64_t)info.st_birthtimespec.tv_sec * 1000000000 + info.st_birthtimespec.tv_nsec;
+#endif
+    return 0;
+}
+
 #if defined(__linux__)
 
-#include <fcntl.h>
+#include <sys/sysmacros.h>
+
+int32_t rt_named_file(const char *path, struct rt_named_file *file) {
+    struct statx info;
+    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &info) != 0) {
+        // Some sandboxes forbid statx.
+        return errno == ENOSYS || errno == EPERM ? named_by_lstat(path, file) : -1;
+    }
+    *file = (struct rt_named_file){.device = makedev(info.stx_dev_major, info.stx_dev_minor), .inode = info.stx_ino};
+    if (info.stx_mask & STATX_BTIME) file->birth = info.stx_btime.tv_sec * 1000000000 + info.stx_btime.tv_nsec;
+    return 0;
+}
+
 #include <sys/vfs.h>
 
 int64_t rt_file_system_type(const char *path) {
@@ -12,5 +38,9 @@ int64_t rt_file_system_type(const char *path) {
 }
 
 int32_t rt_open_path_flag(void) { return O_PATH; }
+
+#else
+
+int32_t rt_named_file(const char *path, struct rt_named_file *file) { return named_by_lstat(path, file); }
 
 #endif

@@ -35,6 +35,7 @@ extension DatabaseStatus: CustomStringConvertible {
             }
         var parts = [participant.name, role]
         if participant.liveness != .alive { parts.append("\(participant.liveness)") }
+        if participant.isOfOtherFile { parts.append("has another file open") }
         if participant.hasTurn { parts.append("has the turn") }
         return parts.joined(separator: ", ")
     }

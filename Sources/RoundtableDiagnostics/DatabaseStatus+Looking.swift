@@ -111,7 +111,8 @@ extension DatabaseStatus {
             controlBlock.state = .usable
             controlBlock.layoutVersion = Int(Layout.version)
             let snapshots = block.participants()
-            participants = snapshots.map(ParticipantStatus.init)
+            let files = FileStamps(ofDatabaseAt: path)
+            participants = snapshots.map { ParticipantStatus($0, in: files) }
             return (block, snapshots)
         } catch {
             controlBlock.problem = error.description

@@ -42,6 +42,8 @@ public struct Diagnosis: Codable, Sendable, Equatable {
         case controlBlock = "control_block"
         /// The database file has more than one name.
         case hardLinks = "hard_links"
+        /// A participant has other files open than those that are in their places, because these were replaced, removed or moved.
+        case lostFile = "lost_file"
         /// The database file is on a network file system.
         case networkFileSystem = "network_file_system"
         /// The owner, group or mode of a companion file or of the outbox keeps users of the database out, or lets others in; or this process

@@ -32,6 +32,8 @@ struct Doctor {
         /// In bytes, for this process; nil when the system does not report it.
         var freeSpace: Int?
         var saltProblem: SaltProblem?
+        /// The participants that have other files open than those that are in their places.
+        var lost: [LostParticipant] = []
         /// Why this user gets no file watch; nil when it does.
         var watchShortage: SystemError?
     }
@@ -45,6 +47,7 @@ struct Doctor {
         diagnosis.path = status.path
         diagnosis.unknowns = status.unknowns
         examineFiles(status, facts)
+        examineLostFiles(facts)
         examinePermissions(status, facts)
         examineSalt(status, facts)
         examineLibrary(status, facts)
@@ -75,7 +78,10 @@ struct Doctor {
 
     mutating func refuse(_ error: SharedDatabaseError) throws {
         switch error {
-        case .notAFile(_, Onlooker.noSuchFile): throw error
+        case .notAFile(let path, Onlooker.noSuchFile):
+            let lost = LostParticipant.all(ofMissingDatabaseAt: path)
+            if lost.isEmpty { throw error }
+            findLostFiles(lost)
         case .notAFile(_, let reason) where reason.contains("hard links"):
             find(
                 .hardLinks,
@@ -368,6 +374,7 @@ extension Doctor.Facts {
         let checkpointing = SystemLocks.walLocks(databasePath: status.path)?.checkpointing
         checkpointer = checkpointing.map(party)
         isCheckpointerStopped = checkpointing.flatMap(ProcessTable.entry)?.isStopped == true
+        lost = LostParticipant.all(ofDatabaseAt: status.path)
         canCheckpoint = live.contains { $0.role == .readWrite && $0.liveness != .stopped && $0.state != .suspended }
         database = Doctor.InspectedFile(status.path)
         let companionPaths = [status.path + "-wal", status.path + "-shm", status.controlBlock.path]
@@ -398,7 +405,7 @@ extension Doctor.Facts {
         if strangers.isEmpty { return [] }
         MonotonicClock.sleep(100_000_000)
         let block = try? ControlBlock.open(forDatabaseAt: path, writable: false)
-        let participants = (block?.participants() ?? []).map(ParticipantStatus.init).filter { $0.liveness != .dead }
+        let participants = (block?.participants() ?? []).map { ParticipantStatus($0) }.filter { $0.liveness != .dead }
         let pids = Set(SystemLocks.users(databasePath: path))
         return strangers.filter { stranger in
             pids.contains(stranger.pid) && !participants.contains { $0.isProcess(stranger.pid) }

@@ -11,6 +11,6 @@ package struct TurnLook: Sendable {
     /// - returns: nil when the control block cannot be used.
     package init?(ofDatabaseAt path: String) {
         guard let block = try? ControlBlock.open(forDatabaseAt: path, writable: false) else { return nil }
-        participants = block.participants().map(ParticipantStatus.init)
+        participants = block.participants().map { ParticipantStatus($0) }
     }
 }

@@ -11,7 +11,8 @@ struct Root: AsyncParsableCommand {
 
     private static var verbs: [any ParsableCommand.Type] {
         var verbs: [any ParsableCommand.Type] = [
-            Check.self, CheckRole.self, JobsVerb.self, JobsRole.self, RandomCommand.self, SoakCommand.self,
+            Check.self, CheckRole.self, JobsVerb.self, JobsRole.self, FilesVerb.self, FilesRole.self,
+            RandomCommand.self, SoakCommand.self,
             PowerCutCommand.self, PowerCutVictim.self,
             PowerCutInspector.self,
         ]

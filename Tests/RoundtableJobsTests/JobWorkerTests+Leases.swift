@@ -156,3 +156,14 @@ extension JobWorkerTests {
         #expect(try await effects() == [])
     }
 }
+
+extension JobWorkerTests {
+    /// A worker whose database file was replaced ends with the error, instead of trying for ever (rule W12d).
+    @Test(.timeLimit(.minutes(1))) func itsFileIsLost() async throws {
+        let worker = Task { [mails, db] in try await mails.run(in: db) { _ in } }
+        let path = fixture.url.path
+        try FileManager.default.copyItem(atPath: path, toPath: path + ".copy")
+        try #require(rename(path + ".copy", path) == 0)
+        await #expect(throws: SharedDatabaseError.self) { try await worker.value }
+    }
+}

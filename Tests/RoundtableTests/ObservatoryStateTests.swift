@@ -10,7 +10,9 @@ import Testing
     private typealias State = ObservatoryState<String, Int, Int>
 
     private func observation() -> PersistentObservation {
-        PersistentObservation(onWriter: false, notifiesAgain: true) { _, _, _ in AnyDatabaseCancellable {} }
+        PersistentObservation(onWriter: false, notifiesAgain: true, fail: { _ in }) { _, _, _ in
+            AnyDatabaseCancellable {}
+        }
     }
 
     private func running(_ connection: String = "a", _ feed: Int = 1) -> State {

@@ -107,7 +107,18 @@ void rt_keep_in_child(int index);
 
 // MARK: File systems
 //
-// Why: Swift's Glibc module does not include <sys/vfs.h>. Can go when it does.
+// Why: Swift's Glibc module does not include <sys/vfs.h>, and declares statx(2) only with _GNU_SOURCE, which it is built without. Can go when
+// it exports both.
+
+/// A file at a name, which is not followed if it is a symbolic link.
+struct rt_named_file {
+    uint64_t device, inode;
+    /// When the file was created, in ns since 1970; 0 where the system does not know it.
+    int64_t birth;
+};
+
+/// Inspects the file at `path` without opening it. Returns 0, or -1 with errno.
+int32_t rt_named_file(const char *path, struct rt_named_file *file);
 
 #if defined(__linux__)
 /// The magic number of the file system that holds `path` (statfs(2)), or -1 with errno.

@@ -52,6 +52,7 @@ final class Checkpointer: @unchecked Sendable {
     let external: ExternalCheckpoints
     let link: CheckpointLink
     private let gate: SuspensionGate
+    private let files: DatabaseFiles?
     private let queue = DispatchQueue(label: "roundtable.checkpoint", qos: .utility)
     private let state = Mutex(State())
     private let hooks = Mutex(Hooks())
@@ -60,6 +61,7 @@ final class Checkpointer: @unchecked Sendable {
 
     init(path: String, options: SharedDatabase.Options, gate: SuspensionGate) {
         self.gate = gate
+        files = options.files
         policy = options.checkpointing
         ownLimits = CheckpointLimits(policy)
         external = ExternalCheckpoints(databasePath: path)
@@ -72,9 +74,11 @@ final class Checkpointer: @unchecked Sendable {
 
     var participant: Participant? { state.withLock { $0.seat }?.participant }
 
-    /// The limits that apply now; nil while no checkpoint is made without a request, because of the policy or because another program
-    /// checkpoints.
-    var limits: CheckpointLimits? { external.isActive(participant?.block) ? nil : ownLimits }
+    /// The limits that apply now; nil while no checkpoint is made without a request, because of the policy, because another program
+    /// checkpoints, or because a file was lost.
+    var limits: CheckpointLimits? {
+        external.isActive(participant?.block) || files?.lookIfDue(at: MonotonicClock.now) != nil ? nil : ownLimits
+    }
 
     // MARK: On the writer's queue
 

@@ -112,6 +112,7 @@ extension SharedDatabase {
         _ checkpointer: Checkpointer,
         _ body: (CheckpointConnection) -> CheckpointStep.Outcome
     ) throws -> CheckpointResult {
+        try files.check()
         let began = MonotonicClock.now
         let (outcome, frames): (CheckpointStep.Outcome, WalIndex.Frames?)
         do throws(CheckpointLink.Failure) {

@@ -13,6 +13,8 @@ struct ConnectionOpening: Sendable {
     let role: SharedDatabase.Role
     /// How long each opening waits for other connections that create, recover or close the database (rule W9).
     let timeout: Nanoseconds
+    /// Whether the connection has the same files open as the others; nil: not compared.
+    var files: DatabaseFiles?
 
     /// - Parameters:
     ///   - name: the name that SQLite opens; nil: the path.
@@ -36,6 +38,7 @@ struct ConnectionOpening: Sendable {
                 try SharedCache.refuse(db, path: path)
                 OwnConnection.mark(db)
                 OpenFile.note(db, path: path)
+                try files?.note(db)
             }
             return queue
         }

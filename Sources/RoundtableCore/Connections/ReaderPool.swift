@@ -38,7 +38,7 @@ final class ReaderPool: Parkable {
     let path: String
     private let open: @Sendable () throws -> ReaderConnection
     /// Called when a read begins, on its thread, without a lock.
-    private let willRead: @Sendable () -> Void
+    private let willRead: @Sendable () throws -> Void
     private let state: BargingMutex<State>
     /// All connections except the leaving ones, so that no connection is interrupted while it closes.
     private let connections = Mutex<[ReaderConnection]>([])
@@ -49,7 +49,7 @@ final class ReaderPool: Parkable {
         path: String,
         maximumCount: Int,
         seat: Seat,
-        willRead: @escaping @Sendable () -> Void = {},
+        willRead: @escaping @Sendable () throws -> Void = {},
         open: @escaping @Sendable () throws -> ReaderConnection
     ) {
         self.path = path
@@ -76,6 +76,7 @@ final class ReaderPool: Parkable {
         insideWrite: Bool,
         _ body: (ReaderConnection) throws -> T
     ) throws -> T {
+        try willRead()
         let reader = try takeAtOnce(at: site) ?? take(insideWrite ? enterBesideBarriers() : wait(.read), at: site)
         defer { give(reader) }
         do { return try body(reader) } catch { throw named(error, reader.wasInterrupted) }
@@ -87,6 +88,7 @@ final class ReaderPool: Parkable {
         at site: CallSite?,
         _ body: (ReaderConnection, _ giveBack: @escaping @Sendable () -> Void) async throws -> T
     ) async throws -> T {
+        try willRead()
         // Here the task has a thread already, and it leaves that thread only for the queue of the connection.
         if let idle = takeAtOnce(at: site) { return try await lending(idle, body) }
         return try await withTaskExecutorPreference(lender) {
@@ -142,11 +144,13 @@ final class ReaderPool: Parkable {
     /// Lends a connection to a thread that holds the writer connection, for a read that ends later than this call. The receiver
     /// calls `give(_:)`, once.
     func takeInsideWrite() throws -> ReaderConnection {
-        try take(enterBesideBarriers(), at: nil)
+        try willRead()
+        return try take(enterBesideBarriers(), at: nil)
     }
 
     /// Lends a connection without blocking. The receiver calls `give(_:)`, once.
     func take(at site: CallSite?, _ body: @escaping @Sendable (Result<ReaderConnection, any Error>) -> Void) {
+        do { try willRead() } catch { return body(.failure(error)) }
         request(.read, isPatient: true) { answer in body(Result { try self.take(answer, at: site) }) }
     }
 
@@ -431,7 +435,6 @@ final class ReaderPool: Parkable {
             }
             return takeIdle(from: &state, at: site)
         }
-        if idle != nil { willRead() }
         return idle
     }
 
@@ -453,7 +456,6 @@ final class ReaderPool: Parkable {
             return (isClosed, isClosed ? nil : takeIdle(from: &state, at: site))
         }
         if isClosed { throw DatabaseError.closed(path) }
-        willRead()
         if let idle { return idle }
         do {
             let reader = try open()

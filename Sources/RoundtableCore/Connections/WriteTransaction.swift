@@ -1,4 +1,5 @@
 import GRDB
+import RoundtableKernel
 
 /// Runs write transactions like GRDB's `Database.inTransaction`, without compiling `BEGIN` and `COMMIT` each time. Compiling them
 /// takes a fifth of a small transaction, while all other processes wait.
@@ -12,6 +13,8 @@ final class WriteTransaction: TransactionObserver {
     private let interruption = InterruptionHold()
     private var isInsideBlock = false
     private var isCommitting = false
+    /// The files, which must be in their places when a transaction commits (rule W12b); nil: not compared.
+    private let files: DatabaseFiles?
     /// Whether the running transaction must end without a commit (rule F3).
     private let isAborted: () -> Bool
     /// Whether a commit has been made since `beginAccess()`.
@@ -33,7 +36,10 @@ final class WriteTransaction: TransactionObserver {
     /// Called when any transaction has been rolled back.
     var didRollback: () -> Void = {}
 
-    init(isAborted: @escaping () -> Bool = { false }) { self.isAborted = isAborted }
+    init(files: DatabaseFiles? = nil, isAborted: @escaping () -> Bool = { false }) {
+        self.files = files
+        self.isAborted = isAborted
+    }
 
     /// Adds this observer to the connection. Call it on the connection's queue.
     func install(in db: Database) {
@@ -102,6 +108,7 @@ final class WriteTransaction: TransactionObserver {
     func databaseDidChange(with event: DatabaseEvent) {}
     func databaseWillCommit() throws {
         if isInsideBlock || !isCommitting && isAborted() { throw Self.aborted }
+        try files?.check()
         try recorder?.willCommit()
     }
     func databaseDidCommit(_ db: Database) {

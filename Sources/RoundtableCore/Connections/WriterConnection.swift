@@ -18,6 +18,8 @@ package final class WriterConnection: @unchecked Sendable {
     let path: String
     /// Registers the files before any connection is opened.
     private let lockedFiles: LockedFiles
+    /// The files that this participant has open; nil: not compared.
+    let files: DatabaseFiles?
     private(set) var seat: Seat?
     let busyHandler: BusyHandler
     /// nil on a connection that does not write.
@@ -54,7 +56,7 @@ package final class WriterConnection: @unchecked Sendable {
     ) throws {
         let busyHandler = BusyHandler(path: path, options: options, gate: gate)
         busyHandler.isSettingUp = true
-        let writeTransaction = WriteTransaction(isAborted: { gate.isAborted })
+        let writeTransaction = WriteTransaction(files: options.files, isAborted: { gate.isAborted })
         var configuration = options.configuration
         configuration.readonly = false
         configuration.journalMode = .default
@@ -73,6 +75,7 @@ package final class WriterConnection: @unchecked Sendable {
         }
         self.path = path
         lockedFiles = LockedFiles(ofDatabaseAt: path)
+        files = options.files
         self.gate = gate
         self.writeTransaction = writeTransaction
         savepoint = Savepoint(in: writeTransaction)
@@ -117,8 +120,9 @@ package final class WriterConnection: @unchecked Sendable {
         self.path = path
         self.watch = watch
         lockedFiles = LockedFiles(ofDatabaseAt: path)
+        files = options.files
         self.gate = gate
-        writeTransaction = WriteTransaction()
+        writeTransaction = WriteTransaction(files: options.files)
         savepoint = Savepoint(in: writeTransaction)
         self.busyHandler = BusyHandler(path: path, options: options, gate: gate)
         companions = []
@@ -217,6 +221,8 @@ package final class WriterConnection: @unchecked Sendable {
     /// Uses the connection again after it could not be closed. Call it on the queue of the connection.
     func keepConnection(_ db: Database) {
         isClosing = false
+        // They were forgotten, because the connection was about to be closed. A loss is found by the next access.
+        try? files?.note(db)
         let queue = queue
         interruptible.withLock { $0 = queue }
     }
@@ -240,6 +246,8 @@ package final class WriterConnection: @unchecked Sendable {
     func transaction(_ db: Database, _ updates: () throws -> Void) throws {
         if isClosing { throw DatabaseError.closed(path) }
         try writeTransaction.run(db, updates)
+        // The commit may have taken longer than a look is valid, for example to sync the WAL (rule W12b).
+        try files?.check()
     }
 
     /// Whether the transaction of `transaction` is open. Call it in its closure.
@@ -305,7 +313,8 @@ package final class WriterConnection: @unchecked Sendable {
     }
 
     func named(_ error: DatabaseError) -> any Error {
-        switch error.resultCode {
+        if let files, let lost = files.explained(error) as? SharedDatabaseError { return lost }
+        return switch error.resultCode {
         case .SQLITE_BUSY: busyHandler.named(error)
         // A read-only participant has no checkpointer. Its writes fail whatever the permissions.
         case .SQLITE_READONLY where checkpointer != nil: error.namingForbiddenFile(path)

@@ -8,6 +8,9 @@ public enum CoordinationEvent: Sendable, Equatable {
     case unavailable(reason: String)
     /// This participant takes fair turns again.
     case restored
+    /// A file of the database is not in its place any more. Every access fails from now on, and observations, publishers and the owner of the
+    /// outbox have ended: ``SharedDatabaseError/fileLost(path:_:)``.
+    case fileLost(path: String, LostFile)
 }
 
 extension CoordinationEvent: ReportedEvent {
@@ -15,6 +18,7 @@ extension CoordinationEvent: ReportedEvent {
         switch self {
         case .unavailable: .warning
         case .restored: .notice
+        case .fileLost: .error
         }
     }
 
@@ -26,6 +30,7 @@ extension CoordinationEvent: ReportedEvent {
             what to do; the writes try again
             """
         case .restored: "takes fair turns again"
+        case .fileLost(let path, let file): SharedDatabaseError.fileLost(path: path, file).description
         }
     }
 

@@ -24,6 +24,9 @@ package protocol DatabaseCompanion: AnyObject, Sendable {
     /// The database is closed.
     func databaseDidClose()
 
+    /// A file of the database was lost. No access works any more. The database is closed later, or released.
+    func databaseLostFile()
+
     /// The database could not be closed, and remains open. Not called while it is suspended.
     func databaseStaysOpen()
 }
@@ -34,5 +37,6 @@ extension DatabaseCompanion {
     package func databaseWillClose(isWithinAccess: Bool) throws {}
     package func databaseIsClosing() {}
     package func databaseDidClose() {}
+    package func databaseLostFile() {}
     package func databaseStaysOpen() {}
 }

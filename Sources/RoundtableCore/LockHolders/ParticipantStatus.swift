@@ -41,6 +41,11 @@ public struct ParticipantStatus: Codable, Sendable, Equatable {
     public var longestWait: Duration { Duration(inSeconds: longestWaitSeconds) }
     package var longestWaitSeconds: Double
     public var joinedAt: Date
+    /// Whether it has other files open than those that are in their places now, because these were replaced, removed or moved
+    /// (``SharedDatabaseError/fileLost(path:_:)``). What it writes goes where nobody else sees it, until it finds out.
+    public var isOfOtherFile: Bool { hasOtherFile == true }
+    /// nil: no, or not known.
+    package var hasOtherFile: Bool?
     /// The oldest read that is under way, that of a snapshot included; nil when it does not read.
     public var oldestRead: Read?
 
@@ -62,6 +67,7 @@ public struct ParticipantStatus: Codable, Sendable, Equatable {
         case longestWaitSeconds = "longest_wait_s"
         case joinedAt = "joined_at"
         case oldestRead = "oldest_read"
+        case hasOtherFile = "of_other_file"
     }
 }
 
@@ -118,7 +124,8 @@ extension ParticipantStatus {
 }
 
 extension ParticipantStatus {
-    package init(_ snapshot: ParticipantRecord) {
+    /// - parameter files: the files that are in their places now; nil: not compared.
+    package init(_ snapshot: ParticipantRecord, in files: FileStamps? = nil) {
         self.init(
             pid: snapshot.pid,
             isInOtherPIDNamespace: snapshot.isElsewhere,
@@ -133,10 +140,19 @@ extension ParticipantStatus {
             turnsTaken: Int(clamping: snapshot.turnsTaken),
             longestWaitSeconds: TimeInterval(snapshot.longestWait) / 1e9,
             joinedAt: Date(timeIntervalSince1970: TimeInterval(snapshot.joinedAt)),
+            hasOtherFile: Self.hasOtherFile(snapshot, than: files) ? true : nil,
             startTime: snapshot.startTime,
             commandsFolder: snapshot.commandsFolder,
             owner: snapshot.owner
         )
+    }
+}
+
+extension ParticipantStatus {
+    /// Whether a participant that lives shows other files than those that are in place (rule P15).
+    private static func hasOtherFile(_ record: ParticipantRecord, than files: FileStamps?) -> Bool {
+        guard record.liveness != .dead, let shown = record.files, let files else { return false }
+        return shown.differs(from: files)
     }
 }
 

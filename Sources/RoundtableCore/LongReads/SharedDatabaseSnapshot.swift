@@ -207,6 +207,7 @@ public final class SharedDatabaseSnapshot: Sendable {
     func enter(_ db: Database, _ connection: ReaderConnection) throws {
         let phase = try phase(on: connection, else: .parked(path))
         try checkOpen(connection)
+        try database.files.check(at: MonotonicClock.approximateNow)
         switch phase {
         case .open where db.isInsideTransaction: database.longReads.look(db)
         case .open, .adrift: throw DatabaseError.adrift(path)
@@ -233,6 +234,7 @@ public final class SharedDatabaseSnapshot: Sendable {
     func advance(_ db: Database, _ connection: ReaderConnection) throws -> [Change] {
         _ = try phase(on: connection, else: .suspended(path))
         try checkOpen(connection)
+        try database.files.check(at: MonotonicClock.approximateNow)
         database.longReads.look(db)
         try leave(db, connection)
         database.stepAside(db)

@@ -4,11 +4,20 @@ import Synchronization
 final class ChangeBuffer: Sendable {
     private struct State {
         var changes: [Change] = []
-        var consumer: CheckedContinuation<Change?, Never>?
+        var consumer: CheckedContinuation<Change?, any Error>?
         var isFinished = false
+        /// The error that the consumer gets when there are no more changes; nil: none.
+        var failure: (any Error)?
         var notify: (@Sendable () -> Void)?
         var end: (@Sendable () -> Void)?
+
+        /// The answer to a consumer that has received all changes.
+        mutating func takeEnd() -> Answer {
+            defer { failure = nil }
+            return failure.map { .failure($0) } ?? .success(nil)
+        }
     }
+    private typealias Answer = Result<Change?, any Error>
 
     private let capacity: Int
     private let state = Mutex(State())
@@ -17,7 +26,7 @@ final class ChangeBuffer: Sendable {
 
     func append(_ change: Change) {
         let (consumer, notify) = state.withLock { state in
-            if state.isFinished { return (CheckedContinuation<Change?, Never>?.none, (@Sendable () -> Void)?.none) }
+            if state.isFinished { return (CheckedContinuation<Change?, any Error>?.none, (@Sendable () -> Void)?.none) }
             if let consumer = state.consumer {
                 state.consumer = nil
                 return (consumer, nil)
@@ -35,19 +44,24 @@ final class ChangeBuffer: Sendable {
 
     /// Returns the next change; nil when there will be no more. Only one consumer can wait at a time: a second one replaces the first,
     /// which gets nil.
-    func next() async -> Change? {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let (ended, change, isWaiting) = state.withLock { state in
+    ///
+    /// - throws: the error of `finish`, once.
+    func next() async throws -> Change? {
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let (ended, answer, isWaiting) = state.withLock { state in
                     if !state.changes.isEmpty {
-                        return (CheckedContinuation<Change?, Never>?.none, Optional(state.changes.removeFirst()), false)
+                        return (
+                            CheckedContinuation<Change?, any Error>?.none, Answer.success(state.changes.removeFirst()),
+                            false
+                        )
                     }
-                    if state.isFinished { return (nil, nil, false) }
+                    if state.isFinished { return (nil, state.takeEnd(), false) }
                     defer { state.consumer = continuation }
-                    return (state.consumer, nil, true)
+                    return (state.consumer, .success(nil), true)
                 }
                 ended?.resume(returning: nil)
-                if !isWaiting { continuation.resume(returning: change) }
+                if !isWaiting { continuation.resume(with: answer) }
             }
         } onCancel: {
             finish(dropping: true)
@@ -68,14 +82,17 @@ final class ChangeBuffer: Sendable {
     func onEnd(_ end: @escaping @Sendable () -> Void) { state.withLock { $0.end = end } }
 
     /// Ends the consumer: after the pending changes, or immediately if they are dropped.
-    func finish(dropping: Bool = false) {
-        let (consumer, end) = state.withLock { state in
+    ///
+    /// - parameter failure: the error with which it ends; nil: none.
+    func finish(dropping: Bool = false, throwing failure: (any Error)? = nil) {
+        let (consumer, answer, end) = state.withLock { state in
+            if !state.isFinished { state.failure = failure }
             state.isFinished = true
             if dropping { state.changes = [] }
             defer { (state.consumer, state.notify, state.end) = (nil, nil, nil) }
-            return (state.consumer, state.end)
+            return (state.consumer, state.consumer == nil ? .success(nil) : state.takeEnd(), state.end)
         }
-        consumer?.resume(returning: nil)
+        consumer?.resume(with: answer)
         end?()
     }
 }

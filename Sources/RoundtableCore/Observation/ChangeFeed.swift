@@ -40,6 +40,8 @@ final class ChangeFeed: Sendable {
     private let didCompareBlock: @Sendable (_ isNew: Bool) -> Void
     private let uncoordinated: UncoordinatedCommits
     private let watch: FileWatch
+    /// The files whose commits are followed.
+    private let files: DatabaseFiles
 
     private let reading: Mutex<Reading>
     /// Held while changes are read and delivered, so that they are delivered in order.
@@ -59,12 +61,14 @@ final class ChangeFeed: Sendable {
         connection: ObservationConnection,
         uncoordinated: UncoordinatedCommits,
         subscribers: ChangeSubscribers,
+        files: DatabaseFiles,
         from position: Position? = nil,
         isPaused: Bool = false,
         owns: @escaping @Sendable (OwnerWord, ControlBlock) -> Bool,
         didCompareBlock: @escaping @Sendable (_ isNew: Bool) -> Void = { _ in }
     ) {
         self.databasePath = databasePath
+        self.files = files
         self.author = author
         self.connection = connection
         self.uncoordinated = uncoordinated
@@ -173,7 +177,8 @@ final class ChangeFeed: Sendable {
                 defer { reading.isCatchingUp = false }
                 return (reading.isCatchingUp ? Change.merged(changes) : changes, lookAgain)
             }
-            if !changes.isEmpty { subscribers.tell(changes) }
+            // The commits may be those of another file, which participants of that one publish in the same ring.
+            if !changes.isEmpty, files.lookIfDue(at: MonotonicClock.now) == nil { subscribers.tell(changes) }
             return Look(hasNews: !changes.isEmpty, again: lookAgain)
         }
     }

@@ -19,7 +19,7 @@ extension SharedDatabase {
         onError: @escaping @Sendable (any Error) -> Void,
         onChange: @escaping @Sendable (Database) -> Void
     ) -> AnyDatabaseCancellable {
-        let persistent = PersistentObservation(onWriter: true, notifiesAgain: false) { _, queue, _ in
+        let persistent = PersistentObservation(onWriter: true, notifiesAgain: false, fail: onError) { _, queue, _ in
             observation.start(in: queue, onError: onError, onChange: onChange)
         }
         do {

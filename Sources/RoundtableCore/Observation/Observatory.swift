@@ -30,6 +30,7 @@ final class Observatory: Sendable {
     private let subscribers = ChangeSubscribers()
     let trouble: RetryTrouble<ObservationStep>
 
+    let files: DatabaseFiles
     let transitions = NSLock()
     let state = Mutex(State())
     /// Whether `state` is running. It is read at each commit, without the lock.
@@ -44,6 +45,7 @@ final class Observatory: Sendable {
         rejoining: Rejoining
     ) {
         self.rejoining = rejoining
+        files = options.files ?? DatabaseFiles(databasePath: path)
         self.path = path
         self.author = author
         self.options = options
@@ -87,7 +89,9 @@ final class Observatory: Sendable {
     ///
     /// - throws: `SQLITE_MISUSE` when it is closed already.
     func onClose(_ end: @escaping @Sendable () -> Void) throws -> AnyDatabaseCancellable {
-        guard let number = state.withLock({ $0.addFollower(end) }) else { throw DatabaseError.closed(path) }
+        guard let number = state.withLock({ $0.addFollower(end) }) else {
+            throw files.failure ?? DatabaseError.closed(path) as any Error
+        }
         return AnyDatabaseCancellable { [weak self] in _ = self?.state.withLock { $0.removeFollower(number) } }
     }
 
@@ -96,16 +100,19 @@ final class Observatory: Sendable {
 
     /// Ends all observations and consumers.
     ///
-    /// - parameter waiting: whether to wait for accesses that run on the connection, and then close it. Otherwise it closes when they
-    ///   have ended.
-    func close(waiting: Bool) {
+    /// - Parameters:
+    ///   - waiting: whether to wait for accesses that run on the connection, and then close it. Otherwise it closes when they have ended.
+    ///   - failure: the error with which observations and consumers end; nil: consumers end without an error, and observations without a
+    ///     word.
+    func close(waiting: Bool, failing failure: (any Error)? = nil) {
         let ended = transitions.withLock {
             let ended = state.withLock { $0.close() }
             isRunning.store(false, ordering: .sequentiallyConsistent)
             return ended
         }
         for end in ended.followers { end() }
-        defer { for buffer in ended.consumers { buffer.finish() } }
+        defer { for buffer in ended.consumers { buffer.finish(throwing: failure) } }
+        if let failure { for observation in ended.observations { observation.fail(failure) } }
         if waiting { _ = stepParking() }
         guard let (connection, feed) = ended.running else { return }
         feed.stop()
@@ -113,6 +120,9 @@ final class Observatory: Sendable {
         // Otherwise the connection closes when the last observation ends.
         if waiting, state.withLock({ $0.borrowers == 0 }) { connection.close() } else { connection.closeWhenUnused() }
     }
+
+    /// Ends all observations and consumers with an error.
+    func fail(_ error: any Error) { close(waiting: false, failing: error) }
 
     /// Opens the connection if there is none. Missed changes have been delivered when this returns.
     @discardableResult
@@ -130,6 +140,7 @@ final class Observatory: Sendable {
                 connection: connection,
                 uncoordinated: uncoordinated,
                 subscribers: subscribers,
+                files: files,
                 from: position,
                 isPaused: isPaused,
                 owns: { [weak seat] in seat?.owns($0, in: $1) ?? false },
@@ -148,7 +159,7 @@ final class Observatory: Sendable {
         case .running(let connection, let feed): return (connection, feed)
         case .resting, .starting: return nil
         case .parked: throw DatabaseError.suspended(path)
-        case .closed: throw DatabaseError.closed(path)
+        case .closed: throw files.failure ?? DatabaseError.closed(path) as any Error
         }
     }
 }

@@ -238,6 +238,7 @@ extension ObservatoryState {
         var lastPosition: Position?
         var followers: [@Sendable () -> Void] = []
         var consumers: [ChangeBuffer] = []
+        var observations: [PersistentObservation] = []
     }
 
     mutating func close() -> Ended {
@@ -247,7 +248,8 @@ extension ObservatoryState {
             running: running,
             lastPosition: lastPosition,
             followers: Array(followers.values),
-            consumers: Array(consumers.values)
+            consumers: Array(consumers.values),
+            observations: Array(observations.values)
         )
     }
 }

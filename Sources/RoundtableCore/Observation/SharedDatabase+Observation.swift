@@ -20,7 +20,8 @@ extension SharedDatabase {
     /// A sequence serves one consumer: call this again for another. The first observation of a `SharedDatabase` opens a connection.
     ///
     /// - parameter regions: the regions to observe, by table. Without any, all commits are reported.
-    /// - throws: (in the loop) `DatabaseError`, when the region cannot be determined or the database cannot be opened.
+    /// - throws: (in the loop) `DatabaseError`, when the region cannot be determined or the database cannot be opened;
+    ///   ``SharedDatabaseError/fileLost(path:_:)``.
     public func changes(in regions: any DatabaseRegionConvertible...) -> Changes {
         Changes(Result { try checkedConsumer(of: regions) }, database: self)
     }
@@ -32,7 +33,8 @@ extension SharedDatabase {
     ///   - queue: where the closure runs, one call at a time. While it runs, up to 256 changes wait; later ones are reported as one. With
     ///     nil, the closure runs on the thread that detects commits, which is the fastest way. This process detects no other commits
     ///     while the closure runs, so it must be quick.
-    ///   - onChange: called with each change. It may cancel, and use or close the database.
+    ///   - onChange: called with each change. It may cancel, and use or close the database. It learns of no error: when a file of the
+    ///     database is lost, the calls end (``SharedDatabaseError/fileLost(path:_:)``).
     /// - returns: a value that ends the calls when it is cancelled or released. It keeps the database open.
     /// - throws: `DatabaseError`, when the region cannot be determined or the database cannot be opened.
     public func observeChanges(
@@ -74,7 +76,8 @@ extension SharedDatabase {
         let persistent = PersistentObservation(
             onWriter: observation.requiresWriteAccess,
             notifiesAgain: true,
-            region: region
+            region: region,
+            fail: { _ = observation.failing(with: $0, scheduler, onChange) }
         ) { [traced, weak observatory] persistent, queue, isFirst in
             var traced = traced
             // GRDB would forbid writes with two more statements a fetch. It begins the first fetch of an observation that may write with

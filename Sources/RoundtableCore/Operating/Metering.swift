@@ -84,7 +84,8 @@ extension SharedDatabase {
 
     /// All participants, from the control block of this one; empty without one.
     package var participants: [ParticipantStatus] {
-        longReads.controlBlock?.participants().map(ParticipantStatus.init) ?? []
+        let files = FileStamps(ofDatabaseAt: path)
+        return longReads.controlBlock?.participants().map { ParticipantStatus($0, in: files) } ?? []
     }
 
     /// The migrations of other programs that this one does not know, as it was last reported.

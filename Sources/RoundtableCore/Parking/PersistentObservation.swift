@@ -17,21 +17,26 @@ final class PersistentObservation: Sendable {
     /// Whether the observation delivers its current value when it is restarted, so that missed changes need not be reported.
     let notifiesAgain: Bool
     let region: ObservedRegion
+    private let reportFailure: @Sendable (any Error) -> Void
     private let begin: @Sendable (PersistentObservation, DatabaseQueue, _ isFirst: Bool) -> AnyDatabaseCancellable
     private let state = Mutex(State.idle)
     private let hasStarted = Atomic(false)
 
-    /// - parameter begin: starts the observation, which is its first argument, on a connection. `isFirst` is true for the start by the user, and false for a
-    ///   later start on another thread.
+    /// - Parameters:
+    ///   - fail: reports an error to the user.
+    ///   - begin: starts the observation, which is its first argument, on a connection. `isFirst` is true for the start by the
+    ///     user, and false for a later start on another thread.
     init(
         onWriter: Bool,
         notifiesAgain: Bool,
         region: ObservedRegion = ObservedRegion(),
+        fail: @escaping @Sendable (any Error) -> Void,
         _ begin: @escaping @Sendable (PersistentObservation, DatabaseQueue, _ isFirst: Bool) -> AnyDatabaseCancellable
     ) {
         isOnWriter = onWriter
         self.notifiesAgain = notifiesAgain
         self.region = region
+        reportFailure = fail
         self.begin = begin
     }
 
@@ -67,14 +72,22 @@ final class PersistentObservation: Sendable {
 
     func end() { stop(.ended) }
 
-    private func stop(_ next: State) {
-        let running: AnyDatabaseCancellable? = state.withLock { state in
-            if case .ended = state { return nil }
+    /// Ends the observation with an error, unless it has ended.
+    func fail(_ error: any Error) {
+        if stop(.ended) { reportFailure(error) }
+    }
+
+    /// - returns: whether the observation had not ended.
+    @discardableResult
+    private func stop(_ next: State) -> Bool {
+        let (wasActive, running) = state.withLock { state -> (Bool, AnyDatabaseCancellable?) in
+            if case .ended = state { return (false, nil) }
             defer { state = next }
-            if case .running(let cancellable) = state { return cancellable }
-            return nil
+            if case .running(let cancellable) = state { return (true, cancellable) }
+            return (true, nil)
         }
         running?.cancel()
+        return wasActive
     }
 }
 

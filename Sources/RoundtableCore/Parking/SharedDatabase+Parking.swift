@@ -30,6 +30,7 @@ extension SharedDatabase {
     ///   comes first. `park` may be called again.
     func park(until deadline: Nanoseconds, isCalledOff: () -> Bool = { false }) -> [HeldConnection] {
         guard isInOwnProcess else { return [] }
+        files.forgetCompanions()
         return parking.park(parkables, until: deadline, isCalledOff: isCalledOff)
     }
 

@@ -46,6 +46,7 @@ extension WriterConnection {
     private func reopened() throws -> DatabaseQueue {
         do {
             busyHandler.forgetWaits()
+            try files?.check()
             // SQLite would create a new database if the file is missing.
             guard try System.status(ofFileAt: path).map({ $0.st_size > 0 }) == true else {
                 throw DatabaseError.gone(path)
@@ -62,6 +63,8 @@ extension WriterConnection {
             let isForGate = error.resultCode == .SQLITE_BUSY && gate.hasGivenUp.load(ordering: .acquiring)
             throw isForGate ? NotBegun(reason: error.naming(path), isForGate: true) : error.naming(path) as any Error
         } catch let error as EncryptionError {
+            throw error
+        } catch let error as SharedDatabaseError {
             throw error
         } catch {
             throw DatabaseError(resultCode: .SQLITE_CANTOPEN, message: "\(path): cannot be opened again: \(error)")

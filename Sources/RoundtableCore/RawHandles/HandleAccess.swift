@@ -107,6 +107,7 @@ final class HandleAccess: @unchecked Sendable {
         let thread = Self.currentThread
         while true {
             try database.checkOpen()
+            try checkFiles()
             if Access.isWriting(database) || database.handles.isInTurn(onThread: thread) {
                 throw HandleError.nestedTurn(path: path)
             }
@@ -270,6 +271,16 @@ final class HandleAccess: @unchecked Sendable {
         commits.end(tables: turn.tables.map { $0.union(tables ?? []) } ?? tables)
         let frames = raw.isIdle ? raw.withWalIndex(\.frames) ?? nil : nil
         leave(turn, frames)
+        // What was committed may have gone into a file that is lost.
+        try checkFiles()
+    }
+
+    /// - throws: ``SharedDatabaseError/fileLost(path:_:)``. Closing the connection then leaves the files alone that are in place now.
+    private func checkFiles() throws {
+        do { try database.files.check() } catch {
+            raw.leaveFilesAlone()
+            throw error
+        }
     }
 
     private func takeTurnToEnd() throws -> Turn {

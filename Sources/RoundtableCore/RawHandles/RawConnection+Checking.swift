@@ -1,3 +1,4 @@
+import CRoundtableShims
 import Foundation
 import GRDB
 import GRDBSQLite
@@ -34,5 +35,13 @@ extension RawConnection {
             )
         }
         return DatabaseError(resultCode: code, message: "\(path): \(String(cString: sqlite3_errmsg(pointer)))")
+    }
+
+    /// Makes SQLite neither checkpoint nor remove the WAL when it closes the connection, because it removes the file by its name, where
+    /// another one may be by now.
+    func leaveFilesAlone() {
+        var isKept: CInt = 1
+        sqlite3_file_control(pointer, "main", SQLITE_FCNTL_PERSIST_WAL, &isKept)
+        rt_checkpoint_on_close(pointer, 0)
     }
 }

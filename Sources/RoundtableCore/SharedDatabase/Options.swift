@@ -104,6 +104,9 @@ extension SharedDatabase {
         /// The keying of the opened database, determined once.
         var keying: Keying?
 
+        /// The files of the opened database; nil before it is opened.
+        var files: DatabaseFiles?
+
         /// The role of the participant that is opened with these options.
         var role = Role.readWrite
 
@@ -170,7 +173,13 @@ extension SharedDatabase.Options {
     }
 
     func connectionOpening(_ path: String) -> ConnectionOpening {
-        ConnectionOpening(path: path, keying: keying, role: role, timeout: backgroundBusyTimeout.nanoseconds)
+        ConnectionOpening(
+            path: path,
+            keying: keying,
+            role: role,
+            timeout: backgroundBusyTimeout.nanoseconds,
+            files: files
+        )
     }
 
     /// The configuration of one reader connection, or of the connection that a read-only participant has in the writer's place.

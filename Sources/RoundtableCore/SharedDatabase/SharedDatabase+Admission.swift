@@ -33,6 +33,7 @@ extension SharedDatabase {
     /// Admits a write: it enters the gate, and the writer connection is open. Each write begins here.
     func admit(_ write: Write) -> Admission {
         if gate.isShuttingDown { return .refused(.failed(SharedDatabaseError.shuttingDown(path: path))) }
+        if let failure = files.failure { return .refused(.failed(failure)) }
         guard let visit = gate.enter(.write, at: write.site, isRunning: false) else { return .refused(.turnedBack) }
         do {
             let queue = try writer.openedQueue()

@@ -73,6 +73,7 @@ extension SharedDatabase {
         )
         let features = try features.map { try $0.init(&opening) }
         var options = opening.options
+        options.files = DatabaseFiles(databasePath: file.path)
         let gate = SuspensionGate(
             path: file.path,
             policy: options.suspensionPolicy,
@@ -135,6 +136,7 @@ extension SharedDatabase {
         let features = try features.map { try $0.init(&opening) }
         var options = opening.options
         options.role = .readOnly
+        options.files = DatabaseFiles(databasePath: file.path)
         let gate = SuspensionGate(
             path: file.path,
             policy: options.suspensionPolicy,

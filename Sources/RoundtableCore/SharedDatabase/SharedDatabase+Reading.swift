@@ -77,6 +77,12 @@ extension SharedDatabase {
 // MARK: - Implementation
 
 extension SharedDatabase {
+    /// The error of a read, with its cause if that is known: a file that was lost, a full or failing disk, a lock.
+    private func named(_ error: any Error) -> any Error {
+        let error = files.explained(error)
+        return (error as? DatabaseError)?.namingFile(path) ?? error
+    }
+
     func reading<T>(at site: CallSite?, _ value: (Database) throws -> T) throws -> T {
         try checkProcess()
         precondition(!Access.isReading(self), "Database methods are not reentrant.")
@@ -91,7 +97,7 @@ extension SharedDatabase {
             }
         } catch {
             failure = error
-            throw (error as? DatabaseError)?.namingFile(path) ?? error
+            throw named(error)
         }
     }
 
@@ -112,7 +118,7 @@ extension SharedDatabase {
             }
         } catch {
             failure = error
-            throw (error as? DatabaseError)?.namingFile(path) ?? error
+            throw named(error)
         }
     }
 
@@ -121,7 +127,7 @@ extension SharedDatabase {
             do {
                 try reader.begin(db)
             } catch {
-                value(.failure((error as? DatabaseError)?.namingFile(self.path) ?? error))
+                value(.failure(self.named(error)))
                 return
             }
             value(.success(db))
@@ -141,8 +147,8 @@ extension SharedDatabase {
                     }
                 }
             }
-        } catch let error as DatabaseError {
-            throw error.namingFile(path)
+        } catch {
+            throw named(error)
         }
     }
 
@@ -161,8 +167,8 @@ extension SharedDatabase {
                     }
                 }
             }
-        } catch let error as DatabaseError {
-            throw error.namingFile(path)
+        } catch {
+            throw named(error)
         }
     }
 

@@ -53,6 +53,8 @@ public final class SharedDatabase: Sendable {
     private let suspensionNotifications: SuspensionNotifications?
     let givenConfiguration: Configuration
     private let forkGeneration: UInt32
+    /// The files that this participant has open.
+    let files: DatabaseFiles
     let parking = Parking()
     let sharedCommits = SharedCommits()
     let waitingPriorities: WaitingPriorities
@@ -90,6 +92,8 @@ public final class SharedDatabase: Sendable {
         reporter = options.reporter
         self.checkpointWarnings = CheckpointWarnings(reporter)
         self.options = options
+        let files = options.files ?? DatabaseFiles(databasePath: path)
+        self.files = files
         waitingPriorities = WaitingPriorities(base: options.priority)
         let opening = options.connectionOpening(path)
         let rejoining = Rejoining(seat)
@@ -98,7 +102,10 @@ public final class SharedDatabase: Sendable {
             path: path,
             maximumCount: options.maximumReaderCount,
             seat: seat,
-            willRead: rejoining.look
+            willRead: {
+                try files.check(at: MonotonicClock.approximateNow)
+                rejoining.look()
+            }
         ) { [watch = writer.watch] in
             let configuration = options.readerConfiguration(path: path) { seat.participant }
             do {
@@ -137,6 +144,7 @@ public final class SharedDatabase: Sendable {
         followCheckpoints()
         followSchema()
         followControlBlock()
+        followFiles()
         CoordinationEvent.follow(seat, role, reporter)
         for feature in features { feature.attach(to: self) }
     }
@@ -180,7 +188,7 @@ public final class SharedDatabase: Sendable {
                     // again on demand.
                     try longReads.close {
                         try readers.closeIdle()
-                        try writer.close(emptyingWAL: visit != nil)
+                        try writer.close(emptyingWAL: visit != nil && files.look() == nil)
                     }
                     isClosed.withLock { $0 = true }
                     for companion in companions { companion.databaseIsClosing() }

@@ -18,6 +18,11 @@ public enum SharedDatabaseError: Error, Equatable, Sendable {
     /// The file lies on a network file system, where neither shared memory nor, often, SQLite's locks work.
     case networkFileSystem(path: String, name: String)
 
+    /// A file of the database is not in its place any more: it was replaced, removed or moved away while this process had it open. Nothing
+    /// more is read or written, and observations end with this error. Close the database, and open it again to use what is there now. A
+    /// commit that was acknowledged more than 10 ms before that is in the file that was lost.
+    case fileLost(path: String, LostFile)
+
     /// The URL does not name a file.
     case notAFileURL(URL)
 
@@ -59,6 +64,12 @@ extension SharedDatabaseError: CustomStringConvertible, LocalizedError {
             """
             \(path): on a network file system (\(name)), where processes do not share memory and SQLite's locks are not \
             reliable. Put the database on a local disk.
+            """
+        case .fileLost(let path, let file):
+            """
+            \(file.text(path: path)). Nothing more is read or written here. Close the database, and open it again to use what is there now; \
+            'roundtable doctor' says what can still be saved of the file that was lost. To put other content into a database that is open, \
+            restore it in place, and do not move files.
             """
         case .notAFileURL(let url):
             "\(url): not a file URL. A shared database is a file."

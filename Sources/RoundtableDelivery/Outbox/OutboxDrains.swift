@@ -44,6 +44,8 @@ final class OutboxDrains: DatabaseCompanion {
         for drain in drains { drain.close() }
     }
 
+    func databaseLostFile() { databaseIsClosing() }
+
     /// Applies what waits, with all drains of the database.
     func drainNow() throws -> OutboxReport {
         try state.withLock { $0.drains }.reduce(OutboxReport()) { try $0 + $1.drainNow() }

@@ -27,6 +27,8 @@ final class SnapshotPublishers: DatabaseCompanion {
 
     func databaseDidClose() { for publishing in present { publishing.end() } }
 
+    func databaseLostFile() { databaseDidClose() }
+
     func databaseStaysOpen() { databaseDidResume() }
 
     /// Makes all files hold the present state. When this returns, `onPublish` was called for each file that was written.

@@ -94,6 +94,11 @@ package enum Layout {
         case askedToAdvance = 352
         /// The inode of the folder whose commands the owner applies; 0: none.
         case commandsFolder = 360
+        /// The stamp of the database file that the owner has open; 0: not known. Added in version 4, valid only with `companions`.
+        case databaseStamp = 368
+        /// The incarnation of the owner (32 bits), and the stamp of its `-wal` and `-shm` (32 bits; 0: not known). Participants that do not
+        /// know it leave a former owner's, whose incarnation is another.
+        case companionStamp = 376
     }
 
     /// Offsets in a record of the change ring.

@@ -44,6 +44,7 @@ package final class Participant: Sendable {
         slot[.oldestReadSince] = 0
         slot[.askedToAdvance] = 0
         slot[.commandsFolder] = 0
+        slot[.companionStamp] = 0
         slot[.namespace] = identity.namespace
         slot[.startTime] = identity.startTime
         slot[.joinedAt] = UInt64(max(0, time(nil)))
@@ -104,6 +105,13 @@ package final class Participant: Sendable {
     package func showCommandsFolder(_ folder: FileIdentity?) {
         guard isSeated else { return }
         slot[.commandsFolder] = folder?.inode ?? 0
+    }
+
+    /// Shows other participants which files this one has open (rule P15).
+    package func show(_ files: FileStamps) {
+        guard isSeated else { return }
+        slot[.databaseStamp] = files.database
+        slot[.companionStamp] = UInt64(OwnerWord(rawValue: ownerWord).incarnation) << 32 | UInt64(files.companions)
     }
 
     /// Releases the slot. If the participant held the turn, it must have passed it on before (rule P5).

@@ -24,6 +24,8 @@ package struct ParticipantRecord: Sendable, Equatable {
     package let readCallSite: String?
     /// The inode of the folder whose commands the participant applies; 0: none.
     package let commandsFolder: UInt64
+    /// The files that the participant has open; nil when it does not show them.
+    package let files: FileStamps?
     package let startTime: UInt64
     package let owner: OwnerWord
 
@@ -66,6 +68,7 @@ extension ControlBlock {
                 oldestRead: slot.oldestRead,
                 readCallSite: slot.readCallSite,
                 commandsFolder: slot[.commandsFolder],
+                files: slot.files(of: OwnerWord(rawValue: owner)),
                 startTime: slot[.startTime],
                 owner: OwnerWord(rawValue: owner)
             )
@@ -126,5 +129,14 @@ extension ControlBlock {
     private func leaveQueue(_ slot: Slot) {
         slot.ticket.pointee.store(0, ordering: .sequentiallyConsistent)
         lowerWaitingBit(slot.index)
+    }
+}
+
+extension Slot {
+    /// The files that an owner of this slot shows (rule P15); nil when it shows none, or a former owner has left them.
+    fileprivate func files(of owner: OwnerWord) -> FileStamps? {
+        let companions = self[.companionStamp]
+        guard companions >> 32 == UInt64(owner.incarnation), companions != 0 else { return nil }
+        return FileStamps(database: self[.databaseStamp], companions: UInt32(truncatingIfNeeded: companions))
     }
 }

@@ -38,6 +38,8 @@ package final class Seat: @unchecked Sendable {
         var owners: [RecordOwner] = []
         /// The folder whose commands the participant applies, once for each applier. All values are of the same folder.
         var commandsFolders: [ObjectIdentifier: FileIdentity] = [:]
+        /// The files that the participant has open, which a slot shows that is claimed from now on.
+        var files: FileStamps?
         /// Whether a slot that is claimed from now on shows that the participant is suspended.
         var isSuspended = false
         /// Called after each attempt to join, with the reason if it failed.
@@ -194,6 +196,14 @@ package final class Seat: @unchecked Sendable {
         }
     }
 
+    /// Shows other participants which files this one has open (rule P15). Safe from any thread.
+    package func show(_ files: FileStamps) {
+        shared.withLock {
+            $0.files = files
+            $0.participant?.show(files)
+        }
+    }
+
     /// Rejoins after a pause of any length if the slot was lost or the block is not in place any more, however short ago that was compared.
     /// Called on the writer's queue, or while nothing runs there.
     package func rejoin() {
@@ -304,6 +314,7 @@ package final class Seat: @unchecked Sendable {
             $0.unusable = nil
             if $0.isSuspended { participant.setState(.suspended) }
             participant.showCommandsFolder($0.commandsFolders.values.first)
+            if let files = $0.files { participant.show(files) }
             let owner = OwnerWord(rawValue: participant.ownerWord)
             $0.owners.append(RecordOwner(owner: owner, block: participant.block.file.identity))
             if $0.owners.count > 8 { $0.owners.removeFirst() }

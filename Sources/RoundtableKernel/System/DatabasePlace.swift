@@ -70,7 +70,7 @@ extension System {
     }
 
     /// The text of a symbolic link; nil if there is no link.
-    private static func target(ofLink path: String) -> String? {
+    static func target(ofLink path: String) -> String? {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
             let count = readlink(path, buffer.baseAddress!, buffer.count)
             guard count > 0 else { return nil }

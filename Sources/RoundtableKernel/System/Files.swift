@@ -1,3 +1,5 @@
+import CRoundtableShims
+
 #if canImport(Darwin)
     import Darwin
 #else
@@ -51,6 +53,17 @@ extension System {
     /// The identity of the file at `path`, or nil when there is none. The file is not opened.
     package static func identity(ofFileAt path: String) throws -> FileIdentity? {
         try status(ofFileAt: path).map(FileIdentity.init)
+    }
+
+    /// The file at this very name, or nil when there is none. Links are not followed, and the file is not opened.
+    static func namedFile(at path: String) throws -> NamedFile? {
+        var file = rt_named_file()
+        do {
+            try perform(.stat, path) { rt_named_file(path, &file) }
+        } catch let error as SystemError where error.errno == ENOENT || error.errno == ENOTDIR {
+            return nil
+        }
+        return NamedFile(identity: FileIdentity(device: file.device, inode: file.inode), birth: file.birth)
     }
 
     /// The result of `stat`, or nil when there is no such file, or only a symbolic link that leads nowhere. The file is not opened.

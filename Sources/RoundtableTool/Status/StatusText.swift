@@ -212,7 +212,8 @@ struct StatusText {
     }
 
     static func condition(_ participant: ParticipantStatus) -> String {
-        switch (participant.liveness, participant.state) {
+        if participant.isOfOtherFile { return "other file!" }
+        return switch (participant.liveness, participant.state) {
         case (.dead, _): "dead"
         case (.stopped, .suspended): "suspended, stopped"
         case (.stopped, _): "stopped"

@@ -110,7 +110,7 @@ struct TopTable {
     // MARK: Cells
 
     private static func state(_ participant: ParticipantStatus) -> String {
-        if participant.liveness == .alive, participant.state == .present {
+        if participant.liveness == .alive, participant.state == .present, !participant.isOfOtherFile {
             if participant.writing != nil { return "writes" }
             if participant.waiting != nil { return "waits" }
             if participant.oldestRead != nil { return "reads" }
@@ -120,7 +120,8 @@ struct TopTable {
     }
 
     private static func style(_ participant: ParticipantStatus) -> TextStyle {
-        switch (participant.liveness, participant.state) {
+        if participant.isOfOtherFile { return .bad }
+        return switch (participant.liveness, participant.state) {
         case (.dead, _), (.stopped, .present), (.stopped, .joining), (.stopped, .settingUp): .bad
         case (_, .suspended), (.unknown, _): .warning
         default: participant.writing != nil ? .good : .plain

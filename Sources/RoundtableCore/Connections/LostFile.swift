@@ -1,0 +1,90 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+import RoundtableKernel
+
+/// A file of an open database that is not in its place any more, because another program has replaced, removed or moved it (rules W12).
+public struct LostFile: Sendable, Equatable {
+    public enum File: String, Sendable, Codable {
+        case database
+        /// The file `-wal`.
+        case wal
+        /// The file `-shm`.
+        case walIndex = "wal_index"
+    }
+
+    /// What was found in the place of the file.
+    public enum Finding: String, Sendable, Codable {
+        /// Nothing: the file was removed, or moved away.
+        case missing
+        /// Another file.
+        case replaced
+    }
+
+    public var file: File
+    public var finding: Finding
+    /// When it was found.
+    public var noticed: Date
+
+    init(_ loss: DatabaseFiles.Loss) {
+        file = File(loss.part)
+        finding = loss.finding == .missing ? .missing : .replaced
+        noticed = Date(timeIntervalSince1970: TimeInterval(loss.time))
+    }
+
+    /// What has happened, without the last full stop.
+    func text(path: String) -> String {
+        let name = path + DatabaseFiles.Part.allCases.first { File($0) == file }!.suffix
+        let what =
+            switch finding {
+            case .missing: "the file that this process has open was removed, or moved away"
+            case .replaced: "another file is in the place of the one that this process has open"
+            }
+        return "\(name): \(what) (found at \(noticed.formatted(.iso8601)))"
+    }
+}
+
+extension LostFile.File {
+    fileprivate init(_ part: DatabaseFiles.Part) {
+        self =
+            switch part {
+            case .database: .database
+            case .wal: .wal
+            case .walIndex: .walIndex
+            }
+    }
+}
+
+extension DatabaseFiles {
+    private func error(_ loss: Loss) -> SharedDatabaseError { .fileLost(path: databasePath, LostFile(loss)) }
+
+    /// The error of every access after a loss; nil when there is none so far.
+    var failure: SharedDatabaseError? { loss.map(error) }
+
+    /// Looks whether the files are in their places, unless that was seen less than 10 ms ago (rule W12b).
+    ///
+    /// - throws: ``SharedDatabaseError/fileLost(path:_:)``.
+    func check(at now: Nanoseconds = MonotonicClock.now) throws {
+        if let loss = lookIfDue(at: now) { throw error(loss) }
+    }
+
+    /// Replaces an error that SQLite reports, such as `SQLITE_IOERR_SHORT_READ`, by the loss of a file, if that is the cause.
+    func explained(_ error: any Error) -> any Error {
+        guard let code = (error as? DatabaseError)?.resultCode,
+            [.SQLITE_IOERR, .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_CANTOPEN, .SQLITE_READONLY].contains(code)
+        else { return error }
+        return look().map(self.error) ?? error
+    }
+
+    /// Records the files that a connection has open, after it has read.
+    ///
+    /// - throws: ``SharedDatabaseError/fileLost(path:_:)``, when they are not those of the other connections.
+    func note(_ db: Database) throws {
+        // The identity is read first: it is that of this connection's file, if the file has not moved by the check that follows.
+        record(db.walFile == nil ? [.database] : Part.allCases)
+        var hasMoved: Int32 = 0
+        let code = sqlite3_file_control(db.sqliteConnection, "main", SQLITE_FCNTL_HAS_MOVED, &hasMoved)
+        if code == SQLITE_OK, hasMoved != 0 { databaseHasMoved() }
+        if let loss = look() { throw error(loss) }
+    }
+}

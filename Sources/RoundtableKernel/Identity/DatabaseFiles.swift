@@ -1,0 +1,222 @@
+import Synchronization
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// The files of a database as a participant has opened them, and whether they are still in their places (rules W12).
+///
+/// SQLite goes on with a file that was replaced, removed or moved away while it was open, and acknowledges what goes nowhere. This type
+/// compares the files at the three names with those that were there when connections were opened. It opens none of them (rule G5). Safe
+/// from any thread.
+package final class DatabaseFiles: Sendable {
+    package enum Part: Int, CaseIterable, Sendable {
+        case database, wal, walIndex
+
+        package var suffix: String {
+            switch self {
+            case .database: ""
+            case .wal: "-wal"
+            case .walIndex: "-shm"
+            }
+        }
+    }
+
+    /// What is found where a file was.
+    package enum Finding: Sendable, Equatable {
+        /// There is no file: it was removed, or moved away.
+        case missing
+        /// There is another file.
+        case replaced
+    }
+
+    /// A file that is not in its place any more. A loss is final.
+    package struct Loss: Error, Equatable, Sendable {
+        package let part: Part
+        package let finding: Finding
+        /// When it was found, in seconds since 1970.
+        package let time: Int64
+    }
+
+    private struct State {
+        /// The files that were opened; nil while a file is not known to be open.
+        var known: [NamedFile?] = Part.allCases.map { _ in nil }
+        var loss: Loss?
+        var onLoss: [@Sendable (Loss) -> Void] = []
+        var onChange: (@Sendable (FileStamps) -> Void)?
+    }
+
+    package let databasePath: String
+    private let paths: [String]
+    private let state = Mutex(State())
+    private let isLost = Atomic(false)
+    /// When the last look began that has found all files in their places.
+    private let lastLook = Atomic<Nanoseconds>(0)
+
+    /// How long a look is valid (rule W12b).
+    package static let validity: Nanoseconds = 10_000_000
+
+    package init(databasePath: String) {
+        self.databasePath = databasePath
+        paths = Part.allCases.map { databasePath + $0.suffix }
+    }
+
+    // MARK: Recording
+
+    /// Records the files that are now in the places of `parts`, unless they are known. Call it when a connection has them open.
+    package func record(_ parts: [Part]) {
+        let missing = state.withLock { state in parts.filter { state.known[$0.rawValue] == nil } }
+        if missing.isEmpty { return }
+        let found = missing.map { try? System.namedFile(at: paths[$0.rawValue]) }
+        let change = state.withLock { state in
+            for (part, file) in zip(missing, found) where state.known[part.rawValue] == nil {
+                state.known[part.rawValue] = file
+            }
+            return state.onChange.map { ($0, FileStamps(state.known)) }
+        }
+        if let (onChange, stamps) = change { onChange(stamps) }
+    }
+
+    /// Forgets `-wal` and `-shm`, because all connections are about to be closed, and others may remove these files then.
+    package func forgetCompanions() {
+        state.withLock { state in
+            for part in Part.allCases where part != .database { state.known[part.rawValue] = nil }
+        }
+    }
+
+    // MARK: Looking
+
+    /// The loss that was found; nil when there is none so far.
+    package var loss: Loss? { isLost.load(ordering: .acquiring) ? state.withLock { $0.loss } : nil }
+
+    /// Looks whether the files are in their places, unless that was seen less than 10 ms ago.
+    ///
+    /// - parameter now: the time; it may come from a coarse clock.
+    package func lookIfDue(at now: Nanoseconds) -> Loss? {
+        if !isLost.load(ordering: .acquiring),
+            now.subtractingSaturating(lastLook.load(ordering: .relaxed)) < Self.validity
+        {
+            return nil
+        }
+        return look()
+    }
+
+    /// Looks whether the files are in their places: one call of the system for each.
+    @discardableResult
+    package func look() -> Loss? {
+        if let loss { return loss }
+        let began = MonotonicClock.now
+        let known = state.withLock { $0.known }
+        for part in Part.allCases {
+            guard let expected = known[part.rawValue] else { continue }
+            do {
+                let seen = try System.namedFile(at: paths[part.rawValue])
+                if seen == expected { continue }
+                if let loss = lose(part, seen == nil ? .missing : .replaced, expected) { return loss }
+            } catch {
+                // The system does not tell, for example because the folder may not be searched any more (rule W12e). The next access looks
+                // again.
+                return nil
+            }
+        }
+        lastLook.store(began, ordering: .relaxed)
+        return nil
+    }
+
+    /// Notes that a connection has found its database file moved.
+    package func databaseHasMoved() {
+        let isThere = (try? System.namedFile(at: databasePath)) != nil
+        _ = lose(.database, isThere ? .replaced : .missing, nil)
+    }
+
+    /// - parameter expected: the file that was compared; nil: none was.
+    /// - returns: nil when that file was forgotten meanwhile, and there is no loss.
+    private func lose(_ part: Part, _ finding: Finding, _ expected: NamedFile?) -> Loss? {
+        let loss = Loss(part: part, finding: finding, time: Int64(time(nil)))
+        let (first, known) = state.withLock { state -> ([@Sendable (Loss) -> Void], Loss?) in
+            if let known = state.loss { return ([], known) }
+            if let expected, state.known[part.rawValue] != expected { return ([], nil) }
+            state.loss = loss
+            isLost.store(true, ordering: .releasing)
+            defer { state.onLoss = [] }
+            return (state.onLoss, loss)
+        }
+        for body in first { body(loss) }
+        return known
+    }
+
+    // MARK: Following
+
+    /// Calls a closure once, when a loss is found, on the thread that finds it; at once if one was found already. It must not wait.
+    package func onLoss(_ body: @escaping @Sendable (Loss) -> Void) {
+        let loss = state.withLock { state in
+            if state.loss == nil { state.onLoss.append(body) }
+            return state.loss
+        }
+        if let loss { body(loss) }
+    }
+
+    /// Calls a closure now and whenever other files are recorded.
+    package func follow(_ body: @escaping @Sendable (FileStamps) -> Void) {
+        let stamps = state.withLock { state in
+            state.onChange = body
+            return FileStamps(state.known)
+        }
+        body(stamps)
+    }
+}
+
+/// A file at a name. A file that gets the inode number of a removed one has another birth time.
+struct NamedFile: Hashable, Sendable {
+    let identity: FileIdentity
+    /// In ns since 1970; 0 where the system does not know it.
+    let birth: Int64
+}
+
+/// What a participant's slot shows of the files that it has open (rule P15). Equal stamps: the same files.
+package struct FileStamps: Equatable, Sendable {
+    /// Of the database; 0: not known.
+    package let database: UInt64
+    /// Of `-wal` and `-shm` together; 0: not known.
+    package let companions: UInt32
+
+    package init(database: UInt64, companions: UInt32) { (self.database, self.companions) = (database, companions) }
+
+    /// The stamps of the files that are in place now.
+    package init(ofDatabaseAt path: String) {
+        self.init(DatabaseFiles.Part.allCases.map { try? System.namedFile(at: path + $0.suffix) })
+    }
+
+    fileprivate init(_ files: [NamedFile?]) {
+        database = files[0].map { Self.hash([$0]) } ?? 0
+        if let wal = files[1], let walIndex = files[2] {
+            companions = UInt32(truncatingIfNeeded: Self.hash([wal, walIndex]))
+        } else {
+            companions = 0
+        }
+    }
+
+    /// The birth time is left out, because not every process may be able to read it, and no two files that are open have the same inode.
+    private static func hash(_ files: [NamedFile]) -> UInt64 {
+        var bytes: [UInt8] = []
+        for file in files {
+            for word in [file.identity.device, file.identity.inode] {
+                withUnsafeBytes(of: word.littleEndian) { bytes.append(contentsOf: $0) }
+            }
+        }
+        return Checksum.fnv1a(bytes)
+    }
+
+    /// Whether the database has this identity.
+    func isOf(_ file: FileIdentity) -> Bool {
+        database != 0 && database == Self.hash([NamedFile(identity: file, birth: 0)])
+    }
+
+    /// Whether both are known, and are of different files.
+    package func differs(from other: FileStamps) -> Bool {
+        if database != 0, other.database != 0, database != other.database { return true }
+        return companions != 0 && other.companions != 0 && companions != other.companions
+    }
+}
