@@ -418,6 +418,21 @@ import Testing
         }
     }
 
+    /// The limit of pruning counts the jobs of all states together.
+    @Test(arguments: [1, 2]) func pruningOfSeveralStates(limit: Int) throws {
+        try db.write { db in
+            for _ in 0..<4 { try add("A", db) }
+            let jobs = try claim(4, by: worker(), db)
+            try JobTable.fail(jobs[0].token, "no", isFinal: true, by: mails.policy, at: .at(0), db)
+            for job in jobs[1...] { try JobTable.complete(job.token, at: .at(0), db) }
+            let states: Set<JobState> = [.done, .dead]
+            #expect(try mails.prune(finishedBefore: .distantFuture, states: states, limit: limit, in: db) == limit)
+            let counts = try mails.counts(in: db)
+            #expect(counts.done + counts.dead == 4 - limit)
+            #expect(try mails.prune(finishedBefore: .distantFuture, states: states, limit: 4, in: db) == 4 - limit)
+        }
+    }
+
     @Test func cancelling() throws {
         try db.write { db in
             let ids = try (0..<3).map { try #require(try add("A", notBefore: $0 == 2 ? 900 : nil, db)) }

@@ -90,6 +90,16 @@
             #expect(block.locks.take(0, for: 7) { true } == .failed)
         }
 
+        /// A claim that fails leaves the lock alone of another participant that uses the same descriptor.
+        @Test func aFailedClaimKeepsTheLockOfAnother() throws {
+            let (block, other) = (try open(), try open())
+            #expect(block.locks.take(0, for: 7) { true } == .locked)
+            #expect(block.locks.take(0, for: 8) { false } == .failed)
+            #expect(other.locks.isHeld(0) == true)
+            block.locks.drop(0, of: 7)
+            #expect(other.locks.isHeld(0) == false)
+        }
+
         /// A claim in progress (rule P2) lives while its lock is held, also if its pid is that of no process here.
         @Test func aClaimInProgressElsewhere() throws {
             let (block, other) = (try open(), try open())

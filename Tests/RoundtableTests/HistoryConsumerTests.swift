@@ -278,6 +278,25 @@ import Testing
         }
     }
 
+    /// **Rule H10**: a consumer that was dropped keeps no changes from being pruned.
+    @Test func aDroppedConsumerKeepsNothing() throws {
+        let fixture = try enabled()
+        try start(fixture, "gone")
+        try start(fixture)
+        try fixture.db.write { db in
+            var settings = History.Settings()
+            settings.minimumCount = 10
+            try History.setSettings(settings, in: db)
+        }
+        for _ in 0..<50 { try fixture.execute(Self.insert) }
+        #expect(try fixture.db.history.dropConsumer("gone"))
+        #expect(try consume(fixture).count == 50)
+        for _ in 0..<200 { try fixture.execute(Self.insert) }
+        let first = try fixture.db.read { try Int.fetchOne($0, sql: "SELECT min(sequence) FROM roundtable_history") }
+        // The history begins with a row of its own.
+        #expect(first == 52)
+    }
+
     /// A consumer that meets a broken table mends it, and is told.
     @Test func consumerMends() throws {
         let fixture = try enabled()

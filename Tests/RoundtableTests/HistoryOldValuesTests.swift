@@ -460,4 +460,26 @@ import Testing
             #expect(error.resultCode == .SQLITE_MISUSE && error.message?.contains("SharedDatabase") == true)
         }
     }
+
+    /// **Rule H5**: the author of a part ends with its write, also if the statement that resets it was interrupted.
+    @Test func theAuthorOfAnInterruptedPart() throws {
+        struct Failure: Error {}
+        let fixture = try HistoryFixture()
+        try fixture.db.history.enable(for: "player")
+        #expect(throws: Failure.self) {
+            try fixture.db.write { db in
+                // An interruption lasts as long as a statement of the connection runs.
+                let cursor = try Row.fetchCursor(db, sql: "SELECT 1 UNION ALL SELECT 2")
+                _ = try cursor.next()
+                try withExtendedLifetime(cursor) {
+                    try History.write(as: "server", in: db) {
+                        fixture.db.interrupt()
+                        throw Failure()
+                    }
+                }
+            }
+        }
+        try fixture.execute("INSERT INTO player (name) VALUES ('A')")
+        #expect(try fixture.changes().map(\.author) == ["app"])
+    }
 }

@@ -5,6 +5,8 @@ import RoundtableKernel
 import Synchronization
 import Testing
 
+@testable import RoundtableCore
+
 /// The system's side: grants assertions, takes them back, and knows whether the process may run.
 private final class FakeSystem: SuspensionAssertions {
     final class Granted: SuspensionAssertion {
@@ -82,6 +84,25 @@ private final class FakeSystem: SuspensionAssertions {
         #expect(system.held.value.isEmpty)
         #expect(system.asked.value.contains("push"))
         #expect(throws: DatabaseError.self) { try add(db) }
+    }
+
+    /// **Rule F5**: after an expiry, the next write requests an assertion, which protects it and all that run beside it.
+    @Test func oneAssertionAfterAnExpiredOne() {
+        let assertions = WriteAssertions()
+        assertions.provider = system
+        assertions.beginUse()
+        #expect(assertions.isProtecting && system.asked.value.count == 1)
+        system.expireAll(in: .seconds(1))
+        #expect(!assertions.isProtecting)
+        system.grants.change { $0 = true }
+        for _ in 0..<2 {
+            assertions.beginUse()
+            #expect(assertions.isProtecting && system.asked.value.count == 2)
+        }
+        #expect(system.held.value.count == 1)
+        for _ in 0..<3 { assertions.endUse() }
+        assertions.endIfIdle()
+        #expect(system.held.value.isEmpty)
     }
 
     @Test func inTheForegroundItStaysOpen() async throws {

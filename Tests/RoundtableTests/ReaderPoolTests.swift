@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Testing
 
 @testable import Roundtable
@@ -66,6 +67,30 @@ import Testing
         try await read.value
         try await eventually("all have ended") { order.value.count == 2 }
         #expect(order.value == ["barrier", "late"])
+    }
+
+    /// A connection that could not be closed is used again, and its reads can be interrupted as before.
+    @Test func aConnectionThatCouldNotBeClosedIsInterrupted() throws {
+        let folder = try TemporaryFolder()
+        let url = folder.file("players.sqlite")
+        let db = try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app")
+        var statement: Statement? = try db.read { try $0.makeStatement(sql: "SELECT * FROM player") }
+        #expect(throws: DatabaseError.self) { try db.close() }
+        #expect(statement != nil)
+        let error = #expect(throws: DatabaseError.self) {
+            try db.read { connection in
+                let interrupt = DatabaseFunction("interrupt", argumentCount: 0) { _ in
+                    db.interrupt()
+                    return nil
+                }
+                connection.add(function: interrupt)
+                let numbers = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT 100)"
+                _ = try Row.fetchAll(connection, sql: "\(numbers) SELECT interrupt() FROM n")
+            }
+        }
+        #expect(error?.resultCode == .SQLITE_INTERRUPT)
+        statement = nil
+        try db.close()
     }
 
     /// A connection that is free now.

@@ -4,6 +4,8 @@ import Roundtable
 import RoundtableKernel
 import Testing
 
+@testable import RoundtableCore
+
 /// A write that waits for its turn: what its error says when it has waited too long, and how it is cancelled.
 @Suite struct TurnWaitTests {
     private let folder: TemporaryFolder
@@ -21,6 +23,23 @@ import Testing
         var options = SharedDatabase.Options()
         change(&options)
         return try SharedDatabase.open(at: url, schema: Schema(migrator()), as: author, options: options)
+    }
+
+    /// The cancellation of a write ends its own waits for SQLite's locks, and none that comes after its turn.
+    @Test func aCancellationEndsWithItsTurn() {
+        let handler = BusyHandler(path: url.path, options: SharedDatabase.Options(), gate: nil)
+        let busy = DatabaseError(resultCode: .SQLITE_BUSY)
+        let cancellation = WaitCancellation()
+        _ = handler.begin(requested: MonotonicClock.now, deadline: nil, cancellation: cancellation)
+        #expect(handler.next(tries: 0))
+        cancellation.cancel()
+        #expect(!handler.next(tries: 1))
+        #expect(handler.named(busy) is CancellationError)
+        handler.end()
+        // Reopening the connection waits for locks outside of any turn.
+        handler.forgetWaits()
+        #expect(handler.next(tries: 0))
+        #expect(handler.named(busy) is DatabaseError)
     }
 
     /// The error that a timeout gives names the author, the pid, how long, and the line of code.

@@ -2,6 +2,7 @@ import Foundation
 import RoundtableTestSupport
 import Testing
 
+@testable import RoundtableKernel
 @testable import RoundtableTool
 
 /// The parts of `roundtable restore` that need neither Litestream nor a database.
@@ -155,4 +156,27 @@ private final class Written: @unchecked Sendable {
     // @unchecked is correct because only one thread writes.
     private(set) var texts: [String] = []
     func add(_ text: String) { texts.append(text) }
+
+    // MARK: Users
+
+    /// After a crash, the control block shows participants that are dead. They do not use the database.
+    @Test func deadParticipantsAreNoUsers() throws {
+        let folder = try TemporaryFolder()
+        let target = try RestoreTarget(folder.file("a.db").path)
+        let block = try ControlBlock.openOrCreate(forDatabaseAt: target.path, access: nil)
+        let participant = try Participant(in: block, author: "app", traits: .init(role: .readWrite, priority: 1))
+        #expect(target.users().map(\.name) == ["app"])
+        #expect(throws: ToolError.self) { try target.check(isReplacing: false) }
+        let ended = try Process.run(URL(fileURLWithPath: "/bin/true"), arguments: [])
+        ended.waitUntilExit()
+        block.locks.drop(participant.slot.index, of: participant.ownerWord)
+        participant.slot.owner.pointee.store(
+            OwnerWord(pid: ended.processIdentifier, incarnation: 9).rawValue,
+            ordering: .sequentiallyConsistent
+        )
+        #expect(block.participants().map(\.liveness) == [.dead])
+        #expect(target.users().isEmpty)
+        try target.check(isReplacing: false)
+        try target.check(isReplacing: true)
+    }
 }

@@ -95,6 +95,25 @@ import Testing
         #expect(try told(first).isEmpty && rows(first) == [first.outboxFolder.path])
     }
 
+    /// A record that was rolled back with the first batch is made with the next one.
+    @Test func afterABatchThatFailed() throws {
+        struct Failure: Error {}
+        let world = try OutboxWorld()
+        let db = try world.open(as: "app") { _ in }
+        try Outbox(db.outboxFolder, as: "widget").submit(AddEntry(text: "x"))
+        let recorder = OutboxOwnershipRecorder(db.outboxFolder, author: "app")
+        #expect(try recorder.findOthers(db).isEmpty)
+        #expect(throws: Failure.self) {
+            try db.write { db in
+                try recorder.record(db)
+                throw Failure()
+            }
+        }
+        try db.write { try recorder.record($0) }
+        recorder.hasCommitted()
+        #expect(try rows(db) == [db.outboxFolder.path])
+    }
+
     /// Of a copy of the database that has the same folder, the table says nothing; the folder does.
     @Test func aCopyWithTheSameFolder() throws {
         let world = try OutboxWorld()

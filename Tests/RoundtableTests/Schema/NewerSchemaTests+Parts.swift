@@ -90,6 +90,46 @@ extension NewerSchemaTests {
         #expect(try old.names() == ["A"])
     }
 
+    /// **Rule S9**: each connection counts its data versions for itself. One that is opened again may begin where the one before ended.
+    @Test func reopenedAtTheSameDataVersion() throws {
+        let old = try world.open { options in
+            options.process = ProcessSuspension()
+            options.suspensionPolicy = .everything
+        }
+        for _ in 0..<5 { try old.insert("A") }
+        let last = try #require(old.writer.queue.inDatabase(old.writer.dataVersion))
+        #expect(old.suspend(deadline: .now + .seconds(30)).outcome == .released)
+        try world.migrateElsewhere(UpgradeWorld.changesRows)
+        old.resume()
+        try old.writer.openedQueue().inDatabase { db in
+            while let version = old.writer.dataVersion(db), version < last {
+                try world.executeElsewhere("UPDATE player SET score = score + 1")
+                _ = try Player.fetchCount(db)
+            }
+            #expect(old.writer.dataVersion(db) == last)
+        }
+        #expect(throws: world.tooNew([UpgradeWorld.changesRows])) { try old.insert("B") }
+        #expect(try old.names().count == 5)
+    }
+
+    /// **Rule S11**: a reader may see an older snapshot than the one that was reported. That is no news.
+    @Test func anOlderSnapshot() throws {
+        var options = SharedDatabase.Options()
+        let events = Shared<[SchemaEvent]>([])
+        options.reporter = EventReporter(path: "", author: "old") { event in
+            if let event = event as? SchemaEvent { events.change { $0.append(event) } }
+        }
+        let watch = try #require(NewerSchemaWatch(Schema(migrator()), path: "", options: options))
+        var sight = NewerSchemaWatch.Sight()
+        watch.look(&sight, at: .init(schemaVersion: 3)) { ["v1", "v2", "v3"] }
+        let newest = SchemaEvent.becameNewer(unknownMigrations: ["v2", "v3"])
+        #expect(events.value == [newest])
+        let older = try DatabaseQueue()
+        try migrator(upTo: 2).migrate(older)
+        #expect(try older.read { watch.readerSees(2, $0) })
+        #expect(events.value == [newest] && watch.reported == ["v2", "v3"])
+    }
+
     /// An error message that says what to do.
     @Test func theError() throws {
         let old = try world.open()

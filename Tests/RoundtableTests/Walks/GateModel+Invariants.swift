@@ -12,7 +12,8 @@ extension GateModel {
 
     /// What is wrong with this world; nil when nothing is.
     func check() -> String? {
-        violation ?? checkRequests() ?? checkVisits() ?? checkWaiters() ?? checkInterruptions() ?? checkSystem()
+        violation ?? checkRequests() ?? checkVisits() ?? checkAccesses() ?? checkWaiters() ?? checkInterruptions()
+            ?? checkSystem()
             ?? checkRest()
     }
 
@@ -35,6 +36,9 @@ extension GateModel {
         if machine.isAbandoned, machine.isClosed || isToBeClosed { return "an abandoned gate is closed" }
         if isToBeClosed, !machine.isClosed { return "F1: the gate is open, against the requests" }
         if machine.isClosed, !isToBeClosed, !isOpening { return "F1: the gate is closed, and no thread opens it" }
+        if machine.mustSettle, !machine.isClosed, !machine.isAbandoned {
+            return "F6: the last visit would settle an open gate"
+        }
         return nil
     }
 
@@ -54,6 +58,48 @@ extension GateModel {
             return "F5: the assertion is used \(uses) times, by \(machine.uses) visits and \(pending) threads"
         }
         return nil
+    }
+
+    /// What an answer, an event or an error says of a visit.
+    private func checkAccesses() -> String? {
+        var running: UInt64?
+        for (index, thread) in threads.enumerated() where thread.visit != 0 {
+            guard let kind = thread.kind else { continue }
+            let expected = access(kind, ofThread: index, hasStarted: thread.hasStarted)
+            let found = machine.access(thread.visit, at: Moment.answering)
+            if found != expected { return "F3: the access is \(found, default: "none"), not \(expected)" }
+            if kind == .write, thread.hasStarted { running = thread.visit }
+        }
+        if machine.running?.id != running { return "F3: the running write is another one" }
+        return nil
+    }
+
+    private func access(
+        _ kind: Suspension.Access.Kind,
+        ofThread index: Int,
+        hasStarted: Bool
+    ) -> Suspension.Access {
+        // A checkpoint runs at once. The line of code of a write is shown when it runs.
+        let isShown = hasStarted && kind == .write
+        let since = hasStarted && kind != .checkpoint ? Moment.starting : Moment.entering
+        return Suspension.Access(
+            kind: kind,
+            callSite: "\(isShown ? "shown" : "entered"):\(index)",
+            duration: .nanoseconds(Int64(Moment.answering - since))
+        )
+    }
+
+    /// What the answer of a suspension must be.
+    func expectedOutcome(holding held: Suspension.Access?, isProtecting: Bool) -> Suspension.Outcome {
+        if machine.isAbandoned { return .released }
+        if !machine.requests.isClosed {
+            let names = machine.requests.protectors
+            return names.isEmpty ? .resumed : .protected(names)
+        }
+        if let held { return isProtecting ? .protected(["\(held)"]) : .held(held) }
+        guard let ended else { return .released }
+        let access = access(ended.kind, ofThread: ended.thread, hasStarted: true)
+        return ended.how == .partly ? .interrupted(access) : .rolledBack(access)
     }
 
     private func checkWaiters() -> String? {

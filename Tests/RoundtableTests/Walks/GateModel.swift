@@ -54,6 +54,8 @@ struct GateModel: Hashable {
         var role: Role
         var activity: Activity
         var visit: UInt64 = 0
+        /// Whether the visit is running, as far as the thread knows.
+        var hasStarted = false
         /// Whether the thread has registered a waiter that was not called yet.
         var isWaiter = false
         /// Whether the thread has the writer connection.
@@ -86,9 +88,25 @@ struct GateModel: Hashable {
     var system: System?
     var isSettlingLocked = false
     var isInterruptingLocked = false
+    /// The last visit that the gate has ended since it was closed.
+    var ended: Ended?
     let broken: Break?
     /// What was wrong with the last step.
     var violation: String?
+
+    /// A visit that the gate has ended, as the answer of a suspension must name it.
+    struct Ended: Hashable {
+        let thread: Int
+        let kind: Suspension.Access.Kind
+        let how: GateMachine.Interruption
+    }
+
+    /// When what happens. These times tell which moment the machine has kept, and nothing depends on them.
+    enum Moment {
+        static let entering: Nanoseconds = 1_000_000_000
+        static let starting: Nanoseconds = 2_000_000_000
+        static let answering: Nanoseconds = 4_000_000_000
+    }
 
     /// What is broken on purpose around the machine, to show that the walk detects it.
     enum Break: CaseIterable {
@@ -254,13 +272,13 @@ extension GateModel: WalkedModel {
                 }
             ]
         case .settling:
-            return [isSettlingLocked ? { $0.answer(index, isHeld: true) } : { $0.settle(index) }]
+            return [isSettlingLocked ? { $0.answer(index, holding: Self.held(.opening)) } : { $0.settle(index) }]
         case .notifyingOfClosing:
             return [true, false].map { isHeld in
                 { world in
                     world.machine.didSettle(isHeld: isHeld)
                     world.isSettlingLocked = false
-                    world.answer(index, isHeld: isHeld)
+                    world.answer(index, holding: isHeld ? Self.held(.read) : nil)
                 }
             }
         case .opening:
@@ -284,10 +302,12 @@ extension GateModel: WalkedModel {
     private mutating func enter(_ index: Int) {
         guard let kind = threads[index].kind else { return }
         let wasClosed = machine.requests.isClosed
-        let id = machine.enter(kind, site: nil, isRunning: kind == .checkpoint, at: 0)
+        let site = CallSite("entered", UInt(index))
+        let id = machine.enter(kind, site: site, isRunning: kind == .checkpoint, at: Moment.entering)
         guard let id else { return go(index, .outside) }
         if wasClosed { violation = "a visit enters a closed gate" }
         threads[index].visit = id
+        threads[index].hasStarted = kind == .checkpoint
         switch kind {
         case .checkpoint: go(index, .running)
         case .closing: go(index, .waitingForInterruption)
@@ -303,8 +323,12 @@ extension GateModel: WalkedModel {
 
     private mutating func start(_ index: Int) {
         let wasClosed = machine.requests.isClosed
-        let hasStarted = machine.start(threads[index].visit, at: 0)
+        let hasStarted = machine.start(threads[index].visit, at: Moment.starting)
         if hasStarted, wasClosed { violation = "a visit starts behind a closed gate" }
+        threads[index].hasStarted = hasStarted
+        if hasStarted, threads[index].kind == .write {
+            machine.show(CallSite("shown", UInt(index)), of: threads[index].visit)
+        }
         go(index, hasStarted ? .running : .refused)
     }
 
@@ -337,6 +361,7 @@ extension GateModel: WalkedModel {
         guard let left = machine.leave(threads[index].visit, how, evenIfAborted: evenIfAborted) else {
             return go(index, .leavingAborted(how))
         }
+        if let how, let kind = threads[index].kind { ended = Ended(thread: index, kind: kind, how: how) }
         if left.endsUse { uses -= 1 }
         if left.wakesWaiters { wake() }
         if left.mustSettle { settleLater(endsUse: left.endsUseAfterSettling) }
@@ -357,6 +382,7 @@ extension GateModel: WalkedModel {
         }
         switch effect {
         case .closed:
+            ended = nil
             wake()
             nextPart(index)
         case .mustOpen: go(index, .opening)
@@ -396,17 +422,24 @@ extension GateModel: WalkedModel {
 
     private mutating func settle(_ index: Int) {
         switch machine.beginSettling() {
-        case .none: answer(index, isHeld: false)
-        case .held: answer(index, isHeld: true)
+        case .none: answer(index, holding: nil)
+        case .held(let visit): answer(index, holding: visit.access(at: Moment.answering))
         case .notifyFollowers:
             isSettlingLocked = true
             go(index, .notifyingOfClosing)
         }
     }
 
-    private mutating func answer(_ index: Int, isHeld: Bool) {
-        let held = isHeld ? Suspension.Access(kind: .write, callSite: nil, duration: .zero) : nil
-        let outcome = machine.outcome(holding: held, isProtecting: false, at: 0)
+    /// What holds a lock, and is no visit.
+    private static func held(_ kind: Suspension.Access.Kind) -> Suspension.Access {
+        Suspension.Access(kind: kind, callSite: nil, duration: .zero)
+    }
+
+    private mutating func answer(_ index: Int, holding held: Suspension.Access?) {
+        let isProtecting = held != nil && isProtecting
+        let outcome = machine.outcome(holding: held, isProtecting: isProtecting, at: Moment.answering)
+        let expected = expectedOutcome(holding: held, isProtecting: isProtecting)
+        if outcome != expected { violation = "F3: the answer is \(outcome), not \(expected)" }
         let isReleased = Suspension(path: "", outcome: outcome, duration: .zero).isReleased
         if isReleased, !machine.isAbandoned, holdsLock {
             violation = "F3: the answer is \(outcome), and a lock is held"
@@ -457,6 +490,7 @@ extension GateModel: WalkedModel {
     mutating func finish(_ index: Int) {
         threads[index].hasConnection = false
         threads[index].visit = 0
+        threads[index].hasStarted = false
         if threads[index].requestsThen.isEmpty { return go(index, .done) }
         threads[index].role = .requester(threads[index].requestsThen)
         threads[index].requestsThen = []

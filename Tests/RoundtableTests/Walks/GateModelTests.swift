@@ -112,7 +112,8 @@ import Testing
     /// - F2, F3: no wake-up is lost, of the suspending thread or of a visitor outside.
     /// - F3: while an aborted visit is inside, `mustNotCommit` is true, and not afterwards. Only aborted visits are interrupted, and no
     ///   connection while it closes. A write that has committed is not aborted. No suspension answers that the locks are released while a visit
-    ///   holds one.
+    ///   holds one. The answer names what still holds a lock, or the last visit that was ended since the gate closed, with its line of code and
+    ///   the time since it began, and no visit that was ended before.
     /// - F5: each use of the assertion ends once.
     /// - F6: no lock is held behind a gate that was settled. When no thread waits any more, a closed gate was settled.
     /// - F3, F5: where the system may freeze the process, no lock is held, except by a visit that was aborted in time and cannot be
