@@ -156,5 +156,67 @@ extension ProcessTests {
                 #expect(try walSize(fleet) == size)
             }
         }
+
+        /// The participants that are open beside short-lived writers, and do nothing.
+        enum Company: String, CaseIterable {
+            case appReaderAndSuspendedApp, reader
+        }
+
+        /// **K11a**: each of 100 writers copies what it leaves beside idle participants, and a huge transaction leaves no long file.
+        @Test(.timeLimit(.minutes(5)), arguments: Company.allCases)
+        func shortLivedWriters(company: Company) throws {
+            try PeerFleet.run(inMemory: true) { fleet in
+                let writers = try fleet.spawn(10)
+                let open = { (writer: Peer) in try writer.call(.open(fleet.opening(writer))) }
+                _ = try open(writers[0])
+                try writers[0].call(.execute(sql: "CREATE TABLE blob (a)"))
+                try writers[0].call(.execute(sql: Self.insert(blobs: 1100)))
+                var idle: [SharedDatabase] = []
+                defer { for db in idle { try? db.close() } }
+                let schema = PeerSchema().schema
+                if company == .appReaderAndSuspendedApp {
+                    idle.append(try SharedDatabase.open(at: fleet.database, schema: schema, as: "app"))
+                    var options = SharedDatabase.Options()
+                    options.process = ProcessSuspension()
+                    let suspended = try SharedDatabase.open(
+                        at: fleet.database,
+                        schema: schema,
+                        as: "suspended",
+                        options: options
+                    )
+                    #expect(suspended.suspend(deadline: .now + .seconds(10)).isReleased)
+                    idle.append(suspended)
+                }
+                let answer = try SharedDatabase.openReadOnly(at: fleet.database, schema: schema, as: "reader")
+                guard case .available(let reader) = answer else { throw TestKitError("\(answer)") }
+                idle.append(reader)
+                try writers[0].call(.close)
+
+                var longest = Duration.zero
+                for round in 0..<100 {
+                    let writer = writers[round % writers.count]
+                    _ = try open(writer)
+                    try writer.call(.execute(sql: "UPDATE blob SET a = randomblob(4000)"))
+                    longest = max(longest, try ContinuousClock().measure { _ = try writer.call(.close) })
+                    let wal = try reader.walHealth()
+                    #expect(wal.committedFrames - wal.backfilledFrames < 1000, "after round \(round): \(wal)")
+                }
+                print("the longest of 100 closes beside \(company): \(longest)")
+                _ = try open(writers[0])
+                try writers[0].call(.execute(sql: Self.insert(blobs: 10_000)))
+                try writers[0].call(.close)
+                let size = try #require(try walSize(fleet))
+                #expect(size <= 32 + 4000 * 4120)
+                let findings = try Diagnosis(ofDatabaseAt: fleet.database).findings
+                #expect(!findings.contains { [.notCheckpointed, .longWAL].contains($0.topic) }, "\(findings)")
+            }
+        }
+
+        private static func insert(blobs: Int) -> String {
+            """
+            WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(blobs))
+            INSERT INTO blob SELECT randomblob(4000) FROM n
+            """
+        }
     }
 }

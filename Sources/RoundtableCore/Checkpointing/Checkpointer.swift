@@ -33,6 +33,8 @@ final class Checkpointer: @unchecked Sendable {
         var failure: ControlBlock.CheckpointFailure?
         /// When a raw handle last requested a checkpoint.
         var lastHandleRequest: Nanoseconds = 0
+        /// Whether a look is scheduled at a WAL that other participants have written.
+        var willStepIn = false
     }
 
     /// What the checkpointer needs of the database.
@@ -47,11 +49,11 @@ final class Checkpointer: @unchecked Sendable {
     }
 
     /// The limits of the participant's own policy; nil when it makes checkpoints only on request or not at all.
-    private let ownLimits: CheckpointLimits?
+    let ownLimits: CheckpointLimits?
     let policy: SharedDatabase.CheckpointPolicy
     let external: ExternalCheckpoints
     let link: CheckpointLink
-    private let gate: SuspensionGate
+    let gate: SuspensionGate
     private let files: DatabaseFiles?
     private let queue = DispatchQueue(label: "roundtable.checkpoint", qos: .utility)
     private let state = Mutex(State())
@@ -147,6 +149,26 @@ final class Checkpointer: @unchecked Sendable {
             guard state.phase == .idle, now &- state.lastHandleRequest >= Self.handleInterval else { return false }
             state.lastHandleRequest = now
             return true
+        }
+    }
+
+    /// Whether a checkpoint is due after commits of other participants (rule K2b). It is quick, because it is called for each of them.
+    func mayHaveToStepIn(_ frames: WalIndex.Frames) -> Bool {
+        guard ownLimits?.wantsCheckpoint(frames) == true else { return false }
+        return state.withLock { $0.phase == .idle && !$0.willStepIn }
+    }
+
+    /// Calls `body` after a time in which the participant that has committed can checkpoint, and after which its lease is over if it
+    /// cannot (rule K2b).
+    func stepInLater(_ body: @escaping @Sendable () -> Void) {
+        let isFirst = state.withLock { state in
+            defer { state.willStepIn = true }
+            return !state.willStepIn
+        }
+        guard isFirst else { return }
+        queue.asyncAfter(deadline: .now() + .nanoseconds(Int(2 * Participant.checkpointLease))) { [self] in
+            state.withLock { $0.willStepIn = false }
+            body()
         }
     }
 

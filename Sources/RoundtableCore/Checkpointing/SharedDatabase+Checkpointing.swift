@@ -81,9 +81,10 @@ extension SharedDatabase {
         }
     }
 
-    /// Connects the checkpointer with the rest of the database.
+    /// Connects the checkpointer with the rest of the database, and begins a checkpoint that is due (rules K2, K2b).
     func followCheckpoints() {
-        writer.checkpointer?.hook(
+        guard let checkpointer = writer.checkpointer else { return }
+        checkpointer.hook(
             Checkpointer.Hooks(
                 withinTurn: { [weak self] body in
                     guard let self else { return false }
@@ -97,12 +98,28 @@ extension SharedDatabase {
                 recovered: { [checkpointWarnings] in checkpointWarnings.recovered() }
             )
         )
+        writer.queue.inDatabase(checkpointer.beginIfNeeded)
+        observatory.onNews { [weak self] in self?.stepInLater(checkpointer) }
     }
 
-    /// Requests a checkpoint for a raw handle, which does not write on the writer connection. Takes no turn.
+    /// Schedules a look at a WAL that is due for a checkpoint, until one is made (rule K2b).
+    private func stepInLater(_ checkpointer: Checkpointer) {
+        guard let frames = observatory.frames, checkpointer.mayHaveToStepIn(frames) else { return }
+        checkpointer.stepInLater { [weak self] in
+            // A gate that opens leads to a look of its own.
+            guard let self, !gate.isClosed, let frames = observatory.frames, checkpointer.mayHaveToStepIn(frames),
+                checkpointer.limits != nil
+            else { return }
+            checkpointSoon()
+            stepInLater(checkpointer)
+        }
+    }
+
+    /// Begins a checkpoint, if one is due, of frames that the writer connection has not written: those of a raw handle or of other
+    /// participants. Takes no turn.
     func checkpointSoon() {
         writer.soon { [weak self] db in
-            guard let checkpointer = self?.writer.checkpointer, self?.gate.isClosed == false else { return }
+            guard let checkpointer = self?.writer.checkpointer else { return }
             checkpointer.writerDidOpen(db)
             checkpointer.beginIfNeeded(db)
         }
@@ -162,22 +179,5 @@ extension SharedDatabase {
             )
         }
         return checkpointer
-    }
-}
-
-extension Checkpointer {
-    /// Empties the WAL, if possible, when the last participant closes the database (rule K11).
-    ///
-    /// - returns: whether the WAL is empty.
-    func emptyWAL(_ block: ControlBlock?) -> Bool {
-        if policy == .external || external.isActive(block) { return false }
-        // An empty file needs no connection, which would take longer to open than the rest of the close.
-        if let status = try? System.status(ofFileAt: link.path + "-wal"), status.st_size == 0 { return true }
-        // If this fails, the next participant empties the WAL.
-        let isEmpty = try? link.use(until: MonotonicClock.now + Self.budget) { connection in
-            guard let frames = connection.frames else { return false }
-            return frames.committed == 0 || connection.restart(truncating: true, patience: Self.budget).isComplete
-        }
-        return isEmpty ?? false
     }
 }

@@ -177,12 +177,17 @@ package final class WriterConnection: @unchecked Sendable {
         }
     }
 
-    /// Closes the connection, leaves the seat, and then empties the WAL if no other participant is left (rule K11).
+    /// Closes the connection, leaves the seat, and then empties the WAL if no other participant is left, or copies what is due
+    /// (rules K11, K11a).
     ///
-    /// - parameter emptyingWAL: whether the WAL may be emptied.
-    func close(emptyingWAL: Bool) throws {
+    /// - parameter mayCheckpoint: whether a checkpoint may be made.
+    func close(mayCheckpoint: Bool) throws {
+        var owesCheckpoint = false
         if let queue = settleForClosing() {
-            queue.inDatabase { _ in forgetConnection() }
+            queue.inDatabase { db in
+                owesCheckpoint = mayCheckpoint && checkpointer?.owesCheckpoint(db) == true
+                forgetConnection()
+            }
             do {
                 try queue.close()
             } catch {
@@ -200,7 +205,11 @@ package final class WriterConnection: @unchecked Sendable {
         // This check comes after leaving, so that of several participants that close at the same moment, at least one finds no
         // other.
         let isLastOut = block?.participants().allSatisfy { $0.liveness == .dead } ?? true
-        if emptyingWAL, isLastOut, checkpointer?.emptyWAL(block) == true { block?.setCheckpointFailure(nil) }
+        if mayCheckpoint, isLastOut, checkpointer?.emptyWAL(block) == true {
+            block?.setCheckpointFailure(nil)
+        } else if owesCheckpoint {
+            checkpointer?.settle(block)
+        }
         checkpointer?.link.close()
     }
 
@@ -240,6 +249,7 @@ package final class WriterConnection: @unchecked Sendable {
         writeTransaction.install(in: db)
         writeTransaction.recorder = recorder?.install(in: db, hook: walHook) == true ? recorder : nil
         observers.addAll(to: db)
+        checkpointer?.beginIfNeeded(db)
     }
 
     /// Runs `updates` in a transaction. Call it on `queue`.

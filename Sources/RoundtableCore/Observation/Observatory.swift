@@ -64,6 +64,9 @@ final class Observatory: Sendable {
     /// A connection is removed from `state` before it is closed. So it is open here, where the lock is held.
     var lastCommit: WalIndex.Header? { state.withLock { $0.connection?.commitCounter.header } }
 
+    /// The frames of the WAL; nil when nothing is observed, and while the wal-index header is being written.
+    var frames: WalIndex.Frames? { state.withLock { $0.connection?.commitCounter.frames } }
+
     // MARK: Changes
 
     /// Adds a consumer of changes in a region, from now on.
@@ -82,6 +85,9 @@ final class Observatory: Sendable {
         if !state.withLock({ $0.add(buffer) }) { buffer.finish() }
         return buffer
     }
+
+    /// Calls a closure after commits of any process that this participant learns of. Call this once.
+    func onNews(_ body: @escaping @Sendable () -> Void) { _ = subscribers.add { _ in body() } }
 
     // MARK: Opening and closing
 

@@ -188,7 +188,7 @@ public final class SharedDatabase: Sendable {
                     // again on demand.
                     try longReads.close {
                         try readers.closeIdle()
-                        try writer.close(emptyingWAL: visit != nil && files.look() == nil)
+                        try writer.close(mayCheckpoint: visit != nil && files.look() == nil)
                     }
                     isClosed.withLock { $0 = true }
                     for companion in companions { companion.databaseIsClosing() }

@@ -56,7 +56,10 @@ extension SharedDatabase: GateFollower {
     func gateWillOpen() {
         guard isInOwnProcess else { return }
         switch gate.policy {
-        case .writeLocks: observatory.resume()
+        case .writeLocks:
+            observatory.resume()
+            // Other participants may have left frames meanwhile (rule K2).
+            if writer.checkpointer != nil { checkpointSoon() }
         case .everything: unpark()
         }
         for companion in companions { companion.databaseDidResume() }

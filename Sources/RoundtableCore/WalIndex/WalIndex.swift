@@ -20,6 +20,9 @@ struct CommitCounter: @unchecked Sendable {
 
     /// The counter, and the end of the WAL that belongs to it; nil while the header is being written.
     var header: WalIndex.Header? { WalIndex.header(page) }
+
+    /// nil while the header is being written.
+    var frames: WalIndex.Frames? { WalIndexView(page: page).frames }
 }
 
 /// The wal-index (`-shm`), accessed through SQLite's own file object, because opening the file ourselves would drop SQLite's
