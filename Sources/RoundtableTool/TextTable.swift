@@ -52,14 +52,14 @@ struct TextTable {
         return Layout(widths: widths, besideEachOther: count)
     }
 
-    fileprivate func header(_ layout: Layout, in width: Int?) -> [String] {
+    func header(_ layout: Layout, in width: Int?) -> [String] {
         let titles = columns.prefix(layout.besideEachOther).map(\.title)
         let room = width.map { max(1, $0 - indentation.displayWidth) } ?? .max
         let rules = layout.widths.prefix(titles.count).map { String(repeating: "─", count: min($0, room)) }
         return [line(titles, layout), line(rules, layout)]
     }
 
-    fileprivate func lines(of row: [String], _ layout: Layout, in width: Int?) -> [String] {
+    func lines(of row: [String], _ layout: Layout, in width: Int?) -> [String] {
         guard let width else { return [line(row, layout)] }
         // A row that came after the layout was made may have a cell that is wider than its column.
         var count = layout.besideEachOther

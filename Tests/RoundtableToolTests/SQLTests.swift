@@ -180,6 +180,36 @@ import Testing
         shell.kill()
     }
 
+    @Test func `Tables and schema are listed without a terminal`() throws {
+        let folder = try Folder()
+        try Tool.run("sql", "a.db", "CREATE TABLE b(x); CREATE TABLE a(y)", in: folder)
+        #expect(try Tool.run("sql", "a.db", ".tables", in: folder).output == "a\nb\n")
+        #expect(try Tool.run("sql", "a.db", ".schema a", in: folder).output == "CREATE TABLE a(y);\n")
+        #expect(try Tool.run("sql", "a.db", ".schema", "b", in: folder).output == "CREATE TABLE b(x);\n")
+        let unknown = try Tool.run("sql", "a.db", ".dump", in: folder)
+        #expect(unknown.code != 0 && unknown.errors.contains("there are .tables and .schema"), "\(unknown.errors)")
+        let missing = try Tool.run("sql", "b.db", ".tables", in: folder)
+        #expect(missing.code == 1 && missing.errors.contains("there is no such file"), "\(missing.errors)")
+    }
+
+    /// The result is larger than what is kept in memory, so a part of it comes from the temporary file.
+    @Test(arguments: [[], ["--csv"], ["--json"], ["--line"]]) func `A large result is complete`(format: [String]) throws
+    {
+        let folder = try Folder()
+        try Tool.run("sql", "a.db", "CREATE TABLE t(x)", in: folder)
+        let count = 60_000
+        let sql = """
+            WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(count))
+            SELECT i, printf('%0100d', i) AS text FROM n
+            """
+        let result = try Tool.run(["sql", "a.db", sql] + format, in: folder)
+        #expect(result.code == 0, "\(result.errors)")
+        let numbers = result.output.split(separator: "\n").compactMap { line in
+            line.firstRange(of: /0[0-9]{99}/).flatMap { Int(line[$0]) }
+        }
+        #expect(numbers == Array(1...count))
+    }
+
     @Test func `A full disk is told with the path and what to do`() throws {
         let folder = try Folder()
         try Tool.run("sql", "a.db", "CREATE TABLE t(x)", in: folder)

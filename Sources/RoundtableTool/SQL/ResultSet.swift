@@ -3,59 +3,63 @@ import GRDB
 import RoundtableKernel
 
 /// The rows that a statement returned.
-struct ResultSet: Equatable, Sendable {
+struct ResultSet {
     var columns: [String]
-    var rows: [[DatabaseValue]]
+    var rows: StoredRows
 }
 
 // MARK: - For people
 
 extension ResultSet {
-    /// A table; or one column a line, if the table is wider than `width`.
+    /// Calls `put` with the lines of a table; or of one column a line, if the table is wider than `width`.
     ///
     /// - parameter width: the columns of the terminal; nil: any number.
-    func text(width: Int?) -> String {
-        let table = text
-        guard let width, !rows.isEmpty,
-            table.split(separator: "\n").contains(where: { String($0).displayWidth > width })
-        else {
-            return table
+    func writeText(width: Int?, _ put: (String) throws -> Void) throws {
+        let (table, layout) = try layout()
+        let header = table.header(layout, in: nil)
+        if let width, !rows.isEmpty, header.contains(where: { $0.displayWidth > width }) {
+            return try writeColumnLines { try put(TerminalText.fitted($0, to: width, isColoured: false)) }
         }
-        return TerminalText.fitted(columnLines, to: width, isColoured: false)
+        for line in header { try put(line + "\n") }
+        try rows.forEach { row in
+            for line in table.lines(of: row.map(\.visible), layout, in: nil) { try put(line + "\n") }
+        }
+        if rows.isEmpty { try put("(no rows)\n") }
     }
 
-    /// Each row as lines `column = value`, with an empty line between two rows.
-    var columnLines: String {
-        var text = ""
-        writeColumnLines { text += $0 }
-        return text
-    }
-
-    /// Calls `put` with the parts of `columnLines`, so that the whole text need not be in memory.
-    func writeColumnLines(_ put: (String) throws -> Void) rethrows {
+    /// Calls `put` with each row as lines `column = value`, with an empty line between two rows.
+    func writeColumnLines(_ put: (String) throws -> Void) throws {
         let names = columns.map(\.visible)
         let width = names.map(\.displayWidth).max() ?? 0
         if rows.isEmpty { try put("(no rows)\n") }
-        for (index, row) in rows.enumerated() {
+        var isFirst = true
+        try rows.forEach { row in
             let lines = zip(names, row).map { "\($0.padded(to: width, .right)) = \($1.visible)\n" }.joined()
-            try put((index > 0 ? "\n" : "") + lines)
+            try put((isFirst ? "" : "\n") + lines)
+            isFirst = false
         }
     }
 
-    var text: String {
-        let isNumeric = columns.indices.map { index in
-            let values = rows.map { $0[index] }.filter { !$0.isNull }
-            return !values.isEmpty
-                && values.allSatisfy {
-                    switch $0.storage {
-                    case .int64, .double: true
-                    default: false
-                    }
+    /// A table without rows, and the layout that all rows need. Columns of numbers are aligned to the right.
+    private func layout() throws -> (TextTable, TextTable.Layout) {
+        let titles = columns.map(\.visible)
+        var widths = titles.map(\.displayWidth)
+        var hasNumbers = columns.map { _ in false }
+        var hasOthers = hasNumbers
+        try rows.forEach { row in
+            for (index, value) in row.enumerated() {
+                widths[index] = max(widths[index], value.visible.visibleLine.displayWidth)
+                switch value.storage {
+                case .null: break
+                case .int64, .double: hasNumbers[index] = true
+                case .string, .blob: hasOthers[index] = true
                 }
+            }
         }
-        var table = TextTable(columns: zip(columns, isNumeric).map { ($0.visible, $1 ? .right : .left) })
-        table.rows = rows.map { $0.map(\.visible) }
-        return (table.lines + (rows.isEmpty ? ["(no rows)"] : [])).map { $0 + "\n" }.joined()
+        let table = TextTable(
+            columns: columns.indices.map { (titles[$0], hasNumbers[$0] && !hasOthers[$0] ? .right : .left) }
+        )
+        return (table, TextTable.Layout(widths: widths, besideEachOther: columns.count))
     }
 }
 
@@ -102,15 +106,15 @@ extension ResultSet {
     /// with a line feed.
     ///
     /// - parameter isForPeople: whether control characters in texts become visible, because a terminal would obey them.
-    func writeCSV(isForPeople: Bool, _ put: (String) throws -> Void) rethrows {
+    func writeCSV(isForPeople: Bool, _ put: (String) throws -> Void) throws {
         try put(columns.map { $0.csv(isForPeople) }.joined(separator: ",") + "\n")
-        for row in rows { try put(row.map { $0.csv(isForPeople) }.joined(separator: ",") + "\n") }
+        try rows.forEach { row in try put(row.map { $0.csv(isForPeople) }.joined(separator: ",") + "\n") }
     }
 
     /// Calls `put` with one JSON object for each row, each on its own line, with its keys in the order of the columns.
-    func writeJSONLines(_ put: (String) throws -> Void) rethrows {
+    func writeJSONLines(_ put: (String) throws -> Void) throws {
         let keys = Self.distinct(columns).map(\.json)
-        for row in rows {
+        try rows.forEach { row in
             try put("{" + zip(keys, row).map { "\($0):\($1.json)" }.joined(separator: ",") + "}\n")
         }
     }

@@ -31,6 +31,9 @@ struct SQLCommand: ParsableCommand {
             A VALUE is a number (42, -1.5), NULL, x'68656C6C6F', or text; '42' in SQL quotes is text. Values without a name \
             go to the parameters '?' of the statements, in order.
 
+            In place of statements, .tables lists the names of tables and views, and .schema the statements that created them, or those \
+            of one table.
+
             Without statements, they are read from standard input; on a terminal, they are typed one after the other, with a history \
             and completion of table names.
 
@@ -38,11 +41,16 @@ struct SQLCommand: ParsableCommand {
             with a header; NULL is an empty field, and an empty text is "". --line prints one column a line, as does a terminal that \
             is too narrow for the row.
 
+            Nothing is printed before the transaction has ended, so that a pager that waits holds no read open. A result of more than \
+            4 MiB waits in a temporary file meanwhile, in SQLITE_TMPDIR, TMPDIR, /var/tmp or /tmp.
+
             Examples:
               roundtable sql app.db "SELECT * FROM player"
               roundtable sql app.db "INSERT INTO player VALUES (?, ?)" --param Arthur --param 7
               roundtable sql app.db "SELECT * FROM player" --json | jq -r .name
               roundtable sql app.db --csv "SELECT * FROM player" > players.csv
+              roundtable sql app.db .tables
+              roundtable sql app.db ".schema player"
               roundtable sql app.db < script.sql
               roundtable sql app.db
             """
@@ -112,10 +120,13 @@ struct SQLCommand: ParsableCommand {
     }
 
     func run() throws {
+        let session = SQLSession(path: path, execute: { try execute($0, $1) }, names: { try names($0) })
+        if statements.first?.hasPrefix(".") == true {
+            return try explained { try session.list(statements.joined(separator: " ")) }
+        }
         if !statements.isEmpty { return try execute(SQLScript(statements), format) }
         if isatty(STDIN_FILENO) == 1 {
             guard parameters.isEmpty else { throw ValidationError("--param goes with statements on the command line.") }
-            let session = SQLSession(path: path, execute: { try execute($0, $1) }, names: { try names($0) })
             return try session.run(format)
         }
         let script = SQLScript([try Self.text(FileHandle.standardInput.readDataToEndOfFile())])
@@ -126,13 +137,25 @@ struct SQLCommand: ParsableCommand {
     /// The first column of a query; empty when there is no database yet.
     private func names(_ sql: String) throws -> [String] {
         let run = ScriptRun(script: SQLScript([sql]), parameters: Parameters([]))
-        guard FileManager.default.fileExists(atPath: path) else { return [] }
-        return try access.read(run, .readOnly).results.flatMap(\.rows).compactMap { String.fromDatabaseValue($0[0]) }
+        guard FileManager.default.fileExists(atPath: path) else {
+            if statements.isEmpty { return [] }
+            throw ToolError("\(URL(fileURLWithPath: path).path): there is no such file")
+        }
+        var names: [String] = []
+        for result in try access.read(run, .readOnly).results {
+            try result.rows.forEach { row in String.fromDatabaseValue(row[0]).map { names.append($0) } }
+        }
+        return names
     }
 
     private func execute(_ script: SQLScript, _ format: SQLFormat?) throws {
+        try explained { try executeUnexplained(script, format) }
+    }
+
+    /// Adds the path of the database to an error of SQLite.
+    private func explained(_ body: () throws -> Void) throws {
         do {
-            try executeUnexplained(script, format)
+            try body()
         } catch let error as DatabaseError {
             let line = ToolError.line(for: error)
             let fullPath = URL(fileURLWithPath: path).path
@@ -186,7 +209,7 @@ struct SQLCommand: ParsableCommand {
             case .json: try result.writeJSONLines(put)
             case .csv: try result.writeCSV(isForPeople: Terminal.isInteractive, put)
             case .line: try result.writeColumnLines(put)
-            case nil: try put(result.text(width: width))
+            case nil: try result.writeText(width: width, put)
             }
         }
         if format == nil || format == .line, script.changesRows, outcome.hasWritten {

@@ -1,3 +1,4 @@
+import ArgumentParser
 import Foundation
 import GRDB
 import GRDBSQLite
@@ -76,14 +77,7 @@ struct SQLSession {
         let words = line.split(separator: " ").map(String.init)
         switch words[0] {
         case ".quit", ".exit", ".q": return false
-        case ".tables": attempt { Terminal.write(try names(Self.tables).map { $0.visibleLine + "\n" }.joined()) }
-        case ".schema":
-            attempt {
-                let table = words.dropFirst().joined(separator: " ")
-                let statements = try names(Self.statements(of: table))
-                if statements.isEmpty, !table.isEmpty { throw ToolError("there is no table '\(table)'. Try .tables") }
-                Terminal.write(statements.map { $0.visibleText + "\n" }.joined())
-            }
+        case ".tables", ".schema": attempt { try list(line) }
         case ".mode":
             let chosen = words.dropFirst().first ?? "table"
             if chosen == "table" {
@@ -107,6 +101,24 @@ struct SQLSession {
         default: Terminal.complain("there is no command '\(words[0])'. Try .help")
         }
         return true
+    }
+
+    /// Runs `.tables` or `.schema`, also from the command line of the shell.
+    func list(_ command: String) throws {
+        let words = command.split(separator: " ").map(String.init)
+        let argument = words.dropFirst().joined(separator: " ")
+        switch words.first {
+        case ".tables":
+            Terminal.write(try names(Self.tables).map { $0.visibleLine + "\n" }.joined())
+        case ".schema":
+            let statements = try names(Self.statements(of: argument))
+            if statements.isEmpty, !argument.isEmpty { throw ToolError("there is no table '\(argument)'. Try .tables") }
+            Terminal.write(statements.map { $0.visibleText + "\n" }.joined())
+        default:
+            throw ValidationError(
+                "'\(words.first ?? command)' is no SQL. Beside SQL, there are .tables and .schema [TABLE]."
+            )
+        }
     }
 
     private func complete(_ word: String) -> [String] {

@@ -5,7 +5,7 @@ struct ScriptRun {
     /// A run that may only read throws this error at the first statement that writes, before it changes anything.
     struct NeedsWriting: Error {}
 
-    struct Outcome: Equatable, Sendable {
+    struct Outcome {
         var results: [ResultSet] = []
         /// The number of inserted, updated and deleted rows.
         var changeCount = 0
@@ -66,15 +66,17 @@ struct ScriptRun {
     /// The rows that the statement returns; nil for a kind of statement that never returns rows.
     private func rows(of statement: Statement, _ source: SQLScript.Statement) throws -> ResultSet? {
         if let journalMode, source.asksJournalMode {
-            return ResultSet(columns: statement.columnNames, rows: [[journalMode.databaseValue]])
+            let rows = StoredRows(columnCount: 1)
+            try rows.append([journalMode.databaseValue])
+            return ResultSet(columns: statement.columnNames, rows: rows)
         }
         guard statement.columnCount > 0 else {
             try statement.execute()
             return nil
         }
-        var rows: [[DatabaseValue]] = []
+        let rows = StoredRows(columnCount: statement.columnCount)
         let cursor = try Row.fetchCursor(statement)
-        while let row = try cursor.next() { rows.append(Array(row.databaseValues)) }
+        while let row = try cursor.next() { try rows.append(row.databaseValues) }
         // A statement that sets a pragma has a column, but no row.
         if rows.isEmpty, source.words.first == "PRAGMA" { return nil }
         return ResultSet(columns: statement.columnNames, rows: rows)
