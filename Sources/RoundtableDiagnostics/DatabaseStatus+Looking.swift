@@ -26,7 +26,14 @@ extension DatabaseStatus {
     }
 
     /// Inspects a database like ``init(ofDatabaseAt:outboxFolder:)``, and lets `reading` read in the same transaction.
-    package init(ofDatabaseAt url: URL, outboxFolder outbox: URL?, reading: FurtherReading?) throws {
+    ///
+    /// - parameter content: what an earlier look has read, for views that look again and again.
+    package init(
+        ofDatabaseAt url: URL,
+        outboxFolder outbox: URL?,
+        reading: FurtherReading?,
+        knowing content: UnattendedContent? = nil
+    ) throws {
         let onlooker = try Onlooker(url)
         var status = DatabaseStatus(
             path: onlooker.path,
@@ -60,7 +67,9 @@ extension DatabaseStatus {
         status.lookAtWriteLock()
         // The locks are listed before the onlooker reads, because it then holds a lock itself.
         let locks = SystemLocks.walLocks(databasePath: onlooker.path)
-        let (state, letters) = WalIndexGate.look { status.lookIntoDatabase(onlooker, reading) } ?? status.nothingSeen()
+        let (state, letters) =
+            content?.recall(&status, onlooker)
+            ?? WalIndexGate.look { status.lookIntoDatabase(onlooker, reading, content) } ?? status.nothingSeen()
         if let state {
             status.wal = WALHealth(
                 state,
@@ -162,7 +171,8 @@ extension DatabaseStatus {
     /// - returns: the state of the WAL, and the dead letters of the outbox; each is nil when it cannot be read.
     fileprivate mutating func lookIntoDatabase(
         _ onlooker: Onlooker,
-        _ further: FurtherReading?
+        _ further: FurtherReading?,
+        _ content: UnattendedContent?
     ) -> (WalIndexView.State?, OutboxStatus.DeadLetters?) {
         var state: WalIndexView.State?
         var letters: OutboxStatus.DeadLetters?
@@ -173,6 +183,8 @@ extension DatabaseStatus {
             unknowns.append("The content, and how much of the WAL is copied: the database is encrypted.")
             return (nil, nil)
         }
+        let known = unknowns.count
+        let version = content.flatMap { _ in UnattendedContent.Version(onlooker) }
         do {
             let queue = try onlooker.connection(waitingUpTo: .milliseconds(250))
             schema = try queue.read { db in
@@ -191,6 +203,7 @@ extension DatabaseStatus {
         if let further, let furtherProblem {
             unknowns.append("\(further.subject): \(Self.reason(furtherProblem, files))")
         }
+        if state == nil { content?.remember(self, version, onlooker, letters, unknowns: unknowns[known...]) }
         return (state, letters)
     }
 

@@ -122,6 +122,7 @@ struct TopSource {
     private var lastSequence: UInt64?
     private var facts: Diagnosis.SystemFacts?
     private var nextFacts: Nanoseconds = 0
+    private let content = UnattendedContent()
 
     private static let describedCommits = 50
     /// What the system shows of processes and files is read at longer intervals than the status.
@@ -132,7 +133,7 @@ struct TopSource {
     mutating func sample() throws -> TopSample {
         let time = MonotonicClock.now
         // The status begins with the participants.
-        let status = try DatabaseStatus(ofDatabaseAt: url)
+        let status = try DatabaseStatus(ofDatabaseAt: url, outboxFolder: nil, reading: nil, knowing: content)
         let commits = RecentCommits(
             ofDatabaseAt: status.path,
             countingAfter: lastSequence,
