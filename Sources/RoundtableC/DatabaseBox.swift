@@ -48,7 +48,7 @@ final class News: @unchecked Sendable {
     func add(_ change: Change) {
         condition.lock()
         last += 1
-        if let names = change.tableNames {
+        if case .some(let names) = change.tables {
             for name in names { lastOfTable[name] = last }
         } else {
             lastOfAny = last

@@ -36,6 +36,8 @@ public struct Diagnosis: Codable, Sendable, Equatable {
         case frozenParticipant = "frozen_participant"
         /// A process that is no participant is stopped, and holds SQLite's lock for checkpoints.
         case frozenCheckpointer = "frozen_checkpointer"
+        /// The writes of a participant are refused, because it does not know a migration that another program has applied.
+        case writesRefused = "writes_refused"
         /// The holder of the write lock takes no turns.
         case strangerWrites = "stranger_writes"
         /// The control block is missing, damaged, of another version, or cannot be read.

@@ -82,6 +82,16 @@ extension Doctor {
             case .stopped: examineStopped(participant, status, facts)
             case .alive, .unknown: break
             }
+            if participant.refusesWrites, participant.liveness != .dead {
+                find(
+                    .writesRefused,
+                    .warning,
+                    "The writes of \(participant.name) are refused: another program has applied a migration that it does not know.",
+                    at: status.path,
+                    by: [participant.party],
+                    next: "Update this program, and start it again."
+                )
+            }
         }
         if let stranger = facts.checkpointer, !stranger.isParticipant, facts.isCheckpointerStopped {
             find(

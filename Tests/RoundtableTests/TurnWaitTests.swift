@@ -42,6 +42,21 @@ import Testing
         #expect(handler.named(busy) is DatabaseError)
     }
 
+    /// A program that takes no turns holds the write lock: the wait for it is shown like one for the turn.
+    @Test func aWaitForAStranger() async throws {
+        let db = try open("app")
+        let stranger = try DatabaseQueue(path: url.path)
+        try await stranger.inDatabase { try $0.beginTransaction(.immediate) }
+        let writing = Task { try await db.write { try $0.execute(sql: "DELETE FROM player") } }
+        func longestWait() throws -> Duration {
+            try #require(try DatabaseStatus(ofDatabaseAt: url).participants.first).longestWait
+        }
+        try await eventually("the wait is shown") { try longestWait() >= .milliseconds(100) }
+        try await stranger.inDatabase { try $0.rollback() }
+        try await writing.value
+        #expect(try longestWait() >= .milliseconds(100))
+    }
+
     /// The error that a timeout gives names the author, the pid, how long, and the line of code.
     @Test func busyHasAName() async throws {
         let holder = try open("holder")

@@ -239,6 +239,28 @@ import Testing
         #expect(rate(50, 1, at: 3_000_000_000) == nil)
         #expect(rate(300, 1, at: 1_249_999_999) == nil)
         #expect(rate(300, 1, at: 1_250_000_000) == 800)
+        // What was written a second ago, and not since, is no growth.
+        let end = WalMark(frames: 300, salt: 1)
+        func idle(_ time: Nanoseconds) -> Double? {
+            WALHealth.growth(from: sample, to: end, at: 3_000_000_000, idleFor: time)
+        }
+        #expect(idle(999_999_999) == 100)
+        #expect(idle(1_000_000_000) == 0)
+    }
+
+    /// **Rule K9**: an idle database does not grow, however much was written since the last attempt.
+    @Test func anIdleDatabaseDoesNotGrow() throws {
+        let db = try open("app")
+        let block = try #require(db.seat.participant).block
+        let header = try #require(db.writer.queue.inDatabase { WalIndex($0)?.header })
+        let mark = WalMark(frames: 0, salt: header.mark.salt)
+        block.setWalSample(.init(time: MonotonicClock.now &- 1_000_000_000, mark: mark))
+        try db.write { try $0.execute(sql: "CREATE TABLE growth (a)") }
+        #expect(try db.walHealth().growth ?? 0 > 0)
+        let past = Date(timeIntervalSinceNow: -2)
+        try FileManager.default.setAttributes([.modificationDate: past], ofItemAtPath: db.path + "-wal")
+        #expect(try db.walHealth().growth == 0)
+        #expect(try DatabaseStatus(ofDatabaseAt: URL(fileURLWithPath: db.path)).wal?.growth == 0)
     }
 
     @Test func checkpointerAndGrowthAreRead() throws {

@@ -64,12 +64,14 @@ extension WALHealth {
     ) {
         let now = MonotonicClock.now
         let participants = (participants ?? block?.participants() ?? []).filter { $0.liveness != .dead }
-        let size = (try? System.status(ofFileAt: databasePath + "-wal"))?.map { Int($0.st_size) } ?? 0
+        let file = (try? System.status(ofFileAt: databasePath + "-wal")) ?? nil
         self.init(
             committedFrames: state.frames.committed,
             backfilledFrames: state.frames.backfilled,
-            size: size,
-            growth: block?.walSample.flatMap { Self.growth(from: $0, to: state.end, at: now) },
+            size: file.map { Int($0.st_size) } ?? 0,
+            growth: block?.walSample.flatMap {
+                Self.growth(from: $0, to: state.end, at: now, idleFor: file.map(Self.age) ?? 0)
+            },
             checkpointer: block?.checkpointer.flatMap { owner in
                 participants.first { $0.owner == owner }.map(SharingProcess.init)
             },
@@ -89,8 +91,21 @@ extension WALHealth {
         )
     }
 
+    /// How long ago the file was written, in ns; 0 if that is in the future of a clock that was set back.
+    private static func age(_ file: stat) -> Nanoseconds {
+        Nanoseconds(max(0, Int64(Date().timeIntervalSince1970 * 1e9) - file.modificationTime))
+    }
+
     /// The growth of the WAL in frames per second (rule K9).
-    static func growth(from sample: ControlBlock.WalSample, to end: WalMark, at now: Nanoseconds) -> Double? {
+    ///
+    /// - parameter idle: how long ago the WAL was written. Growth since the sample that ended long ago is not growth now.
+    static func growth(
+        from sample: ControlBlock.WalSample,
+        to end: WalMark,
+        at now: Nanoseconds,
+        idleFor idle: Nanoseconds = 0
+    ) -> Double? {
+        if idle >= longestPause { return 0 }
         guard sample.mark.salt == end.salt, end.frames >= sample.mark.frames, now > sample.time,
             now - sample.time >= shortestInterval
         else { return nil }
@@ -99,6 +114,8 @@ extension WALHealth {
 
     /// Over a shorter interval, a single commit or the pause after it would distort the rate.
     private static let shortestInterval: Nanoseconds = 250_000_000
+    /// The WAL does not grow if it was not written for this time.
+    private static let longestPause: Nanoseconds = 1_000_000_000
 
     /// A read mark that is older than the read a participant shows by this many frames belongs to another read.
     private static let otherConnection = 1000

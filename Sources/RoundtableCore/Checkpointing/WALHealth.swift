@@ -13,8 +13,8 @@ public struct WALHealth: Codable, Sendable, Equatable {
     public var backfilledFrames: Int
     /// The size of the `-wal` file. The file keeps its length when SQLite restarts the WAL.
     public var size: Int
-    /// Frames per second since the last attempt at a checkpoint. nil when the rate is not known: there was no attempt, it was less
-    /// than 250 ms ago, or the WAL has been restarted since.
+    /// Frames per second since the last attempt at a checkpoint; 0 when the WAL was not written for a second. nil when the rate is not
+    /// known: there was no attempt, it was less than 250 ms ago, or the WAL has been restarted since.
     public var growth: Double?
     /// The participant that makes checkpoints for all participants at this time; nil while there is nothing to do.
     public var checkpointer: SharingProcess?

@@ -24,6 +24,8 @@ final class BusyHandler: @unchecked Sendable {
     private var isInTurn = false
     /// Whether a lock was waited for since the turn was requested.
     private var hasWaited = false
+    /// When the wait for the present lock began.
+    private var began: Nanoseconds = 0
     private var obstacle: String?
     /// The cancellation of the write that waits for the turn or holds it.
     private var cancellation: WaitCancellation?
@@ -114,6 +116,7 @@ final class BusyHandler: @unchecked Sendable {
         }
         let now = MonotonicClock.now
         if tries == 0 {
+            began = now
             // Within a turn, the first lock may use the time that is left after the wait for the turn. A later lock keeps this deadline
             // while it has not passed, but the callback of the busy mode starts again. Once the deadline has passed, or outside of a turn,
             // a lock gets the full timeout.
@@ -134,6 +137,8 @@ final class BusyHandler: @unchecked Sendable {
             return false
         }
         MonotonicClock.sleep(min(Self.longest, Self.shortest << UInt64(min(tries, 8)), deadline - now))
+        // Other participants see this wait like one for the turn, since the holder of the lock may be a program without turns.
+        if isInTurn { participant()?.note(wait: MonotonicClock.now &- began) }
         return true
     }
 

@@ -249,7 +249,6 @@ package final class WriterConnection: @unchecked Sendable {
         writeTransaction.install(in: db)
         writeTransaction.recorder = recorder?.install(in: db, hook: walHook) == true ? recorder : nil
         observers.addAll(to: db)
-        checkpointer?.beginIfNeeded(db)
     }
 
     /// Runs `updates` in a transaction. Call it on `queue`.

@@ -27,6 +27,9 @@ public struct ParticipantStatus: Codable, Sendable, Equatable {
     public var author: String
     public var role: Role
     public var state: State
+    /// Whether its writes are refused, because another program has applied a migration that it does not know
+    /// (``SharedDatabase/Options/newerSchemaPolicy``). It shows this from its next access after the migration on.
+    public var refusesWrites = false
     public var liveness: SharingProcess.Liveness
     public var hasTurn: Bool
     /// How long it has been waiting for its turn; nil when it is not waiting.
@@ -38,6 +41,7 @@ public struct ParticipantStatus: Codable, Sendable, Equatable {
     /// Where in the code it last began to write; nil when it never did, or when this is not known.
     public var callSite: String?
     public var turnsTaken: Int
+    /// The longest wait for its turn, or for SQLite's lock within it, which programs that take no turns may hold.
     public var longestWait: Duration { Duration(inSeconds: longestWaitSeconds) }
     package var longestWaitSeconds: Double
     public var joinedAt: Date
@@ -59,6 +63,7 @@ public struct ParticipantStatus: Codable, Sendable, Equatable {
     enum CodingKeys: String, CodingKey {
         case pid, author, role, state, liveness
         case isInOtherPIDNamespace = "in_other_pid_namespace"
+        case refusesWrites = "refuses_writes"
         case hasTurn = "has_turn"
         case waitingSeconds = "waiting_s"
         case writingSeconds = "writing_s"
@@ -132,6 +137,7 @@ extension ParticipantStatus {
             author: snapshot.author,
             role: Role(snapshot.role),
             state: State(snapshot.state),
+            refusesWrites: snapshot.refusesWrites,
             liveness: SharingProcess.Liveness(snapshot.liveness),
             hasTurn: snapshot.hasTurn,
             waitingSeconds: snapshot.waiting.map { TimeInterval($0) / 1e9 },

@@ -54,10 +54,10 @@ public struct Change: Sendable, Hashable {
         case unrecorded
     }
 
-    /// The names of the tables; nil when any table may have been written.
+    /// The names of the tables; nil when any table may have been written. Those of extensions are left out: ``tables`` has them.
     public var tableNames: Set<String>? {
         switch tables {
-        case .some(let names): names
+        case .some(let names): names.subtracting(tables.extensionTables)
         case .fullDatabase: nil
         }
     }

@@ -50,6 +50,10 @@ extension SharedDatabase {
     func followSchema() {
         guard let watch = writer.watch else { return }
         writer.lookAside = { [readers] body in try readers.withConnectionAside(body) }
-        watch.follow { [weak self] in try self?.close() }
+        watch.follow(
+            // A read-only participant has no writes to refuse.
+            show: { [seat, role] in if role == .readWrite { seat.show(refusesWrites: $0) } },
+            close: { [weak self] in try self?.close() }
+        )
     }
 }

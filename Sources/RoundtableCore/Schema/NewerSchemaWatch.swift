@@ -30,6 +30,7 @@ final class NewerSchemaWatch: Sendable {
         var reported: [String] = []
         var isClosing = false
         var close: (@Sendable () throws -> Void)?
+        var show: (@Sendable (_ refusesWrites: Bool) -> Void)?
     }
 
     private let path: String
@@ -52,8 +53,18 @@ final class NewerSchemaWatch: Sendable {
         reporter = options.reporter
     }
 
-    /// - parameter close: closes the database.
-    func follow(_ close: @escaping @Sendable () throws -> Void) { state.withLock { $0.close = close } }
+    /// - Parameters:
+    ///   - show: shows other participants whether writes are refused.
+    ///   - close: closes the database.
+    func follow(
+        show: @escaping @Sendable (_ refusesWrites: Bool) -> Void,
+        close: @escaping @Sendable () throws -> Void
+    ) {
+        state.withLock {
+            $0.show = show
+            $0.close = close
+        }
+    }
 
     // MARK: Inspecting the schema
 
@@ -129,6 +140,7 @@ final class NewerSchemaWatch: Sendable {
             let isNews = isNewest ? unknown != state.reported : !Set(unknown).isSubset(of: state.reported)
             guard isNews else { return nil }
             state.reported = unknown
+            if policy != .continue { state.show?(!unknown.isEmpty) }
             return unknown.isEmpty ? .isKnownAgain : .becameNewer(unknownMigrations: unknown)
         }
         if let event { reporter.report(event) }

@@ -95,10 +95,22 @@ package final class Participant: Sendable {
         slot.changeTraits { $0.state = state }
     }
 
+    /// Shows other participants whether this one refuses its own writes (rule S9). Safe from any thread.
+    package func show(refusesWrites: Bool) {
+        guard isSeated, slot.traits.refusesWrites != refusesWrites else { return }
+        slot.changeTraits { $0.refusesWrites = refusesWrites }
+    }
+
     /// Sets the priority in the queue (rules T3, T3a). Safe from any thread.
     package func setPriority(_ priority: UInt8) {
         guard isSeated, slot.traits.priority != priority else { return }
         slot.changeTraits { $0.priority = priority }
+    }
+
+    /// Shows other participants a wait for SQLite's lock within the turn, if it is the longest. Called on the writer's queue.
+    package func note(wait: Nanoseconds) {
+        guard isSeated, wait > slot[.longestWait] else { return }
+        slot[.longestWait] = wait
     }
 
     /// Shows other participants the folder whose commands this one applies; nil: it applies none (rule X14).

@@ -5,6 +5,8 @@ package struct ParticipantRecord: Sendable, Equatable {
     package let author: String
     package let role: ParticipantTraits.Role
     package let state: ParticipantTraits.State
+    /// Whether it refuses its own writes, because it does not know a migration of the database.
+    package let refusesWrites: Bool
     package let priority: UInt8
     package let liveness: Liveness
     /// Whether its pid belongs to another pid namespace than the reader's.
@@ -55,6 +57,7 @@ extension ControlBlock {
                 author: slot.author,
                 role: traits.role,
                 state: traits.state,
+                refusesWrites: traits.refusesWrites,
                 priority: traits.priority,
                 liveness: liveness(of: slot, owner: owner, seenFrom: reader),
                 isElsewhere: isFilled && slot[.namespace] != reader.namespace,

@@ -42,6 +42,8 @@ package final class Seat: @unchecked Sendable {
         var files: FileStamps?
         /// Whether a slot that is claimed from now on shows that the participant is suspended.
         var isSuspended = false
+        /// Whether such a slot shows that the participant refuses its own writes.
+        var refusesWrites = false
         /// Called after each attempt to join, with the reason if it failed.
         var onJoin: [@Sendable (ControlBlock.Unusable?) -> Void] = []
     }
@@ -188,6 +190,14 @@ package final class Seat: @unchecked Sendable {
         }
     }
 
+    /// Shows other participants whether this one refuses its own writes, because it does not know a migration. Safe from any thread.
+    package func show(refusesWrites: Bool) {
+        shared.withLock {
+            $0.refusesWrites = refusesWrites
+            $0.participant?.show(refusesWrites: refusesWrites)
+        }
+    }
+
     /// Shows other participants the folder whose commands `applier` applies; nil: `applier` has stopped. Safe from any thread.
     package func show(commandsFolder folder: FileIdentity?, of applier: AnyObject) {
         shared.withLock {
@@ -313,6 +323,7 @@ package final class Seat: @unchecked Sendable {
             $0.participant = participant
             $0.unusable = nil
             if $0.isSuspended { participant.setState(.suspended) }
+            participant.show(refusesWrites: $0.refusesWrites)
             participant.showCommandsFolder($0.commandsFolders.values.first)
             if let files = $0.files { participant.show(files) }
             let owner = OwnerWord(rawValue: participant.ownerWord)

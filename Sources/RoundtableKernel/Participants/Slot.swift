@@ -99,6 +99,8 @@ package struct ParticipantTraits: Equatable, Sendable {
     package var state: State
     /// Whether the owner holds the lock of the slot (rule P9).
     package var isLocked = false
+    /// Whether the owner refuses its own writes, because it does not know a migration of the database (rule S9).
+    package var refusesWrites = false
     /// The incarnation of the owner that filled the slot. Until it equals the owner word's, the slot's other fields may
     /// be those of a former owner.
     var incarnation: UInt32 = 0
@@ -114,11 +116,12 @@ package struct ParticipantTraits: Equatable, Sendable {
         priority = UInt8(truncatingIfNeeded: word >> 8)
         state = State(rawValue: UInt8(truncatingIfNeeded: word >> 16)) ?? .joining
         isLocked = word >> 24 & 1 != 0
+        refusesWrites = word >> 25 & 1 != 0
         incarnation = UInt32(word >> 32)
     }
 
     var word: UInt64 {
         UInt64(role.rawValue) | UInt64(priority) << 8 | UInt64(state.rawValue) << 16 | (isLocked ? 1 << 24 : 0)
-            | UInt64(incarnation) << 32
+            | (refusesWrites ? 1 << 25 : 0) | UInt64(incarnation) << 32
     }
 }

@@ -72,7 +72,7 @@ struct StatusText {
         status.wal.map { wal in
             let size =
                 wal.committedFrames == 0 ? "" : ", \((wal.committedFrames * (status.pageSize ?? 4096)).byteSize),"
-            let growth = wal.growth.map { " · growing by \(Int(nearest: $0).of("frame"))/s" } ?? ""
+            let growth = wal.growth.flatMap { $0 < 0.5 ? nil : " · growing by \(Int(nearest: $0).of("frame"))/s" } ?? ""
             let copied = "\(wal.backfilledFrames.grouped) of them in the database"
             let frames = "\(wal.committedFrames.of("frame")) (page\(wal.committedFrames == 1 ? "" : "s"))"
             return "\(frames)\(size) committed, \(copied)\(growth)"
@@ -213,6 +213,9 @@ struct StatusText {
 
     static func condition(_ participant: ParticipantStatus) -> String {
         if participant.isOfOtherFile { return "other file!" }
+        if participant.refusesWrites, participant.liveness == .alive, participant.state == .present {
+            return "alive, writes refused"
+        }
         return switch (participant.liveness, participant.state) {
         case (.dead, _): "dead"
         case (.stopped, .suspended): "suspended, stopped"

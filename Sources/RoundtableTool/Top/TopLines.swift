@@ -138,7 +138,7 @@ struct TopJSON: Encodable {
 }
 
 extension Change.Tables {
-    fileprivate var names: [String] {
+    var names: [String] {
         switch self {
         case .some(let names): names.sorted()
         case .fullDatabase: []

@@ -75,7 +75,7 @@ struct WatchFormat {
             sequence: change.sequence,
             author: change.author,
             pid: change.pid,
-            tables: change.tableNames?.sorted(),
+            tables: change.tables == .fullDatabase ? nil : change.tables.names,
             extensionTables: change.tables.extensionTables.sorted(),
             foreign: !change.isOwn,
             time: change.time,

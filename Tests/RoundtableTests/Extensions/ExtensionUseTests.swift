@@ -126,7 +126,7 @@ import Testing
                 try Message(id: Int64(id), box: "odd", date: 0, text: "words", place: [:]).insert(db)
             }
             let change = try #require(try await changes.next())
-            #expect(change.tableNames?.contains("message") == true, "\(change)")
+            #expect(change.tableNames == ["message"], "\(change)")
             #expect(change.tables.extensionTables.contains(Self.inbox.tableName), "\(change)")
             #expect(
                 change.tables.description == "message, and extensions" && "\(change)".hasSuffix(": \(change.tables)")

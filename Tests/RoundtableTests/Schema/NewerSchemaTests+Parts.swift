@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import RoundtableDiagnostics
 import RoundtableKernel
 import Testing
 
@@ -128,6 +129,36 @@ extension NewerSchemaTests {
         try migrator(upTo: 2).migrate(older)
         #expect(try older.read { watch.readerSees(2, $0) })
         #expect(events.value == [newest] && watch.reported == ["v2", "v3"])
+    }
+
+    /// **Rule S9a**: `status` and `doctor` show that writes are refused, and that they are not refused any more.
+    @Test(arguments: SharedDatabase.NewerSchemaPolicy.allCases.filter { $0 != .close })
+    func shownToOthers(policy: SharedDatabase.NewerSchemaPolicy) throws {
+        let old = try world.open { $0.newerSchemaPolicy = policy }
+        let isRefused = policy == .refuseWrites
+        func expect(_ isRefused: Bool, sourceLocation: SourceLocation = #_sourceLocation) throws {
+            let status = try DatabaseStatus(ofDatabaseAt: world.url)
+            let shown = status.participants.filter(\.refusesWrites).map(\.author)
+            #expect(shown == (isRefused ? [old.author] : []), sourceLocation: sourceLocation)
+            let findings = try Diagnosis(ofDatabaseAt: world.url).findings.filter { $0.topic == .writesRefused }
+            #expect(findings.count == (isRefused ? 1 : 0), sourceLocation: sourceLocation)
+            #expect(findings.allSatisfy { $0.severity == .warning }, sourceLocation: sourceLocation)
+        }
+        try expect(false)
+        try world.migrateElsewhere(UpgradeWorld.addsColumn)
+        _ = try? old.insert("A")
+        try expect(isRefused)
+        // A slot that is claimed later shows it, too.
+        try #require(old.seat.participant).leave()
+        _ = try? old.insert("A")
+        try expect(isRefused)
+        let other = try DatabaseQueue(path: old.path)
+        try other.write { db in
+            let sql = "DELETE FROM grdb_migrations WHERE identifier = ?"
+            try db.execute(sql: sql, arguments: [UpgradeWorld.addsColumn])
+        }
+        try old.insert("B")
+        try expect(false)
     }
 
     /// An error message that says what to do.
