@@ -37,6 +37,17 @@ int64_t rt_file_system_type(const char *path) {
     return statfs(path, &info) == 0 ? (int64_t)(uint32_t)info.f_type : -1;
 }
 
+int64_t rt_mount_number(const char *path) {
+#ifdef STATX_MNT_ID
+    struct statx info;
+    if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_MNT_ID, &info) != 0) return -1;
+    return info.stx_mask & STATX_MNT_ID ? (int64_t)info.stx_mnt_id : 0;
+#else
+    (void)path;
+    return 0;
+#endif
+}
+
 int32_t rt_open_path_flag(void) { return O_PATH; }
 
 #else

@@ -46,6 +46,10 @@ public struct Diagnosis: Codable, Sendable, Equatable {
         case hardLinks = "hard_links"
         /// A participant has other files open than those that are in their places, because these were replaced, removed or moved.
         case lostFile = "lost_file"
+        /// The database file is mounted by itself, without its folder.
+        case singleFileMount = "single_file_mount"
+        /// The database file is on a FUSE file system that no other machine is known to change.
+        case fuseFileSystem = "fuse_file_system"
         /// The database file is on a network file system.
         case networkFileSystem = "network_file_system"
         /// The owner, group or mode of a companion file or of the outbox keeps users of the database out, or lets others in; or this process

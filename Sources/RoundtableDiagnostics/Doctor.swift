@@ -34,6 +34,8 @@ struct Doctor {
         var saltProblem: SaltProblem?
         /// The participants that have other files open than those that are in their places.
         var lost: [LostParticipant] = []
+        /// The type of the FUSE file system that has the database; nil when there is none.
+        var fuseFileSystem: String?
         /// Why this user gets no file watch; nil when it does.
         var watchShortage: SystemError?
     }
@@ -90,6 +92,14 @@ struct Doctor {
                 next:
                     "Remove the other names, or copy the database: a process that opens it by another name has another -wal file."
             )
+        case .notAFile(_, let reason) where reason.contains("mounted by itself"):
+            find(
+                .singleFileMount,
+                .error,
+                "The file is mounted by itself, without its folder.",
+                next:
+                    "Mount the folder that has the database: inside and outside of this mount, processes have different -wal files."
+            )
         case .networkFileSystem(_, let name):
             find(
                 .networkFileSystem,
@@ -138,6 +148,18 @@ struct Doctor {
                 "\(free.byteSize) are free on the disk, and the WAL takes \(wal.byteSize).",
                 at: status.path + "-wal",
                 next: "Free space: a checkpoint may make the database file longer by as much."
+            )
+        }
+        if let type = facts.fuseFileSystem {
+            find(
+                .fuseFileSystem,
+                .notice,
+                """
+                The file is on a FUSE file system (\(type)): whether processes share memory and exclude each other there is up to the program \
+                behind it.
+                """,
+                next:
+                    "Have all programs open the database by this mount, on this machine; or put it on a local disk, as a volume if this is a container."
             )
         }
         if let shortage = facts.watchShortage {
@@ -395,6 +417,7 @@ extension Doctor.Facts {
         if status.isEncrypted { saltProblem = SaltProblem(besideDatabaseAt: status.path) }
         let attributes = try? FileManager.default.attributesOfFileSystem(forPath: status.path)
         freeSpace = (attributes?[.systemFreeSize] as? NSNumber)?.intValue
+        fuseFileSystem = try? System.fuseFileSystem(holding: status.path)
         watchShortage = ProcessTable.watchShortage(at: (status.path as NSString).deletingLastPathComponent)
     }
 

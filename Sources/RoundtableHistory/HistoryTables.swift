@@ -33,6 +33,18 @@ enum HistoryTables {
         try settings.store(db)
     }
 
+    /// Makes all readers start over, because what they have read is the history of other content (rule H8c). Must be called inside a
+    /// transaction.
+    static func beginAnew(_ db: Database) throws {
+        guard try exist(db) else { return }
+        do { try HistoryState.checkFormat(db) } catch HistoryError.newerFormat { return }
+        for var table in try TrackedTable.fetchAll(db) {
+            try table.putGap(db)
+            try table.update(db)
+        }
+        try db.execute(sql: "UPDATE main.roundtable_history_settings SET identity = lower(hex(randomblob(8)))")
+    }
+
     /// Whether the tables have the columns for old values. Those of a history that an earlier version created do not have them until values
     /// are kept (rule H13a).
     static func canKeepValues(_ db: Database) throws -> Bool {

@@ -44,6 +44,8 @@ package enum PeerCommand: Codable, Sendable {
     case status
     /// Runs SQL in one transaction.
     case execute(sql: String)
+    /// Replaces the content by that of another file.
+    case replaceContent(path: String)
     /// Makes a snapshot or uses it. The replies have `moments`.
     case snapshot(SnapshotCommand)
     /// Uses a snapshot file. Needs no database.

@@ -16,6 +16,7 @@ struct ToolError: Error, Equatable, CustomStringConvertible {
         case SharedDatabaseError.notAFile(let path, Onlooker.noSuchFile):
             text = "\(path): \(Onlooker.noSuchFile). Check the path."
         case let error as SharedDatabaseError: text = error.description
+        case let error as ContentReplacementError: text = error.description
         case let error as SnapshotFileError: text = error.description
         case let error as OutboxError: text = error.description
         case EncryptionError.databaseIsEncrypted(let path):

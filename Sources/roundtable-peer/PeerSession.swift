@@ -102,6 +102,8 @@ final class PeerSession {
             return PeerReply(message: try opened.shared.uncoordinatedReason)
         case .execute(let sql):
             try opened.write { try $0.execute(sql: sql) }
+        case .replaceContent(let path):
+            try opened.shared.replaceContent(with: URL(fileURLWithPath: path))
         case .snapshot(let command):
             return try perform(command)
         case .snapshotFile(let command):

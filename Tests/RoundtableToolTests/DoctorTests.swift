@@ -306,6 +306,44 @@ import Testing
         #expect(try Tool.run("doctor", "a.db", "--full", in: folder).code == 64)
     }
 
+    #if os(Linux)
+        /// **Rule W5a**: beside a mount of the file alone, each side would have a -wal file of its own.
+        @Test(
+            .enabled(
+                if: getuid() == 0 && FileManager.default.isExecutableFile(atPath: "/usr/bin/unshare"),
+                "needs root and unshare"
+            )
+        )
+        func `A file that is mounted without its folder`() throws {
+            let folder = try Folder()
+            try Shell.make("a.db", in: folder, wal: true)
+            try FileManager.default.createDirectory(atPath: folder.path("inside"), withIntermediateDirectories: false)
+            try Data().write(to: URL(fileURLWithPath: folder.path("inside/b.db")))
+            /// Runs the tool where `target` is another mount of `source`.
+            func inside(_ source: String, _ target: String, _ arguments: String) throws -> Tool.Result {
+                let tool = try Tool.url.path
+                let script =
+                    "mount --bind '\(folder.path(source))' '\(folder.path(target))' && exec '\(tool)' \(arguments)"
+                return try Tool.run(
+                    ["-m", "/bin/sh", "-c", script],
+                    in: folder,
+                    program: URL(fileURLWithPath: "/usr/bin/unshare")
+                )
+            }
+            let doctor = try inside("a.db", "inside/b.db", "doctor inside/b.db --json")
+            #expect(doctor.output.contains("single_file_mount") && doctor.code == 2, "\(doctor)")
+            try FileManager.default.createSymbolicLink(atPath: folder.path("c.db"), withDestinationPath: "inside/b.db")
+            for path in ["inside/b.db", "c.db"] {
+                let write = try inside("a.db", "inside/b.db", "sql \(path) 'CREATE TABLE lost (a)'")
+                #expect(write.code == 1 && write.errors.contains("is mounted by itself"), "\(write.errors)")
+            }
+            // Nothing was created beside it, and the folder may be mounted.
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("inside")) == ["b.db"])
+            try FileManager.default.createDirectory(atPath: folder.path("mounted"), withIntermediateDirectories: false)
+            #expect(try inside(".", "mounted", "sql mounted/a.db 'CREATE TABLE kept (a)'").code == 0)
+        }
+    #endif
+
     @Test func `A corrupt database is found by the check alone`() throws {
         let folder = try Folder()
         try Shell.make("a.db", in: folder, wal: true)

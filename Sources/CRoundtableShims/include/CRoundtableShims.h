@@ -124,6 +124,10 @@ int32_t rt_named_file(const char *path, struct rt_named_file *file);
 /// The magic number of the file system that holds `path` (statfs(2)), or -1 with errno.
 int64_t rt_file_system_type(const char *path);
 
+/// The number of the mount that holds `path` (statx(2), `STATX_MNT_ID`, Linux 5.8), 0 when the kernel does not report it, or -1 with errno.
+/// Why: <sys/stat.h> declares statx for _GNU_SOURCE only, which Swift does not define.
+int64_t rt_mount_number(const char *path);
+
 /// `O_PATH` of open(2). Why: <fcntl.h> defines it for _GNU_SOURCE only, which Swift does not define.
 int32_t rt_open_path_flag(void);
 #endif

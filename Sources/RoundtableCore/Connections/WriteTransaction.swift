@@ -60,6 +60,8 @@ final class WriteTransaction: TransactionObserver {
 
     func beginAccess() { hasCommitted = false }
 
+    func noteUnseenCommit() { hasCommitted = true }
+
     /// - throws: ``NotBegun`` when `BEGIN` fails; otherwise what `updates` or `COMMIT` throws.
     func run(_ db: Database, _ updates: () throws -> Void) throws {
         do { try begin.execute(db) } catch { throw NotBegun(reason: error, isForGate: isAborted()) }

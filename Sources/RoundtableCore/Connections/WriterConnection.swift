@@ -25,7 +25,7 @@ package final class WriterConnection: @unchecked Sendable {
     /// nil on a connection that does not write.
     let checkpointer: Checkpointer?
     private let walHook = WalHook()
-    private var recorder: CommitRecorder?
+    private(set) var recorder: CommitRecorder?
     let gate: SuspensionGate
     private let writeTransaction: WriteTransaction
     /// Runs parts of a transaction that can be undone alone. Confined to `queue`.
@@ -42,7 +42,7 @@ package final class WriterConnection: @unchecked Sendable {
     private let schemaVersionStatement = ReusedPragma("PRAGMA main.schema_version")
     private var lastDataVersion: UInt32?
     private var lastSchemaVersion: Int32?
-    private var isClosing = false
+    private(set) var isClosing = false
     /// The visits of the accesses that have left a transaction open.
     private var visits: [UInt64] = []
 
@@ -348,6 +348,12 @@ package final class WriterConnection: @unchecked Sendable {
     }
 
     func beginAccess() { writeTransaction.beginAccess() }
+
+    /// Notes a commit of which SQLite called no hook.
+    func noteUnseenCommit() { writeTransaction.noteUnseenCommit() }
+
+    /// Checks a replacement of the content as a commit is checked (rule S10).
+    func admitReplacement() throws { try recorder?.admitUnseen() }
 
     /// Whether a commit has been made since `beginAccess()`.
     var hasCommitted: Bool { writeTransaction.hasCommitted }

@@ -25,6 +25,12 @@ package protocol DatabaseFeature: AnyObject, Sendable {
     ///
     /// - throws: why it must be closed again.
     func databaseDidOpen(_ database: SharedDatabase) throws
+
+    /// The content of a copy is about to replace that of the database (rule S15a). Called in a write transaction on the copy.
+    func contentWillReplaceOther(_ copy: Database) throws
+
+    /// Other content is in the database. Called outside of accesses.
+    func contentDidReplaceOther(in database: SharedDatabase)
 }
 
 extension DatabaseFeature {
@@ -33,6 +39,8 @@ extension DatabaseFeature {
     package var databaseCompanion: (any DatabaseCompanion)? { nil }
     package func attach(to database: SharedDatabase) {}
     package func databaseDidOpen(_ database: SharedDatabase) throws {}
+    package func contentWillReplaceOther(_ copy: Database) throws {}
+    package func contentDidReplaceOther(in database: SharedDatabase) {}
 }
 
 /// What the features know of a database before it is opened.

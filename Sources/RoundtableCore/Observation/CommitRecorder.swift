@@ -48,6 +48,9 @@ final class CommitRecorder {
     private let didNotMigrate: () -> Void
     private var hasMigrated = false
     private var isAnnouncing = false
+    private var hasReservedUnseen = false
+    /// The commit counter before the commit for which a record is reserved.
+    private var unseenBefore: UInt32 = 0
     /// SQLite's count of changed rows, at the last commit.
     private var changesBefore: Int32 = 0
 
@@ -180,6 +183,34 @@ final class CommitRecorder {
         }
         if publisher?.participant !== participant { publisher = ChangePublisher(participant) }
         publisher?.reserve(counter: counter, tables: tables.areUnknown ? nil : tables.names, now: MonotonicClock.now)
+    }
+
+    /// Called with the WRITE lock, before a commit of which SQLite calls no hook.
+    ///
+    /// - throws: why it must not be made.
+    func admitUnseen() throws {
+        guard let counter = index?.commitCounter?.value else { return }
+        try admit(knownUpTo == counter)
+    }
+
+    /// Reserves the record of such a commit, immediately before it.
+    func willCommitUnseen() {
+        guard !hasReservedUnseen, let counter = index?.commitCounter?.value, let participant = participant(),
+            participant.isSeated
+        else { return }
+        if publisher?.participant !== participant { publisher = ChangePublisher(participant) }
+        publisher?.reserve(counter: counter, tables: nil, now: MonotonicClock.now)
+        hasReservedUnseen = true
+        unseenBefore = counter
+    }
+
+    /// Settles the record, whether the commit was made or not. The observers of this connection have not seen it either, so it has no author
+    /// whom they would take for themselves.
+    func didEndUnseen() {
+        knownUpTo = nil
+        guard hasReservedUnseen else { return }
+        hasReservedUnseen = false
+        publisher?.settle(index?.commitCounter?.value == unseenBefore ? .void : .unsure)
     }
 
     func didCommit(_ db: Database) {

@@ -34,7 +34,7 @@ final class NewerSchemaWatch: Sendable {
     }
 
     private let path: String
-    private let schema: Schema
+    let schema: Schema
     private let migrator: DatabaseMigrator
     let policy: SharedDatabase.NewerSchemaPolicy
     private let reporter: EventReporter

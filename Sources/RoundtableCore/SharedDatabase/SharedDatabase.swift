@@ -63,6 +63,7 @@ public final class SharedDatabase: Sendable {
     package let metering = Metering()
     /// The companions of this database, in the order in which they are notified: the raw handles, then those of the features.
     let companions: [any DatabaseCompanion]
+    let features: [any DatabaseFeature]
     package let isClosed = Mutex(false)
 
     init(
@@ -76,6 +77,7 @@ public final class SharedDatabase: Sendable {
         features: [any DatabaseFeature]
     ) {
         self.path = path
+        self.features = features
         companions = [handles] + features.compactMap(\.databaseCompanion)
         self.author = author
         self.role = role

@@ -36,6 +36,8 @@ package final class ExtensionsFeature: DatabaseFeature {
     }
 
     /// - throws: ``ExtensionError/temporaryNotAllowed(path:name:reason:)``.
+    package func contentDidReplaceOther(in database: SharedDatabase) { builder?.begin(database) }
+
     package func databaseDidOpen(_ database: SharedDatabase) throws {
         guard database.role == .readWrite else { return }
         temporaryCompany?.take(database)

@@ -36,6 +36,9 @@ package struct DatabasePlace {
             if status.isFolder { throw Refusal.notAFile(reason: "is a folder, not a database file") }
             guard status.isRegularFile else { throw Refusal.notAFile(reason: "is not a regular file") }
             guard status.st_nlink <= 1 else { throw Refusal.notAFile(reason: Self.hardLinked) }
+            if System.isMountedByItself(path, in: System.divided(path).folder) {
+                throw Refusal.notAFile(reason: Self.mountedByItself)
+            }
             try inspect(status)
         } else if let status = try System.statusOfLink(at: path), status.isSymbolicLink {
             // `resolvedPath` has followed links to a file that does not exist yet. (Another process may have created it by now.)
@@ -50,6 +53,11 @@ package struct DatabasePlace {
     private static let hardLinked = """
         has more than one name (hard links): processes that open it by different names would not share its -wal file, and \
         lose each other's commits. Remove the other names, or copy the database
+        """
+
+    private static let mountedByItself = """
+        is mounted by itself, without its folder: processes that open it outside of this mount would not share its -wal file, and lose the \
+        commits of those inside. Mount the folder that has the database (docker run -v /host/folder:/data), and open it there
         """
 }
 

@@ -11,5 +11,11 @@
                 String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
             }
         }
+
+        /// A FUSE file system says by `MNT_LOCAL` whether it is local.
+        package static func fuseFileSystem(holding path: String) throws -> String? { nil }
+
+        /// Darwin cannot mount a file.
+        static func isMountedByItself(_ path: String, in folder: String) -> Bool { false }
     }
 #endif

@@ -8,7 +8,7 @@ import Synchronization
 
 /// The system calls that the kernel layer makes, by the names of their manual pages.
 package enum SystemCall: String, Sendable, CaseIterable, Codable {
-    case open, close, fstat, stat, chmod, chown, write, link, unlink, mmap, munmap, kill, statfs
+    case open, close, fstat, stat, chmod, chown, write, link, unlink, mmap, munmap, kill, statfs, statx
     case futexWait = "futex-wait"
     case futexWake = "futex-wake"
     case readProcess = "read-process"

@@ -1,0 +1,174 @@
+import ArgumentParser
+import Foundation
+import GRDB
+import Roundtable
+import Synchronization
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+struct ReplaceCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "replace",
+        abstract: "Replace the content of a database that is in use by that of another file.",
+        discussion: """
+            Programs that have the database open continue, with the new content. Never move a file over a database that is in use: each program \
+            would go on with the file that it has open.
+
+            The file is copied to a temporary file, checked (PRAGMA quick_check), and becomes the content in one turn and one commit. It is not \
+            changed itself, and may be in use.
+
+            Programs expect their migrations. A file that has others than the database has now is refused, unless there is \
+            --other-migrations: the programs then refuse to write to what is newer than they are, and fail with what is older, until they are \
+            started again. A program that replaces the content itself (SharedDatabase.replaceContent) migrates what is older.
+
+            With --json, prints one JSON object: "path", "source", "bytes", "seconds", "migrations".
+
+            Exit code: 0 when the content is replaced; 1 when not, and nothing has changed; 130 after Ctrl-C.
+
+            Examples:
+              roundtable replace app.db --with backup.db
+            """
+    )
+
+    @Argument(help: "The database file.", completion: .file())
+    var path: String
+
+    @Option(
+        name: .customLong("with"),
+        help: ArgumentHelp("The database file that has the content.", valueName: "file"),
+        completion: .file()
+    )
+    var source: String
+
+    @Flag(help: "Accept a file whose migrations are not those of the database.")
+    var otherMigrations = false
+
+    @Option(
+        name: .customLong("as"),
+        help: ArgumentHelp("The name of this participant, as other processes see it.", valueName: "name")
+    )
+    var author = "roundtable"
+
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("How long to wait while other processes write.", valueName: "seconds")
+    )
+    var timeout = 5.0
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    func validate() throws {
+        guard timeout >= 0, timeout <= 1e6 else {
+            throw ValidationError("--timeout takes a number of seconds that is not negative.")
+        }
+    }
+
+    func run() async throws {
+        let (url, sourceURL) = (URL(fileURLWithPath: path), URL(fileURLWithPath: source))
+        // An error beside a missing database, which opening would create.
+        _ = try Onlooker(url)
+        var options = SharedDatabase.Options()
+        // The tool reports what goes wrong itself, on one line.
+        options.eventLog = .off
+        options.busyTimeout = .seconds(timeout)
+        options.setupTimeout = .seconds(timeout)
+        options.waitWhileStopped()
+        let database = try await SharedDatabase.open(at: url, schema: .unmanaged, as: author, options: options)
+        defer { try? database.close() }
+        if !otherMigrations { try await compareMigrations(database, sourceURL) }
+
+        let progress = RestoreProgress(json ? .none : isatty(STDERR_FILENO) == 1 ? .bar : .lines)
+        let pages = Mutex(0)
+        let began = ContinuousClock.now
+        let replacing = Task {
+            try await database.replaceContent(with: sourceURL) { step in
+                pages.withLock { $0 = max($0, step.totalPages) }
+                progress.show("\(step.phase.rawValue) … \(step.completedPages) of \(step.totalPages) pages")
+            }
+        }
+        let received = Mutex<Int32?>(nil)
+        let signals = EndingSignals { number in
+            received.withLock { $0 = $0 ?? number }
+            replacing.cancel()
+        }
+        defer { signals.ignore() }
+        do {
+            try await replacing.value
+        } catch is CancellationError {
+            progress.clear()
+            let number = received.withLock { $0 } ?? SIGINT
+            Terminal.complain("\(url.path): ended: nothing has changed.")
+            throw ExitCode(128 + number)
+        }
+        progress.clear()
+        let report = ReplaceReport(
+            path: database.path,
+            source: sourceURL.path,
+            bytes: pages.withLock { $0 }
+                * (try await database.read { try Int.fetchOne($0, sql: "PRAGMA page_size") ?? 0 }),
+            seconds: began.duration(to: .now) / .seconds(1),
+            migrations: try await database.read(Self.migrations).count
+        )
+        Terminal.write(json ? try report.json : Terminal.dressed(report.text))
+    }
+
+    /// - throws: `ToolError` when the migrations differ.
+    private func compareMigrations(_ database: SharedDatabase, _ source: URL) async throws {
+        var configuration = Configuration()
+        configuration.readonly = true
+        let given: Set<String>
+        do {
+            let queue = try UnsharedDatabase.openQueue(at: .file(source), configuration: configuration)
+            defer { try? queue.close() }
+            given = try await queue.read(Self.migrations)
+        } catch {
+            // The replacement fails for this reason, and explains it.
+            return
+        }
+        let own = try await database.read(Self.migrations)
+        func list(_ names: Set<String>) -> String { names.sorted().map { "'\($0)'" }.joined(separator: ", ") }
+        let (unknown, missing) = (given.subtracting(own), own.subtracting(given))
+        if unknown.isEmpty, missing.isEmpty { return }
+        let differences = [
+            unknown.isEmpty ? nil : "has the migrations \(list(unknown)), which \(database.path) does not have",
+            missing.isEmpty ? nil : "lacks \(list(missing)), which \(database.path) has",
+        ].compactMap(\.self).joined(separator: ", and ")
+        throw ToolError(
+            """
+            \(source.path): \(differences). Nothing was changed. Have the program replace the content (SharedDatabase.replaceContent), which \
+            migrates; or give --other-migrations, and start the programs again afterwards.
+            """
+        )
+    }
+
+    private static func migrations(_ db: Database) throws -> Set<String> {
+        guard try db.tableExists("grdb_migrations") else { return [] }
+        return try Set(String.fetchAll(db, sql: "SELECT identifier FROM main.grdb_migrations"))
+    }
+}
+
+/// What `roundtable replace` reports.
+struct ReplaceReport: Encodable {
+    let path: String
+    let source: String
+    let bytes: Int
+    let seconds: Double
+    let migrations: Int
+
+    var text: String {
+        "\(path): has the content of \(source) (\(bytes.byteSize)), after \(seconds.seconds).\n"
+    }
+
+    var json: String {
+        get throws {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
+            return String(decoding: try encoder.encode(self), as: UTF8.self) + "\n"
+        }
+    }
+}
