@@ -1,4 +1,5 @@
 import GRDB
+import GRDBSQLite
 import RoundtableKernel
 
 /// Runs write transactions like GRDB's `Database.inTransaction`, without compiling `BEGIN` and `COMMIT` each time. Compiling them
@@ -6,7 +7,8 @@ import RoundtableKernel
 ///
 /// SQLite may roll a transaction back by itself (disk full, interrupted, `ON CONFLICT ROLLBACK`). If the closure catches that
 /// error and continues, its later statements would be committed one by one. GRDB's method makes these statements fail
-/// (`SQLITE_ABORT`); this class vetoes such a commit instead. Confined to the writer's queue.
+/// (`SQLITE_ABORT`); this class vetoes such a commit instead. GRDB does not notify observers of such a rollback, so that
+/// `afterNextTransaction` would report the outcome of the next transaction; this class lets GRDB notify them. Confined to the writer's queue.
 final class WriteTransaction: TransactionObserver {
     private let begin = ReusedStatement("BEGIN IMMEDIATE TRANSACTION")
     private let commit = ReusedStatement("COMMIT TRANSACTION")
@@ -18,7 +20,9 @@ final class WriteTransaction: TransactionObserver {
     /// Whether the running transaction must end without a commit (rule F3).
     private let isAborted: () -> Bool
     /// Whether a commit has been made since `beginAccess()`.
-    private(set) var hasCommitted = false
+    var hasCommitted: Bool { commits != commitsBeforeAccess }
+    private var commits = 0
+    private var commitsBeforeAccess = 0
     /// The number of rollbacks on the connection. Code inside a transaction can thereby detect whether it is still the same
     /// transaction.
     private(set) var rollbacks = 0
@@ -58,14 +62,15 @@ final class WriteTransaction: TransactionObserver {
     /// Releases the interruption, so that statements may run again.
     func endAccess() { interruption.release() }
 
-    func beginAccess() { hasCommitted = false }
+    func beginAccess() { commitsBeforeAccess = commits }
 
-    func noteUnseenCommit() { hasCommitted = true }
+    func noteUnseenCommit() { commits += 1 }
 
     /// - throws: ``NotBegun`` when `BEGIN` fails; otherwise what `updates` or `COMMIT` throws.
     func run(_ db: Database, _ updates: () throws -> Void) throws {
         do { try begin.execute(db) } catch { throw NotBegun(reason: error, isForGate: isAborted()) }
         rollbacksBefore = rollbacks
+        let commitsBefore = commits
         do {
             interruption.take(db)
             defer { interruption.release() }
@@ -80,10 +85,28 @@ final class WriteTransaction: TransactionObserver {
             defer { isCommitting = false }
             try commit.execute(db)
         } catch {
+            if !db.isInTransaction, rollbacks == rollbacksBefore, commits == commitsBefore {
+                // The rollback of an empty transaction notifies the observers. This statement is not GRDB's, which would refuse it in a
+                // task that was cancelled.
+                sqlite3_exec(db.sqliteConnection, "BEGIN", nil, nil, nil)
+            }
             // The first error explains what happened.
             try? db.rollback()
             throw error
         }
+    }
+
+    /// Lets statements run again after an interruption that SQLite has survived. One of the gate stays.
+    ///
+    /// - returns: whether statements may run.
+    @discardableResult
+    func endInterruption(_ db: Database) -> Bool {
+        guard interruption.isHeld, !isAborted() else { return false }
+        interruption.release()
+        interruption.take(db)
+        // The gate may have interrupted meanwhile.
+        if isAborted() { db.interruptNow() }
+        return !isAborted()
     }
 
     /// Whether the transaction that `run` has begun is open. Call it in the closure of `run`.
@@ -114,7 +137,7 @@ final class WriteTransaction: TransactionObserver {
         try recorder?.willCommit()
     }
     func databaseDidCommit(_ db: Database) {
-        hasCommitted = true
+        commits += 1
         if isCommitting {
             isCommitting = false
             didCommit(db)

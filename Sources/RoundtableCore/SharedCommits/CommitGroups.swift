@@ -13,8 +13,6 @@ struct CommitGroups<Write> {
 
     fileprivate struct Waiting {
         let write: Write
-        /// Whether the write must not share a transaction, because it was in one that could not be committed.
-        let isAlone: Bool
         /// The order of arrival.
         let ticket: UInt64
     }
@@ -45,13 +43,13 @@ extension CommitGroups {
     mutating func endAlone() { hasLoneWrite = false }
 
     /// - returns: the group that the write has founded, which must be scheduled; nil when the write has joined one.
-    mutating func join(_ write: Write, isAlone: Bool) -> Group? {
+    mutating func join(_ write: Write) -> Group? {
         lastTicket += 1
         let founded: Group? = open == nil ? lastGroup + 1 : nil
         lastGroup = founded ?? lastGroup
         let group = open ?? lastGroup
         open = group
-        waiting[group, default: []].append(Waiting(write: write, isAlone: isAlone, ticket: lastTicket))
+        waiting[group, default: []].append(Waiting(write: write, ticket: lastTicket))
         return founded
     }
 
@@ -92,18 +90,21 @@ extension CommitGroups {
 
     /// Takes the next write out of a group, if it may share the transaction, to which it is added.
     ///
+    /// - parameter isAlone: whether a write must not share a transaction, because its closure may end it.
     /// - returns: the write, and in what it runs.
     mutating func take(
         from group: Group,
-        into transaction: inout SharedTransaction<Write>
+        into transaction: inout SharedTransaction<Write>,
+        isAlone: (Write) -> Bool
     ) -> (write: Write, extent: SharedTransaction<Write>.Extent)? {
-        let isFirst = transaction.writes.isEmpty
-        guard let next = waiting[group]?.first, isFirst || !next.isAlone else { return nil }
+        guard let next = waiting[group]?.first?.write else { return nil }
+        let (isFirst, isAlone) = (transaction.writes.isEmpty, isAlone(next))
+        if isAlone, !isFirst { return nil }
         waiting[group]?.removeFirst()
         let isLast = forgetIfEmpty(group)
-        transaction.writes.append(next.write)
-        if next.isAlone { return (next.write, .transaction(isShareable: false)) }
-        return (next.write, isFirst && isLast ? .transaction(isShareable: true) : .savepoint)
+        transaction.append(next)
+        if isAlone { return (next, .transaction(isShareable: false)) }
+        return (next, isFirst && isLast ? .transaction(isShareable: true) : .savepoint)
     }
 
     /// Ends an access.

@@ -34,7 +34,11 @@ package final class Savepoint {
         let rollbacks = transaction.rollbacks
         // A transaction that the part has begun itself does not count, because the earlier parts were in the first one.
         var isStillInTransaction: Bool { db.isInTransaction && transaction.rollbacks == rollbacks }
-        try begin.execute(db)
+        do { try begin.execute(db) } catch DatabaseError.SQLITE_INTERRUPT {
+            // The interruption came between two parts.
+            guard transaction.endInterruption(db) else { throw DatabaseError(resultCode: .SQLITE_INTERRUPT) }
+            try begin.execute(db)
+        }
         do {
             try body()
             guard isStillInTransaction else { return .lost(nil) }
@@ -43,6 +47,8 @@ package final class Savepoint {
             return .done
         } catch {
             guard isStillInTransaction else { return .lost(error) }
+            // What SQLite has interrupted without ending the transaction is this part alone.
+            transaction.endInterruption(db)
             do { try undo(db) } catch { return .lost(error) }
             return .undone(error)
         }

@@ -13,6 +13,7 @@ final class SharedCommits: Sendable {
         var groups = CommitGroups<WaitingWrite>()
         /// What ends the waits for the turn of the groups that have an access.
         var cancellations: [Group: WaitCancellation] = [:]
+        var endings = TransactionEndings()
     }
 
     private let state = Mutex(State())
@@ -38,7 +39,7 @@ final class SharedCommits: Sendable {
     func join(_ write: WaitingWrite) -> Joining {
         state.withLock { state in
             if write.isCancelled { return .cancelled }
-            return state.groups.join(write, isAlone: write.isAlone).map { .founded($0) } ?? .joined
+            return state.groups.join(write).map { .founded($0) } ?? .joined
         }
     }
 
@@ -89,8 +90,17 @@ final class SharedCommits: Sendable {
         from group: Group,
         into transaction: inout Transaction
     ) -> (write: WaitingWrite, extent: Transaction.Extent)? {
-        state.withLock { $0.groups.take(from: group, into: &transaction) }
+        state.withLock { state in
+            let endings = state.endings
+            return state.groups.take(from: group, into: &transaction) { endings.contains($0.site) }
+        }
     }
+
+    /// Whether the closure at a line of code has ended a transaction.
+    func hasEnding(at site: CallSite) -> Bool { state.withLock { $0.endings.contains(site) } }
+
+    /// Notes that the closure at a line of code has ended its transaction. Its writes share none from now on.
+    func closureEndsTransactions(at site: CallSite) { state.withLock { $0.endings.insert(site) } }
 
     /// - returns: how writes have ended, and whether others of the group wait, so that it must be scheduled again.
     func end(

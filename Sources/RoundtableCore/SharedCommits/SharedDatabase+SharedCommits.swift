@@ -7,6 +7,7 @@ extension SharedDatabase {
     /// Runs a write transaction, or a part of one together with other asynchronous writes that wait.
     func onWriterSharing<T: Sendable>(
         _ write: Write,
+        at site: CallSite,
         _ updates: @Sendable (Database) throws -> T
     ) async throws -> T {
         try checkProcess()
@@ -15,9 +16,13 @@ extension SharedDatabase {
             try gate.checkNotShuttingDown()
             if sharedCommits.beginAlone() {
                 defer { sharedCommits.endAlone() }
-                let (outcome, result) = try await attempt(write) { db in try self.transaction(db, updates) }
+                let (outcome, result) = try await attempt(write) { db in
+                    try self.transaction(db) { db in
+                        try self.noticingEnd(of: db, by: site) { try updates(db) }
+                    }
+                }
                 if try outcome.isDone { return result! }
-            } else if let result = try await share(write, updates) {
+            } else if let result = try await share(write, at: site, updates) {
                 return result
             }
             guard write.waits else { throw DatabaseError.suspended(path) }
@@ -26,30 +31,22 @@ extension SharedDatabase {
     }
 
     /// - returns: nil when the gate turned the write back.
-    private func share<T: Sendable>(_ write: Write, _ updates: @Sendable (Database) throws -> T) async throws -> T? {
-        var isAgain = false
-        while true {
-            try Task.checkCancellation()
-            let queue = WaitingWrite.Queue(priorities: waitingPriorities, seat: seat, join: join)
-            let waiting = WaitingWrite(
-                at: write.site,
-                priority: priority(of: write) ?? options.priority,
-                isAlone: isAgain,
-                in: queue
-            )
-            let result = await withTaskCancellationHandler {
-                await WaitingWriteActor(waiting).run(updates)
-            } onCancel: {
-                if sharedCommits.cancel(waiting) { endSoon([waiting], .failed, CancellationError()) }
-            }
-            switch await waiting.outcome() {
-            case .final, .failed:
-                if let error = waiting.error { throw error }
-                return result
-            case .again: isAgain = true
-            case .turnedBack: return nil
-            }
+    private func share<T: Sendable>(
+        _ write: Write,
+        at site: CallSite,
+        _ updates: @Sendable (Database) throws -> T
+    ) async throws -> T? {
+        try Task.checkCancellation()
+        let queue = WaitingWrite.Queue(priorities: waitingPriorities, seat: seat, join: join)
+        let waiting = WaitingWrite(at: site, priority: priority(of: write) ?? options.priority, in: queue)
+        let result = await withTaskCancellationHandler {
+            await WaitingWriteActor(waiting).run(updates)
+        } onCancel: {
+            if sharedCommits.cancel(waiting) { endSoon([waiting], .failed, CancellationError()) }
         }
+        if await waiting.outcome() == .turnedBack { return nil }
+        if let error = waiting.error { throw error }
+        return result
     }
 
     @Sendable
@@ -97,7 +94,9 @@ extension SharedDatabase {
         let (outcomes, mustSchedule) = sharedCommits.end(group, access, shared, ended)
         // The next transaction is scheduled before this one's callers continue.
         if mustSchedule { schedule(group, at: access.site) }
-        for (write, outcome) in outcomes { write.end(outcome, error) }
+        let lossError: (any Error)? =
+            if let error, let culprit = shared.endedBy { loss(by: culprit.site, error) } else { error }
+        for (write, outcome) in outcomes { write.end(outcome, outcome == .lost ? lossError : error) }
     }
 
     /// - returns: how the transaction has ended, and the error of the writes that have failed with it.
@@ -109,6 +108,21 @@ extension SharedDatabase {
         case .success(.turnedBack), .success(.failed): (.turnedBack, nil)
         case .failure(let error): (writer.hasCommitted || error is NothingDone ? .final : .failed, error)
         }
+    }
+
+    /// The error of a write whose transaction the closure of another one has ended.
+    private func loss(by site: CallSite, _ error: any Error) -> any Error {
+        let error = error as? DatabaseError
+        // Such a failure is everyone's. Any other, such as a constraint, is about the values of the other write alone.
+        let code = error.flatMap { $0.isOutsideOfClosure ? $0.extendedResultCode : nil }
+        return DatabaseError(
+            resultCode: code ?? .SQLITE_ABORT_ROLLBACK,
+            message: """
+                \(path): rolled back, because the write at \(site.file):\(site.line), which shared the transaction, has ended it\
+                \(error.map { " (\($0.message ?? "\($0.extendedResultCode)"))" } ?? ""). Nothing of this write is kept, and its closure did \
+                not run again: try again, or write with sharesCommit: false
+                """
+        )
     }
 
     /// The closures of all writes have failed, so there is nothing to commit.
@@ -137,12 +151,12 @@ extension SharedDatabase {
                 writer.prepareCompanions(db)
                 switch extent {
                 case .transaction(let isShareable):
-                    try next.run(db)
-                    shared.hasPart = true
+                    try noticingEnd(of: db, by: next.site) { try next.run(db) }
+                    shared.lastIsPart()
                     // A closure that has ended the transaction ends as when it is alone, also if it has begun another one.
                     if !isShareable || !writer.isTransactionOpen(db) || db.hasUnresolvedForeignKeys { break writes }
                 case .savepoint:
-                    if try part(db, next, &shared) { shared.hasPart = true }
+                    if try part(db, next, &shared) { shared.lastIsPart() }
                 }
                 let now = MonotonicClock.now
                 if now &- began >= options.turnSettings.slice || seat.isTurnDue(at: now) { break }
@@ -165,9 +179,44 @@ extension SharedDatabase {
         case .undone(let error) where !gate.isAborted:
             write.replaceError((error as? DatabaseError).map(writer.named) ?? error)
             return false
-        case .undone(let error as (any Error)?), .lost(let error):
-            if (error as? DatabaseError)?.resultCode == .SQLITE_INTERRUPT { shared.lastWasInterrupted() }
+        case .undone(let error): throw error
+        case .lost(let error):
+            // The gate ends the transaction of all.
+            if !gate.isAborted {
+                shared.lastHasEnded()
+                note(end: error, by: write.site)
+            }
             throw error ?? WriteTransaction.aborted
+        }
+    }
+
+    // MARK: Closures that end their transaction
+
+    /// Runs a closure that is alone in its transaction, and notes if it ends that.
+    private func noticingEnd<T>(of db: Database, by site: CallSite, _ body: () throws -> T) throws -> T {
+        do {
+            let result = try body()
+            if !writer.isTransactionOpen(db) { note(end: nil, by: site) }
+            return result
+        } catch {
+            if !writer.isTransactionOpen(db) { note(end: error, by: site) }
+            throw error
+        }
+    }
+
+    private func note(end error: (any Error)?, by site: CallSite) {
+        if (error as? DatabaseError)?.isOutsideOfClosure == true { return }
+        sharedCommits.closureEndsTransactions(at: site)
+    }
+}
+
+extension DatabaseError {
+    /// Whether SQLite may [roll a transaction back](https://www.sqlite.org/lang_transaction.html#response_to_errors_within_a_transaction)
+    /// with this error whatever its statements are.
+    fileprivate var isOutsideOfClosure: Bool {
+        switch resultCode {
+        case .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_NOMEM, .SQLITE_INTERRUPT, .SQLITE_BUSY: true
+        default: false
         }
     }
 }

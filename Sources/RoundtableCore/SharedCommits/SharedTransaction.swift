@@ -21,30 +21,47 @@ struct SharedTransaction<Write> {
     enum Outcome: Hashable {
         /// What the closure returned or threw is final.
         case final
-        /// The write has no effect, and must run again, alone.
-        case again
         /// The gate turned the write back.
         case turnedBack
-        /// The write has failed with the transaction.
+        /// The write has failed with the error of the transaction.
         case failed
+        /// The closure of another write has ended the transaction, and with it what this one has written.
+        case lost
     }
 
     /// In the order in which they have run.
-    var writes: [Write] = []
-    /// Whether the part of a write is to be committed.
-    var hasPart = false
-    /// The number of the write whose closure was interrupted.
-    private var interrupted: Int?
+    private(set) var writes: [Write] = []
+    /// The number of the first write whose part is in the transaction; nil while there is nothing to commit.
+    private var firstPart: Int?
+    /// The number of the write whose closure has ended the transaction.
+    private var culprit: Int?
 
-    /// Notes that the closure of the last write was interrupted, which ends the transaction.
-    mutating func lastWasInterrupted() { interrupted = writes.indices.last }
+    /// Whether the part of a write is to be committed.
+    var hasPart: Bool { firstPart != nil }
+    /// The write whose closure has ended the transaction, and all parts with it.
+    var endedBy: Write? { culprit.map { writes[$0] } }
+
+    mutating func append(_ write: Write) { writes.append(write) }
+
+    /// Notes that the part of the last write is in the transaction.
+    mutating func lastIsPart() { firstPart = firstPart ?? writes.indices.last }
+
+    /// Notes that the closure of the last write has ended the transaction.
+    mutating func lastHasEnded() { culprit = writes.indices.last }
 
     func outcomes(_ end: End) -> [(write: Write, outcome: Outcome)] {
         writes.enumerated().map { index, write in
             switch end {
             case .final: (write, .final)
             case .turnedBack: (write, .turnedBack)
-            case .failed: (write, writes.count == 1 || index == interrupted ? .failed : .again)
+            case .failed:
+                // A closure that threw before there was any part saw nothing that is undone, so its error stands. The error of a later one
+                // may be the consequence of rows that are undone.
+                if index < firstPart ?? writes.count - 1 {
+                    (write, .final)
+                } else {
+                    (write, culprit == nil || culprit == index ? .failed : .lost)
+                }
             }
         }
     }

@@ -26,12 +26,10 @@ final class WaitingWrite: SerialExecutor, @unchecked Sendable {
         let join: @Sendable (WaitingWrite) -> Void
     }
 
-    let site: CallSite?
+    let site: CallSite
     private let priority: SharedDatabase.TurnPriority
     /// Whether its priority counts for the ticket of the participant (rule M10).
     private var isInQueue = false
-    /// Whether the write must not share a transaction, because it was in one that could not be committed.
-    let isAlone: Bool
     private let queue: Queue
     var isCancelled = false
     /// What the closure threw, or why the write has failed.
@@ -41,10 +39,9 @@ final class WaitingWrite: SerialExecutor, @unchecked Sendable {
     private var job: UnownedJob?
     private let state = Mutex(State.open)
 
-    init(at site: CallSite?, priority: SharedDatabase.TurnPriority, isAlone: Bool, in queue: Queue) {
+    init(at site: CallSite, priority: SharedDatabase.TurnPriority, in queue: Queue) {
         self.site = site
         self.priority = priority
-        self.isAlone = isAlone
         self.queue = queue
     }
 
@@ -91,7 +88,7 @@ final class WaitingWrite: SerialExecutor, @unchecked Sendable {
     /// - parameter error: why the write has failed, if that is the outcome.
     func end(_ outcome: Outcome, _ error: (any Error)?) {
         leaveQueue()
-        if outcome == .failed { self.error = error }
+        if outcome == .failed || outcome == .lost { self.error = error }
         let continuation: UnsafeContinuation<Outcome, Never>? = state.withLock { state in
             defer { state = .known(outcome) }
             if case .awaited(let continuation) = state { return continuation }

@@ -32,8 +32,8 @@ extension SharedDatabase {
 
     /// Runs `updates` in a transaction, which is committed unless `updates` throws.
     ///
-    /// Asynchronous writes that wait at the same time share a transaction (<doc:SharedCommits>). `updates` may then run a second time, if
-    /// that transaction could not be committed.
+    /// Asynchronous writes that wait at the same time share a transaction (<doc:SharedCommits>). `updates` runs once at most, also if that
+    /// transaction cannot be committed: then all writes that had run in it fail.
     ///
     /// - Parameters:
     ///   - priority: how urgent the write is; nil, the default: as ``Options/priority`` says.
@@ -45,7 +45,7 @@ extension SharedDatabase {
     ///   - line: the line of the call.
     ///   - updates: writes to the database.
     /// - throws: what `updates` throws; `CancellationError`; `SQLITE_BUSY`, with the name of the lock's owner, when the busy
-    ///   timeout passes.
+    ///   timeout passes; `SQLITE_ABORT_ROLLBACK`, with the line of code, when another write has ended the transaction that they shared.
     public func write<T: Sendable>(
         priority: TurnPriority? = nil,
         sharesCommit: Bool? = nil,
@@ -54,8 +54,9 @@ extension SharedDatabase {
         line: UInt = #line,
         _ updates: @Sendable (Database) throws -> T
     ) async throws -> T {
-        let write = waitingWrite(CallSite(file, line), whileSuspended, priority)
-        if sharesCommit ?? options.sharesCommits { return try await onWriterSharing(write, updates) }
+        let site = CallSite(file, line)
+        let write = waitingWrite(site, whileSuspended, priority)
+        if sharesCommit ?? options.sharesCommits { return try await onWriterSharing(write, at: site, updates) }
         return try await onWriter(write) { db in try self.transaction(db, updates) }
     }
 

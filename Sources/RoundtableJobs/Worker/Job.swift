@@ -32,8 +32,8 @@ public struct Job<Payload: Codable & Sendable>: Sendable {
     ///
     /// Call it once: a second call of the same attempt runs its `updates`, too.
     ///
-    /// It is not cancelled with the handler's task, and waits while the database is suspended. `updates` may run a second time, if its
-    /// transaction could not be committed (<doc:SharedCommits>).
+    /// It is not cancelled with the handler's task, and waits while the database is suspended. `updates` runs once at most. It fails with
+    /// `SQLITE_ABORT_ROLLBACK` if another write of this process has ended the transaction that they shared (<doc:SharedCommits>).
     ///
     /// - throws: what `updates` throws; ``JobError/attemptLost(queue:job:attempt:reason:)``, without having called `updates`;
     ///   `DatabaseError`.

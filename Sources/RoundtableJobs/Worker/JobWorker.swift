@@ -467,6 +467,8 @@ final class JobWorker: Sendable {
             .SQLITE_BUSY, .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_INTERRUPT, .SQLITE_PROTOCOL, .SQLITE_CANTOPEN,
             .SQLITE_NOMEM, .SQLITE_LOCKED,
         ]
-        return error.isSuspension || passing.contains(error.resultCode)
+        // Another write of this process has ended the transaction that they shared (rule M5).
+        let isLost = error.extendedResultCode == .SQLITE_ABORT_ROLLBACK
+        return error.isSuspension || isLost || passing.contains(error.resultCode)
     }
 }

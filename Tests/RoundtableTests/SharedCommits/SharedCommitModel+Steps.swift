@@ -94,6 +94,7 @@ extension SharedCommitModel: WalkedModel {
         (groups, queue, writer) = (CommitGroups(), [], .idle)
         (scheduling, hasScheduledRun) = (nil, false)
         (job, lastTicket, transaction, isAccessCancelled) = (nil, 0, Transaction(), false)
+        (arrivals, arrivalsAtAccess, lastGroup, endings) = (0, 0, 0, [])
         (outcomes, lastArrival, isGateClosed, isAborted) = ([], 0, false, false)
     }
 }

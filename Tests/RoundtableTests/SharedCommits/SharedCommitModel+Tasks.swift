@@ -74,14 +74,17 @@ extension SharedCommitModel {
             tasks[index].activity = .awaiting
             return deliver(Outcome(write: index, outcome: .failed, failure: .cancelled))
         }
-        let isAlone = tasks[index].isAgain && broken != .retriesTogether
-        let founded = groups.join(index, isAlone: isAlone)
+        let founded = groups.join(index)
         tasks[index].activity = founded.map { .scheduling($0) } ?? .awaiting
+        lastGroup = founded ?? lastGroup
+        tasks[index].group = lastGroup
         note(arrivalOf: index)
     }
 
     private mutating func note(arrivalOf index: Int) {
-        tasks[index].arrival = Int(groups.lastTicket)
+        arrivals += 1
+        if Int(groups.lastTicket) != arrivals { violation = "a ticket is not the number of the request" }
+        tasks[index].arrival = arrivals
         tasks[index].isAfterScheduled = scheduling == .hasReturned
     }
 
@@ -100,14 +103,8 @@ extension SharedCommitModel {
     private mutating func continueTask(_ index: Int) {
         let task = tasks[index]
         switch task.outcome {
-        case .final, .failed: finish(index, task.failure.map { .threw($0) } ?? .returned)
-        case .again:
-            tasks[index].isAgain = true
-            if task.isCancelled {
-                finish(index, .threw(.cancelled))
-            } else {
-                tasks[index].activity = .joining
-            }
+        case .lost where broken == .runsLostAgain: tasks[index].activity = .joining
+        case .final, .failed, .lost: finish(index, task.failure.map { .threw($0) } ?? .returned)
         case .turnedBack:
             goOutside(index)
         case nil: break
@@ -116,7 +113,6 @@ extension SharedCommitModel {
 
     private mutating func goOutside(_ index: Int) {
         tasks[index].activity = .outside
-        tasks[index].isAgain = false
         tasks[index].outcome = nil
         tasks[index].failure = nil
     }
@@ -145,6 +141,10 @@ extension SharedCommitModel {
             violation = "M5: \(write) is committed, and \(outcome)"
         }
         tasks[write].outcome = outcome.outcome
-        if outcome.outcome == .failed { tasks[write].failure = outcome.failure }
+        switch outcome.outcome {
+        case .failed: tasks[write].failure = outcome.failure
+        case .lost: tasks[write].failure = .lost
+        case .final, .turnedBack: break
+        }
     }
 }

@@ -59,7 +59,11 @@ extension SharedCommitModel {
         if case .group(let group) = job {
             guard let access = groups.beginAccess(group) else { return }
             lastTicket = access.lastTicket
+            if Int(lastTicket) != arrivals {
+                violation = "the ticket of the access is not the number of the last request"
+            }
         }
+        arrivalsAtAccess = arrivals
         self.job = job
         writer = .starting(job)
     }
@@ -74,7 +78,8 @@ extension SharedCommitModel {
                         if world.isCancelled(job) { return world.end(.failed, .cancelled) }
                         world.lock = .writer
                         if case .lone(let write) = job {
-                            world.transaction.writes = [write]
+                            world.transaction.append(write)
+                            world.noteRun(of: write)
                             world.writer = .running(write, .transaction(isShareable: false))
                         } else {
                             world.writer = job == .scheduled ? .finishing : .taking
@@ -109,12 +114,18 @@ extension SharedCommitModel {
 
     private mutating func take() {
         guard case .group(let group) = job else { return }
-        guard let (write, extent) = groups.take(from: group, into: &transaction) else {
+        let alone = broken == .forgetsEndings ? [] : endings
+        let taken = groups.take(from: group, into: &transaction) { alone.contains($0 % 2) }
+        guard let (write, extent) = taken else {
             writer = .finishing
             return
         }
-        if transaction.writes.count > 1, transaction.writes.contains(where: { tasks[$0].isAgain }) {
-            violation = "M5: a write that runs again shares a transaction"
+        noteRun(of: write)
+        if transaction.writes.count > 1, transaction.writes.contains(where: { endings.contains(site(of: $0)) }) {
+            violation = "M5a: a write whose closure has ended a transaction shares one"
+        }
+        if endings.contains(site(of: write)), extent == .savepoint {
+            violation = "M5a: \(write) may share its transaction"
         }
         if tasks[write].arrival < lastArrival {
             violation = "M1: \(write) runs before a write that came earlier"
@@ -127,6 +138,12 @@ extension SharedCommitModel {
         writer = .running(write, extent)
     }
 
+    private mutating func noteRun(of write: Int) {
+        if tasks[write].hasRun { violation = "M5: the closure of \(write) runs again" }
+        tasks[write].hasRun = true
+        tasks[write].hasSeenParts = pending.contains { $0 > 0 }
+    }
+
     private func stepsOfClosure(_ write: Int, _ extent: Transaction.Extent) -> [Change] {
         let isPart = extent == .savepoint
         if isAborted {
@@ -135,7 +152,6 @@ extension SharedCommitModel {
                     "\(write) is interrupted",
                     { world in
                         world.tasks[write].failure = .ownClosure
-                        if isPart { world.transaction.lastWasInterrupted() }
                         world.end(.failed, .interrupted)
                     }
                 )
@@ -175,7 +191,10 @@ extension SharedCommitModel {
                     "\(write) rolls the transaction back",
                     { world in
                         world.budget.rollbacks -= 1
-                        world.end(.failed, .transaction)
+                        world.tasks[write].failure = .ownClosure
+                        world.endings.insert(world.site(of: write))
+                        if isPart, world.broken != .hidesTheCulprit { world.transaction.lastHasEnded() }
+                        world.end(.failed, .ownClosure)
                     }
                 )
             )
@@ -186,7 +205,7 @@ extension SharedCommitModel {
     private mutating func didWrite(_ write: Int, _ extent: Transaction.Extent, isSliceOver: Bool) {
         if tasks[write].result != nil { violation = "\(write) runs after its result" }
         pending[write] += 1
-        transaction.hasPart = true
+        transaction.lastIsPart()
         if isSliceOver { budget.slices -= 1 }
         writer = isSliceOver || extent == .transaction(isShareable: false) ? .finishing : .taking
     }
@@ -255,13 +274,13 @@ extension SharedCommitModel {
         case .group(let group):
             check(end, failure)
             let (ended, mustSchedule) = groups.end(group, transaction, end, lastTicket: lastTicket)
-            check(ended, failure)
+            check(ended, end, failure, in: group)
             outcomes = ended.map { Outcome(write: $0.write, outcome: $0.outcome, failure: failure) }
             writer = mustSchedule && broken != .forgetsTheRest ? .scheduling(group) : .delivering
         case nil: break
         }
-        (job, lastTicket, transaction, isAccessCancelled, lastArrival) = (
-            nil, 0, Transaction(), false, 0
+        (job, lastTicket, transaction, isAccessCancelled, lastArrival, arrivalsAtAccess) = (
+            nil, 0, Transaction(), false, 0, 0
         )
         if case .delivering = writer { rest() }
     }

@@ -28,8 +28,8 @@ struct SharedCommitModel: Hashable {
         var deaths = 0
     }
 
-    /// Why a write has failed.
-    enum Failure: Hashable { case ownClosure, cancelled, timeout, transaction, interrupted }
+    /// Why a write has failed. It is lost when the closure of another one has ended the transaction.
+    enum Failure: Hashable { case ownClosure, cancelled, timeout, transaction, interrupted, lost }
 
     enum Result: Hashable {
         case returned
@@ -57,9 +57,13 @@ struct SharedCommitModel: Hashable {
         }
 
         var activity = Activity.starting
-        /// Whether the write must run alone, after a shared transaction that has failed.
-        var isAgain = false
         var isCancelled = false
+        /// The group that the write has joined last.
+        var group: Group?
+        /// Whether its closure has run.
+        var hasRun = false
+        /// Whether its closure has run when the parts of others were in the transaction.
+        var hasSeenParts = false
         /// What is known of the write that waits: its outcome, and the failure.
         var outcome: Transaction.Outcome?
         /// What the closure has thrown, or why the write has failed.
@@ -102,6 +106,13 @@ struct SharedCommitModel: Hashable {
     /// The access of the writer: its job, the last ticket, the transaction of a group, and whether all writes of the group were cancelled.
     var job: Job?
     var lastTicket: UInt64 = 0
+    /// How many writes were requested, and how many of them when the access began.
+    var arrivals = 0
+    var arrivalsAtAccess = 0
+    /// The group that was founded last, which is the one that writes join.
+    var lastGroup: Group = 0
+    /// The lines of code whose closures have ended a transaction. Every second task has the same line.
+    var endings: Set<Int> = []
     var transaction = Transaction()
     var isAccessCancelled = false
     /// The outcomes that the writer has not delivered yet.
@@ -131,8 +142,12 @@ struct SharedCommitModel: Hashable {
         case failedPartStays
         /// The writes of a group that the gate refuses are not told.
         case refusesWithoutTelling
-        /// Writes that must run again, alone, may share a transaction.
-        case retriesTogether
+        /// A write whose closure has ended a transaction may share the next one.
+        case forgetsEndings
+        /// Writes whose transaction another one has ended run again.
+        case runsLostAgain
+        /// A closure that has ended the transaction of others is not noted.
+        case hidesTheCulprit
         /// The rest of a group is not scheduled again.
         case forgetsTheRest
         /// A transaction that has committed counts as failed.
@@ -140,6 +155,8 @@ struct SharedCommitModel: Hashable {
         /// A call of `asyncWrite` closes the group before it has its place on the queue.
         case closesGroupEarly
     }
+
+    func site(of task: Int) -> Int { task % 2 }
 
     init(tasks count: Int, schedules: Bool = false, budget: Budget, broken: Break? = nil) {
         tasks = Array(repeating: Task(), count: count)

@@ -30,6 +30,7 @@ import Testing
         [
             Scenario(tasks: 3, budget: Budget(failures: 1, slices: 1)),
             Scenario(tasks: 2, budget: Budget(rollbacks: 1, commitFailures: 1, closings: 1, slices: 1)),
+            Scenario(tasks: 3, budget: Budget(failures: 1, rollbacks: 1)),
             Scenario(tasks: 2, schedules: true, budget: Budget(cancellations: 1, foreignCommits: 1, deaths: 1)),
             Scenario(tasks: 2, budget: Budget(timeouts: 1, closings: 1, foreignCommits: 1, deaths: 1)),
         ]
@@ -61,9 +62,12 @@ import Testing
     /// - M3: a write that has returned is committed, once. A write that threw is not committed, and leaves no trace.
     /// - Each write has one result, and none is committed twice.
     /// - M1, M7: the writes of a transaction run in the order in which they came, and after what was scheduled before.
-    /// - M5, M9: a write fails because of its own closure, its own cancellation, a transaction in which it was alone, or a wait that it was in.
-    ///   A write that runs again shares no transaction. Nothing runs again that was committed.
-    /// - M6: the gate turns back no transaction that has begun.
+    /// - M5, M9: a write fails because of its own closure, its own cancellation, the transaction in which it has run, or a wait that it was in.
+    ///   If another closure has ended the transaction, it is that one. An error that may be of rows that are undone does not stand.
+    /// - M5: no closure runs twice.
+    /// - M5a: a write whose closure has ended a transaction shares none.
+    /// - M6: the gate turns back no transaction that has begun, and all writes of a group that has not.
+    /// - When a wait fails, all that waited when it began fail with it, and no other write.
     /// - When no step leads on, all writes have their results, and a later write is alone, or founds a group that ends. The write lock is free.
     /// - Each state leads to such an end.
     @Test(arguments: scenarios)
@@ -85,8 +89,18 @@ import Testing
             case .failedPartStays:
                 (Scenario(tasks: 3, budget: Budget(failures: 1)), "M2: 1 threw ownClosure, and is committed")
             case .refusesWithoutTelling: (Scenario(tasks: 2, budget: Budget(closings: 1)), "waits for ever")
-            case .retriesTogether:
-                (Scenario(tasks: 3, budget: Budget(rollbacks: 1)), "M5: a write that runs again shares a transaction")
+            case .forgetsEndings:
+                (
+                    Scenario(tasks: 3, budget: Budget(rollbacks: 1)),
+                    "M5a: a write whose closure has ended a transaction shares one"
+                )
+            case .runsLostAgain:
+                (Scenario(tasks: 3, budget: Budget(rollbacks: 1)), "runs again")
+            case .hidesTheCulprit:
+                (
+                    Scenario(tasks: 3, budget: Budget(rollbacks: 1)),
+                    "fails because of another closure, and does not say so"
+                )
             case .forgetsTheRest: (Scenario(tasks: 3, budget: Budget(slices: 1)), "waits for ever")
             case .failsTheCommitted:
                 (Scenario(tasks: 1, budget: Budget()), "M2: 0 threw transaction, and is committed")

@@ -99,41 +99,187 @@ import Testing
         #expect(shared?.sql == alone?.sql)
     }
 
-    /// Rule M5: what takes the transaction with it costs the others nothing but a second run.
+    /// Rules M5, M5a: what takes the transaction with it costs those that had run an error that says whose fault it is, and the others
+    /// nothing. No closure runs twice. From then on, the closure has a transaction of its own.
     @Test(arguments: [
         "INSERT OR ROLLBACK INTO player (id, name) VALUES (900, 'x'), (900, 'y')", "ROLLBACK", "COMMIT",
-        "RELEASE roundtable_part", "ROLLBACK TO roundtable_part; RELEASE roundtable_part",
-        "ROLLBACK; BEGIN IMMEDIATE; SAVEPOINT roundtable_part",
+        "INSERT INTO guarded VALUES (1)", "RELEASE roundtable_part",
+        "ROLLBACK TO roundtable_part; RELEASE roundtable_part", "ROLLBACK; BEGIN IMMEDIATE; SAVEPOINT roundtable_part",
     ])
     func aClosureThatEndsTheTransaction(sql: String) async throws {
+        let runs = Shared<[String: Int]>([:])
         let write: @Sendable (String, Database) throws -> Int = { name, db in
+            runs.change { $0[name, default: 0] += 1 }
             if name == "bad" { try db.execute(sql: sql) }
             try db.execute(sql: "INSERT INTO player (name) VALUES (?)", arguments: [name])
             return 0
         }
-        let alone = try SharedCommitWorld()
-        let isLost: Bool
-        do {
-            _ = try await alone.db.write { try write("bad", $0) }
-            isLost = false
-        } catch {
-            isLost = true
+        let world = try SharedCommitWorld()
+        try await world.db.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE guarded (id);
+                    CREATE TRIGGER guard BEFORE INSERT ON guarded BEGIN SELECT RAISE(ROLLBACK, 'guarded'); END
+                    """
+            )
         }
+        for isFirstTime in [true, false] {
+            runs.change { $0 = [:] }
+            let old = world.tasks.count
+            world.keepWriterBusy()
+            for (line, name) in [(2, "a"), (3, "bad"), (4, "b")] as [(UInt, String)] {
+                world.add(line: line) { try write(name, $0) }
+            }
+            world.release()
+            let results = Array(await world.results().dropFirst(old))
+            #expect(runs.value == ["a": 1, "bad": 1, "b": 1])
+            _ = try results[2].get()
+            if isFirstTime {
+                let loss = #expect(throws: DatabaseError.self) { try results[0].get() }
+                #expect(loss?.extendedResultCode == .SQLITE_ABORT_ROLLBACK)
+                #expect(loss?.message?.contains("the write at Test.swift:3, which shared the transaction") == true)
+                #expect(throws: DatabaseError.self) { try results[1].get() }
+                #expect(try world.names == ["b"])
+            } else {
+                _ = try results[0].get()
+                // A transaction that the closure has begun itself is committed, as when it is alone.
+                if sql.contains("BEGIN IM") {
+                    _ = try results[1].get()
+                } else {
+                    #expect(throws: DatabaseError.self) { try results[1].get() }
+                }
+                #expect(
+                    try world.names.sorted() == (sql.contains("BEGIN IM") ? ["a", "b", "b", "bad"] : ["a", "b", "b"])
+                )
+            }
+        }
+    }
+
+    /// Rule M5: an error that may be the consequence of rows that are undone does not stand; an earlier one does.
+    @Test func errorsBeforeTheEnd() async throws {
         let world = try SharedCommitWorld()
         world.keepWriterBusy()
-        for name in ["a", "bad", "b"] { world.add { try write(name, $0) } }
+        let insert: @Sendable (Database) throws -> Int = { db in
+            try db.execute(sql: "INSERT INTO player (id, name) VALUES (500, 'x')")
+            return 0
+        }
+        world.add(line: 2) { _ in throw Failure(name: "own") }
+        world.add(line: 3, insert)
+        world.add(line: 4, insert)
+        world.add(line: 5) { db in
+            try db.execute(sql: "ROLLBACK")
+            throw Failure(name: "end")
+        }
         world.release()
         let results = await world.results()
-        _ = try results[0].get()
-        _ = try results[2].get()
-        if isLost {
-            #expect(throws: (any Error).self) { try results[1].get() }
-            #expect(try world.names.sorted() == ["a", "b"])
-        } else {
-            // It ends as when it is alone: a transaction that the closure has begun is committed.
-            #expect(sql.contains("BEGIN"))
-            #expect(try world.names.sorted() == ["a", "b", "bad"])
+        // The one that keeps the writer busy has a part, so that its transaction has begun before the first of these.
+        #expect(code(results[0]) == .SQLITE_ABORT_ROLLBACK)
+        #expect(code(results[1]) == .SQLITE_ABORT_ROLLBACK)
+        #expect(code(results[2]) == .SQLITE_ABORT_ROLLBACK, "the row that is there already is not there")
+        #expect(throws: Failure(name: "end")) { try results[3].get() }
+    }
+
+    /// Rule M5a: a lone write that ends its transaction does so at no other's cost, and is known.
+    @Test func aLoneWriteThatEndsItsTransaction() async throws {
+        let world = try SharedCommitWorld()
+        world.add(line: 3) { db in
+            try db.execute(sql: "ROLLBACK")
+            return 0
         }
+        #expect(code(await world.tasks[0].result) == .SQLITE_ABORT)
+        world.keepWriterBusy()
+        world.insert("a")
+        world.add(line: 3) { db in
+            try db.execute(sql: "ROLLBACK")
+            return 0
+        }
+        world.release()
+        let results = await world.results()
+        _ = try results[1].get()
+        #expect(code(results[2]) == .SQLITE_ABORT)
+        #expect(try world.names == ["a"])
+    }
+
+    /// Rule M5: an interruption that SQLite survives is that of one closure. One that ends the transaction is everyone's, with its code.
+    @Test(arguments: [true, false]) func anInterruption(ofRead isRead: Bool) async throws {
+        let world = try SharedCommitWorld()
+        world.keepWriterBusy()
+        let isRunning = Shared(false)
+        world.insert("a")
+        world.add(line: 3) { db in
+            db.add(
+                function: DatabaseFunction("mark", argumentCount: 1) { _ in
+                    isRunning.change { $0 = true }
+                    return 1
+                }
+            )
+            let numbers = "WITH RECURSIVE n (i) AS (SELECT mark(1) UNION ALL SELECT i + 1 FROM n LIMIT 1000000000)"
+            if isRead { return try Int.fetchOne(db, sql: "\(numbers) SELECT max(i) FROM n")! }
+            try db.execute(sql: "\(numbers) INSERT INTO player (name) SELECT 'x' FROM n WHERE i < 0")
+            return 0
+        }
+        world.insert("b")
+        world.release()
+        isRunning.wait { $0 }
+        world.db.interrupt()
+        let results = await world.results()
+        #expect(code(results[1]) == .SQLITE_INTERRUPT)
+        _ = try results[2].get()
+        if isRead {
+            _ = try results[0].get()
+            #expect(try world.names == ["a", "b"])
+        } else {
+            let loss = #expect(throws: DatabaseError.self) { try results[0].get() }
+            #expect(loss?.resultCode == .SQLITE_INTERRUPT)
+            #expect(loss?.message?.contains("Test.swift:3") == true)
+            #expect(try world.names == ["b"])
+        }
+        // An interruption is not the closure's doing, so that it may share again.
+        #expect(!world.db.sharedCommits.hasEnding(at: CallSite("Test.swift", 3)))
+    }
+
+    /// `afterNextTransaction` reports the outcome of the transaction of its closure, once.
+    @Test(arguments: ["INSERT OR ROLLBACK INTO player (id, name) VALUES (900, 'x'), (900, 'y')", "ROLLBACK"])
+    func completionsAreTold(sql: String) async throws {
+        let world = try SharedCommitWorld()
+        let told = Shared<[String]>([])
+        world.keepWriterBusy()
+        for (line, name) in [(2, "a"), (3, "bad"), (4, "b")] as [(UInt, String)] {
+            world.add(line: line) { db in
+                db.afterNextTransaction(
+                    onCommit: { _ in told.change { $0.append("\(name) commit") } },
+                    onRollback: { _ in told.change { $0.append("\(name) rollback") } }
+                )
+                try db.execute(sql: "INSERT INTO player (name) VALUES (?)", arguments: [name])
+                if name == "bad" {
+                    try db.execute(sql: sql)
+                    throw Failure(name: name)
+                }
+                return 0
+            }
+        }
+        world.release()
+        _ = await world.results()
+        try await world.db.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('last')") }
+        #expect(try world.names == ["b", "last"])
+        #expect(told.value.sorted() == ["a rollback", "b commit", "bad rollback"])
+    }
+
+    /// The same for a write that shares nothing, whose rollback GRDB does not report.
+    @Test func theCompletionOfABlockingWrite() throws {
+        let world = try SharedCommitWorld()
+        let told = Shared<[String]>([])
+        #expect(throws: DatabaseError.self) {
+            try world.db.write { db in
+                db.afterNextTransaction(
+                    onCommit: { _ in told.change { $0.append("commit") } },
+                    onRollback: { _ in told.change { $0.append("rollback") } }
+                )
+                try db.execute(sql: "INSERT OR ROLLBACK INTO player (id, name) VALUES (900, 'x'), (900, 'y')")
+            }
+        }
+        try world.db.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('a')") }
+        #expect(told.value == ["rollback"])
     }
 
     /// The first write has no savepoint when no other one waits. If it ends the transaction, writes that come meanwhile do not join it.
@@ -166,8 +312,8 @@ import Testing
         #expect(try world.names == ["b"])
     }
 
-    /// Rule M5: the veto of an observer.
-    @Test func aVetoIsMetByItsCauseAlone() async throws {
+    /// Rule M5: the veto of an observer. Nobody knows whose write it is about.
+    @Test func aVetoIsEveryones() async throws {
         let world = try SharedCommitWorld()
         final class Veto: TransactionObserver {
             var isBad = false
@@ -189,11 +335,8 @@ import Testing
         }
         world.insert("b")
         world.release()
-        let results = await world.results()
-        _ = try results[0].get()
-        #expect(throws: Failure(name: "veto")) { try results[1].get() }
-        _ = try results[2].get()
-        #expect(try world.names.sorted() == ["a", "b"])
+        for result in await world.results() { #expect(throws: Failure(name: "veto")) { try result.get() } }
+        #expect(try world.names == [])
     }
 
     /// Rule M9.
@@ -273,8 +416,8 @@ import Testing
         #expect(try world.names == ["a"])
     }
 
-    /// Rule M5: the gate aborts a transaction that takes too long. All of its writes but the one that was interrupted run when it opens.
-    @Test func anAbortedGroupRunsWhenTheGateOpens() async throws {
+    /// Rule M5: the gate aborts a transaction that takes too long. Its writes fail with that; those that have not begun run when it opens.
+    @Test func theRestOfAnAbortedGroupRunsWhenTheGateOpens() async throws {
         let world = try SharedCommitWorld(.early())
         world.keepWriterBusy()
         let isRunning = Shared(false)
@@ -301,10 +444,12 @@ import Testing
         #expect(try world.names == [])
         world.process.resume()
         let results = await world.results()
-        _ = try results[0].get()
-        #expect(code(results[1])?.primaryResultCode == .SQLITE_INTERRUPT)
+        for result in results[0...1] {
+            let error = #expect(throws: DatabaseError.self) { try result.get() }
+            #expect(error?.isSuspension == true)
+        }
         _ = try results[2].get()
-        #expect(try world.names.sorted() == ["a", "b"])
+        #expect(try world.names == ["b"])
     }
 
     /// A lock that a stranger holds for longer than the timeout fails all that wait, by name.

@@ -50,7 +50,10 @@ final class SharedCommitWorld: @unchecked Sendable {
     func release() { hold.signal() }
 
     /// Requests a write, and waits until it has its place.
+    ///
+    /// - parameter line: the line of code that the write names as its own.
     func add(
+        line: UInt = 1,
         sharing: Bool? = nil,
         whileSuspended: WhileSuspended? = nil,
         _ updates: @escaping @Sendable (Database) throws -> Int
@@ -58,7 +61,13 @@ final class SharedCommitWorld: @unchecked Sendable {
         let before = db.sharedCommits.requestCount
         tasks.append(
             Task { [db] in
-                try await db.write(sharesCommit: sharing, whileSuspended: whileSuspended, updates)
+                try await db.write(
+                    sharesCommit: sharing,
+                    whileSuspended: whileSuspended,
+                    file: "Test.swift",
+                    line: line,
+                    updates
+                )
             }
         )
         guard sharing ?? db.options.sharesCommits else { return }
