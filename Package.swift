@@ -89,7 +89,7 @@ let package = Package(
         .target(name: "CRoundtableLoadable"),
         .target(
             name: "RoundtableLoadable",
-            dependencies: ["CRoundtableLoadable", "RoundtableKernel"]
+            dependencies: ["CRoundtableLoadable", "CRoundtableShims", "RoundtableKernel"]
         ),
         .target(name: "CRoundtableTestShims"),
         .target(

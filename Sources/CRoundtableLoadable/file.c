@@ -103,6 +103,8 @@ static int unlock_after_write(struct rtl_file *file, int flags) {
 static int shm_lock(sqlite3_file *p, int offset, int count, int flags) {
     struct rtl_file *file = FILE_OF(p);
     int is_lock = flags & SQLITE_SHM_LOCK;
+    // The locks are the parent's (rule I6).
+    if (is_lock && !rtl_member_is_own(file->member)) return SQLITE_MISUSE;
     // What follows a refusal before the sleep is that the connection gives its read mark up.
     if (is_lock || file->member != refused) set_refused(NULL);
     if (offset == WRITE_LOCK && count == 1 && (flags & SQLITE_SHM_EXCLUSIVE) && rtl_member_is_own(file->member)) {
@@ -125,6 +127,7 @@ static int shm_unmap(sqlite3_file *p, int deletes) {
 
 static int lock(sqlite3_file *p, int level) {
     set_refused(NULL);
+    if (!rtl_member_is_own(FILE_OF(p)->member)) return SQLITE_MISUSE;
     return CALL(p, xLock, level);
 }
 
@@ -159,6 +162,8 @@ static int file_control(sqlite3_file *p, int operation, void *argument) {
     struct rtl_file *file = FILE_OF(p);
     if (operation == SQLITE_FCNTL_PDB) file->connection = argument;
     if (operation == SQLITE_FCNTL_PRAGMA) {
+        const char **arguments = argument;
+        if (sqlite3_stricmp(arguments[1], "synchronous") == 0 && arguments[2]) file->says_synchronous = 1;
         int code = pragma(file, argument);
         if (code != SQLITE_NOTFOUND) return code;
     }
@@ -195,7 +200,49 @@ static int unfetch(sqlite3_file *p, sqlite3_int64 at, void *bytes) { return CALL
             file_control, sector_size, characteristics, shm_map, shm_lock, shm_barrier, shm_unmap, fetch, unfetch              \
     }
 
+static const sqlite3_io_methods methods[] = {METHODS(1), METHODS(2), METHODS(3)};
+
+int rtl_is_database(sqlite3_file *file) {
+    return file && file->pMethods >= methods && file->pMethods < methods + sizeof methods / sizeof *methods;
+}
+
+// MARK: The WAL
+
+static int close_wal(sqlite3_file *p) { return CALL(p, xClose); }
+static int lock_wal(sqlite3_file *p, int level) { return CALL(p, xLock, level); }
+static int control_wal(sqlite3_file *p, int operation, void *argument) { return CALL(p, xFileControl, operation, argument); }
+
+static int write_wal(sqlite3_file *p, const void *bytes, int count, sqlite3_int64 at) {
+    if (at == 0) FILE_OF(p)->has_new_header = 1;
+    return CALL(p, xWrite, bytes, count, at);
+}
+
+/// Whether a sync is that of a commit, which NORMAL leaves out and FULL, SQLite's default, makes while all other writers wait (rule I7).
+/// What remains is what NORMAL makes: the sync of a new header, and the one before a checkpoint.
+static int is_sync_of_commit(const struct rtl_file *wal) {
+    const struct rtl_file *database = wal->database;
+    if (wal->has_new_header || database->says_synchronous || database->is_checkpointing) return 0;
+    struct rtl_member *member = database->member;
+    return rtl_member_is_own(member) && member->is_writing && rtl_participant_has_joined(member->participant);
+}
+
+static int sync_wal(sqlite3_file *p, int flags) {
+    if (is_sync_of_commit(FILE_OF(p))) return SQLITE_OK;
+    int code = CALL(p, xSync, flags);
+    if (code == SQLITE_OK) FILE_OF(p)->has_new_header = 0;
+    return code;
+}
+
+const sqlite3_io_methods *rtl_wal_methods(void) {
+    static const sqlite3_io_methods wal_methods = {
+        1, close_wal, read_file, write_wal, truncate_file, sync_wal, file_size, lock_wal, unlock, check_reserved, control_wal,
+        sector_size, characteristics,
+    };
+    return &wal_methods;
+}
+
+// MARK: The methods of a database
+
 const sqlite3_io_methods *rtl_methods(int version) {
-    static const sqlite3_io_methods methods[] = {METHODS(1), METHODS(2), METHODS(3)};
     return &methods[version < 1 ? 0 : version > 3 ? 2 : version - 1];
 }

@@ -33,12 +33,24 @@ struct rtl_file {
     /// The locks of read marks that are held, one bit each.
     unsigned read_marks;
     int is_checkpointing;
+    /// Whether the host has set PRAGMA synchronous itself.
+    int says_synchronous;
+    /// Of a WAL: the database's file. NULL for a database.
+    struct rtl_file *database;
+    /// Of a WAL: whether its header was written after the last sync.
+    int has_new_header;
     /// The file of the wrapped VFS, which follows this structure.
     sqlite3_file *real;
 };
 
 /// The methods for a wrapped file with methods of this version.
 const sqlite3_io_methods *rtl_methods(int version);
+
+/// The methods for a wrapped WAL.
+const sqlite3_io_methods *rtl_wal_methods(void);
+
+/// Whether the file is one that `rtl_methods` serves.
+int rtl_is_database(sqlite3_file *file);
 
 /// Whether the calling process has opened the member's file.
 int rtl_member_is_own(const struct rtl_member *member);

@@ -24,9 +24,31 @@ static const char *program_name(void) {
 #endif
 }
 
+/// Opens a WAL, whose commits need not be synced one by one. Before 3.32, SQLite does not tell whose WAL it is: it then stays as it is.
+static int open_wal(const char *name, sqlite3_file *p, int flags, int *opened) {
+    sqlite3_file *database = sqlite3_libversion_number() < 3032000 ? NULL : sqlite3_database_file_object(name);
+    if (!rtl_is_database(database)) return real->xOpen(real, name, p, flags, opened);
+    struct rtl_file *file = (struct rtl_file *)p;
+    memset(file, 0, sizeof *file);
+    file->real = (sqlite3_file *)(file + 1);
+    file->real->pMethods = NULL;
+    file->database = (struct rtl_file *)database;
+    int code = real->xOpen(real, name, file->real, flags, opened);
+    if (file->real->pMethods) file->base.pMethods = rtl_wal_methods();
+    return code;
+}
+
 static int open_file(sqlite3_vfs *ignored, const char *name, sqlite3_file *p, int flags, int *opened) {
-    // Journals, the WAL and temporary files are the wrapped VFS's own.
+    if ((flags & SQLITE_OPEN_WAL) && name) return open_wal(name, p, flags, opened);
+    // Journals and temporary files are the wrapped VFS's own.
     if (!(flags & SQLITE_OPEN_MAIN_DB) || !name) return real->xOpen(real, name, p, flags, opened);
+    if (rtl_is_open_before_fork(name)) {
+        sqlite3_log(
+            SQLITE_MISUSE, "roundtable: %s was opened before fork(), and its locks are the parent's: call exec in the child first", name
+        );
+        p->pMethods = NULL;
+        return SQLITE_MISUSE;
+    }
     struct rtl_file *file = (struct rtl_file *)p;
     memset(file, 0, sizeof *file);
     file->real = (sqlite3_file *)(file + 1);

@@ -174,6 +174,7 @@ struct Doctor {
             )
         }
         if status.journalMode == .rollback {
+            // A process holds a lock on such a file only while it reads or writes.
             let isEmpty = status.pageSize == nil
             find(
                 .notInWALMode,
@@ -181,7 +182,11 @@ struct Doctor {
                 isEmpty
                     ? "The file is empty."
                     : "The database is not in WAL mode: readers and writers block each other.",
-                next: "Open it with SharedDatabase.open, which \(isEmpty ? "sets it up" : "switches it to WAL mode")."
+                by: facts.strangers,
+                next: """
+                    Open it with SharedDatabase.open, which \(isEmpty ? "sets it up" : "switches it to WAL mode")\
+                    \(facts.strangers.isEmpty ? "" : " when those have ended what they read or write now").
+                    """
             )
         }
     }

@@ -1,4 +1,5 @@
 import CRoundtableLoadable
+import CRoundtableShims
 import RoundtableKernel
 
 // The functions that `CRoundtableLoadable.h` declares for the participant.
@@ -10,10 +11,11 @@ public func openParticipant(
     _ author: UnsafePointer<CChar>?,
     _ createsBlock: CInt
 ) -> UnsafeMutableRawPointer? {
-    guard let file, let path, let author else { return nil }
+    // A name that is repaired would be that of another file.
+    guard let file, let path = path.flatMap({ String(validatingCString: $0) }), let author else { return nil }
     let participant = LoadedParticipant(
         FileOfHost(file),
-        path: String(cString: path),
+        path: path,
         author: String(cString: author),
         createsBlock: createsBlock != 0
     )
@@ -26,6 +28,18 @@ public func closeParticipant(_ participant: UnsafeMutableRawPointer?) {
     let unmanaged = Unmanaged<LoadedParticipant>.fromOpaque(participant)
     unmanaged.takeUnretainedValue().leave()
     unmanaged.release()
+}
+
+@_cdecl("rtl_participant_has_joined")
+public func participantHasJoined(_ participant: UnsafeMutableRawPointer?) -> CInt {
+    LoadedParticipant.at(participant)?.hasJoined == true ? 1 : 0
+}
+
+@_cdecl("rtl_is_open_before_fork")
+public func isOpenBeforeFork(_ path: UnsafePointer<CChar>?) -> CInt {
+    guard let path = path.flatMap({ String(validatingCString: $0) }), let file = try? System.identity(ofFileAt: path)
+    else { return 0 }
+    return rt_open_file_is_inherited(file.device, file.inode)
 }
 
 @_cdecl("rtl_participant_will_lock")

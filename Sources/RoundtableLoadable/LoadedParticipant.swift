@@ -1,3 +1,4 @@
+import CRoundtableShims
 import RoundtableKernel
 
 /// The participant of one database file that a host, a program without Roundtable, has opened (rules I).
@@ -9,6 +10,9 @@ final class LoadedParticipant {
     private let path: String
     private let author: String
     private let createsBlock: Bool
+
+    /// The entry in the list of open files, which `fork` makes a list of files that the child must not open (rule W4).
+    private let openFile: (identity: FileIdentity, generation: UInt32)?
 
     private var seat: Seat?
     private var ownerWord: OwnerWord?
@@ -37,7 +41,16 @@ final class LoadedParticipant {
         self.path = System.resolvedPath(path)
         self.author = author
         self.createsBlock = createsBlock
+        // SQLite has opened the file by now.
+        openFile = (try? System.identity(ofFileAt: path)).map { ($0, rt_open_file_add($0.device, $0.inode)) }
     }
+
+    deinit {
+        if let openFile { rt_open_file_remove(openFile.identity.device, openFile.identity.inode, openFile.generation) }
+    }
+
+    /// Whether others wait for the turns of this participant.
+    var hasJoined: Bool { seat?.participant != nil }
 
     // MARK: The write lock
 

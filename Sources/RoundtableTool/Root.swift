@@ -28,8 +28,22 @@ struct Root: ParsableCommand {
         ]
     )
 
+    /// Swift repairs such an argument, which would make it the name of another file. Here, its other bytes are written `\xe9`.
+    private static var argumentThatIsNotUTF8: String? {
+        for argument in UnsafeBufferPointer(start: CommandLine.unsafeArgv, count: Int(CommandLine.argc)) {
+            guard let argument, String(validatingCString: argument) == nil else { continue }
+            let bytes = UnsafeBufferPointer(start: argument, count: strlen(argument)).map { UInt8(bitPattern: $0) }
+            return bytes.map { $0 < 0x80 ? String(UnicodeScalar($0)) : "\\x" + String($0, radix: 16) }.joined()
+        }
+        return nil
+    }
+
     static func main() async {
         InheritedSignals.unblock()
+        if let argument = argumentThatIsNotUTF8 {
+            Terminal.complain("'\(argument)': not UTF-8. A file of that name must be renamed first.")
+            Foundation.exit(ExitCode.validationFailure.rawValue)
+        }
         do {
             var command = try parseAsRoot()
             if var command = command as? any AsyncParsableCommand {

@@ -3,6 +3,7 @@
     import Glibc
     import GRDB
     import Roundtable
+    import RoundtableKernel
     import RoundtableTestSupport
     import Synchronization
     import Testing
@@ -58,6 +59,35 @@
 
             private func names(_ folder: URL) throws -> [String] {
                 try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+            }
+
+            /// A statement that fills the folder of temporary files names that folder, and not the database's, which has space.
+            @Test(.timeLimit(.minutes(1))) func temporaryFiles() throws {
+                try PeerFleet.run { fleet in
+                    let volume = try SmallVolume(fleet)
+                    defer { volume.unmount() }
+                    let rows = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10)"
+                    let sort = "SELECT count(*) FROM (SELECT a FROM t ORDER BY a || rowid)"
+                    func run(_ sql: String, in folder: URL) throws -> (isDone: Bool, errors: String) {
+                        let path = fleet.database.path
+                        let process = try fleet.spawn(
+                            program: PeerFleet.program(named: "roundtable"),
+                            arguments: ["sql", path, sql],
+                            environment: ["SQLITE_TMPDIR": folder.path]
+                        )
+                        let status = try process.waitForExit(within: .seconds(30))
+                        return (status == .status(0), process.errorText)
+                    }
+                    let script = "CREATE TABLE t (a); \(rows) INSERT INTO t SELECT zeroblob(1000000) FROM n"
+                    #expect(try run(script, in: fleet.folder).isDone)
+                    let refused = try run(sort, in: volume.folder)
+                    #expect(!refused.isDone)
+                    let folder = System.resolvedPath(volume.folder.path)
+                    for part in ["full: the folder of SQLite's temporary files, \(folder), has", "SQLITE_TMPDIR"] {
+                        #expect(refused.errors.contains(part), "\(refused.errors)")
+                    }
+                    #expect(try run(sort, in: fleet.folder).isDone)
+                }
             }
 
             /// - parameter left: how much is free when it is submitted and written: nothing, or enough for a part of it.

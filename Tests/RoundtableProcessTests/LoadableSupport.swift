@@ -84,7 +84,8 @@
                 loader.enable_load_extension(True)
                 loader.load_extension(extension)
             database = sqlite3.connect("file:" + path + "?roundtable_as=" + author + parameters, uri=True, timeout=20, isolation_level=None)
-            database.execute("PRAGMA synchronous = NORMAL")
+            if "\(SlowSync.variable)" not in os.environ:
+                database.execute("PRAGMA synchronous = NORMAL")
             count = 0
             counter = os.open(progress, os.O_RDWR | os.O_CREAT)
 
@@ -154,6 +155,33 @@
                         os._exit(0)
                     os.waitpid(child, 0)
                     answer("forked")
+                elif word == "fork-and-write":
+                    # A child that writes by its parent's connection, and by one of its own. It closes nothing.
+                    child = os.fork()
+                    if child == 0:
+                        answers = []
+                        try:
+                            database.execute("INSERT INTO entry (author, n, part) VALUES ('child', 1, 0)")
+                            answers.append("written")
+                        except sqlite3.Error as error:
+                            answers.append(str(error))
+                        try:
+                            own = sqlite3.connect(path, timeout=3, isolation_level=None)
+                            own.execute("INSERT INTO entry (author, n, part) VALUES ('child', 2, 0)")
+                            answers.append("written")
+                        except sqlite3.Error as error:
+                            answers.append(str(error))
+                        answer(", ".join(answers))
+                        os._exit(0)
+                    os.waitpid(child, 0)
+                elif word == "timed":
+                    began = time.monotonic()
+                    for _ in range(int(rest[0])):
+                        transaction("BEGIN IMMEDIATE")
+                    answer(str(time.monotonic() - began))
+                elif word == "synchronous":
+                    database.execute("PRAGMA synchronous = " + rest[0])
+                    answer("set")
                 elif word == "close":
                     database.close()
                     answer("closed")
@@ -179,7 +207,8 @@
             _ name: String,
             loads: Bool = true,
             at url: URL? = nil,
-            parameters: String = ""
+            parameters: String = "",
+            environment: [String: String] = [:]
         ) throws -> PythonPeer {
             guard let python = Python.path else { throw TestKitError("\(Python.isMissing)") }
             let script = folder.appendingPathComponent("peer.py")
@@ -189,7 +218,8 @@
                 program: python,
                 arguments: [
                     script.path, loads ? try loadable().path : "", (url ?? database).path, name, progress, parameters,
-                ]
+                ],
+                environment: environment
             )
             return try PythonPeer(name: name, process: process, progressPath: progress)
         }

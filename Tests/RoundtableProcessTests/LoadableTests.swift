@@ -198,6 +198,42 @@
                 }
             }
 
+            /// A child of fork can write neither by its parent's connection nor by one of its own: SQLite would take its parent's locks for
+            /// its own, and lose what it writes (rule I6).
+            @Test(.timeLimit(.minutes(1)))
+            func aChildOfForkIsRefused() throws {
+                try PeerFleet.run { fleet in
+                    try fleet.spawnOpen("app")
+                    let program = try fleet.spawnPython("python")
+                    #expect(try program.call("write") == "written")
+                    let refusal = "bad parameter or other API misuse"
+                    #expect(try program.call("fork-and-write") == "\(refusal), \(refusal)")
+                    // The parent goes on.
+                    #expect(try program.call("write") == "written")
+                    #expect(try program.call("close") == "closed")
+                    let ledger = try Ledger(of: fleet.database)
+                    program.expectEverything(in: ledger)
+                    #expect(ledger.entries["child"] == nil)
+                }
+            }
+
+            /// SQLite's default, FULL, would sync each commit within the turn. A host that sets it itself gets it (rule I7).
+            @Test(.timeLimit(.minutes(1)), .enabled(if: SlowSync.compiler != nil, "there is no C compiler"))
+            func commitsAreNotSynced() throws {
+                try PeerFleet.run { fleet in
+                    try fleet.spawnOpen("app")
+                    let environment = try SlowSync.environment(fleet, milliseconds: 3000)
+                    let program = try fleet.spawnPython("python", environment: environment)
+                    // This one may begin a WAL, whose header is synced.
+                    #expect(try program.call("write") == "written")
+                    #expect(try #require(Double(program.call("timed 5"))) < 3)
+                    #expect(try program.call("synchronous FULL") == "set")
+                    #expect(try #require(Double(program.call("timed 1"))) >= 3)
+                    #expect(try program.call("close") == "closed")
+                    program.expectEverything(in: try Ledger(of: fleet.database))
+                }
+            }
+
             /// A database without a control block stays as it is, unless the URI asks for turns (rule I2).
             @Test(.timeLimit(.minutes(1)))
             func strangeDatabaseStaysUntouched() throws {

@@ -295,6 +295,8 @@ import Testing
             let error = #expect(throws: DatabaseError.self) { try db.checkpoint(mode) }
             #expect(error?.resultCode == .SQLITE_BUSY)
             #expect(error?.message?.contains("holds the write lock") == true, "\(error?.message ?? "")")
+            // It is not taken for another program.
+            #expect(error?.message?.contains("another connection of this process (pid \(getpid()))") == true)
         }
         #expect(try db.checkpoint(.passive).isComplete)
         try stranger.inDatabase { try $0.rollback() }

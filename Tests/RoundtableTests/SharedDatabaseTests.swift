@@ -474,4 +474,21 @@ private final class Gauge: Sendable {
         let db = try SharedDatabase.open(at: url, schema: schema, as: "merging")
         #expect(try db.read(merging.appliedIdentifiers) == ["v12"])
     }
+
+    /// A transaction that has read cannot write after another one's commit, and no wait helps: the error says what does.
+    @Test func aTransactionThatBeganWithAReadTooEarly() throws {
+        let db = try open()
+        let error = #expect(throws: DatabaseError.self) {
+            try db.writeWithoutTransaction { connection in
+                try connection.execute(sql: "BEGIN DEFERRED")
+                defer { try? connection.execute(sql: "ROLLBACK") }
+                _ = try Int.fetchOne(connection, sql: "SELECT count(*) FROM player")
+                let stranger = try DatabaseQueue(path: url.path)
+                try stranger.write { try $0.execute(sql: "INSERT INTO player (name) VALUES ('A')") }
+                try connection.execute(sql: "INSERT INTO player (name) VALUES ('B')")
+            }
+        }
+        #expect(error?.extendedResultCode == .SQLITE_BUSY_SNAPSHOT)
+        #expect(error?.message?.contains("repeat it, and begin transactions") == true, "\(error?.message ?? "")")
+    }
 }

@@ -25,6 +25,10 @@ int rtl_file_is_upgrading(struct rtl_file *file);
 /// A participant for the database at `path`. It joins at the first write.
 void *rtl_participant_open(struct rtl_file *file, const char *path, const char *author, int creates_block);
 void rtl_participant_close(void *participant);
+/// Whether the participant has joined, so that others wait for its turns.
+int rtl_participant_has_joined(void *participant);
+/// Whether SQLite had the database at `path` open in this process before the fork that made it.
+int rtl_is_open_before_fork(const char *path);
 /// Called before SQLite's write lock is requested. Returns 0 if another participant has the turn, and the lock is not to be requested.
 int rtl_participant_will_lock(void *participant);
 void rtl_participant_did_lock(void *participant, int is_locked);

@@ -18,6 +18,9 @@ final class BusyHandler: @unchecked Sendable {
     private let question: BusyQuestion?
     /// Whether the connection is being set up. Such waits use `setupTimeout`, and do not call the callback of the busy mode.
     var isSettingUp = false
+    /// How long one attempt waits of a caller that repeats it, and determines the holder itself. nil: as long as the busy mode says.
+    var attemptLimit: Nanoseconds?
+    private var attemptDeadline: Nanoseconds = 0
     private var requested: Nanoseconds?
     private var deadline: Nanoseconds?
     private var isSpent = false
@@ -115,6 +118,12 @@ final class BusyHandler: @unchecked Sendable {
             return false
         }
         let now = MonotonicClock.now
+        if let attemptLimit {
+            if tries == 0 { attemptDeadline = now.addingSaturating(attemptLimit) }
+            guard now < attemptDeadline else { return false }
+            MonotonicClock.sleep(min(Self.longest, attemptDeadline - now))
+            return true
+        }
         if tries == 0 {
             began = now
             // Within a turn, the first lock may use the time that is left after the wait for the turn. A later lock keeps this deadline
@@ -151,7 +160,8 @@ final class BusyHandler: @unchecked Sendable {
     /// `CancellationError`.
     func named(_ error: DatabaseError) -> any Error {
         if hasBeenCancelled { return CancellationError() }
-        guard let obstacle else { return error }
+        if error.extendedResultCode == .SQLITE_BUSY_SNAPSHOT { return error.namingStaleSnapshot }
+        guard let obstacle, error.hasPlainMessage else { return error }
         return DatabaseError(
             resultCode: error.extendedResultCode,
             message: "database is locked: \(obstacle)",

@@ -89,7 +89,7 @@ extension SharedDatabase.BusyWait {
             self.holder = SharingProcess(record)
             holderSince = record.writing.map { date.addingTimeInterval(-Double($0) / 1e9) }
             holderCallSite = record.callSite
-        case .stranger(let pid, _):
+        case .stranger(let pid, _), .reader(let pid, _):
             self.holder = SharingProcess(pid: pid, among: [])
             (holderSince, holderCallSite) = (nil, nil)
         case .unknown: (self.holder, holderSince, holderCallSite) = (nil, nil, nil)

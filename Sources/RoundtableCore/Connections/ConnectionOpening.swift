@@ -42,6 +42,7 @@ struct ConnectionOpening: Sendable {
             }
             return queue
         }
+        if role == .readOnly { try ReadingPlace.refuseLockingOut(databasePath: path) }
         do {
             if let name { try URINames.check(name) }
             guard let keying else {

@@ -20,6 +20,13 @@ package struct DatabaseFile {
     package init(_ url: URL) throws {
         guard url.isFileURL else { throw SharedDatabaseError.notAFileURL(url) }
         let given = url.path
+        // Foundation's answer for a URL of other bytes.
+        if given.isEmpty {
+            throw SharedDatabaseError.notAFile(
+                path: url.absoluteString,
+                reason: "is empty, or is not UTF-8: rename the file first"
+            )
+        }
         let path = System.resolvedPath(given)
         if let reason = Self.tooLong(path) {
             throw DatabaseError(resultCode: .SQLITE_CANTOPEN, message: "\(given): \(reason)")

@@ -42,6 +42,9 @@ public enum ShareHindrance: Error, Equatable, Sendable {
     case unknownParameter(String)
     /// The database is in WAL mode and has no `-shm` file, and none can be created in its folder.
     case noWalIndex
+    /// The database is in WAL mode, its `-wal` or `-shm` file is missing, and this process, which only reads, would create it so that
+    /// others who may write the database could not write it.
+    case companionsWouldKeepWritersOut
 }
 
 extension ShareHindrance: CustomStringConvertible {
@@ -94,6 +97,12 @@ extension ShareHindrance: CustomStringConvertible {
             """
             it is in WAL mode and has no -shm file, which cannot be created here, so no process can be writing it and there is nothing to share. \
             Open it with \(unshared) and a configuration that is readonly
+            """
+        case .companionsWouldKeepWritersOut:
+            """
+            it is in WAL mode without its -wal or -shm file, and this process (user \(geteuid())) would create files that keep others out who may \
+            write the database. Open it once with a process of its owner; until then, read it with \(unshared) and a configuration \
+            that is readonly
             """
         }
     }

@@ -130,8 +130,9 @@ private struct UnsharedOpening {
         } else if configuration.readonly, uri.vfs == nil, !isEmpty {
             switch try ReadingPlace(databasePath: file) {
             case .usual: break
-            case .still: uri.isImmutable = true
-            case .unreadable(let bytes): throw DatabaseLocationError.unreadableWAL(path: file, bytes: bytes)
+            case .still, .lockingOut(walBytes: 0): uri.isImmutable = true
+            case .unreadable(let bytes), .lockingOut(let bytes):
+                throw DatabaseLocationError.unreadableWAL(path: file, bytes: bytes)
             }
         }
     }

@@ -47,8 +47,12 @@ extension DatabaseError {
         guard hasPlainMessage else { return self }
         switch resultCode {
         case .SQLITE_BUSY: return namingLock(on: path, waited: nil).prefixed(by: path)
-        case .SQLITE_CANTOPEN: return namingForbiddenFile(path)
-        case _ where isNoRoom: return saying("\(path): \(plainMessage): free space there, and try again")
+        case .SQLITE_CANTOPEN:
+            let forbidden = namingForbiddenFile(path)
+            return forbidden.hasPlainMessage ? namingTemporaryFolder(path) : forbidden
+        case _ where extendedResultCode == .SQLITE_IOERR_GETTEMPPATH: return namingTemporaryFolder(path)
+        case _ where isNoRoom:
+            return saying("\(path): \(plainMessage): \(TemporaryFileFolder.advice(databasePath: path))")
         case .SQLITE_IOERR:
             return saying(
                 """
@@ -58,6 +62,17 @@ extension DatabaseError {
             )
         default: return self
         }
+    }
+
+    /// This error with advice, if SQLite finds no folder for temporary files.
+    private func namingTemporaryFolder(_ path: String) -> DatabaseError {
+        if TemporaryFileFolder.path != nil { return self }
+        return saying(
+            """
+            \(path): \(plainMessage): this statement needs a temporary file, and there is no folder for it that this process (user \
+            \(geteuid())) may write. Create \(TemporaryFileFolder.usual), or name one in the environment variable SQLITE_TMPDIR
+            """
+        )
     }
 
     /// This error of a statement in a migration, with the path and the migration's identifier. Errors with another cause than the migration
@@ -89,8 +104,20 @@ extension DatabaseError {
     /// - parameter waited: how long the lock was waited for; nil when it is not known.
     func namingLock(on path: String, waited: Nanoseconds?) -> DatabaseError {
         guard hasPlainMessage else { return self }
+        if extendedResultCode == .SQLITE_BUSY_SNAPSHOT { return namingStaleSnapshot }
         let holder = LockHolder.find(databasePath: path, participant: nil)
         return saying("database is locked: \(holder.description(waited: waited))")
+    }
+
+    /// This error of a transaction that has read, and cannot begin to write, with advice.
+    var namingStaleSnapshot: DatabaseError {
+        guard extendedResultCode == .SQLITE_BUSY_SNAPSHOT, hasPlainMessage else { return self }
+        return saying(
+            """
+            database is locked: another connection has committed since this transaction first read, so it cannot write any more, and \
+            waiting does not help. Roll it back and repeat it, and begin transactions that read before they write with BEGIN IMMEDIATE
+            """
+        )
     }
 
     /// Whether the disk or the user's quota is full. The `-shm` file needs some space, too:
@@ -100,7 +127,8 @@ extension DatabaseError {
     /// SQLite's own message for the result code.
     package var plainMessage: String { String(cString: sqlite3_errstr(resultCode.rawValue)) }
 
-    private var hasPlainMessage: Bool { message == nil || message == plainMessage }
+    /// Whether nothing has been added to SQLite's message.
+    var hasPlainMessage: Bool { message == nil || message == plainMessage }
 
     private func isNamed(_ path: String) -> Bool { message?.hasPrefix("\(path): ") == true }
 

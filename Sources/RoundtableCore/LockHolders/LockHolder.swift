@@ -2,12 +2,15 @@ import Foundation
 import GRDB
 import RoundtableKernel
 
-/// The holder of SQLite's write lock, as far as it can be determined.
+/// The holder of the lock of SQLite that blocks an access, as far as it can be determined: the write lock, or SHARED of a reader that
+/// keeps a database with a rollback journal from being written.
 struct LockHolder {
     enum Party {
         case participant(ParticipantRecord)
         /// A process that does not use Roundtable, or does not use this control block.
         case stranger(pid: Int32, name: String?)
+        /// A process that reads a database with a rollback journal.
+        case reader(pid: Int32, name: String?)
         case unknown
     }
 
@@ -23,10 +26,20 @@ struct LockHolder {
 
     static func find(databasePath: String, among participants: [ParticipantRecord]) -> LockHolder {
         let writers = participants.filter { $0.writing != nil }
-        if let pid = SystemLocks.writer(databasePath: databasePath) {
-            let own = writers.filter { $0.isProcess(pid) } + participants.filter { $0.isProcess(pid) }
-            if let holder = own.first { return LockHolder(party: .participant(holder)) }
-            return LockHolder(party: .stranger(pid: pid, name: ProcessTable.name(pid)))
+        let own = ownPID
+        if let lock = SystemLocks.writeLock(databasePath: databasePath) {
+            // A participant of this process that does not write has not the lock: a connection outside of Roundtable has it.
+            let candidates = writers + (lock.pid == own ? [] : participants)
+            if let holder = candidates.first(where: { $0.isProcess(lock.pid) }) {
+                return LockHolder(party: .participant(holder))
+            }
+            // The caller itself holds PENDING while it waits for the readers.
+            if lock.pid != own || !lock.isPending {
+                return LockHolder(party: .stranger(pid: lock.pid, name: ProcessTable.name(lock.pid)))
+            }
+        }
+        if let pid = SystemLocks.rollbackReaders(databasePath: databasePath).first(where: { $0 != own }) {
+            return LockHolder(party: .reader(pid: pid, name: ProcessTable.name(pid)))
         }
         // The system does not name the owner, so this takes the participant that has been writing for longest.
         if let holder = writers.max(by: { $0.writing ?? 0 < $1.writing ?? 0 }) {
@@ -40,7 +53,9 @@ struct LockHolder {
         let waiting = waited.map { "; waited \(Self.seconds($0))" } ?? ""
         switch party {
         case .participant(let holder):
-            var text = "\(holder.name) "
+            let name =
+                holder.isProcess(Self.ownPID) ? "'\(holder.author)' (pid \(holder.pid), this process)" : holder.name
+            var text = "\(name) "
             if let writing = holder.writing {
                 text += "has been writing for \(Self.seconds(writing))"
                 if let callSite = holder.callSite { text += ", since \(callSite)" }
@@ -49,15 +64,29 @@ struct LockHolder {
             }
             if holder.liveness == .stopped { text += "; it is stopped (SIGSTOP)" }
             return text + waiting
+        case .stranger(let pid, _) where pid == Self.ownPID:
+            return """
+                another connection of this process (pid \(pid)) holds the write lock, and does not take turns: another library has opened it, \
+                or it was opened before the database's \(ControlBlock.ending) file was removed\(waiting)
+                """
         case .stranger(let pid, let name):
             return """
-                \(name.map { "'\($0)' " } ?? "")(pid \(pid)) holds the write lock, and does not take turns: it does not use Roundtable, or \
+                \(Self.quoted(name))(pid \(pid)) holds the write lock, and does not take turns: it does not use Roundtable, or \
                 opened the database before its \(ControlBlock.ending) file was removed\(waiting)
+                """
+        case .reader(let pid, let name):
+            return """
+                \(Self.quoted(name))(pid \(pid)) is reading it, which blocks writers as long as the database has a rollback \
+                journal\(waiting)
                 """
         case .unknown:
             return "another connection holds a lock\(waiting)"
         }
     }
+
+    private static var ownPID: Int32 { ProcessIdentity.current.pid }
+
+    private static func quoted(_ name: String?) -> String { name.map { "'\($0)' " } ?? "" }
 
     static func seconds(_ time: Nanoseconds) -> String {
         String(format: "%.1f s", Double(time) / 1e9)

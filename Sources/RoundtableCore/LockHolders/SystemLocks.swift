@@ -6,21 +6,52 @@ package enum SystemLocks {
     /// The process that holds the write lock of a database: byte 120 of `-shm` in WAL mode, else PENDING or RESERVED of the file itself
     /// (<https://www.sqlite.org/walformat.html>, <https://www.sqlite.org/lockingv3.html>). nil when no process holds it, or when the
     /// system does not list locks (Linux alone does, in `/proc/locks`).
-    package static func writer(databasePath: String) -> Int32? {
+    package static func writer(databasePath: String) -> Int32? { writeLock(databasePath: databasePath)?.pid }
+
+    /// The write lock of a database.
+    struct WriteLock: Equatable {
+        let pid: Int32
+        /// Whether its holder waits for readers of a database with a rollback journal to end, or has waited for them (PENDING).
+        let isPending: Bool
+    }
+
+    /// nil as for ``writer(databasePath:)``.
+    static func writeLock(databasePath: String) -> WriteLock? {
         #if os(Linux)
-            guard let bytes = try? ProcessTable.contents(of: "/proc/locks") else { return nil }
-            let text = String(decoding: bytes, as: UTF8.self)
-            func holder(_ path: String, _ range: ClosedRange<UInt64>) -> Int32? {
+            guard let locks = list() else { return nil }
+            func holder(_ path: String, _ range: ClosedRange<UInt64>) -> Lock? {
                 guard let file = LockedFile(path) else { return nil }
-                return text.split(separator: "\n").lazy.compactMap(Lock.init).first {
-                    file.has($0) && $0.isWrite && $0.range.overlaps(range)
-                }?.pid
+                return locks.first { file.has($0) && $0.isWrite && $0.range.overlaps(range) }
             }
-            return holder(databasePath + "-shm", 120...120) ?? holder(databasePath, 0x4000_0000...0x4000_0001)
+            if let lock = holder(databasePath + "-shm", 120...120) { return WriteLock(pid: lock.pid, isPending: false) }
+            return holder(databasePath, 0x4000_0000...0x4000_0001).map {
+                WriteLock(pid: $0.pid, isPending: $0.range.contains(0x4000_0000))
+            }
         #else
             return nil
         #endif
     }
+
+    /// The processes that read a database with a rollback journal at this moment: they hold SHARED on the file. In WAL mode, every
+    /// connection holds that lock, and one on `-shm`. Empty when the system does not list locks.
+    static func rollbackReaders(databasePath: String) -> [Int32] {
+        #if os(Linux)
+            guard let locks = list(), let file = LockedFile(databasePath) else { return [] }
+            let walIndex = LockedFile(databasePath + "-shm")
+            let readers = locks.filter { file.has($0) && $0.range.overlaps(0x4000_0002...0x4000_01FF) }.map(\.pid)
+            return Set(readers).subtracting(locks.filter { walIndex?.has($0) == true }.map(\.pid)).sorted()
+        #else
+            return []
+        #endif
+    }
+
+    #if os(Linux)
+        /// nil when the list cannot be read.
+        private static func list() -> [Lock]? {
+            guard let bytes = try? ProcessTable.contents(of: "/proc/locks") else { return nil }
+            return String(decoding: bytes, as: UTF8.self).split(separator: "\n").compactMap(Lock.init)
+        }
+    #endif
 
     /// The owners of those locks of a wal-index that matter to checkpoints.
     package struct WalLocks: Equatable {

@@ -54,7 +54,8 @@ extension SharedDatabase {
         let holder = LockHolder.find(databasePath: path, participant: seat.participant)
         switch holder.party {
         case .participant: return holder.description()
-        case .stranger(let pid, _): return pid == ProcessIdentity.current.pid ? nil : holder.description()
+        case .stranger(let pid, _), .reader(let pid, _):
+            return pid == ProcessIdentity.current.pid ? nil : holder.description()
         case .unknown: return nil
         }
     }

@@ -19,6 +19,10 @@ extension SharedDatabase {
     /// `PRAGMA schema_version` on it, and reads the table of GRDB's migrations. Trace and authorizer callbacks see these statements. The
     /// connection must stay open until the handle is detached.
     ///
+    /// Attaching sets `PRAGMA synchronous` of a connection that has SQLite's default, `FULL`, to what ``Options/durability`` says, because
+    /// each commit would otherwise wait for the disk while all other writers wait for the turn. Set it again after attaching for another
+    /// value. Any other value stays.
+    ///
     /// A handle may be used from any thread: turns of several threads run one after the other. Beginning and ending a turn uses the
     /// connection. If the connection was opened with `SQLITE_OPEN_NOMUTEX`, begin and end turns only while no other thread uses it; such a
     /// connection has no async turns.
@@ -42,7 +46,7 @@ extension SharedDatabase {
         let access: HandleAccess
         private let queue = DispatchQueue(label: "roundtable.handle")
 
-        /// Attaches a connection, which must not be inside a transaction.
+        /// Attaches a connection, which must not be inside a transaction. Its `PRAGMA synchronous` is set if it is SQLite's default (see above).
         ///
         /// - Parameters:
         ///   - connection: a `sqlite3 *` to the file of `database`, in WAL mode, open for writing.
@@ -57,6 +61,7 @@ extension SharedDatabase {
             try database.checkOpen()
             let raw = RawConnection(pointer: connection)
             try raw.check(for: database)
+            raw.setSynchronous(database.options.synchronous)
             if automaticCheckpoints == .turnedOff, raw.automaticCheckpoint > 0 { raw.turnAutomaticCheckpointOff() }
             self.database = database
             self.raw = raw

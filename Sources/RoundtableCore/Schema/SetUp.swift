@@ -166,7 +166,7 @@ struct SetUp {
         try on(writer) { db in
             // A database whose schema is too new is not changed.
             _ = try needsNothing(db, writer)
-            try switchToWAL(db, until: deadline)
+            try switchToWAL(db, writer, until: deadline)
             // The connection opens the WAL when it reads. Migrations would fail on one that is open for reading only, and after them, all
             // writes of this participant.
             _ = try Int.fetchOne(db, sql: "PRAGMA schema_version")
@@ -232,13 +232,22 @@ struct SetUp {
         }
     }
 
-    /// Switches the database to WAL. SQLite does not call the busy handler on every path of this pragma, so this method waits itself.
-    private func switchToWAL(_ db: Database, until deadline: Nanoseconds) throws {
+    /// How long one attempt keeps readers out at most, and how long they have before the next one. Overlapping reads that are shorter
+    /// than this cannot prevent the switch for ever.
+    private static let longestPending: Nanoseconds = 250_000_000
+
+    /// Switches the database to WAL. SQLite does not call the busy handler on every path of this pragma, so this method waits itself
+    /// (rule S2a).
+    private func switchToWAL(_ db: Database, _ writer: WriterConnection, until deadline: Nanoseconds) throws {
         let began = MonotonicClock.now
         var pause: Nanoseconds = 500_000
+        writer.busyHandler.forgetWaits()
+        defer { writer.busyHandler.attemptLimit = nil }
         while true {
             let mode: String?
             do {
+                // SQLite keeps PENDING while it waits here, which keeps out all new readers.
+                writer.busyHandler.attemptLimit = pause
                 mode = try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL")
             } catch let error as DatabaseError
                 where [.SQLITE_BUSY, .SQLITE_LOCKED].contains(error.resultCode)
@@ -246,7 +255,7 @@ struct SetUp {
                 try gate.checkOpen()
                 let now = MonotonicClock.now
                 guard now < deadline else {
-                    let holder = LockHolder.find(databasePath: file.path, participant: nil)
+                    let holder = LockHolder.find(databasePath: file.path, participant: writer.seat?.participant)
                     throw DatabaseError(
                         resultCode: error.extendedResultCode,
                         message: """
@@ -255,8 +264,8 @@ struct SetUp {
                             """
                     )
                 }
-                Thread.sleep(forTimeInterval: Double(min(pause, deadline - now)) / 1e9)
-                pause = min(pause * 2, 20_000_000)
+                MonotonicClock.sleep(min(pause, deadline - now))
+                pause = min(pause * 2, Self.longestPending)
                 continue
             } catch let error as DatabaseError {
                 throw error.naming(file.path)

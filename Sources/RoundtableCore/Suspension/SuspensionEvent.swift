@@ -29,9 +29,24 @@ extension SuspensionEvent: ReportedEvent {
             """
         case .held(let access):
             """
-            a lock is still held at the suspension's deadline by \(access): compute less between two statements. A system that freezes \
+            a lock is still held at the suspension's deadline by \(access): \(access.kind.advice). A system that freezes \
             processes ends one that holds a lock (0xDEAD10CC of iOS)
             """
+        }
+    }
+}
+
+extension Suspension.Access.Kind {
+    /// How to hold no lock for as long as this access did.
+    fileprivate var advice: String {
+        switch self {
+        case .write, .turn: "compute less between two statements"
+        case .opening:
+            "open the database earlier, while the app is active, or suspend with more notice; split long migrations"
+        case .closing: "close the database earlier, while the app is active, or suspend with more notice"
+        case .checkpoint:
+            "suspend with more notice, because a step of a checkpoint cannot be interrupted while it waits for the disk"
+        case .read: "read less at once, because reads of a database that is not in WAL mode hold a lock"
         }
     }
 }

@@ -32,7 +32,12 @@ package struct DatabasePlace {
         self.path = path
         folder = System.divided(path).folder
         status = try System.status(ofFileAt: path)
+        let link = try System.statusOfLink(at: path)
         if let status {
+            // `resolvedPath` has followed the links whose targets it can name.
+            if link?.isSymbolicLink == true {
+                throw Refusal.notAFile(reason: "is a symbolic link to a name that \(Self.notUTF8)")
+            }
             if status.isFolder { throw Refusal.notAFile(reason: "is a folder, not a database file") }
             guard status.isRegularFile else { throw Refusal.notAFile(reason: "is not a regular file") }
             guard status.st_nlink <= 1 else { throw Refusal.notAFile(reason: Self.hardLinked) }
@@ -40,15 +45,26 @@ package struct DatabasePlace {
                 throw Refusal.notAFile(reason: Self.mountedByItself)
             }
             try inspect(status)
-        } else if let status = try System.statusOfLink(at: path), status.isSymbolicLink {
+        } else if link?.isSymbolicLink == true {
             // `resolvedPath` has followed links to a file that does not exist yet. (Another process may have created it by now.)
             throw Refusal.notAFile(reason: "is a symbolic link that leads in a circle")
         }
+        if status == nil, path.unicodeScalars.contains("\u{FFFD}") {
+            throw Refusal.notAFile(
+                reason:
+                    "does not exist, and has the character U+FFFD, which replaces bytes of a name that \(Self.notUTF8)"
+            )
+        }
         hasFolder = try status != nil || System.status(ofFileAt: folder) != nil
+        if hasFolder, System.target(ofPath: folder.isEmpty ? "." : folder) == nil, System.mayRead(folder) {
+            throw Refusal.notAFile(reason: "is in a folder whose path \(Self.notUTF8)")
+        }
         if hasFolder, let name = try System.networkFileSystem(holding: status == nil ? folder : path) {
             throw Refusal.networkFileSystem(name: name)
         }
     }
+
+    private static let notUTF8 = "is not UTF-8: rename it first (convmv does that for many files)"
 
     private static let hardLinked = """
         has more than one name (hard links): processes that open it by different names would not share its -wal file, and \
@@ -83,7 +99,7 @@ extension System {
             let count = readlink(path, buffer.baseAddress!, buffer.count)
             guard count > 0 else { return nil }
             return String(
-                decoding: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]),
+                validating: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]),
                 as: UTF8.self
             )
         }

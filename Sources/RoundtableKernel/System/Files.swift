@@ -66,6 +66,16 @@ extension System {
         return NamedFile(identity: FileIdentity(device: file.device, inode: file.inode), birth: file.birth)
     }
 
+    /// The group that a file gets which this process creates in a folder.
+    package static func groupOfNewFiles(in folder: String) throws -> gid_t {
+        guard let status = try status(ofFileAt: folder) else { return getegid() }
+        #if canImport(Darwin)
+            return status.st_gid
+        #else
+            return status.st_mode & S_ISGID != 0 ? status.st_gid : getegid()
+        #endif
+    }
+
     /// The result of `stat`, or nil when there is no such file, or only a symbolic link that leads nowhere. The file is not opened.
     package static func status(ofFileAt path: String) throws -> stat? {
         try status(of: FilePlace(path), followingLinks: true)
@@ -120,7 +130,8 @@ extension System {
     package static func target(ofPath path: String) -> String? {
         guard let target = realpath(path, nil) else { return nil }
         defer { free(target) }
-        return String(cString: target)
+        // A repaired name would be that of another file.
+        return String(validatingCString: target)
     }
 
     /// Whether this process may write the file, or create files in the folder. The result is advice, because SQLite decides.

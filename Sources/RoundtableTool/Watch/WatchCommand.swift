@@ -175,9 +175,15 @@ struct WatchCommand: ParsableCommand {
                     """
             )
         }
-        switch try SharedDatabase.openReadOnly(at: url, schema: .unmanaged, as: author, options: options) {
-        case .available(let database): return database
-        case .unavailable: throw SharedDatabaseError.notAFile(path: url.path, reason: Onlooker.noSuchFile)
+        do {
+            switch try SharedDatabase.openReadOnly(at: url, schema: .unmanaged, as: author, options: options) {
+            case .available(let database): return database
+            case .unavailable: throw SharedDatabaseError.notAFile(path: url.path, reason: Onlooker.noSuchFile)
+            }
+        } catch let error as DatabaseLocationError {
+            guard case .notShareable(_, .companionsWouldKeepWritersOut) = error else { throw error }
+            // A process that writes will create the missing files.
+            throw NotYet(description: "\(error)")
         }
     }
 }

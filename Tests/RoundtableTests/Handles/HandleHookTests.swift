@@ -115,6 +115,19 @@ import Testing
         try handle.detach()
     }
 
+    /// SQLite's default would sync each commit within the turn. What the connection has set itself stays (rule U9).
+    @Test(arguments: [(1, 1), (2, 1), (0, 0), (3, 3)])
+    func synchronousIsThatOfTheDatabase(before: Int64, after: Int64) throws {
+        let raw = try RawSQLite(db.path)
+        try raw.execute("PRAGMA synchronous = \(before)")
+        let handle = try SharedDatabase.Handle(attachedTo: raw.pointer, of: db)
+        #expect(try raw.integer("PRAGMA synchronous") == after)
+        try raw.execute("PRAGMA synchronous = FULL")
+        try handle.withTurn { try raw.insert("A") }
+        #expect(try raw.integer("PRAGMA synchronous") == 2)
+        try handle.detach()
+    }
+
     /// The connection can be closed at once when its handle is detached: no statement is left on it.
     @Test func nothingKeepsTheConnectionOpen() throws {
         var pointer: OpaquePointer?

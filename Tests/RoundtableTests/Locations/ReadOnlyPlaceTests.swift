@@ -107,6 +107,51 @@
             #expect(try await OtherUser.run(answer)?.sum == 1)
         }
 
+        /// Another user who only reads may create files in the folder, but creates none that keep the owner out (rule W13): with the mode
+        /// of the database, they would be that user's.
+        @Test(arguments: [([], 0o644), (["-wal"], 0o644), (["-shm"], 0o644), ([], 0o666)] as [([String], Int)])
+        func inAFolderThatAllMayWrite(kept: [String], mode: Int) async throws {
+            try create(mode: "WAL", keeping: kept)
+            let url = url
+            let owner: [FileAttributeKey: Any] = [
+                .posixPermissions: mode, .ownerAccountID: 4711, .groupOwnerAccountID: 4711,
+            ]
+            for name in try files() {
+                try FileManager.default.setAttributes(owner, ofItemAtPath: folder.file(name).path)
+            }
+            try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder.url.path)
+            let before = try files()
+            let read: @Sendable () throws -> Int? = {
+                let answer: SharedDatabase.Availability = try SharedDatabase.openReadOnly(
+                    at: .file(url),
+                    schema: .unmanaged,
+                    as: "reader"
+                )
+                guard case .available(let db) = answer else { return nil }
+                defer { try? db.close() }
+                return try db.read { try Int.fetchOne($0, sql: "SELECT sum(a) FROM t") }
+            }
+            if mode == 0o644 {
+                let path = System.resolvedPath(url.path)
+                let refusal = DatabaseLocationError.notShareable(location: path, .companionsWouldKeepWritersOut)
+                await #expect(throws: refusal) { _ = try await OtherUser.run(read) }
+                #expect(try files() == before)
+                #expect(try await sums() == [1, 1])
+                #expect(try files() == before)
+            } else {
+                // All may write what this user creates.
+                #expect(try await OtherUser.run(read) == 1)
+            }
+            // The owner can write in any case.
+            let rows = try await OtherUser.run(as: 4711) {
+                let db: SharedDatabase = try SharedDatabase.open(at: .file(url), schema: .unmanaged, as: "app")
+                defer { try? db.close() }
+                try db.write { try $0.execute(sql: "INSERT INTO t VALUES (2)") }
+                return try db.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM t") }
+            }
+            #expect(rows == 2)
+        }
+
         /// Somebody with more rights writes it: it is not taken for one that cannot change.
         @Test func writtenByOthers() async throws {
             try create(mode: "WAL")
