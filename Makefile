@@ -84,11 +84,13 @@ test-long: dependencies
 SQLCIPHER_SKIPPED = $(if $(ROUNDTABLE_LONG),,RoundtableKernelTests RoundtableTestKitTests DemoTests)
 SQLCIPHER_PROCESS_TESTS = ProcessTests/(EncryptionBetweenProcesses|Checkpoints|Closing|Extensions|HistoryBetweenProcesses|StrangerObservation|WALHealthTests)/
 
-# Kills processes and makes their system calls fail, at calls that SEED chooses, for MINUTES. Prints how to repeat what it finds.
+# Kills processes and makes their system calls fail, at calls that SEED chooses, for MINUTES; and replaces, removes and moves the files of open
+# databases, ROUNDS times. Prints how to repeat what it finds.
 torture: dependencies
 	$(SWIFT) build $(TRAITS) --product roundtable-peer $(BUILD_FLAGS)
 	$(SWIFT) build $(TRAITS) --product roundtable-torture $(BUILD_FLAGS)
 	.build/debug/roundtable-torture sweep --minutes $(or $(MINUTES),2) $(if $(SEED),--seed $(SEED))
+	.build/debug/roundtable-torture files --rounds $(or $(ROUNDS),20) $(if $(SEED),--seed $(SEED))
 
 # A million transactions of four processes that are killed and stopped, each checked against all others.
 check-transactions: dependencies

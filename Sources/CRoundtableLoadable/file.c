@@ -78,7 +78,9 @@ static int lock_to_write(struct rtl_file *file, int flags) {
     struct rtl_member *member = file->member;
     pthread_mutex_lock(&member->mutex);
     int code = SQLITE_BUSY;
-    if (rtl_participant_will_lock(member->participant)) {
+    if (rtl_participant_has_lost_file(member->participant)) {
+        code = SQLITE_READONLY_DBMOVED;
+    } else if (rtl_participant_will_lock(member->participant)) {
         code = CALL(file, xShmLock, WRITE_LOCK, 1, flags);
         member->is_writing = code == SQLITE_OK;
         rtl_participant_did_lock(member->participant, member->is_writing);
@@ -87,6 +89,16 @@ static int lock_to_write(struct rtl_file *file, int flags) {
     // SQLite's busy handler sleeps on this thread next.
     set_refused(code == SQLITE_BUSY ? member : NULL);
     return code;
+}
+
+/// Whether a file of the connection was lost, so that it must not checkpoint (rule W12d). Without a checkpoint, SQLite does not remove the
+/// WAL by its name when it closes, either.
+static int has_lost_file(struct rtl_file *file) {
+    struct rtl_member *member = file->member;
+    pthread_mutex_lock(&member->mutex);
+    int has = rtl_participant_has_lost_file(member->participant);
+    pthread_mutex_unlock(&member->mutex);
+    return has;
 }
 
 static int unlock_after_write(struct rtl_file *file, int flags) {
@@ -111,6 +123,7 @@ static int shm_lock(sqlite3_file *p, int offset, int count, int flags) {
         if (is_lock && file->read_marks && !file->is_checkpointing) return lock_to_write(file, flags);
         if (!is_lock && file->member->is_writing) return unlock_after_write(file, flags);
     }
+    if (is_lock && offset == CHECKPOINT_LOCK && has_lost_file(file)) return SQLITE_BUSY;
     int code = CALL(p, xShmLock, offset, count, flags);
     if (code != SQLITE_OK) return code;
     if (offset == CHECKPOINT_LOCK && (flags & SQLITE_SHM_EXCLUSIVE)) file->is_checkpointing = is_lock != 0;

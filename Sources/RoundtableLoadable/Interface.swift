@@ -42,6 +42,11 @@ public func isOpenBeforeFork(_ path: UnsafePointer<CChar>?) -> CInt {
     return rt_open_file_is_inherited(file.device, file.inode)
 }
 
+@_cdecl("rtl_participant_has_lost_file")
+public func participantHasLostFile(_ participant: UnsafeMutableRawPointer?) -> CInt {
+    LoadedParticipant.at(participant)?.hasLostFile == true ? 1 : 0
+}
+
 @_cdecl("rtl_participant_will_lock")
 public func participantWillLock(_ participant: UnsafeMutableRawPointer?) -> CInt {
     LoadedParticipant.at(participant).map { $0.mayRequestLock() ? 1 : 0 } ?? 1

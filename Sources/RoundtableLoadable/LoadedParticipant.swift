@@ -14,6 +14,9 @@ final class LoadedParticipant {
     /// The entry in the list of open files, which `fork` makes a list of files that the child must not open (rule W4).
     private let openFile: (identity: FileIdentity, generation: UInt32)?
 
+    /// The files that the host has open, which are compared before each write.
+    private let files: DatabaseFiles
+
     private var seat: Seat?
     private var ownerWord: OwnerWord?
     private var seatChanges: UInt64?
@@ -41,6 +44,8 @@ final class LoadedParticipant {
         self.path = System.resolvedPath(path)
         self.author = author
         self.createsBlock = createsBlock
+        files = DatabaseFiles(databasePath: self.path)
+        files.record([.database])
         // SQLite has opened the file by now.
         openFile = (try? System.identity(ofFileAt: path)).map { ($0, rt_open_file_add($0.device, $0.inode)) }
     }
@@ -51,6 +56,13 @@ final class LoadedParticipant {
 
     /// Whether others wait for the turns of this participant.
     var hasJoined: Bool { seat?.participant != nil }
+
+    /// Whether a file is not in its place any more. The host's SQLite has `-wal` and `-shm` open when it first asks for a lock of the
+    /// wal-index.
+    var hasLostFile: Bool {
+        files.record(DatabaseFiles.Part.allCases)
+        return files.lookIfDue(at: MonotonicClock.now) != nil
+    }
 
     // MARK: The write lock
 
@@ -168,6 +180,7 @@ final class LoadedParticipant {
         }
         lockedFiles = LockedFiles(ofDatabaseAt: path)
         seat = Seat(databasePath: path, author: author, role: .readWrite, settings: Self.settings, access: access)
+        files.follow { [weak seat] in seat?.show($0) }
         followSeat()
         return seat
     }
@@ -190,6 +203,7 @@ final class LoadedParticipant {
 
     var description: String {
         if let refusal { return "no turns: \(path) \(refusal)" }
+        if files.loss != nil { return "no writes: a file of \(path) was replaced, removed or moved: open it again" }
         guard let seat else {
             return createsBlock
                 ? "no turns yet: \(author) joins with its first write in WAL mode"

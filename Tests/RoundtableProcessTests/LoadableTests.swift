@@ -203,7 +203,7 @@
             @Test(.timeLimit(.minutes(1)))
             func aChildOfForkIsRefused() throws {
                 try PeerFleet.run { fleet in
-                    try fleet.spawnOpen("app")
+                    _ = try fleet.spawnOpen("app")
                     let program = try fleet.spawnPython("python")
                     #expect(try program.call("write") == "written")
                     let refusal = "bad parameter or other API misuse"
@@ -221,7 +221,7 @@
             @Test(.timeLimit(.minutes(1)), .enabled(if: SlowSync.compiler != nil, "there is no C compiler"))
             func commitsAreNotSynced() throws {
                 try PeerFleet.run { fleet in
-                    try fleet.spawnOpen("app")
+                    _ = try fleet.spawnOpen("app")
                     let environment = try SlowSync.environment(fleet, milliseconds: 3000)
                     let program = try fleet.spawnPython("python", environment: environment)
                     // This one may begin a WAL, whose header is synced.

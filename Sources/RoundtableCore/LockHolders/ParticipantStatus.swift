@@ -29,7 +29,9 @@ public struct ParticipantStatus: Codable, Sendable, Equatable {
     public var state: State
     /// Whether its writes are refused, because another program has applied a migration that it does not know
     /// (``SharedDatabase/Options/newerSchemaPolicy``). It shows this from its next access after the migration on.
-    public var refusesWrites = false
+    public var refusesWrites: Bool { isRefusingWrites == true }
+    /// nil: no, or not known, as in recordings of earlier versions.
+    package var isRefusingWrites: Bool?
     public var liveness: SharingProcess.Liveness
     public var hasTurn: Bool
     /// How long it has been waiting for its turn; nil when it is not waiting.
@@ -63,7 +65,7 @@ public struct ParticipantStatus: Codable, Sendable, Equatable {
     enum CodingKeys: String, CodingKey {
         case pid, author, role, state, liveness
         case isInOtherPIDNamespace = "in_other_pid_namespace"
-        case refusesWrites = "refuses_writes"
+        case isRefusingWrites = "refuses_writes"
         case hasTurn = "has_turn"
         case waitingSeconds = "waiting_s"
         case writingSeconds = "writing_s"
@@ -137,7 +139,7 @@ extension ParticipantStatus {
             author: snapshot.author,
             role: Role(snapshot.role),
             state: State(snapshot.state),
-            refusesWrites: snapshot.refusesWrites,
+            isRefusingWrites: snapshot.refusesWrites ? true : nil,
             liveness: SharingProcess.Liveness(snapshot.liveness),
             hasTurn: snapshot.hasTurn,
             waitingSeconds: snapshot.waiting.map { TimeInterval($0) / 1e9 },

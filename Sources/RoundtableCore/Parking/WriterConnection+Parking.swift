@@ -46,7 +46,6 @@ extension WriterConnection {
     private func reopened() throws -> DatabaseQueue {
         do {
             busyHandler.forgetWaits()
-            try files?.check()
             // SQLite would create a new database if the file is missing.
             guard try System.status(ofFileAt: path).map({ $0.st_size > 0 }) == true else {
                 throw DatabaseError.gone(path)

@@ -193,6 +193,7 @@ public final class SharedDatabase: Sendable {
                         try writer.close(mayCheckpoint: visit != nil && files.look() == nil)
                     }
                     isClosed.withLock { $0 = true }
+                    files.park()
                     for companion in companions { companion.databaseIsClosing() }
                     observatory.close(waiting: true)
                     // On the queue, because the participant may be following a control block there.

@@ -43,6 +43,8 @@ package final class DatabaseFiles: Sendable {
     private struct State {
         /// The files that were opened; nil while a file is not known to be open.
         var known: [NamedFile?] = Part.allCases.map { _ in nil }
+        /// Whether no connection is open, so that nothing can be lost.
+        var isParked = false
         var loss: Loss?
         var onLoss: [@Sendable (Loss) -> Void] = []
         var onChange: (@Sendable (FileStamps) -> Void)?
@@ -67,7 +69,10 @@ package final class DatabaseFiles: Sendable {
 
     /// Records the files that are now in the places of `parts`, unless they are known. Call it when a connection has them open.
     package func record(_ parts: [Part]) {
-        let missing = state.withLock { state in parts.filter { state.known[$0.rawValue] == nil } }
+        let missing = state.withLock { state in
+            state.isParked = false
+            return parts.filter { state.known[$0.rawValue] == nil }
+        }
         if missing.isEmpty { return }
         let found = missing.map { try? System.namedFile(at: paths[$0.rawValue]) }
         let change = state.withLock { state in
@@ -79,11 +84,15 @@ package final class DatabaseFiles: Sendable {
         if let (onChange, stamps) = change { onChange(stamps) }
     }
 
-    /// Forgets `-wal` and `-shm`, because all connections are about to be closed, and others may remove these files then.
-    package func forgetCompanions() {
-        state.withLock { state in
+    /// Forgets `-wal` and `-shm`, because all connections are about to be closed, and others may remove these files then. The database is
+    /// compared when the next connection is opened.
+    package func park() {
+        let change = state.withLock { state in
+            state.isParked = true
             for part in Part.allCases where part != .database { state.known[part.rawValue] = nil }
+            return state.onChange.map { ($0, FileStamps(state.known)) }
         }
+        if let (onChange, stamps) = change { onChange(stamps) }
     }
 
     // MARK: Looking
@@ -108,7 +117,8 @@ package final class DatabaseFiles: Sendable {
     package func look() -> Loss? {
         if let loss { return loss }
         let began = MonotonicClock.now
-        let known = state.withLock { $0.known }
+        let (known, isParked) = state.withLock { ($0.known, $0.isParked) }
+        if isParked { return nil }
         for part in Part.allCases {
             guard let expected = known[part.rawValue] else { continue }
             do {
@@ -137,7 +147,7 @@ package final class DatabaseFiles: Sendable {
         let loss = Loss(part: part, finding: finding, time: Int64(time(nil)))
         let (first, known) = state.withLock { state -> ([@Sendable (Loss) -> Void], Loss?) in
             if let known = state.loss { return ([], known) }
-            if let expected, state.known[part.rawValue] != expected { return ([], nil) }
+            if let expected, state.known[part.rawValue] != expected || state.isParked { return ([], nil) }
             state.loss = loss
             isLost.store(true, ordering: .releasing)
             defer { state.onLoss = [] }
@@ -184,9 +194,11 @@ package struct FileStamps: Equatable, Sendable {
 
     package init(database: UInt64, companions: UInt32) { (self.database, self.companions) = (database, companions) }
 
-    /// The stamps of the files that are in place now.
+    /// The stamps of the files that are in place now. Without `-wal` or `-shm`, they differ from those of a participant that has these open.
     package init(ofDatabaseAt path: String) {
-        self.init(DatabaseFiles.Part.allCases.map { try? System.namedFile(at: path + $0.suffix) })
+        let present = FileStamps(DatabaseFiles.Part.allCases.map { try? System.namedFile(at: path + $0.suffix) })
+        database = present.database
+        companions = present.companions == 0 ? .max : present.companions
     }
 
     fileprivate init(_ files: [NamedFile?]) {

@@ -114,6 +114,11 @@ struct FilesVerb: AsyncParsableCommand {
     /// What `status` and `doctor` say while the processes still have their files open.
     private static func look(_ url: URL, _ damage: FileDamage, _ count: Int) throws -> [String] {
         var problems: [String] = []
+        if damage == .mountedOver {
+            // A file that is mounted by itself is not looked into.
+            let topics = try Diagnosis(ofDatabaseAt: url).findings.map(\.topic)
+            return topics == [.singleFileMount] ? [] : ["doctor finds \(topics)"]
+        }
         if !damage.leavesNothing {
             let lost = try DatabaseStatus(ofDatabaseAt: url).participants.count(where: \.isOfOtherFile)
             if lost != count { problems.append("status shows \(lost) of \(count) participants with another file") }

@@ -66,7 +66,7 @@ import class RoundtableTestSupport.TimedTrial
                     trial.expect("refusal", (ContinuousClock.now - began) / .milliseconds(1), atMost: 90)
                     #expect(error?.resultCode == .SQLITE_BUSY)
                     #expect(
-                        error?.message?.contains("'holder' (pid \(getpid()))") == true,
+                        error?.message?.contains("'holder' (pid \(getpid()), this process)") == true,
                         "\(String(describing: error))"
                     )
                 }

@@ -150,7 +150,10 @@ extension NewerSchemaTests {
         try expect(isRefused)
         // A slot that is claimed later shows it, too.
         try #require(old.seat.participant).leave()
-        _ = try? old.insert("A")
+        waitUntil("it has another slot") {
+            _ = try? old.insert("A")
+            return old.seat.participant?.isSeated == true
+        }
         try expect(isRefused)
         let other = try DatabaseQueue(path: old.path)
         try other.write { db in

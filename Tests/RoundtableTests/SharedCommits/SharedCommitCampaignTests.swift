@@ -75,7 +75,7 @@ import Testing
                 group.addTask {
                     var random = SeededGenerator(seed: seeds[task])
                     for number in stride(from: task, to: count, by: tasks) {
-                        let isTame = Int.random(in: 0..<8, using: &random) > 0
+                        let isTame = Int.random(in: 0..<32, using: &random) > 0
                         let fate = isTame ? Fate.committed : Fate.allCases.randomElement(using: &random)!
                         records.change { $0[number].fate = fate }
                         await Self.write(number, fate, process, db, records)
@@ -96,7 +96,8 @@ import Testing
                 if record.hasReturned == true { returned += 1 }
                 let completions = record.runs == 0 ? (0, 0) : record.hasReturned == true ? (1, 0) : (0, 1)
                 // A part that is undone alone hears of the transaction, which others may have committed.
-                let hearsOfOthers = record.runs == 1 && record.hasReturned == false && !Self.isOfTransaction(record.error)
+                let hearsOfOthers =
+                    record.runs == 1 && record.hasReturned == false && !Self.isOfTransaction(record.error)
                 let isTrue =
                     hearsOfOthers
                     ? record.commits + record.rollbacks == 1 : completions == (record.commits, record.rollbacks)
