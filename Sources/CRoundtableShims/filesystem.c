@@ -1,29 +1,21 @@
 #define _GNU_SOURCE
 #include "CRoundtableShims.h"
 
+#if defined(__linux__)
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-
-static int32_t named_by_lstat(const char *path, struct rt_named_file *file) {
-    struct stat info;
-    if (lstat(path, &info) != 0) return -1;
-    *file = (struct rt_named_file){.device = (uint64_t)info.st_dev, .inode = (uint64_t)info.st_ino};
-#if defined(__APPLE__)
-    file->birth = (int64_t)info.st_birthtimespec.tv_sec * 1000000000 + info.st_birthtimespec.tv_nsec;
-#endif
-    return 0;
-}
-
-#if defined(__linux__)
-
 #include <sys/sysmacros.h>
 
 int32_t rt_named_file(const char *path, struct rt_named_file *file) {
     struct statx info;
     if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &info) != 0) {
         // Some sandboxes forbid statx.
-        return errno == ENOSYS || errno == EPERM ? named_by_lstat(path, file) : -1;
+        struct stat status;
+        if ((errno != ENOSYS && errno != EPERM) || lstat(path, &status) != 0) return -1;
+        *file = (struct rt_named_file){.device = status.st_dev, .inode = status.st_ino};
+        return 0;
     }
     *file = (struct rt_named_file){.device = makedev(info.stx_dev_major, info.stx_dev_minor), .inode = info.stx_ino};
     if (info.stx_mask & STATX_BTIME) file->birth = info.stx_btime.tv_sec * 1000000000 + info.stx_btime.tv_nsec;
@@ -49,9 +41,5 @@ int64_t rt_mount_number(const char *path) {
 }
 
 int32_t rt_open_path_flag(void) { return O_PATH; }
-
-#else
-
-int32_t rt_named_file(const char *path, struct rt_named_file *file) { return named_by_lstat(path, file); }
 
 #endif

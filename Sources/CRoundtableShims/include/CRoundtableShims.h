@@ -110,6 +110,7 @@ void rt_keep_in_child(int index);
 // Why: Swift's Glibc module does not include <sys/vfs.h>, and declares statx(2) only with _GNU_SOURCE, which it is built without. Can go when
 // it exports both.
 
+#if defined(__linux__)
 /// A file at a name, which is not followed if it is a symbolic link.
 struct rt_named_file {
     uint64_t device, inode;
@@ -120,7 +121,6 @@ struct rt_named_file {
 /// Inspects the file at `path` without opening it. Returns 0, or -1 with errno.
 int32_t rt_named_file(const char *path, struct rt_named_file *file);
 
-#if defined(__linux__)
 /// The magic number of the file system that holds `path` (statfs(2)), or -1 with errno.
 int64_t rt_file_system_type(const char *path);
 

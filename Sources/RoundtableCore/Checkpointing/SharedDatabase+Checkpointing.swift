@@ -81,7 +81,7 @@ extension SharedDatabase {
         }
     }
 
-    /// Connects the checkpointer with the rest of the database, and begins a checkpoint that is due (rules K2, K2b).
+    /// Connects the checkpointer with the rest of the database, and schedules a checkpoint that is due (rules K2, K2b).
     func followCheckpoints() {
         guard let checkpointer = writer.checkpointer else { return }
         checkpointer.hook(
@@ -98,7 +98,10 @@ extension SharedDatabase {
                 recovered: { [checkpointWarnings] in checkpointWarnings.recovered() }
             )
         )
-        writer.queue.inDatabase(checkpointer.beginIfNeeded)
+        // A process that ended without closing may have left frames. A write of this participant that comes first begins the checkpoint.
+        if let frames = writer.queue.inDatabase({ WalIndex($0)?.frames }), checkpointer.mayHaveToStepIn(frames) {
+            checkpointer.stepInLater { [weak self] in self?.checkpointSoon() }
+        }
         observatory.onNews { [weak self] in self?.stepInLater(checkpointer) }
     }
 

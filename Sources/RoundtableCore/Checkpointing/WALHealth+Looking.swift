@@ -92,7 +92,7 @@ extension WALHealth {
     }
 
     /// How long ago the file was written, in ns; 0 if that is in the future of a clock that was set back.
-    private static func age(_ file: stat) -> Nanoseconds {
+    private static func age(_ file: FileStatus) -> Nanoseconds {
         Nanoseconds(max(0, Int64(Date().timeIntervalSince1970 * 1e9) - file.modificationTime))
     }
 

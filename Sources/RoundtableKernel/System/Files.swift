@@ -1,8 +1,7 @@
-import CRoundtableShims
-
 #if canImport(Darwin)
     import Darwin
 #else
+    import CRoundtableShims
     import Glibc
 #endif
 
@@ -57,13 +56,20 @@ extension System {
 
     /// The file at this very name, or nil when there is none. Links are not followed, and the file is not opened.
     static func namedFile(at path: String) throws -> NamedFile? {
-        var file = rt_named_file()
-        do {
-            try perform(.stat, path) { rt_named_file(path, &file) }
-        } catch let error as SystemError where error.errno == ENOENT || error.errno == ENOTDIR {
-            return nil
-        }
-        return NamedFile(identity: FileIdentity(device: file.device, inode: file.inode), birth: file.birth)
+        #if canImport(Darwin)
+            guard let status = try statusOfLink(at: path) else { return nil }
+            let born = status.st_birthtimespec
+            let birth = Int64(born.tv_sec) &* 1_000_000_000 &+ Int64(born.tv_nsec)
+            return NamedFile(identity: FileIdentity(status), birth: birth)
+        #else
+            var file = rt_named_file()
+            do {
+                try perform(.stat, path) { rt_named_file(path, &file) }
+            } catch let error as SystemError where error.errno == ENOENT || error.errno == ENOTDIR {
+                return nil
+            }
+            return NamedFile(identity: FileIdentity(device: file.device, inode: file.inode), birth: file.birth)
+        #endif
     }
 
     /// The group that a file gets which this process creates in a folder.
