@@ -28,11 +28,10 @@
                         }
 
                         try peer.process.stopByTerminal()
+                        try writer.call(.write(rows: 1))
                         let file = fleet.database.path
                         let aside = fleet.databaseFolder.appendingPathComponent("aside").path
                         try FileManager.default.moveItem(atPath: file, toPath: aside)
-                        // It has the file open, and does not notice.
-                        try writer.call(.write(rows: 1))
                         peer.process.signal(SIGCONT)
                         try eventually("it is reported", within: .seconds(30)) { try !events().isEmpty }
                         let began = try events()

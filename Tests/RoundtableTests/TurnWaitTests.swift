@@ -71,7 +71,8 @@ import Testing
             } catch let error as DatabaseError {
                 #expect(error.resultCode == .SQLITE_BUSY)
                 let message = error.message ?? ""
-                #expect(message.hasPrefix("database is locked: 'holder' (pid \(getpid()), this process) has been writing for"))
+                let holder = "'holder' (pid \(getpid()), this process)"
+                #expect(message.hasPrefix("database is locked: \(holder) has been writing for"))
                 #expect(message.contains("TurnWaitTests.swift:\(line)"), "\(message)")
             } catch {
                 Issue.record(error)

@@ -76,7 +76,7 @@ final class ChangeFeed: Sendable {
         self.owns = owns
         self.didCompareBlock = didCompareBlock
         let folder = (databasePath as NSString).deletingLastPathComponent
-        watch = FileWatch(path: databasePath + "-wal", folder: folder)
+        watch = FileWatch(path: databasePath + "-wal", folder: folder, others: [databasePath, databasePath + "-shm"])
         var first: Reading
         if let position {
             first = position.resumed(at: connection.commitCounter)
@@ -177,8 +177,9 @@ final class ChangeFeed: Sendable {
                 defer { reading.isCatchingUp = false }
                 return (reading.isCatchingUp ? Change.merged(changes) : changes, lookAgain)
             }
-            // The commits may be those of another file, which participants of that one publish in the same ring.
-            if !changes.isEmpty, files.lookIfDue(at: MonotonicClock.now) == nil { subscribers.tell(changes) }
+            // The commits may be those of another file, which participants of that one publish in the same ring. A participant that has lost
+            // its file wakes all listeners, so that they look.
+            if files.lookIfDue(at: MonotonicClock.now) == nil, !changes.isEmpty { subscribers.tell(changes) }
             return Look(hasNews: !changes.isEmpty, again: lookAgain)
         }
     }
@@ -277,6 +278,7 @@ final class ChangeFeed: Sendable {
                     look += 1
                 case .changed:
                     look = 0
+                    files.look()
                     // The watch is not armed during this pause, so writing costs writers nothing.
                     _ = watch.pause(Self.pause)
                 }

@@ -25,7 +25,8 @@
         private let state = Mutex(State())
         private var watched: Int32 = -1
 
-        package init(path: String, folder: String) {
+        /// - parameter others: files beside it, whose loss is not watched here: their descriptors must not be closed (rule G5).
+        package init(path: String, folder: String, others: [String] = []) {
             self.path = path
             self.folder = folder
         }

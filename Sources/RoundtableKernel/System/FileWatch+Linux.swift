@@ -1,7 +1,9 @@
 #if os(Linux)
     import Glibc
+    import Synchronization
 
-    /// Waits until any process writes to a file or, while the file does not exist, until a file is created in its folder.
+    /// Waits until any process writes to a file or, while the file does not exist, until a file is created in its folder; and until it, or one
+    /// of the files beside it, is moved or removed.
     ///
     /// It uses inotify(7), one event at a time, so that a file that is written all the time costs its writers one event for each `arm`. One
     /// thread uses the object; `interrupt` is safe from any thread. All watches of a process share one instance (`WatchHub`).
@@ -10,15 +12,21 @@
 
         private let path: String
         private let folder: String
+        private let others: [String]
+        private let watchesOthers = Atomic(false)
         private let hub = WatchHub.shared
         private let mailbox = WatchMailbox()
 
-        private static let write = UInt32(IN_MODIFY) | UInt32(IN_MOVE_SELF) | UInt32(IN_DELETE_SELF)
+        /// The number of names is an attribute of a file: a file that is open is removed, and not deleted.
+        private static let loss = UInt32(IN_ATTRIB) | UInt32(IN_MOVE_SELF) | UInt32(IN_DELETE_SELF)
+        private static let write = UInt32(IN_MODIFY) | loss
         private static let arrival = UInt32(IN_CREATE) | UInt32(IN_MOVED_TO)
 
-        package init(path: String, folder: String) {
+        /// - parameter others: the paths of the files beside it.
+        package init(path: String, folder: String, others: [String] = []) {
             self.path = path
             self.folder = folder
+            self.others = others
         }
 
         deinit { hub.leave(mailbox) }
@@ -29,7 +37,12 @@
         /// - throws: `SystemError`, for example when no watches are available. The caller tries again later.
         @discardableResult
         package func arm() throws -> Bool {
-            try hub.armOnce(mailbox, file: (path, Self.write), folder: (folder, Self.arrival))
+            let hadEvent = try hub.armOnce(mailbox, file: (path, Self.write), folder: (folder, Self.arrival))
+            if !watchesOthers.exchange(true, ordering: .relaxed) {
+                // If one cannot be watched, its loss is found by the next access.
+                for other in others { try? hub.watch(mailbox, at: other, mask: Self.loss) }
+            }
+            return hadEvent
         }
 
         /// Sleeps until the event that `arm` watches for happens.

@@ -26,12 +26,12 @@
             // The watches are added from the top down. Each folder exists while the one above it is already watched, so no move is missed.
             for folder in System.foldersAbove(folders) {
                 do {
-                    try hub.watch(mailbox, folder: folder, mask: Self.goes)
+                    try hub.watch(mailbox, at: folder, mask: Self.goes)
                 } catch let error as SystemError where !error.isFolderGone {
                     // The process may not open this folder, which is assumed to stay where it is.
                 }
             }
-            for folder in folders { try hub.watch(mailbox, folder: folder, mask: mask) }
+            for folder in folders { try hub.watch(mailbox, at: folder, mask: mask) }
         }
 
         deinit { hub.leave(mailbox) }

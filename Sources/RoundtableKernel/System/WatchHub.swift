@@ -90,7 +90,7 @@
         // MARK: Subscribers
 
         /// Subscribes `mailbox` to the next event of the file, or, if the file does not exist, to the next event of the folder. Earlier
-        /// subscriptions of `mailbox` end.
+        /// subscriptions of `mailbox` to one event end.
         ///
         /// - returns: whether `mailbox` had pending events, which are taken.
         func armOnce(
@@ -110,8 +110,10 @@
                     // The file may have been created before the folder was watched.
                     number = try armOnce(mailbox, instance, file.path, file.mask, &state) ?? above
                 }
-                for other in state.members[ObjectIdentifier(mailbox)] ?? [] where other != number {
-                    unsubscribe(ObjectIdentifier(mailbox), from: other, &state)
+                let id = ObjectIdentifier(mailbox)
+                for other in state.members[id] ?? []
+                where other != number && state.watches[other]?.subscriptions[id]?.isOnce != false {
+                    unsubscribe(id, from: other, &state)
                 }
                 return hadEvent
             }
@@ -136,13 +138,13 @@
             }
         }
 
-        /// Subscribes `mailbox` to events of a folder, in addition to its other subscriptions, until it leaves.
-        func watch(_ mailbox: WatchMailbox, folder: String, mask: UInt32) throws {
+        /// Subscribes `mailbox` to events of a folder or a file, in addition to its other subscriptions, until it leaves.
+        func watch(_ mailbox: WatchMailbox, at path: String, mask: UInt32) throws {
             try checkProcess()
             try state.withLock { state in
                 let instance = try openInstance(for: mailbox, &state)
-                let number = try add(instance, folder, mask | UInt32(IN_MASK_ADD))
-                subscribe(mailbox, to: number, folder, mask, isOneShot: false, isOnce: false, &state)
+                let number = try add(instance, path, mask | UInt32(IN_MASK_ADD))
+                subscribe(mailbox, to: number, path, mask, isOneShot: false, isOnce: false, &state)
             }
         }
 
