@@ -162,6 +162,45 @@ import Testing
         #expect(rows == 0)
     }
 
+    /// Makes damage when a row was committed, as if the commit had taken that long.
+    private final class DamageAtCommit: TransactionObserver {
+        let path: String
+        var hasRow = false
+        init(_ path: String) { self.path = path }
+        func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { true }
+        func databaseDidChange(with event: DatabaseEvent) { hasRow = true }
+        func databaseDidCommit(_ db: Database) {
+            guard hasRow else { return }
+            hasRow = false
+            try? Damage.moved.make(path)
+            LostFileTests.afterTheLook()
+        }
+        func databaseDidRollback(_ db: Database) { hasRow = false }
+    }
+
+    /// A commit that takes so long that the file is lost meanwhile is not acknowledged, to none of the writes that share it.
+    @Test(arguments: [1, 8]) func lostDuringTheCommit(count: Int) async throws {
+        let world = try World()
+        let db = try world.open()
+        db.add(transactionObserver: DamageAtCommit(world.url.path), extent: .databaseLifetime)
+        let tasks = try await db.whileWriting {
+            let tasks = (0..<count).map { number in
+                Task {
+                    try await db.write {
+                        try $0.execute(sql: "INSERT INTO player (name) VALUES (?)", arguments: ["\(number)"])
+                    }
+                }
+            }
+            try await eventually("all wait") { db.sharedCommits.requestCount >= UInt64(count) }
+            return tasks
+        }
+        for task in tasks {
+            let result = await task.result
+            expectLost(.moved, #expect(throws: (any Error).self) { try result.get() }, "write")
+        }
+        try db.close()
+    }
+
     /// Statements that are transactions of their own are refused, too.
     @Test func aStatementIsRefused() throws {
         let world = try World()

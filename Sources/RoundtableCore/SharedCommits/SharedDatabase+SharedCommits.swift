@@ -106,7 +106,9 @@ extension SharedDatabase {
         switch result {
         case .success(.done): (.final, nil)
         case .success(.turnedBack), .success(.failed): (.turnedBack, nil)
-        case .failure(let error): (writer.hasCommitted || error is NothingDone ? .final : .failed, error)
+        // What was committed to a file that is lost is not acknowledged (rule W12b).
+        case .failure(let error):
+            (writer.hasCommitted && files.loss == nil || error is NothingDone ? .final : .failed, error)
         }
     }
 
@@ -179,13 +181,13 @@ extension SharedDatabase {
         case .undone(let error) where !gate.isAborted:
             write.replaceError((error as? DatabaseError).map(writer.named) ?? error)
             return false
-        case .undone(let error): throw error
+        // The gate ends the transaction of all, whatever the error of this part is.
+        case .undone,
+            .lost(_) where gate.isAborted:
+            throw WriteTransaction.aborted
         case .lost(let error):
-            // The gate ends the transaction of all.
-            if !gate.isAborted {
-                shared.lastHasEnded()
-                note(end: error, by: write.site)
-            }
+            shared.lastHasEnded()
+            note(end: error, by: write.site)
             throw error ?? WriteTransaction.aborted
         }
     }

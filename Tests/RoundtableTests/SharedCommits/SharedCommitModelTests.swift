@@ -90,10 +90,7 @@ import Testing
                 (Scenario(tasks: 3, budget: Budget(failures: 1)), "M2: 1 threw ownClosure, and is committed")
             case .refusesWithoutTelling: (Scenario(tasks: 2, budget: Budget(closings: 1)), "waits for ever")
             case .forgetsEndings:
-                (
-                    Scenario(tasks: 3, budget: Budget(rollbacks: 1)),
-                    "M5a: a write whose closure has ended a transaction shares one"
-                )
+                (Scenario(tasks: 3, budget: Budget(rollbacks: 1)), "M5a: 2 may share its transaction")
             case .runsLostAgain:
                 (Scenario(tasks: 3, budget: Budget(rollbacks: 1)), "runs again")
             case .hidesTheCulprit:
