@@ -1,6 +1,5 @@
 import Foundation
 import GRDB
-import GRDBSQLite
 import RoundtableKernel
 
 /// A file of an open database that is not in its place any more, because another program has replaced, removed or moved it (rules W12).
@@ -80,11 +79,7 @@ extension DatabaseFiles {
     ///
     /// - throws: ``SharedDatabaseError/fileLost(path:_:)``, when they are not those of the other connections.
     func note(_ db: Database) throws {
-        // The identity is read first: it is that of this connection's file, if the file has not moved by the check that follows.
         record(db.walFile == nil ? [.database] : Part.allCases)
-        var hasMoved: Int32 = 0
-        let code = sqlite3_file_control(db.sqliteConnection, "main", SQLITE_FCNTL_HAS_MOVED, &hasMoved)
-        if code == SQLITE_OK, hasMoved != 0 { databaseHasMoved() }
         if let loss = look() { throw error(loss) }
     }
 }

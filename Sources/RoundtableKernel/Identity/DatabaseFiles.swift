@@ -60,9 +60,11 @@ package final class DatabaseFiles: Sendable {
     /// How long a look is valid (rule W12b).
     package static let validity: Nanoseconds = 10_000_000
 
+    /// Records the database file, if there is one: connections that are opened from now on have it open if it is still there afterwards.
     package init(databasePath: String) {
         self.databasePath = databasePath
         paths = Part.allCases.map { databasePath + $0.suffix }
+        record([.database])
     }
 
     // MARK: Recording
@@ -135,19 +137,13 @@ package final class DatabaseFiles: Sendable {
         return nil
     }
 
-    /// Notes that a connection has found its database file moved.
-    package func databaseHasMoved() {
-        let isThere = (try? System.namedFile(at: databasePath)) != nil
-        _ = lose(.database, isThere ? .replaced : .missing, nil)
-    }
-
-    /// - parameter expected: the file that was compared; nil: none was.
+    /// - parameter expected: the file that was compared.
     /// - returns: nil when that file was forgotten meanwhile, and there is no loss.
-    private func lose(_ part: Part, _ finding: Finding, _ expected: NamedFile?) -> Loss? {
+    private func lose(_ part: Part, _ finding: Finding, _ expected: NamedFile) -> Loss? {
         let loss = Loss(part: part, finding: finding, time: Int64(time(nil)))
         let (first, known) = state.withLock { state -> ([@Sendable (Loss) -> Void], Loss?) in
             if let known = state.loss { return ([], known) }
-            if let expected, state.known[part.rawValue] != expected || state.isParked { return ([], nil) }
+            if state.known[part.rawValue] != expected || state.isParked { return ([], nil) }
             state.loss = loss
             isLost.store(true, ordering: .releasing)
             defer { state.onLoss = [] }
