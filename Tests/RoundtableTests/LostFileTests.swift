@@ -201,6 +201,23 @@ import Testing
         try db.close()
     }
 
+    /// SQLite calls no hook for the commit of a replacement.
+    @Test func lostDuringAReplacement() async throws {
+        let world = try World()
+        let db = try world.open()
+        let source = world.folder.file("source.sqlite")
+        try migrator().migrate(try DatabaseQueue(path: source.path))
+        let error = await #expect(throws: (any Error).self) {
+            try await db.replaceContent(with: source) { progress in
+                guard progress.phase == .replacing else { return }
+                try? Damage.moved.make(world.url.path)
+                Self.afterTheLook()
+            }
+        }
+        expectLost(.moved, error, "replacement")
+        try db.close()
+    }
+
     /// Statements that are transactions of their own are refused, too.
     @Test func aStatementIsRefused() throws {
         let world = try World()
