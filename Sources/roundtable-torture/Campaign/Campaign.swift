@@ -339,6 +339,9 @@ final class Campaign {
         deadSlots = Dictionary(dead.map { ($0, deadSlots[$0] ?? now) }) { first, _ in first }
         let longest = deadSlots.values.map { (now - $0) / .seconds(1) }.max() ?? 0
         report.longestDeadSlot = max(report.longestDeadSlot, longest)
+        if longest > settings.stuckAfter {
+            report.problems.append("leak: a slot of a dead process stayed occupied for \(Int(longest)) s")
+        }
     }
 
     private func update() {
@@ -407,11 +410,6 @@ final class Campaign {
         update()
         for (name, leak) in report.leaks where leak.isLeak {
             report.problems.append("leak: \(name) grew from \(leak.early) to \(leak.late)")
-        }
-        if report.longestDeadSlot > settings.stuckAfter {
-            report.problems.append(
-                "leak: a slot of a dead process stayed occupied for \(Int(report.longestDeadSlot)) s"
-            )
         }
         if let path = settings.report { try? report.write(to: path) }
     }
