@@ -371,4 +371,38 @@ import Testing
         #expect(try await effects().count == 3)
         try awake.close()
     }
+
+    /// **Rule A11**: a worker whose connections were closed by a suspension finds what was added meanwhile, though no commit follows.
+    @Test(.timeLimit(.minutes(1))) func addedWhileParked() async throws {
+        let looks = Mutex(0)
+        let parked = try fixture.open("parked") { options in
+            options.suspensionPolicy = .everything
+            options.configuration.prepareDatabase { db in
+                db.trace { event in
+                    let look = "SELECT EXISTS (SELECT * FROM main.roundtable_job WHERE queue = ? AND state = 'waiting')"
+                    if event.description == look { looks.withLock { $0 += 1 } }
+                }
+            }
+        }
+        let task = Task { [mails] in
+            try await mails.run(in: parked, workers: 1) { job in try await job.complete { try Self.effect(job, $0) } }
+        }
+        for round in 1...3 {
+            // A look at the queue that begins now, and finds nothing to do. Without a wake, the worker then sleeps until that job is due.
+            // An earlier wake may have caused the look, so there are several of them.
+            for _ in 0..<3 {
+                let before = looks.withLock { $0 }
+                try await add("later", notBefore: Date(timeIntervalSinceNow: 3600), to: db)
+                try await eventually("the worker looks at the queue") { looks.withLock { $0 } > before }
+            }
+            let suspension = await parked.suspend(deadline: .now + .seconds(30))
+            #expect(suspension.outcome == .released)
+            try await add("B", to: db)
+            parked.resume()
+            try await eventually("the job of round \(round) is done") { try await counts().done == round }
+        }
+        task.cancel()
+        try await task.value
+        try parked.close()
+    }
 }

@@ -59,6 +59,16 @@ import Testing
         #expect(try status(at: .at(0)) == JobsStatus(queues: []))
     }
 
+    /// A job that became due later does not make those seem younger that have been waiting.
+    @Test func `Jobs are ready since the one that has waited longest`() throws {
+        try db.write { db in
+            try add("mail", at: .at(1_000), db)
+            try add("mail", notBefore: 3_000, at: .at(0), db)
+        }
+        let queue = try queue(at: .at(10_000))
+        #expect(queue.ready == 2 && queue.readySince == Date(timeIntervalSince1970: 1))
+    }
+
     /// A scheduled job whose time has come is ready, although no worker has made it `waiting` (rule A3).
     @Test func `Each job is counted once, and ready since the first is due`() throws {
         try db.write { db in

@@ -20,7 +20,10 @@ final class JobsFixture: Sendable {
 
     init() throws { folder = try TemporaryFolder() }
 
-    func open(_ author: String = "app") throws -> SharedDatabase {
+    func open(
+        _ author: String = "app",
+        _ change: (inout SharedDatabase.Options) -> Void = { _ in }
+    ) throws -> SharedDatabase {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("jobs") { db in
             try db.createJobTables()
@@ -28,6 +31,7 @@ final class JobsFixture: Sendable {
         }
         var options = SharedDatabase.Options()
         options.process = process
+        change(&options)
         return try SharedDatabase.open(at: url, schema: Schema(migrator), as: author, options: options)
     }
 }

@@ -278,6 +278,20 @@ import Testing
         }
     }
 
+    /// **Rule H11**: of two processes that consume by one name, the one that is behind does not move the consumer back.
+    @Test func whoIsBehindMovesNothingBack() throws {
+        let fixture = try enabled()
+        try start(fixture)
+        for _ in 0..<3 { try fixture.execute(Self.insert) }
+        try fixture.db.history.consume(as: "indexer", limit: 1) { outer in
+            #expect(outer.map(\.line) == ["insert 1"])
+            let inner = try consume(fixture)
+            #expect(inner.count == 3)
+        }
+        #expect(try fixture.db.history.consumers().map(\.backlog) == [0])
+        #expect(try consume(fixture).isEmpty)
+    }
+
     /// **Rule H10**: a consumer that was dropped keeps no changes from being pruned.
     @Test func aDroppedConsumerKeepsNothing() throws {
         let fixture = try enabled()
@@ -292,9 +306,29 @@ import Testing
         #expect(try fixture.db.history.dropConsumer("gone"))
         #expect(try consume(fixture).count == 50)
         for _ in 0..<200 { try fixture.execute(Self.insert) }
-        let first = try fixture.db.read { try Int.fetchOne($0, sql: "SELECT min(sequence) FROM roundtable_history") }
-        // The history begins with a row of its own.
-        #expect(first == 52)
+        let count = try fixture.db.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM roundtable_history") }
+        #expect(count == 200)
+    }
+
+    /// **Rule H10**: a consumer of one table does not keep the changes of another one, although there is nothing for it to acknowledge.
+    @Test func aConsumerOfAnotherTableKeepsNothing() throws {
+        let fixture = try enabled()
+        try fixture.db.write { db in
+            try db.execute(sql: "CREATE TABLE team (id INTEGER PRIMARY KEY)")
+            try History.enable(for: "team", in: db)
+        }
+        try start(fixture)
+        func consumeTeams() throws -> Int {
+            try fixture.db.history.consume(as: "teams", in: ["team"]) { _ in }.changes.count
+        }
+        try start(fixture, "teams")
+        _ = try consumeTeams()
+        try fixture.db.write { db in
+            for _ in 0..<1100 { try db.execute(sql: Self.insert) }
+        }
+        #expect(try fixture.db.history.consumers().first { $0.name == "teams" }?.backlog == 1100)
+        #expect(try consumeTeams() == 0)
+        #expect(try fixture.db.history.consumers().first { $0.name == "teams" }?.backlog == 0)
     }
 
     /// A consumer that meets a broken table mends it, and is told.

@@ -68,6 +68,33 @@ import Testing
         #expect(schedule.finished(.isOvertaken, region: nil, at: 5) == .wake(at: 5 + Self.second))
     }
 
+    /// Values that were published in between begin the count anew.
+    @Test mutating func whoIsOvertakenNowAndThenTriesAtOnce() {
+        #expect(schedule.next(at: 0) == .fetch)
+        for now in 1...2 * UInt64(PublishingSchedule.patience) {
+            let time = now * Self.second
+            #expect(schedule.finished(.isOvertaken, region: nil, at: time) == .fetch)
+            #expect(schedule.finished(.isPublished, region: nil, at: time) == .none)
+            #expect(schedule.changed(.fullDatabase, at: time + Self.second) == .fetch)
+        }
+    }
+
+    /// A suspension that ends shortens the pause after failures.
+    @Test mutating func aResumedPublisherDoesNotWaitForItsFailures() {
+        #expect(schedule.next(at: 0) == .fetch)
+        for _ in 0..<12 {
+            guard case .wake(let time) = schedule.finished(.hasFailed, region: nil, at: 0) else {
+                Issue.record("not tried again")
+                return
+            }
+            #expect(schedule.timeHasCome(at: time) == .fetch)
+        }
+        #expect(schedule.finished(.hasFailed, region: nil, at: 0) == .wake(at: PublishingSchedule.longestBackOff))
+        schedule.suspend()
+        #expect(schedule.resume(at: 5) == .wake(at: 5 + Self.second))
+        #expect(schedule.timeHasCome(at: 5 + Self.second) == .fetch)
+    }
+
     @Test mutating func nothingWhileSuspended() {
         #expect(schedule.next(at: 0) == .fetch)
         schedule.suspend()

@@ -63,15 +63,19 @@ import Testing
         let fetches = Shared(0)
         let infos = Shared<[SnapshotInfo]>([])
         let errors = Shared<[any Error]>([])
+        let recoveries = Shared(0)
         let failure = Shared<(any Error)?>(nil)
         let publisher = Shared<SnapshotPublisher?>(nil)
 
         init(_ db: SharedDatabase, _ file: SnapshotFile<[String]>, every interval: Duration = .zero) throws {
             let path = file.url.path
             db.reporter.add(
-                EventDelivery("publishing", capacity: 100) { [errors] stamped in
-                    guard case .failed(path, let error)? = stamped.event as? PublishingEvent else { return }
-                    errors.change { $0.append(error) }
+                EventDelivery("publishing", capacity: 100) { [errors, recoveries] stamped in
+                    switch stamped.event as? PublishingEvent {
+                    case .failed(path, let error): errors.change { $0.append(error) }
+                    case .recovered(path): recoveries.change { $0 += 1 }
+                    default: break
+                    }
                 }
             )
             let started = try db.publish(
@@ -284,6 +288,17 @@ import Testing
         try await waitUntil { log.errors.value.count >= 2 }
         #expect(log.errors.value.allSatisfy { $0 is Failure })
         #expect(try file.read().value == [])
+        log.failure.change { $0 = nil }
+        try await eventually(["A"], in: file)
+        // The recovery is told once, and not with each value that follows.
+        try add("A2", to: db)
+        try await eventually(["A", "A2"], in: file)
+        try await waitUntil { log.recoveries.value > 0 }
+        let failures = log.errors.value.count
+        log.failure.change { $0 = Failure() }
+        try await db.write { db in try db.execute(sql: "DELETE FROM player WHERE name = 'A2'") }
+        try await waitUntil { log.errors.value.count > failures }
+        #expect(log.recoveries.value == 1)
         log.failure.change { $0 = nil }
         try await eventually(["A"], in: file)
         // A folder that is missing is no different.

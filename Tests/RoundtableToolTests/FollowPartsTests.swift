@@ -53,6 +53,16 @@ import Testing
         #expect(monitor.status.lag == .zero && monitor.status.time == nil, "the time is known from the next list")
     }
 
+    /// Each term counts its transactions anew, so that those of two terms cannot be compared.
+    @Test func theLagBehindANewTerm() {
+        var status = ReplicaStatus(state: .following, since: begun)
+        (status.transaction, status.term, status.time) = (Self.two, 1, later(1))
+        (status.newestTransaction, status.newestTerm, status.newestTime) = (Self.one, 2, later(4))
+        #expect(status.lag == .seconds(3))
+        status.newestTerm = 1
+        #expect(status.lag == .zero)
+    }
+
     @Test func anErrorCountsUntilAState() throws {
         var monitor = try monitor()
         monitor.handle(.copied(transaction: Self.one), at: later(1))

@@ -158,6 +158,24 @@ import Testing
         #expect(letter.newAttempts == 0 && letter.nextTry == nil && letter.newError == nil)
     }
 
+    /// Of dead letters that are tried again at different times, the owner wakes up for the first.
+    @Test func theEarliestOfTwoDeadLetters() throws {
+        let world = try OutboxWorld()
+        let db = try world.open()
+        let clock = Shared(Date(timeIntervalSince1970: 2_000_000_000))
+        for sender in ["a", "b"] { try world.outbox(sender).submit(AddEntry(text: sender)) }
+        try world.rounds(db, OutboxHandlers.entries { _ in throw OutboxRefusal("no") }.played(clock))()
+        let drain = world.rounds(db, OutboxHandlers.entries { _ in throw Refused() }.played(clock))
+        for letter in try db.outbox.deadLetters() {
+            try db.outbox.retry(letter.id)
+            try drain()
+            clock.change { $0 += 0.02 }
+        }
+        let dates = try db.outbox.deadLetters().map { try #require($0.nextTry) }
+        #expect(dates.count == 2 && dates[0] < dates[1])
+        #expect(try drain().nextTry == dates[0])
+    }
+
     // MARK: Dropping
 
     /// Nobody drains: who drops, tells.

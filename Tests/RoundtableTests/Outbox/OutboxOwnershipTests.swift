@@ -95,6 +95,21 @@ import Testing
         #expect(try told(first).isEmpty && rows(first) == [first.outboxFolder.path])
     }
 
+    /// **Rule X14**: a participant that has died applies no commands, although its slot still shows the folder.
+    @Test func aDeadParticipantIsNoOwner() throws {
+        let world = try OutboxWorld()
+        let db = try world.open(as: "app") { _ in }
+        try Outbox(db.outboxFolder, as: "widget").submit(AddEntry(text: "x"))
+        let commands = try #require(try System.identity(ofFileAt: db.outboxFolder.path(of: .commands)))
+        var participants = try DatabaseStatus(ofDatabaseAt: world.url).participants
+        func owners() throws -> [String?]? { try OutboxStatus(db.outboxFolder, nil, participants)?.owners?.map(\.name) }
+        #expect(try owners() == [])
+        participants[0].commandsFolder = commands.inode
+        #expect(try owners() == ["app"])
+        participants[0].liveness = .dead
+        #expect(try owners() == [])
+    }
+
     /// A record that was rolled back with the first batch is made with the next one.
     @Test func afterABatchThatFailed() throws {
         struct Failure: Error {}

@@ -109,6 +109,22 @@ import Testing
         #expect(text == expected)
     }
 
+    // MARK: Queues
+
+    /// The payloads of dead letters that are tried again count among the bytes that are read ahead.
+    @Test func deadLettersCountForWhatIsReadAhead() throws {
+        let name = CommandFileName.model("a", 1)
+        var queues = OutboxQueues(OutboxListing(first: ["\(name)"]) { ["\(name)"] }, after: nil)
+        #expect(queues.nextFile == name)
+        let command = CommandFile.model(bytes: OutboxQueues.maximumBytes)
+        queues.insert([DeadLetter(command, at: date, reason: .refused, error: "", attempts: 1)])
+        #expect(queues.nextFile == nil)
+        queues.remove(decided: 1, blocked: [])
+        #expect(queues.nextFile == name)
+        queues.take(.model(bytes: OutboxQueues.maximumBytes))
+        #expect(queues.ready.count == 1)
+    }
+
     // MARK: Suspects
 
     /// The first failure may be the database's. The next one is the command's if another was committed in between.
