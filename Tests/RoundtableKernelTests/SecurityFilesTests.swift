@@ -88,6 +88,50 @@
             #expect(try System.statusOfLink(at: path)?.st_uid == blockOwner)
         }
 
+        /// In a sticky folder, such as /tmp, a user outside of the database's group creates files as well as its members, so only the blocks of its
+        /// owner, of the superuser and of the own user are used.
+        @Test(
+            .enabled(if: OtherUser.isPossible, "needs root, to become another user"),
+            arguments: [
+                // (mode of the folder, mode of the database, owner of the block, whether user 65534 uses it)
+                (0o1777, 0o664, 65533, false), (0o1777, 0o666, 65533, false), (0o777, 0o664, 65533, true),
+                (0o1777, 0o664, 65532, true), (0o1777, 0o664, 65534, true), (0o1777, 0o664, 0, true),
+            ] as [(mode_t, mode_t, UInt32, Bool)]
+        )
+        func aControlBlockInAStickyFolder(folderMode: mode_t, mode: mode_t, blockOwner: UInt32, isUsed: Bool) throws {
+            try System.makeFile(at: database, [1], isDurable: false)
+            _ = try openBlock()
+            let path = ControlBlock.path(forDatabaseAt: database)
+            #expect(chmod(path, 0o666) == 0 && chown(path, blockOwner, blockOwner) == 0)
+            #expect(chmod(database, mode) == 0 && chown(database, 65532, 65532) == 0)
+            #expect(chmod(folder.path, folderMode) == 0)
+            let database = database
+            let error = try OtherUser.runBlocking { () -> ControlBlock.Unusable? in
+                do {
+                    _ = try ControlBlock.openOrCreate(forDatabaseAt: database, access: nil)
+                    return nil
+                } catch {
+                    return error as? ControlBlock.Unusable
+                }
+            }
+            #expect(error == (isUsed ? nil : .foreign(owner: blockOwner)))
+        }
+
+        /// A block of another version counts only if its owner may have created it: a stranger's would keep programs from the database for ever.
+        @Test(
+            .enabled(if: OtherUser.isPossible, "needs root, to make files of another user"),
+            arguments: [(65534, [99]), (0, [99]), (65533, [])] as [(UInt32, [UInt32])]
+        )
+        func aControlBlockOfAnotherVersion(owner: UInt32, versions: [UInt32]) throws {
+            try System.makeFile(at: database, [1], isDurable: false)
+            #expect(chmod(database, 0o644) == 0 && chown(database, 65534, 65534) == 0)
+            var bytes = Layout.seal()
+            bytes[8] = 99
+            try System.makeFile(at: database + "-coord99", bytes, isDurable: false)
+            #expect(chown(database + "-coord99", owner, owner) == 0)
+            #expect(OtherControlBlock.all(besideDatabaseAt: database).map(\.version) == versions)
+        }
+
         @Test(.enabled(if: OtherUser.isPossible, "needs root, to become another user"))
         func aControlBlockBeforeThereIsADatabase() throws {
             _ = try openBlock()

@@ -77,23 +77,20 @@ final class FakeStore: OutboxStore {
         try refuse()
     }
 
-    func upload(_ names: [String], from folder: String, to prefix: String) throws {
+    func upload(_ names: [String], from folder: OpenFolder, to prefix: String) throws {
         for name in names {
-            guard let data = FileManager.default.contents(atPath: "\(folder)/\(name)") else { continue }
+            guard let data = FileManager.default.contents(atPath: folder.file(name)) else { continue }
             try put(Array(data), "\(prefix)/\(name)")
         }
     }
 
-    func upload(fileAt path: String, as object: String) throws {
-        guard let data = FileManager.default.contents(atPath: path) else { throw Failure() }
-        try put(Array(data), object)
-    }
+    func upload(_ bytes: [UInt8], as object: String) throws { try put(bytes, object) }
 
-    func download(_ paths: [String], into folder: String) throws {
+    func download(_ paths: [String], into folder: StagingFolder) throws {
         for path in paths {
             try refuse()
             guard let bytes = objects[path] else { continue }
-            let file = URL(fileURLWithPath: "\(folder)/\(path)")
+            let file = URL(fileURLWithPath: "\(folder.path)/\(path)")
             try FileManager.default.createDirectory(
                 at: file.deletingLastPathComponent(),
                 withIntermediateDirectories: true

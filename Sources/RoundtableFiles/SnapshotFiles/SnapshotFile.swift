@@ -69,7 +69,7 @@ public struct SnapshotFile<Value: Codable & Sendable>: Sendable {
         reading(of: try store.contents())
     }
 
-    func reading(of contents: SnapshotContents) -> SnapshotReading<Value> {
+    package func reading(of contents: SnapshotContents) -> SnapshotReading<Value> {
         switch contents {
         case .absent: return .absent
         case .newerFormat(let header): return .tooNew(SnapshotInfo(header))

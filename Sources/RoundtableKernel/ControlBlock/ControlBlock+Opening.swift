@@ -13,7 +13,7 @@ extension ControlBlock {
         /// The name of the control block is a link to a file of a database (rule G5).
         case locked(LockedFileError)
         case system(SystemError)
-        /// The file belongs to a user who may not write the database (rule B7).
+        /// The file belongs to a user who may not write the database, as far as is known (rule B7).
         case foreign(owner: UInt32)
         /// All slots belong to processes that are not proven dead.
         case full
@@ -25,7 +25,7 @@ extension ControlBlock {
             case .locked(let error): error.description
             case .system(let error): error.description
             case .foreign(let owner):
-                "the control block belongs to user \(owner), who may not write the database: remove the file"
+                "the control block belongs to user \(owner), who is not known to have the permission to write the database: remove the file"
             case .full: "all \(Layout.slotCount) places of the control block are taken"
             }
         }
@@ -91,10 +91,16 @@ extension ControlBlock {
     }
 
     /// Whether a control block of this user is used (rule B7). Before there is a database, only the own user's and the superuser's are.
-    private static func mayOwnBlock(_ owner: uid_t, ofDatabaseAt databasePath: String) throws -> Bool {
+    static func mayOwnBlock(_ owner: uid_t, ofDatabaseAt databasePath: String) throws -> Bool {
         if owner == 0 || owner == geteuid() { return true }
         guard let database = try System.status(ofFileAt: databasePath) else { return false }
-        return owner == database.st_uid || database.st_mode & 0o022 != 0
+        if owner == database.st_uid { return true }
+        guard database.st_mode & 0o022 != 0,
+            let folder = try System.status(ofFileAt: System.place(of: databasePath).folder)
+        else { return false }
+        // Users who may not write the database can create files in a sticky folder, such as /tmp. Who may write another kind of folder can put
+        // a database in the place of this one.
+        return folder.st_mode & S_ISVTX == 0
     }
 
     /// Whether the seal is intact and the mapping still shows the file. It costs two loads, and is checked before each turn (rule L3).

@@ -6,7 +6,8 @@ package struct OtherControlBlock: Equatable, Sendable {
     /// The processes that own a slot in the block and are not proven dead, in ascending order.
     package let pids: [Int32]
 
-    /// All such control blocks of a database, sorted by version. This function reads the files and changes nothing.
+    /// All such control blocks of a database, sorted by version, without those of users who may not write the database (rule B7). This function
+    /// reads the files and changes nothing.
     package static func all(besideDatabaseAt databasePath: String) -> [OtherControlBlock] {
         let (folder, name) = System.place(of: databasePath)
         let names = (try? System.names(inFolder: folder)) ?? []
@@ -27,7 +28,8 @@ package struct OtherControlBlock: Equatable, Sendable {
             ofFileAt: path,
             limit: Self.limit,
             followingLinks: false,
-            notOf: databasePath
+            notOf: databasePath,
+            isAccepted: { try ControlBlock.mayOwnBlock($0.st_uid, ofDatabaseAt: databasePath) }
         )
         guard let contents else { return nil }
         let bytes = Bytes(all: contents)

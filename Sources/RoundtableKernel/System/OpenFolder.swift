@@ -14,7 +14,7 @@ struct FilePlace {
 
     init(_ path: String) { (folder, name, self.path) = (AT_FDCWD, path, path) }
 
-    fileprivate init(_ name: String, in folder: OpenFolder) {
+    init(_ name: String, in folder: OpenFolder) {
         (self.folder, self.name, path) = (folder.descriptor, name, folder.file(name))
     }
 }
@@ -25,7 +25,8 @@ struct FilePlace {
 /// The path serves only error messages and the paths of children, because it may lead elsewhere by now.
 package final class OpenFolder: Sendable {
     package let path: String
-    fileprivate let descriptor: Int32
+    /// For `*at` calls, and for programs that inherit it.
+    package let descriptor: Int32
 
     // O_PATH needs no permission to read the folder. Not all versions of Apple's systems have such a flag.
     #if os(Linux)
@@ -160,26 +161,53 @@ package final class OpenFolder: Sendable {
         try System.renameFile(at: FilePlace(name, in: self), toUnused: FilePlace(new, in: other))
     }
 
+    /// Renames a file or folder, into another folder, in one step and to a name that must be unused; see `System.move(_:toUnused:)`.
+    ///
+    /// - throws: `EEXIST` when the name is in use.
+    package func move(_ name: String, toUnused new: String, in other: OpenFolder) throws {
+        try System.move(FilePlace(name, in: self), toUnused: FilePlace(new, in: other))
+    }
+
+    /// Gives a file a second name in another folder. A symbolic link gets the second name itself.
+    package func link(_ name: String, as new: String, in other: OpenFolder) throws {
+        try System.perform(.link, other.file(new)) { linkat(descriptor, name, other.descriptor, new, 0) }
+    }
+
     /// Removes a file, or a symbolic link itself.
     ///
     /// - returns: false when there was no such file.
     @discardableResult
     package func removeFile(_ name: String) throws -> Bool { try System.removeFile(at: FilePlace(name, in: self)) }
 
-    /// Removes a file, or a folder with all that is in it. No symbolic link is followed.
+    /// Removes a file, or a folder of this user with all that is in it. No symbolic link is followed. A folder that another user owns or may
+    /// write stays, because its owner decides what is in it while it is being removed.
     ///
-    /// - returns: false when there was no such file or folder.
-    package func removeAll(_ name: String) throws -> Bool {
+    /// - returns: false when nothing was removed.
+    package func removeAll(_ name: String) throws -> Bool { try removeAll(name, isInOwnFolder: false) }
+
+    private func removeAll(_ name: String, isInOwnFolder: Bool) throws -> Bool {
         guard let status = try status(ofFile: name) else { return false }
         guard status.isFolder else { return try removeFile(name) }
         do {
             let folder = try folder(name)
-            for name in try folder.names() { _ = try folder.removeAll(name) }
+            // What is in an own folder was put there by this user, with any mode that a program has given it.
+            guard try isInOwnFolder ? folder.status().st_uid == geteuid() : folder.isOwn else { return false }
+            try folder.removeContents()
             try System.perform(.unlink, file(name)) { unlinkat(descriptor, name, AT_REMOVEDIR) }
             return true
         } catch let error as SystemError where error.errno == ENOENT {
             return false
         }
+    }
+
+    /// Removes all that is in this own folder, as ``removeAll(_:)`` does.
+    func removeContents() throws {
+        for name in try names() { _ = try removeAll(name, isInOwnFolder: true) }
+    }
+
+    /// Removes an empty folder, and ignores failures.
+    package func removeFolderIfEmpty(_ name: String) {
+        _ = System.performReturningErrno(.unlink) { unlinkat(descriptor, name, AT_REMOVEDIR) == 0 ? 0 : errno }
     }
 
     /// Removes a file, and ignores failures. It is meant for files that do no harm when they stay.

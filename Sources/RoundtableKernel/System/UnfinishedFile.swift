@@ -38,8 +38,8 @@ package enum UnfinishedFile {
         return ProcessIdentity(pid: pid, startTime: start, namespace: namespace)
     }
 
-    /// Removes the unfinished files of dead writers from a folder. If it is unknown whether the writer is dead, a file is removed when it
-    /// is older than an hour.
+    /// Removes the unfinished files of dead writers from a folder, and their private folders with such names (`OpenFolder.removeAll(_:)`). If it is
+    /// unknown whether the writer is dead, a file is removed when it is older than an hour.
     ///
     /// - returns: the number of files removed.
     @discardableResult
@@ -62,7 +62,7 @@ package enum UnfinishedFile {
             case .dead: break
             case .unknown: if try !isOlderThanAnHour(name, in: folder) { continue }
             }
-            if try folder.removeFile(name) { removed += 1 }
+            if try folder.removeAll(name) { removed += 1 }
         }
         return removed
     }

@@ -137,22 +137,32 @@ extension System {
     ///   - limit: the number of bytes to read at most. One more byte is returned when the file is longer.
     ///   - followingLinks: whether symbolic links are followed. If not, a symbolic link is not a regular file.
     ///   - database: a database that may be open in this process without being registered.
-    /// - returns: nil when there is no such file.
+    ///   - isAccepted: gets the status of the open file before it is read, and says whether it is read.
+    /// - returns: nil when there is no such file, or it is not accepted.
     /// - throws: `SystemError`, with `isMissingFile` when it is not a regular file; `LockedFileError` when it is part of a database.
     package static func contents(
         ofFileAt path: String,
         limit: Int,
         followingLinks: Bool = true,
-        notOf database: String? = nil
+        notOf database: String? = nil,
+        isAccepted: (FileStatus) throws -> Bool = { _ in true }
     ) throws -> [UInt8]? {
-        try contents(of: FilePlace(path), limit: limit, followingLinks: followingLinks, notOf: database)
+        let place = FilePlace(path)
+        return try contents(
+            of: place,
+            limit: limit,
+            followingLinks: followingLinks,
+            notOf: database,
+            isAccepted: isAccepted
+        )
     }
 
     static func contents(
         of place: FilePlace,
         limit: Int,
         followingLinks: Bool,
-        notOf database: String?
+        notOf database: String?,
+        isAccepted: (FileStatus) throws -> Bool = { _ in true }
     ) throws -> [UInt8]? {
         let path = place.path
         let (descriptor, status): (Int32, stat)
@@ -168,6 +178,7 @@ extension System {
             return nil
         }
         defer { close(descriptor) }
+        guard try isAccepted(status) else { return nil }
         // The buffer is one byte larger than the file, so that a shorter result shows the end without another call.
         let size = min(Int(clamping: status.st_size), limit) + 1
         var bytes = [UInt8](repeating: 0, count: size)

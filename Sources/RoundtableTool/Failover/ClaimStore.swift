@@ -149,16 +149,16 @@ struct ClaimStore: Sendable {
     }
 
     private func inTemporaryFolder<T>(_ body: (String) throws -> T) throws -> T {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-            "roundtable-\(UUID().uuidString.prefix(8))"
-        )
-        try FileManager.default.createDirectory(
-            at: folder,
-            withIntermediateDirectories: false,
-            attributes: [.posixPermissions: 0o700]
-        )
-        defer { try? FileManager.default.removeItem(at: folder) }
+        let folder = try StagingFolder.temporary("roundtable-\(UUID().uuidString.prefix(8))")
+        defer { folder.remove() }
         return try body(folder.path)
+    }
+}
+
+extension StagingFolder {
+    /// A folder in that of temporary files.
+    static func temporary(_ name: String) throws -> StagingFolder {
+        try StagingFolder(name, in: OpenFolder(at: FileManager.default.temporaryDirectory.path, followingLinks: true))
     }
 }
 

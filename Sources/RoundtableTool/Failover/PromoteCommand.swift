@@ -51,6 +51,8 @@ struct PromoteCommand: ParsableCommand {
     @Flag(help: "Print JSON.")
     var json = false
 
+    @OptionGroup var others: OthersFolderOption
+
     func validate() throws {
         let parsed: ReplicaURL
         do { parsed = try ReplicaURL(url) } catch { throw ValidationError(error.description) }
@@ -66,6 +68,7 @@ struct PromoteCommand: ParsableCommand {
         let litestream = try LitestreamProgram.find(program)
         try litestream.requireVersion()
         let target = try RestoreTarget(path)
+        try others.check(target.files, replacing: target.existing)
         try target.removeAbandoned()
         try target.check(isReplacing: replace)
 
@@ -76,13 +79,13 @@ struct PromoteCommand: ParsableCommand {
         }
         let signals = EndingSignals { ending.receive($0) }
         defer { signals.ignore() }
-        let temporary = try target.makeTemporaryFolder()
-        defer { try? FileManager.default.removeItem(atPath: temporary) }
+        let staging = try target.makeStagingFolder()
+        defer { staging.remove() }
         let job = RestoreJob(
             litestream: litestream,
             url: url,
             at: nil,
-            temporary: temporary,
+            staging: staging,
             target: target,
             ending: ending,
             progress: progress,
@@ -97,7 +100,7 @@ struct PromoteCommand: ParsableCommand {
         let current = try claims.current()
         // Nothing is claimed where there is nothing to restore, or no room for it.
         let (plan, _, _) = try job.plan(TermPlaces(claims, from: current))
-        let free = GrowingFile(path: job.temporary + "/database").freeSpace ?? .max
+        let free = GrowingFile(folder: job.staging.folder, name: "database").freeSpace ?? .max
         if free < plan.size.addingSaturating(1_000_000) {
             throw ToolError(
                 "\(job.target.folder): has \(free.byteSize) free, and the backup has \(plan.size.byteSize). Make room, and promote again."

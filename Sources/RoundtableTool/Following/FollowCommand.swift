@@ -41,6 +41,8 @@ struct FollowCommand: ParsableCommand {
     @Flag(help: "Print one JSON object with each change.")
     var json = false
 
+    @OptionGroup var others: OthersFolderOption
+
     func validate() throws {
         do { _ = try ReplicaURL(url) } catch { throw ValidationError(error.description) }
         if !(interval >= 0.05 && interval <= 86400) {
@@ -53,6 +55,7 @@ struct FollowCommand: ParsableCommand {
         let program = try LitestreamProgram.find(litestream)
         let version = try program.requireVersion()
         let database = try FollowedDatabase(path)
+        try others.check(database.files)
         let printer = FollowPrinter(isJSON: json)
         let supervisor = FollowSupervisor(program, version, from: replica, to: database, interval: interval) {
             printer.print($0)

@@ -85,21 +85,26 @@ final class FollowSupervisor: Sendable {
             do {
                 let term = try lookAtTerms()
                 note(.isInTerm(term))
-                let staged = try database.makeFolder()
-                let request = RestoreRequest(url: url.place(of: term), at: nil, output: staged.path)
+                let staging = try database.makeFolder()
+                let request = RestoreRequest(
+                    url: url.place(of: term),
+                    at: nil,
+                    output: "\(ProgramRun.path(of: staging.folder))/\(StagedDatabase.name)"
+                )
                 let running = try RunningProgram(
                     program.path,
                     [
                         "restore", "-config", LitestreamProgram.configurationPath, "-no-expand-env", "-f",
                         "-follow-interval",
-                        "\(Int((interval * 1000).rounded(.up)))ms", "-o", staged.path, staged.path,
+                        "\(Int((interval * 1000).rounded(.up)))ms", "-o", request.output, request.output,
                     ],
                     configuration: request.configuration,
+                    folders: [staging.folder],
                     isBound: true,
                     onLine: { [wakeUp] in wakeUp.signal() }
                 )
                 note(.started(pid: running.pid))
-                follow(running, request, staged, database, in: term)
+                follow(running, request, staging, database, in: term)
             } catch _ where mustEnd {
                 return
             } catch {
@@ -113,10 +118,11 @@ final class FollowSupervisor: Sendable {
     private func follow(
         _ running: RunningProgram,
         _ request: RestoreRequest,
-        _ staged: StagedDatabase,
+        _ staging: StagingFolder,
         _ database: FollowedDatabase,
         in term: ReplicaTerm
     ) {
+        let staged = StagedDatabase(path: staging.folder.file(StagedDatabase.name))
         var (nextCopy, nextListing) = (Nanoseconds(0), Nanoseconds(0))
         var isNew = false
         while true {
@@ -144,7 +150,7 @@ final class FollowSupervisor: Sendable {
             }
             if now >= nextListing {
                 nextListing = now + Self.listingInterval
-                list(request, in: term)
+                list(request, staging, in: term)
             }
             _ = wakeUp.wait(until: isNew ? max(nextCopy, MonotonicClock.now) : MonotonicClock.now + Self.tick)
         }
@@ -224,18 +230,23 @@ final class FollowSupervisor: Sendable {
     }
 
     /// Asks for the current term, and for the transactions of the one that is followed, on another thread.
-    private func list(_ request: RestoreRequest, in term: ReplicaTerm) {
+    private func list(_ request: RestoreRequest, _ staging: StagingFolder, in term: ReplicaTerm) {
         guard !isListing.exchange(true, ordering: .sequentiallyConsistent) else { return }
         Thread.detachNewThread { [self] in
             defer { isListing.store(false, ordering: .sequentiallyConsistent) }
             // What cannot be read now is looked at again, and Litestream reports why.
             if let current = try? lookAtTerms(), current != term { return }
-            guard FileManager.default.fileExists(atPath: request.output) else { return }
+            guard (try? staging.folder.status(ofFile: StagedDatabase.name)) ?? nil != nil else { return }
             let arguments = [
                 "ltx", "-config", LitestreamProgram.configurationPath, "-no-expand-env", "-level", "all", "-json",
                 request.output,
             ]
-            guard let run = try? program.start(arguments, configuration: try request.configuration),
+            guard
+                let run = try? program.start(
+                    arguments,
+                    configuration: try request.configuration,
+                    folders: [staging.folder]
+                ),
                 let output = try? run.wait(upTo: 30_000), output.exit == .status(0),
                 let transactions = FollowedTransactions(output.standardOutput)
             else { return }

@@ -9,8 +9,11 @@ import RoundtableKernel
 /// The database that others read, and the files beside it (rules Q). Confined to one thread.
 final class FollowedDatabase {
     let path: String
-    /// The follower's folder, with Litestream's own copy of the database.
-    let folder: String
+    private let target: RestoreTarget
+    /// The folder of the database.
+    var files: OpenFolder { target.files }
+    /// The follower's folder, with Litestream's own copy of the database; nil when it is not there.
+    private var staging: StagingFolder?
     /// What the follower before has reported; nil when there was none.
     let last: ReplicaStatus?
     /// nil before the first state.
@@ -18,9 +21,8 @@ final class FollowedDatabase {
 
     /// - throws: `ToolError` if the path has a database that is no read replica, or one that another process follows.
     init(_ given: String) throws {
-        let target = try RestoreTarget(given)
+        target = try RestoreTarget(given)
         path = target.path
-        folder = "\(target.folder)/.\(target.name)-following"
         let isReplica = ReadReplica.exists(databasePath: path)
         guard target.existing == nil || target.existing?.st_size == 0 || isReplica else {
             throw ToolError(
@@ -43,18 +45,24 @@ final class FollowedDatabase {
     }
 
     /// Makes the folder for Litestream's copy, without what was in it.
-    func makeFolder() throws -> StagedDatabase {
+    func makeFolder() throws -> StagingFolder {
         try removeFolder()
-        try FileManager.default.createDirectory(
-            atPath: folder,
-            withIntermediateDirectories: false,
-            attributes: [.posixPermissions: 0o700]
-        )
-        return StagedDatabase(path: "\(folder)/database")
+        let staging = try StagingFolder(folderName, in: files)
+        self.staging = staging
+        return staging
     }
 
+    private var folderName: String { ".\(target.name)-following" }
+
     func removeFolder() throws {
-        if FileManager.default.fileExists(atPath: folder) { try FileManager.default.removeItem(atPath: folder) }
+        staging?.remove()
+        staging = nil
+        guard try !files.removeAll(folderName), let status = try files.status(ofFile: folderName) else {
+            return
+        }
+        throw ToolError(
+            "\(files.file(folderName)): another user has made it (\(status.accessText)), and it is not removed. Remove it, and follow again."
+        )
     }
 
     /// Copies a state, in one transaction.
@@ -64,7 +72,12 @@ final class FollowedDatabase {
                 "\(path): is not a read replica any more: another program has replaced it. End this follower."
             )
         }
-        guard let database else { return try makeFirst(from: state) }
+        guard let staging, staging.isInPlace else {
+            throw ToolError(
+                "\(files.file(folderName)): another user has moved it away while Litestream wrote there. Follow to a folder that no other user may write."
+            )
+        }
+        guard let database else { return try makeFirst(from: state, in: staging) }
         try state.read { source in
             try database.writeWithoutTransaction { db in try source.backup(to: db) }
         }
@@ -74,9 +87,9 @@ final class FollowedDatabase {
     }
 
     /// The first state gets the database's name when it is whole.
-    private func makeFirst(from state: DatabaseQueue) throws {
-        let first = "\(folder)/first"
-        System.removeIfPossible(first)
+    private func makeFirst(from state: DatabaseQueue, in staging: StagingFolder) throws {
+        let first = staging.folder.file("first")
+        staging.folder.removeIfPossible("first")
         let queue = try DatabaseQueue(path: first)
         try state.backup(to: queue)
         try queue.writeWithoutTransaction { db in
@@ -85,12 +98,12 @@ final class FollowedDatabase {
             }
         }
         try queue.close()
-        try System.syncFile(at: first)
+        try staging.folder.finishFile("first", mode: nil, owner: nil)
         // A program may have created an empty file.
-        if try isAbsent { System.removeIfPossible(path) }
+        if try isAbsent { files.removeIfPossible(target.name) }
         // Not by a second name for a moment, which a reader that opens the database then would be refused for (rule W5).
-        try RestoreTarget.move(first, toUnused: path)
-        try System.syncFolder(at: (path as NSString).deletingLastPathComponent)
+        try staging.folder.move("first", toUnused: target.name, in: files)
+        try files.sync()
         try openForWriting()
     }
 

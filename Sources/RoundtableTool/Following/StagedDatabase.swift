@@ -11,6 +11,9 @@ import RoundtableKernel
 /// The database that Litestream keeps in place, page by page, in the follower's folder. Nobody reads it but the follower, which copies whole
 /// states from it (rules Q4 and Q5).
 struct StagedDatabase: Sendable {
+    /// The name of the file in the follower's folder.
+    static let name = "database"
+
     let path: String
 
     /// The file in which Litestream writes the number of the last transaction of which it has applied everything.
@@ -72,9 +75,10 @@ struct StagedDatabase: Sendable {
     /// The number of the last transaction that was applied; nil when there is none.
     var transaction: String? {
         get throws {
-            guard FileManager.default.fileExists(atPath: transactionPath) else { return nil }
-            let text = try String(contentsOfFile: transactionPath, encoding: .utf8)
-                .trimmingCharacters(in: .whitespacesAndNewlines)
+            guard let bytes = try System.contents(ofFileAt: transactionPath, limit: 64, followingLinks: false) else {
+                return nil
+            }
+            let text = String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
             return text.wholeMatch(of: /[0-9a-f]{16}/) == nil ? nil : text
         }
     }

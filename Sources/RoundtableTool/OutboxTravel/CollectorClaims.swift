@@ -59,7 +59,7 @@ final class CollectorClaims {
                     return objects
                 }
             } else {
-                try store.upload(fileAt: file.path, as: mine.path)
+                try store.upload(file.bytes(), as: mine.path)
             }
             if isEstablished { return objects }
             if !isSecond { objects = try listing() }

@@ -64,7 +64,7 @@ final class OutboxCollector {
     func round() throws -> TravelRound {
         var round = TravelRound()
         try folder.make()
-        try folder.emptyArrivals()
+        try folder.removeAbandonedArrivals()
         let objects = try claim.confirm(in: try list(), listing: list)
         try readRecords()
         var failures: [any Error] = []
@@ -132,16 +132,18 @@ final class OutboxCollector {
         }
         guard !wanted.isEmpty else { return }
         let paths = wanted.map { StoreObject.list($0.value, of: $0.key) }
-        let failure = Result { try store.download(paths.sorted(), into: folder.arrivalsPath) }
-        for (id, mark) in wanted {
-            let path = "\(folder.arrivalsPath)/\(StoreObject.list(mark, of: id))"
-            // One that is not whole is downloaded again.
-            guard let (list, found) = try TravelFile<ShippedList>(at: path, as: "collect").read(), found == mark,
-                list.route == id
-            else { continue }
-            accept(list, mark, try route(id))
+        try folder.withArrivals { arrivals in
+            let failure = Result { try store.download(paths.sorted(), into: arrivals) }
+            for (id, mark) in wanted {
+                let object = StoreObject.list(mark, of: id)
+                // One that is not whole is downloaded again.
+                guard let (list, found) = try TravelFile<ShippedList>.read(object, in: arrivals), found == mark,
+                    list.route == id
+                else { continue }
+                accept(list, mark, try route(id))
+            }
+            try failure.get()
         }
-        try failure.get()
     }
 
     private func accept(_ list: ShippedList, _ mark: StoreMark, _ route: Route) {
@@ -177,18 +179,20 @@ final class OutboxCollector {
             if queues[index].commands.count > max(1, share) { round.isBusy = true }
             queues[index].commands = Array(queues[index].commands.prefix(max(1, share)))
         }
-        var isComplete = true
-        do {
-            let paths = queues.flatMap { queue in
-                queue.commands.map { StoreObject.command($0.name, of: queue.route) }
+        try folder.withArrivals { arrivals in
+            var isComplete = true
+            do {
+                let paths = queues.flatMap { queue in
+                    queue.commands.map { StoreObject.command($0.name, of: queue.route) }
+                }
+                try store.download(paths, into: arrivals)
+            } catch {
+                // What has arrived is handed over nevertheless.
+                failures.append(error)
+                isComplete = false
             }
-            try store.download(paths, into: folder.arrivalsPath)
-        } catch {
-            // What has arrived is handed over nevertheless.
-            failures.append(error)
-            isComplete = false
+            for index in queues.indices { try read(&queues[index], in: arrivals, isComplete: isComplete) }
         }
-        for index in queues.indices { try read(&queues[index], isComplete: isComplete) }
         for queue in queues where !queue.files.isEmpty {
             let ids = queue.commands.prefix(queue.files.count).map(\.id)
             change(queue.route) { record in
@@ -245,9 +249,9 @@ final class OutboxCollector {
     }
 
     /// Reads what was downloaded, up to the first command that is missing or not whole.
-    private func read(_ queue: inout Queue, isComplete: Bool) throws {
+    private func read(_ queue: inout Queue, in arrivals: StagingFolder, isComplete: Bool) throws {
         var missing: [String] = []
-        let arrivals = try OpenFolder.ifThere(at: "\(folder.arrivalsPath)/\(StoreObject.commands(of: queue.route))")
+        let arrivals = try arrivals.folder(at: StoreObject.commands(of: queue.route))
         for command in queue.commands {
             guard let name = CommandFileName(command.name),
                 let bytes = try arrivals?.contents(ofFile: command.name, limit: CommandFile.maximumSize),
@@ -367,7 +371,7 @@ final class OutboxCollector {
                 !route.record.outcomes.isEmpty
                 && time.subtractingSaturating(published[id] ?? startedAt) > Self.effectDelay
             if !isShown || isIneffective {
-                try store.upload(fileAt: route.file.path, as: path)
+                try store.upload(route.file.bytes(), as: path)
                 published[id] = time
             }
             let others = present.map(\.path).filter { $0 != path }
@@ -398,9 +402,7 @@ final class OutboxCollector {
             if newest?.snapshot.sum != copy.sum || newest?.size != copy.bytes.count {
                 let next = StoredSnapshot(number: (newest?.snapshot.number ?? 0) + 1, sum: copy.sum, name: name)
                 // The file may be replaced meanwhile, so what was read is uploaded.
-                let file = "\(folder.arrivalsPath)/snapshot"
-                try Data(copy.bytes).write(to: URL(fileURLWithPath: file))
-                try store.upload(fileAt: file, as: next.path)
+                try store.upload(copy.bytes, as: next.path)
                 kept = next
             }
             let others = present.map(\.snapshot).filter { $0 != kept }.map(\.path)

@@ -6,7 +6,6 @@ import RoundtableKernel
 extension OutboxFolder {
     var shipListPath: String { "\(path)/ship.list" }
     var claimPath: String { "\(path)/collect.claim" }
-    var arrivalsPath: String { "\(path)/arrivals" }
     private static let collected = "collected"
     private static let outcomes = ".outcomes"
 
@@ -24,13 +23,17 @@ extension OutboxFolder {
         }
     }
 
-    /// Creates the folder for downloads, and removes what an earlier round has left there.
-    func emptyArrivals() throws {
-        let outbox = try OpenFolder(at: path)
-        _ = try outbox.makeFolder("arrivals", access: access())
-        let arrivals = try outbox.folder("arrivals")
-        for name in try arrivals.names() { _ = try arrivals.removeAll(name) }
+    /// Creates a private folder for what is transferred, which is removed when `body` has returned.
+    func withArrivals<T>(_ body: (StagingFolder) throws -> T) throws -> T {
+        let arrivals = try StagingFolder(UnfinishedFile.name(Self.arrivals), in: OpenFolder(at: path))
+        defer { arrivals.remove() }
+        return try body(arrivals)
     }
+
+    /// Removes what was being transferred when a process was killed.
+    func removeAbandonedArrivals() throws { try UnfinishedFile.removeAbandoned(in: path, Self.arrivals) }
+
+    private static let arrivals = ".arrivals"
 
     /// Says whether commands are handed over whose outcome is not known (rule Z7). The change is on the disk when this returns.
     func setHandedOver(_ isSo: Bool) throws {

@@ -60,7 +60,7 @@ final class OutboxShipper {
     func round() throws -> TravelRound {
         var round = TravelRound()
         try folder.make()
-        try folder.emptyArrivals()
+        try folder.removeAbandonedArrivals()
         clean()
         if !hasRead { own = try file.read().map { ($0.value, $0.mark) } }
         hasRead = true
@@ -116,17 +116,20 @@ final class OutboxShipper {
             return (object.path, mark)
         }
         guard !new.isEmpty else { return 0 }
-        try store.download(new.map(\.0), into: folder.arrivalsPath)
-        var count = 0
-        for (path, mark) in new.sorted(by: { $0.1.sequence < $1.1.sequence }) {
-            let arrival = TravelFile<RouteRecord>(at: "\(folder.arrivalsPath)/\(path)", as: "ship")
-            // One that is not whole is downloaded again.
-            guard let (record, found) = try arrival.read(), found == mark, record.route == route else { continue }
-            count += try apply(record)
-            missing = Set(record.missing)
-            records.insert(mark)
+        return try folder.withArrivals { arrivals in
+            try store.download(new.map(\.0), into: arrivals)
+            var count = 0
+            for (path, mark) in new.sorted(by: { $0.1.sequence < $1.1.sequence }) {
+                // One that is not whole is downloaded again.
+                guard let (record, found) = try TravelFile<RouteRecord>.read(path, in: arrivals), found == mark,
+                    record.route == route
+                else { continue }
+                count += try apply(record)
+                missing = Set(record.missing)
+                records.insert(mark)
+            }
+            return count
         }
-        return count
     }
 
     /// Answers questions, then removes what was decided (rule Z8a).
@@ -231,7 +234,7 @@ final class OutboxShipper {
         }
         let batch = due.prefix(Self.batch).map(\.name)
         if !batch.isEmpty {
-            try store.upload(batch, from: folder.path(of: .commands), to: StoreObject.commands(of: route))
+            try store.upload(batch, from: folder.open(.commands), to: StoreObject.commands(of: route))
             for name in batch { uploads[name] = time }
             round.moved = batch.count
             round.isBusy = due.count > batch.count
@@ -242,7 +245,7 @@ final class OutboxShipper {
         // Content that is wrong although it has the right size is noticed by its lack of effect.
         let isIneffective = !own.list.commands.isEmpty && time.subtractingSaturating(listedAt) > Self.effectDelay
         if !isShown || isIneffective {
-            try store.upload(fileAt: file.path, as: path)
+            try store.upload(file.bytes(), as: path)
             listedAt = time
         }
     }
@@ -280,12 +283,14 @@ final class OutboxShipper {
             return !isThere
         }
         guard !wanted.isEmpty else { return }
-        try store.download(wanted.map(\.path), into: folder.arrivalsPath)
-        for snapshot in wanted {
-            guard let copy = try SnapshotCopy(at: "\(folder.arrivalsPath)/\(snapshot.path)"), copy.sum == snapshot.sum
-            else { continue }
-            try copy.put(at: "\(snapshotFolder)/\(snapshot.name)")
-            taken[snapshot.name] = snapshot.number
+        try folder.withArrivals { arrivals in
+            try store.download(wanted.map(\.path), into: arrivals)
+            for snapshot in wanted {
+                guard let copy = try SnapshotCopy(snapshot.path, in: arrivals), copy.sum == snapshot.sum
+                else { continue }
+                try copy.put(at: "\(snapshotFolder)/\(snapshot.name)")
+                taken[snapshot.name] = snapshot.number
+            }
         }
     }
 }

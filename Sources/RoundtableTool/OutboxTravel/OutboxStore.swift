@@ -1,14 +1,14 @@
-import Foundation
+import RoundtableKernel
 
 /// The store between the machines. Each operation may fail at any point, and may have done a part of its work then.
 protocol OutboxStore {
     /// The objects whose paths match one of the patterns, in which `*` stands for a part of a path, and `**` for any rest.
     func list(_ patterns: [String]) throws -> [StoreObject]
     /// Uploads files of a folder under their names.
-    func upload(_ names: [String], from folder: String, to prefix: String) throws
-    func upload(fileAt path: String, as object: String) throws
-    /// Downloads objects to their paths below a folder. Those that are not there are left out.
-    func download(_ objects: [String], into folder: String) throws
+    func upload(_ names: [String], from folder: OpenFolder, to prefix: String) throws
+    func upload(_ bytes: [UInt8], as object: String) throws
+    /// Downloads objects to their paths below a private folder. Those that are not there are left out.
+    func download(_ objects: [String], into folder: StagingFolder) throws
     /// Objects that are not there are no error.
     func delete(_ objects: [String]) throws
 }

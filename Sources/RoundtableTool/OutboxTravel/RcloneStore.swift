@@ -1,4 +1,6 @@
 import Foundation
+import RoundtableFiles
+import RoundtableKernel
 import RoundtableTestKit
 
 #if canImport(Darwin)
@@ -14,10 +16,9 @@ final class RcloneStore: OutboxStore {
 
     private let program: RcloneProgram
     private let url: StoreURL
-    /// The folder for the lists of names that `rclone` reads.
-    private let folder: String
+    /// The outbox, which has room for what `rclone` reads.
+    private let folder: OutboxFolder
     private let ending: any TravelEnding
-    private var number = 0
 
     private static let options = [
         "--ask-password=false", "--retries", "1", "--low-level-retries", "3", "--contimeout", "10s", "--timeout", "60s",
@@ -29,7 +30,7 @@ final class RcloneStore: OutboxStore {
     private static let grace = Duration.seconds(10)
     private static let graceAfterSignal = Duration.seconds(3)
 
-    init(_ program: RcloneProgram, _ url: StoreURL, folder: String, ending: any TravelEnding) {
+    init(_ program: RcloneProgram, _ url: StoreURL, folder: OutboxFolder, ending: any TravelEnding) {
         self.program = program
         self.url = url
         self.folder = folder
@@ -47,41 +48,61 @@ final class RcloneStore: OutboxStore {
         }
     }
 
-    func upload(_ names: [String], from folder: String, to prefix: String) throws {
-        try transfer(["copy", "--no-check-dest"], names, [folder, url.place(of: prefix)])
+    func upload(_ names: [String], from folder: OpenFolder, to prefix: String) throws {
+        try withNames(names) { list, arguments in
+            let places = [ProgramRun.path(of: folder, at: 1), url.place(of: prefix)]
+            try run(["copy", "--no-check-dest"] + arguments + places, folders: [list, folder])
+        }
     }
 
-    func upload(fileAt path: String, as object: String) throws {
-        try run(["copyto", "--no-check-dest", path, url.place(of: object)])
+    func upload(_ bytes: [UInt8], as object: String) throws {
+        try folder.withArrivals { staging in
+            try staging.folder.makeFile("object", bytes, access: nil, isDurable: false)
+            let path = "\(ProgramRun.path(of: staging.folder))/object"
+            try run(["copyto", "--no-check-dest", path, url.place(of: object)], folders: [staging.folder])
+        }
     }
 
-    func download(_ objects: [String], into folder: String) throws {
-        // Another process may have removed the last object of a folder, and the folder with it.
-        try transfer(["copy", "--no-check-dest"], objects, [url.place, folder], allowing: [Self.notFound])
+    func download(_ objects: [String], into arrivals: StagingFolder) throws {
+        try withNames(objects) { list, arguments in
+            let places = [url.place, ProgramRun.path(of: arrivals.folder, at: 1)]
+            // Another process may have removed the last object of a folder, and the folder with it.
+            try run(
+                ["copy", "--no-check-dest"] + arguments + places,
+                folders: [list, arrivals.folder],
+                allowing: [Self.notFound]
+            )
+        }
     }
 
     func delete(_ objects: [String]) throws {
-        try transfer(["delete"], objects, [url.place], allowing: [Self.notFound])
+        try withNames(objects) { list, arguments in
+            try run(["delete"] + arguments + [url.place], folders: [list], allowing: [Self.notFound])
+        }
     }
 
-    private func transfer(
-        _ command: [String],
-        _ names: [String],
-        _ places: [String],
-        allowing codes: [Int32] = []
-    ) throws {
-        number += 1
-        let file = "\(folder)/names-\(number)"
-        try Data((names.joined(separator: "\n") + "\n").utf8).write(to: URL(fileURLWithPath: file))
-        defer { try? FileManager.default.removeItem(atPath: file) }
-        try run(command + ["--files-from-raw", file, "--no-traverse"] + places, allowing: codes)
+    /// - parameter body: gets the folder with a list of names, which is the first folder of a run, and the arguments that name the list.
+    private func withNames(_ names: [String], _ body: (OpenFolder, [String]) throws -> Void) throws {
+        try folder.withArrivals { staging in
+            let text = names.joined(separator: "\n") + "\n"
+            try staging.folder.makeFile("names", Array(text.utf8), access: nil, isDurable: false)
+            let list = "\(ProgramRun.path(of: staging.folder))/names"
+            try body(staging.folder, ["--files-from-raw", list, "--no-traverse"])
+        }
     }
 
     /// - throws: ``TravelProblem`` when `rclone` fails, ``Ended``.
     @discardableResult
-    private func run(_ arguments: [String], allowing codes: [Int32] = []) throws -> ProgramOutput {
+    private func run(
+        _ arguments: [String],
+        folders: [OpenFolder] = [],
+        allowing codes: [Int32] = []
+    ) throws -> ProgramOutput {
         if ending.request != .none { throw Ended() }
-        let run = try ProgramRun(program.launch(Self.options + arguments, environment: url.environment))
+        let run = try ProgramRun(
+            program.launch(Self.options + arguments, environment: url.environment),
+            folders: folders
+        )
         var deadline: ContinuousClock.Instant?
         var isTold = false
         while true {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Roundtable
+import RoundtableKernel
 
 struct ShipCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -46,6 +47,7 @@ struct ShipCommand: ParsableCommand {
             else {
                 throw ToolError("\(snapshotFolder): there is no such folder. Create it, or correct --snapshots.")
             }
+            try options.others.check(OpenFolder(at: snapshotFolder, followingLinks: true))
         }
         try options.run(.ship, path, store: to, option: "to") { folder, store, _ in
             let shipper = OutboxShipper(folder, to: store, snapshotFolder: snapshotFolder, complain: Terminal.complain)

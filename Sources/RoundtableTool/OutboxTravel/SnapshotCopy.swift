@@ -12,8 +12,15 @@ struct SnapshotCopy {
     private static let limit = 64 << 20
 
     /// - returns: nil when there is no whole snapshot file.
-    init?(at path: String) throws {
-        guard let bytes = try System.contents(ofFileAt: path, limit: Self.limit) else { return nil }
+    init?(at path: String) throws { self.init(try System.contents(ofFileAt: path, limit: Self.limit)) }
+
+    /// What was downloaded as an object.
+    init?(_ object: String, in arrivals: StagingFolder) throws {
+        self.init(try arrivals.contents(ofFileAt: object, limit: Self.limit))
+    }
+
+    private init?(_ bytes: [UInt8]?) {
+        guard let bytes else { return nil }
         guard case .whole = SnapshotContents(bytes, limit: Self.limit) else { return nil }
         self.bytes = bytes
         var reader = ByteReader(bytes, at: SnapshotHeader.size - 8)

@@ -23,6 +23,8 @@ struct TravelOptions: ParsableArguments {
     @Flag(help: "Print one JSON object for each round.")
     var json = false
 
+    @OptionGroup var others: OthersFolderOption
+
     func validate() throws {
         if !(every >= 0.05 && every <= 86400) {
             throw ValidationError("--every takes a number of seconds from 0.05 to 86400.")
@@ -44,6 +46,7 @@ struct TravelOptions: ParsableArguments {
         let program = try RcloneProgram.find(rclone)
         let version = try program.requireVersion()
         let folder = try Self.folder(path)
+        try others.check(OpenFolder.ifThere(at: folder.path) ?? OpenFolder(at: folder.parent))
         do {
             try folder.make()
         } catch let error as SystemError {
@@ -56,7 +59,7 @@ struct TravelOptions: ParsableArguments {
             supervisor.end()
         }
         defer { signals.ignore() }
-        let store = RcloneStore(program, url, folder: folder.arrivalsPath, ending: supervisor)
+        let store = RcloneStore(program, url, folder: folder, ending: supervisor)
         let round = try body(folder, store, supervisor)
         if !once {
             let way =

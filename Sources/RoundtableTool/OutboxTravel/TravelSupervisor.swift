@@ -40,7 +40,7 @@ final class TravelSupervisor: TravelEnding {
     ) throws {
         let file = OutboxTravelStatus.file(initial.direction, inOutboxAt: path)
         // What cannot be removed is recognized by its dead process.
-        defer { try? FileManager.default.removeItem(at: file.url) }
+        defer { (try? OpenFolder(at: path))?.removeIfPossible(file.url.lastPathComponent) }
         var monitor = TravelMonitor(initial, interval: interval ?? 0)
         write(monitor.status, to: file)
         while request == .none {

@@ -1,5 +1,6 @@
 import Foundation
 import RoundtableFiles
+import RoundtableKernel
 
 /// What waits in a sender's outbox (rule Z4).
 struct ShippedList: Codable, Equatable, Sendable {
@@ -83,17 +84,38 @@ struct TravelFile<Value: Codable & Sendable>: Sendable {
     private let file: SnapshotFile<Value>
     let path: String
 
+    private static var limit: Int { 256 << 20 }
+
     init(at path: String, as writer: String) {
         var options = SnapshotFileOptions()
-        options.maximumSize = 256 << 20
+        options.maximumSize = Self.limit
         file = SnapshotFile(at: URL(fileURLWithPath: path), as: writer, options: options)
         self.path = path
     }
 
     /// - returns: nil when there is no whole value.
     func read() throws -> (value: Value, mark: StoreMark)? {
-        guard case .value(let value, let info) = try file.read() else { return nil }
+        Self.value(of: try file.read())
+    }
+
+    /// What was downloaded as an object; nil when there is no whole value.
+    static func read(_ object: String, in arrivals: StagingFolder) throws -> (value: Value, mark: StoreMark)? {
+        guard let bytes = try arrivals.contents(ofFileAt: object, limit: limit) else { return nil }
+        let file = TravelFile(at: arrivals.folder.file(object), as: "").file
+        return value(of: file.reading(of: SnapshotContents(bytes, limit: limit)))
+    }
+
+    private static func value(of reading: SnapshotReading<Value>) -> (value: Value, mark: StoreMark)? {
+        guard case .value(let value, let info) = reading else { return nil }
         return (value, StoreMark(sequence: info.sequence, token: info.token))
+    }
+
+    /// The file as it is, to be uploaded. A symbolic link is not followed.
+    func bytes() throws -> [UInt8] {
+        guard let bytes = try System.contents(ofFileAt: path, limit: Self.limit, followingLinks: false) else {
+            throw SystemError(call: .open, errno: ENOENT, path: path)
+        }
+        return bytes
     }
 
     /// Replaces the value, durably.

@@ -42,7 +42,7 @@ enum ProgramPipe {
 
     /// Moves a descriptor to a number that a program does not use, and lets `exec` close it.
     static func aside(_ descriptor: Int32) -> Int32? {
-        let moved = fcntl(descriptor, F_DUPFD_CLOEXEC, ProgramRun.configurationDescriptor + 1)
+        let moved = fcntl(descriptor, F_DUPFD_CLOEXEC, ProgramRun.freeDescriptor)
         let error = errno
         close(descriptor)
         errno = error

@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableKernel
 import RoundtableTestKit
 import Synchronization
 
@@ -14,6 +15,37 @@ import Synchronization
 final class ProgramRun: Sendable {
     /// The number that the pipe with the configuration has in the program.
     static let configurationDescriptor: Int32 = 3
+    /// The numbers that the folders have in the program, as many as a program gets at most.
+    private static let folderDescriptors: Range<Int32> = 4..<6
+    /// Descriptors from this one on are none of those that a program has.
+    static let freeDescriptor = folderDescriptors.upperBound
+
+    /// The path by which a program reaches one of its folders. On Linux, it leads to the open folder, wherever its name leads.
+    static func path(of folder: OpenFolder, at index: Int = 0) -> String {
+        #if os(Linux)
+            "/dev/fd/\(folderDescriptors.lowerBound + Int32(index))"
+        #else
+            folder.path
+        #endif
+    }
+
+    /// Lets a program inherit folders.
+    ///
+    /// - returns: descriptors for the caller to close when the program is started.
+    static func pass(_ folders: [OpenFolder], to launch: inout ProgramLaunch) throws -> [Int32] {
+        var copies: [Int32] = []
+        for (number, folder) in zip(folderDescriptors, folders) {
+            let copy = fcntl(folder.descriptor, F_DUPFD_CLOEXEC, freeDescriptor)
+            guard copy != -1 else {
+                let error = POSIXError.last
+                for copy in copies { close(copy) }
+                throw error
+            }
+            copies.append(copy)
+            launch.descriptors[number] = copy
+        }
+        return copies
+    }
 
     let pid: Int32
     private let state: Mutex<State>
@@ -25,7 +57,10 @@ final class ProgramRun: Sendable {
         var exit: ProgramExit?
     }
 
-    init(_ launch: ProgramLaunch, configuration: String? = nil) throws {
+    /// - Parameters:
+    ///   - configuration: what the program reads from ``configurationDescriptor``.
+    ///   - folders: what the program reaches by ``path(of:at:)``.
+    init(_ launch: ProgramLaunch, configuration: String? = nil, folders: [OpenFolder] = []) throws {
         var launch = launch
         var inherited: [Int32] = []
         defer { for descriptor in inherited { close(descriptor) } }
@@ -45,6 +80,7 @@ final class ProgramRun: Sendable {
             inherited.append(pipe)
             launch.descriptors[Self.configurationDescriptor] = pipe
         }
+        inherited += try Self.pass(folders, to: &launch)
         pid = try launch.start().mapError { ToolError("\($0)") }.get()
         isStarted = true
         state = Mutex(State(output: captures[0], errors: captures[1]))

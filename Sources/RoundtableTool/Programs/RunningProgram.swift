@@ -25,6 +25,7 @@ final class RunningProgram: @unchecked Sendable {
 
     /// - Parameters:
     ///   - configuration: what the program reads from ``ProgramRun/configurationDescriptor``.
+    ///   - folders: what the program reaches by ``ProgramRun/path(of:at:)``.
     ///   - isBound: whether the program gets SIGTERM when the calling thread, or this process, dies. Only on Linux, and if `setpriv` is
     ///     installed.
     ///   - onLine: called on another thread when lines have come, and when the output has ended.
@@ -34,15 +35,19 @@ final class RunningProgram: @unchecked Sendable {
         _ arguments: [String],
         environment: [String: String] = [:],
         configuration: String? = nil,
+        folders: [OpenFolder] = [],
         isBound: Bool = false,
         onLine: @escaping @Sendable () -> Void = {}
     ) throws {
         let text = try configuration.map { try ProgramPipe.filled(with: $0) }
         defer { if let text { close(text) } }
-        let ends = try ProgramPipe.make()
         var launch = isBound ? ProgramLaunch.bound(program, arguments) : ProgramLaunch(program, arguments)
         launch.environment.merge(environment) { $1 }
-        launch.descriptors = [STDOUT_FILENO: ends.writing, STDERR_FILENO: ends.writing]
+        let inherited = try ProgramRun.pass(folders, to: &launch)
+        defer { for folder in inherited { close(folder) } }
+        let ends = try ProgramPipe.make()
+        launch.descriptors[STDOUT_FILENO] = ends.writing
+        launch.descriptors[STDERR_FILENO] = ends.writing
         launch.descriptors[ProgramRun.configurationDescriptor] = text
         let result = launch.start()
         close(ends.writing)

@@ -62,6 +62,11 @@ struct RecordingFile {
             do {
                 let status = try System.status(ofDescriptor: file, path)
                 guard status.isRegularFile else { throw refusal(path) }
+                guard status.st_uid == geteuid(), status.st_nlink == 1 else {
+                    throw ToolError(
+                        "\(path): belongs to another user, or has another name (\(status.accessText)), and what is recorded would be read there. Choose another file, or remove it."
+                    )
+                }
                 guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
                     throw ToolError("\(path): another process records into it. Choose another file.")
                 }

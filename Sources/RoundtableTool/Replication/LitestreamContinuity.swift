@@ -88,7 +88,7 @@ enum LitestreamContinuity {
     /// nil when the file has not so many bytes there. No lock of SQLite is on the WAL's file, so it may be opened and closed.
     private static func bytes(ofFileAt path: String, at offset: Int64, count: Int) -> [UInt8]? {
         guard offset >= 0 else { return nil }
-        let file = open(path, O_RDONLY | O_CLOEXEC)
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file != -1 else { return nil }
         defer { close(file) }
         var bytes = [UInt8](repeating: 0, count: count)

@@ -1,5 +1,6 @@
 import Foundation
 import Roundtable
+import RoundtableKernel
 import RoundtableTestKit
 
 /// The installed program `litestream`, which does all that concerns a replica. Nothing of it is linked.
@@ -64,8 +65,10 @@ struct LitestreamProgram: Equatable, Sendable {
     }
 
     /// Starts the program for ``ProgramRun/wait(upTo:)``.
-    func start(_ arguments: [String], configuration: String? = nil) throws -> ProgramRun {
-        try ProgramRun(launch(arguments), configuration: configuration)
+    ///
+    /// - parameter folders: what the program reaches by ``ProgramRun/path(of:at:)``.
+    func start(_ arguments: [String], configuration: String? = nil, folders: [OpenFolder] = []) throws -> ProgramRun {
+        try ProgramRun(launch(arguments), configuration: configuration, folders: folders)
     }
 }
 

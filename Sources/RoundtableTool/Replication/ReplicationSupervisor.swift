@@ -17,7 +17,7 @@ final class ReplicationSupervisor: Sendable {
     private let program: LitestreamProgram
     private let version: ProgramVersion
     private let socketPath: String
-    private let folder: URL
+    private let folder: StagingFolder
     private let report: @Sendable (ReplicationStatus) -> Void
     private let complain: @Sendable (String) -> Void
     private let replica: ReplicaURL
@@ -70,15 +70,8 @@ final class ReplicationSupervisor: Sendable {
         self.termInterval = Nanoseconds(termInterval * 1e9)
         file = ReplicationStatus.file(besideDatabaseAt: database.path)
         // The path of a socket has 107 bytes at most, so the folder is not beside the database.
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-            "roundtable-\(UUID().uuidString.prefix(8))"
-        )
-        try FileManager.default.createDirectory(
-            at: folder,
-            withIntermediateDirectories: false,
-            attributes: [.posixPermissions: 0o700]
-        )
-        socketPath = folder.appendingPathComponent("socket").path
+        folder = try StagingFolder.temporary("roundtable-\(UUID().uuidString.prefix(8))")
+        socketPath = folder.folder.file("socket")
         monitor = Mutex(
             ReplicationMonitor(
                 url: replica,
@@ -124,9 +117,9 @@ final class ReplicationSupervisor: Sendable {
             // What cannot be removed is recognised by its dead supervisor.
             isReporting.withLock { isReporting in
                 isReporting = false
-                try? FileManager.default.removeItem(at: file.url)
+                System.removeIfPossible(file.url.path)
             }
-            try? FileManager.default.removeItem(at: folder)
+            folder.remove()
         }
         var isClean = true
         let keeper = TermKeeper(claims, databasePath: database.path)

@@ -60,6 +60,8 @@ struct RestoreCommand: ParsableCommand {
     @Flag(help: "Print JSON.")
     var json = false
 
+    @OptionGroup var others: OthersFolderOption
+
     private var time: RestoreTime? { at.flatMap(RestoreTime.init) }
 
     func validate() throws {
@@ -76,6 +78,7 @@ struct RestoreCommand: ParsableCommand {
         let litestream = try LitestreamProgram.find(program)
         try litestream.requireVersion()
         let target = try RestoreTarget(path)
+        try others.check(target.files, replacing: target.existing)
         try target.removeAbandoned()
         try target.check(isReplacing: replace)
 
@@ -84,13 +87,13 @@ struct RestoreCommand: ParsableCommand {
         let ending = RestoreEnding { progress.clear() }
         let signals = EndingSignals { ending.receive($0) }
         defer { signals.ignore() }
-        let temporary = try target.makeTemporaryFolder()
-        defer { try? FileManager.default.removeItem(atPath: temporary) }
+        let staging = try target.makeStagingFolder()
+        defer { staging.remove() }
         let job = RestoreJob(
             litestream: litestream,
             url: url,
             at: time,
-            temporary: temporary,
+            staging: staging,
             target: target,
             ending: ending,
             progress: progress,
@@ -117,13 +120,17 @@ struct RestoreJob {
     /// nil: the newest state.
     let at: RestoreTime?
     /// The folder in which the database is restored.
-    let temporary: String
+    let staging: StagingFolder
     let target: RestoreTarget
     let ending: RestoreEnding
     let progress: RestoreProgress
     let style: RestoreProgress.Style
 
-    private var output: String { "\(temporary)/database" }
+    private static let file = "database"
+    /// The restored file, as this process reaches it.
+    private var output: String { "\(staging.path)/\(Self.file)" }
+    /// The restored file, as Litestream reaches it.
+    private var outputOfProgram: String { "\(ProgramRun.path(of: staging.folder))/\(Self.file)" }
 
     /// The claims at the URL.
     var claims: ClaimStore {
@@ -146,13 +153,14 @@ struct RestoreJob {
         let begun = ContinuousClock.now
         let (plan, request, term) = try plan(TermPlaces(claims, from: current))
         let state = try fetch(plan, request)
-        try ending.checking(temporary)
+        try ending.checking(staging)
+        try requireInPlace()
         let checking = ContinuousClock.now
         let checked = try CheckedDatabase(at: output, shownAs: target.path, from: url) {
             progress.show("checking the content … \((ContinuousClock.now - checking).components.seconds) s")
         }
-        try target.setAccess(ofFileAt: output)
-        try System.syncFile(at: output)
+        try requireInPlace()
+        try target.finish(Self.file, in: staging)
         try confirm()
         try ending.placing()
         let replaced = try place(isReplacing: isReplacing, promoted)
@@ -184,7 +192,7 @@ struct RestoreJob {
         var places = places
         var first: RestoreTime?
         while true {
-            let request = RestoreRequest(url: places.place, at: at, output: output)
+            let request = RestoreRequest(url: places.place, at: at, output: outputOfProgram)
             let planned = try run(request.arguments(isPlan: true), request) { "looking for the backup …" }
             guard let failure = planned.litestreamFailure else {
                 return (try decode(planned), request, places.term)
@@ -233,7 +241,7 @@ struct RestoreJob {
     }
 
     private func fetch(_ plan: RestorePlan, _ request: RestoreRequest) throws -> RestoredState {
-        let file = GrowingFile(path: request.output + ".tmp")
+        let file = GrowingFile(folder: staging.folder, name: "\(Self.file).tmp")
         var expected: Int?
         let output = try run(request.arguments(isPlan: false), request) {
             let size = file.size
@@ -250,7 +258,8 @@ struct RestoreJob {
     }
 
     private func error(_ failure: String) -> ToolError {
-        RestoreFailure.error(failure, from: url, into: target.folder)
+        let failure = failure.replacingOccurrences(of: ProgramRun.path(of: staging.folder), with: staging.path)
+        return RestoreFailure.error(failure, from: url, into: target.folder)
     }
 
     private func run(
@@ -258,7 +267,11 @@ struct RestoreJob {
         _ request: RestoreRequest,
         showing text: () -> String
     ) throws -> ProgramOutput {
-        let run = try litestream.start(arguments, configuration: try request.configuration)
+        let run = try litestream.start(
+            arguments,
+            configuration: try request.configuration,
+            folders: [staging.folder]
+        )
         return try Self.wait(run, ending, progress, showing: text)
     }
 
@@ -281,10 +294,24 @@ struct RestoreJob {
 
     // MARK: Placing
 
+    /// SQLite opens files by their paths.
+    private func requireInPlace() throws {
+        guard staging.isInPlace else {
+            throw ToolError(
+                "\(staging.path): another user has moved it away while the database was being restored there. Restore into a folder that no other user may write."
+            )
+        }
+    }
+
     /// - returns: the folder to which the database that was there has been moved.
     private func place(isReplacing: Bool, _ promoted: ReplicaTerm?) throws -> String? {
         // What has been there for all the time is known; what is used or was created meanwhile is not touched.
         let now = try RestoreTarget(target.path)
+        guard try FileIdentity(now.files.status()) == FileIdentity(target.files.status()) else {
+            throw ToolError(
+                "\(target.folder): another folder has this name since the restore has begun. Check the path, and restore again."
+            )
+        }
         try now.check(isReplacing: isReplacing)
         var lock: DatabaseLock?
         if now.existing != nil {
@@ -303,7 +330,7 @@ struct RestoreJob {
             if let promoted {
                 try TermRecord(besideDatabaseAt: now.path).set(promoted, at: url, ofDatabaseAt: output)
             }
-            try now.place(output)
+            try now.place(Self.file, from: staging)
         } catch {
             guard let aside, let error = error as? ToolError else { throw error }
             throw ToolError("\(error.description) What was there before is in \(aside).")

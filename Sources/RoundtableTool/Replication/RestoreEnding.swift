@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import RoundtableKernel
 import Synchronization
 
 #if canImport(Darwin)
@@ -16,7 +17,7 @@ final class RestoreEnding: Sendable {
         /// Litestream runs, and is killed.
         case running(ProgramRun)
         /// SQLite reads the restored database, which may take long: the process ends at once, after removing the folder.
-        case checking(folder: String)
+        case checking(StagingFolder)
         /// Files are being moved, which takes a moment: the signal is too late.
         case placing
     }
@@ -45,7 +46,7 @@ final class RestoreEnding: Sendable {
             case .waiting, .placing: break
             case .running(let run): run.signal(SIGKILL)
             case .checking(let folder):
-                try? FileManager.default.removeItem(atPath: folder)
+                folder.remove()
                 clear()
                 say(signal)
                 // Not `exit`, whose handlers would run beside the thread that reads.
@@ -57,7 +58,7 @@ final class RestoreEnding: Sendable {
     /// - throws: `ExitCode` when a signal was received.
     func running(_ run: ProgramRun) throws { try enter(.running(run)) }
     func waiting() throws { try enter(.waiting) }
-    func checking(_ folder: String) throws { try enter(.checking(folder: folder)) }
+    func checking(_ folder: StagingFolder) throws { try enter(.checking(folder)) }
     func placing() throws { try enter(.placing) }
 
     private func enter(_ step: Step) throws {

@@ -19,37 +19,13 @@ extension RestoreTarget {
     }
 
     /// Creates the folder in which the database is restored.
-    func makeTemporaryFolder() throws -> String {
-        let temporary = "\(folder)/\(UnfinishedFile.name(unfinished))"
-        guard mkdir(temporary, 0o700) == 0 else { throw SystemError(call: .mkdir, errno: errno, path: temporary) }
-        return temporary
-    }
+    func makeStagingFolder() throws -> StagingFolder { try StagingFolder(UnfinishedFile.name(unfinished), in: files) }
 
-    /// Removes what earlier runs left that were killed: their temporary folders, and second names of files that they were moving away.
+    /// Removes what earlier runs left that were killed: their folders, and second names of files that they were moving away.
     func removeAbandoned() throws {
-        for candidate in try System.names(inFolder: folder) ?? [] {
-            if isAbandoned(candidate) {
-                try FileManager.default.removeItem(atPath: "\(folder)/\(candidate)")
-            } else if candidate.hasPrefix(setAsidePrefix) {
-                removeSecondNames(in: "\(folder)/\(candidate)")
-            }
-        }
-    }
-
-    private func isAbandoned(_ candidate: String) -> Bool {
-        guard candidate.hasPrefix(unfinished + "."), UnfinishedFile.isName(candidate) else { return false }
-        let fields = candidate.dropFirst(unfinished.count + 1).dropLast(".new".count)
-            .split(separator: "-", omittingEmptySubsequences: false)
-        guard fields.count == 5, let pid = Int32(fields[0]), pid > 0, let start = UInt64(fields[1]),
-            let namespace = UInt64(fields[2])
-        else { return false }
-        let writer = ProcessIdentity(pid: pid, startTime: start, namespace: namespace)
-        switch writer.liveness(seenFrom: .current) {
-        case .alive, .stopped: return false
-        case .dead: return true
-        case .unknown:
-            guard let status = try? System.statusOfLink(at: "\(folder)/\(candidate)") else { return false }
-            return Int64(time(nil)) - status.modificationTime / 1_000_000_000 > 3600
+        try UnfinishedFile.removeAbandoned(in: files, unfinished)
+        for candidate in try files.names() where candidate.hasPrefix(setAsidePrefix) {
+            removeSecondNames(in: candidate)
         }
     }
 
@@ -70,104 +46,69 @@ extension RestoreTarget {
         var linked: Set<String> = []
         for companion in companions where Self.journals.contains(where: { companion == name + $0 }) {
             // Some file systems have no hard links. There, the journal follows the database.
-            if link("\(folder)/\(companion)", "\(aside)/\(companion)") == 0 { linked.insert(companion) }
+            if (try? files.link(companion, as: companion, in: aside)) != nil { linked.insert(companion) }
         }
-        try System.syncFolder(at: aside)
-        if existing != nil { try Self.move(path, toUnused: "\(aside)/\(name)") }
+        try aside.sync()
+        if existing != nil { try files.move(name, toUnused: name, in: aside) }
         for companion in companions {
             if linked.contains(companion) {
-                try System.removeFile(at: "\(folder)/\(companion)")
+                try files.removeFile(companion)
             } else {
-                try Self.move("\(folder)/\(companion)", toUnused: "\(aside)/\(companion)")
+                try files.move(companion, toUnused: companion, in: aside)
             }
         }
-        try System.syncFolder(at: aside)
-        try System.syncFolder(at: folder)
-        return aside
+        try aside.sync()
+        try files.sync()
+        return aside.path
     }
 
-    private func makeAsideFolder() throws -> String {
+    private func makeAsideFolder() throws -> OpenFolder {
         let second = Date.now.formatted(.iso8601.dateSeparator(.omitted).timeSeparator(.omitted))
         for number in 1...1000 {
-            let aside = "\(folder)/\(setAsidePrefix)\(second)\(number == 1 ? "" : "-\(number)")"
-            if mkdir(aside, 0o700) == 0 { return aside }
-            guard errno == EEXIST else { throw SystemError(call: .mkdir, errno: errno, path: aside) }
+            let aside = "\(setAsidePrefix)\(second)\(number == 1 ? "" : "-\(number)")"
+            do {
+                return try StagingFolder(aside, in: files).folder
+            } catch let error as SystemError where error.isAlreadyThere {}
         }
         throw ToolError("\(folder): has a thousand folders of one second. Remove those that are not needed.")
     }
 
     /// Removes a second name of a journal: in the folder, if the database did not follow; else beside the place of the database.
-    private func removeSecondNames(in aside: String) {
-        let hasDatabase = (try? System.statusOfLink(at: "\(aside)/\(name)")) ?? nil != nil
-        for journal in Self.journals.map({ name + $0 }) {
-            guard let here = try? System.statusOfLink(at: "\(folder)/\(journal)"),
-                let there = try? System.statusOfLink(at: "\(aside)/\(journal)"),
+    private func removeSecondNames(in name: String) {
+        // Another user's folder proves nothing.
+        guard let aside = try? files.folder(name), (try? aside.isOwn) == true else { return }
+        let hasDatabase = (try? aside.status(ofFile: self.name)) ?? nil != nil
+        for journal in Self.journals.map({ self.name + $0 }) {
+            guard let here = try? files.status(ofFile: journal), let there = try? aside.status(ofFile: journal),
                 FileIdentity(here) == FileIdentity(there)
             else { continue }
-            System.removeIfPossible(hasDatabase ? "\(folder)/\(journal)" : "\(aside)/\(journal)")
+            (hasDatabase ? files : aside).removeIfPossible(journal)
         }
-        if !hasDatabase { rmdir(aside) }
+        if !hasDatabase { files.removeFolderIfEmpty(name) }
     }
 
     // MARK: Moving into place
 
     /// Gives the restored database its name, unless something has that name by now.
-    func place(_ restored: String) throws {
-        try System.syncFile(at: restored)
+    func place(_ file: String, from staging: StagingFolder) throws {
         do {
-            try Self.move(restored, toUnused: path)
+            try staging.folder.move(file, toUnused: name, in: files)
         } catch let error as SystemError where error.errno == EEXIST {
             throw ToolError(
                 "\(path): another program has created it meanwhile, and it was left as it is. End that program, and restore again with --replace."
             )
         }
-        try System.syncFolder(at: folder)
+        try files.sync()
     }
 
-    /// Gives a restored file the permissions of the database that it replaces. What the superuser restores without one belongs to the
-    /// owner of the folder, who could not write it otherwise.
-    func setAccess(ofFileAt restored: String) throws {
-        if let existing {
-            let access = FileAccess(existing)
-            guard chmod(restored, access.mode) == 0 else {
-                throw SystemError(call: .chmod, errno: errno, path: restored)
-            }
-        }
-        guard geteuid() == 0, let model = try existing ?? System.status(ofFileAt: folder) else { return }
-        guard chown(restored, model.st_uid, model.st_gid) == 0 else {
-            throw SystemError(call: .chown, errno: errno, path: restored)
-        }
+    /// Gives a restored file the permissions of the database that it replaces, and puts it on the disk. What the superuser restores without
+    /// one belongs to the owner of the folder, who could not write it otherwise.
+    func finish(_ file: String, in staging: StagingFolder) throws {
+        let model = geteuid() == 0 ? try existing ?? files.status() : nil
+        try staging.folder.finishFile(
+            file,
+            mode: existing.map { FileAccess($0).mode },
+            owner: model.map { ($0.st_uid, $0.st_gid) }
+        )
     }
-
-    /// Renames a file or folder, in one step and replacing nothing; where the system cannot do that, a file has both names for a moment.
-    static func move(_ path: String, toUnused new: String) throws {
-        switch renameExclusively?(AT_FDCWD, path, AT_FDCWD, new, renameFlag) {
-        case 0: return
-        case -1 where ![EINVAL, ENOSYS, ENOTSUP].contains(errno):
-            throw SystemError(call: .rename, errno: errno, path: new)
-        default: break
-        }
-        if let status = try System.statusOfLink(at: path), status.isFolder {
-            // A folder is replaced only if it is empty.
-            try System.renameFile(at: path, to: new)
-        } else {
-            try System.renameFile(at: path, toUnused: new)
-        }
-    }
-
-    // renameat2(2) of Linux, renameatx_np(2) of Darwin. They are looked up by name, because the headers of Linux show theirs to C
-    // programs only that ask for GNU's functions.
-    private typealias RenameFunction =
-        @convention(c) (Int32, UnsafePointer<CChar>, Int32, UnsafePointer<CChar>, UInt32) -> Int32
-    #if canImport(Darwin)
-        private static let renameName = "renameatx_np"
-        /// RENAME_EXCL
-        private static let renameFlag: UInt32 = 4
-    #else
-        private static let renameName = "renameat2"
-        /// RENAME_NOREPLACE
-        private static let renameFlag: UInt32 = 1
-    #endif
-    private static let renameExclusively: RenameFunction? =
-        dlsym(dlopen(nil, RTLD_NOW), renameName).map { unsafeBitCast($0, to: RenameFunction.self) }
 }

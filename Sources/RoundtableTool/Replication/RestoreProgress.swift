@@ -1,5 +1,6 @@
 import Foundation
 import Roundtable
+import RoundtableKernel
 import Synchronization
 
 /// Shows on standard error how far a restore is: a bar on a terminal, else a line every 10 s.
@@ -63,17 +64,15 @@ final class RestoreProgress: Sendable {
 
 /// The file that Litestream is writing. It is no database that this process has open.
 struct GrowingFile {
-    let path: String
+    let folder: OpenFolder
+    let name: String
 
-    var size: Int { FileManager.default.fileSize(atPath: path) ?? 0 }
+    var size: Int { (try? folder.status(ofFile: name)).map { Int($0.st_size) } ?? 0 }
 
     /// The size that the file will have, from its first page (<https://www.sqlite.org/fileformat2.html#the_database_header>); nil before
     /// that is written.
     var expectedSize: Int? {
-        guard let file = FileHandle(forReadingAtPath: path) else { return nil }
-        defer { try? file.close() }
-        guard let header = try? file.read(upToCount: 100) else { return nil }
-        return Self.databaseSize(header: Array(header))
+        (try? folder.contents(ofFile: name, limit: 100)).flatMap { Self.databaseSize(header: $0) }
     }
 
     static func databaseSize(header: [UInt8]) -> Int? {
@@ -86,15 +85,7 @@ struct GrowingFile {
 
     /// The free bytes of the file system; nil when that is not known.
     var freeSpace: Int? {
-        let folder = (path as NSString).deletingLastPathComponent
-        let attributes = try? FileManager.default.attributesOfFileSystem(forPath: folder)
+        let attributes = try? FileManager.default.attributesOfFileSystem(forPath: folder.path)
         return (attributes?[.systemFreeSize] as? NSNumber)?.intValue
-    }
-}
-
-extension FileManager {
-    /// The size of a file; nil when there is none.
-    func fileSize(atPath path: String) -> Int? {
-        ((try? attributesOfItem(atPath: path))?[.size] as? NSNumber)?.intValue
     }
 }

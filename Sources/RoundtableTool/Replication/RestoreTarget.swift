@@ -13,6 +13,8 @@ struct RestoreTarget {
     /// The path without symbolic links.
     let path: String
     let folder: String
+    /// The folder. What is at the path is changed through it.
+    let files: OpenFolder
     let name: String
     /// The status of the database that is there; nil when there is none.
     let existing: FileStatus?
@@ -36,7 +38,8 @@ struct RestoreTarget {
         path = place.path
         folder = place.folder
         name = (path as NSString).lastPathComponent
-        existing = place.status
+        files = try OpenFolder(at: folder)
+        existing = try files.status(ofFile: name).flatMap { $0.isRegularFile ? $0 : nil }
     }
 
     // MARK: Companions
@@ -47,8 +50,7 @@ struct RestoreTarget {
     /// The files that belong to the database that is, or was, at this place, without the database itself. The outbox is none of them: its
     /// commands wait for whatever database is there.
     func companions() throws -> [String] {
-        let names = try System.names(inFolder: folder) ?? []
-        return names.filter { candidate in
+        try files.names().filter { candidate in
             if candidate == metaFolder { return true }
             guard candidate.hasPrefix(name) else { return false }
             let ending = candidate.dropFirst(name.count)
@@ -136,7 +138,7 @@ final class DatabaseLock {
     private let descriptor: Int32
 
     init(_ path: String) throws {
-        descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+        descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard descriptor != -1 else { throw SystemError(call: .open, errno: errno, path: path) }
     }
 

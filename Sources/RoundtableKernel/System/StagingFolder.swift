@@ -1,0 +1,138 @@
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// A private folder in another folder, for files that get their places later. It is created under a name that must be unused, and reached by
+/// its descriptor alone: a user who may write the folder around it can move it away, and put something else in its place, but changes
+/// nothing in it.
+package struct StagingFolder: Sendable {
+    package let folder: OpenFolder
+    private let parent: OpenFolder
+    private let name: String
+
+    /// The path leads to the folder while ``isInPlace``.
+    package var path: String { folder.path }
+
+    /// - throws: `SystemError`, `EEXIST` when the name is in use; ``ReplacedFileError``.
+    package init(_ name: String, in parent: OpenFolder) throws {
+        (self.parent, self.name) = (parent, name)
+        folder = try parent.makePrivateFolder(name)
+    }
+
+    /// Whether the name is still that of the folder.
+    package var isInPlace: Bool {
+        guard let status = try? parent.status(ofFile: name), let own = try? folder.status() else { return false }
+        return FileIdentity(status) == FileIdentity(own)
+    }
+
+    /// Opens a folder below this one. No name on the way may be a symbolic link.
+    ///
+    /// - parameter path: relative to this folder.
+    /// - returns: nil when there is none.
+    package func folder(at path: some StringProtocol) throws -> OpenFolder? {
+        try OpenFolder.ifThere { try path.split(separator: "/").reduce(folder) { try $0.folder(String($1)) } }
+    }
+
+    /// All bytes of a file below this folder, as `OpenFolder.contents(ofFile:limit:notOf:)` reads them.
+    package func contents(ofFileAt path: String, limit: Int) throws -> [UInt8]? {
+        let (above, name) = System.place(of: path)
+        return try folder(at: above)?.contents(ofFile: name, limit: limit)
+    }
+
+    /// Removes the folder with all that is in it, and ignores failures. What has its name by now stays.
+    package func remove() {
+        try? folder.removeContents()
+        if isInPlace { parent.removeFolderIfEmpty(name) }
+    }
+}
+
+/// A file or folder is not the one that this process has written. It carries what is there instead.
+package struct ReplacedFileError: Error, Equatable, CustomStringConvertible {
+    package let path: String
+    /// Owner, group and mode.
+    package let found: String
+
+    package var description: String {
+        "\(path): is not what this process has written, but has \(found): another user has replaced it. Use a folder that no other user may write."
+    }
+}
+
+extension OpenFolder {
+    /// The result of `fstat`.
+    package func status() throws -> FileStatus { try System.status(ofDescriptor: descriptor, path) }
+
+    /// Whether the folder belongs to this process's user, and nobody else may write it.
+    package var isOwn: Bool {
+        get throws {
+            let status = try status()
+            return status.st_uid == geteuid() && status.st_mode & 0o022 == 0
+        }
+    }
+
+    /// Creates a folder that this process's user alone may enter. The name must be unused.
+    fileprivate func makePrivateFolder(_ name: String) throws -> OpenFolder {
+        try System.perform(.mkdir, file(name)) { mkdirat(descriptor, name, 0o700) }
+        let folder = try folder(name)
+        // The name may be that of another folder by now: of another user, or an older one of this user.
+        let status = try folder.status()
+        guard status.st_uid == geteuid(), status.st_mode & 0o077 == 0, try folder.names().isEmpty else {
+            throw ReplacedFileError(path: folder.path, found: status.accessText)
+        }
+        return folder
+    }
+
+    /// Gives a file that this process has written its last permissions, and waits until its contents are on the disk.
+    ///
+    /// - Parameters:
+    ///   - mode: nil leaves it as it is.
+    ///   - owner: the user and the group to whom the superuser gives the file; nil leaves them as they are.
+    /// - throws: ``ReplacedFileError`` unless the name is that of a regular file of this process's user with no other name.
+    package func finishFile(_ name: String, mode: mode_t?, owner: (user: uid_t, group: gid_t)?) throws {
+        let path = file(name)
+        // O_NONBLOCK: the name may be that of a pipe.
+        let opened = try System.perform(.open, path) {
+            openat(descriptor, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        }
+        defer { close(opened) }
+        let status = try System.status(ofDescriptor: opened, path)
+        guard status.isRegularFile, status.st_uid == geteuid(), status.st_nlink == 1 else {
+            throw ReplacedFileError(path: path, found: status.accessText)
+        }
+        if let mode { try System.setMode(mode, ofDescriptor: opened, path) }
+        if let owner { try System.perform(.chown, path) { fchown(opened, owner.user, owner.group) } }
+        try System.sync(opened, path)
+    }
+}
+
+// MARK: Whose folder it is
+
+/// Why another user decides what the names in a folder lead to.
+package enum FolderOfOthers: Equatable, Sendable {
+    /// Another user owns the folder, who is not the superuser.
+    case owner(uid_t)
+    /// This process is the superuser's, and users of the folder's group, or all, may replace its files.
+    case writers(access: String)
+    /// All may create files in the sticky folder, and the file that is to be replaced is another user's.
+    case file(owner: uid_t)
+}
+
+extension OpenFolder {
+    /// Whether another user can replace what this process writes here; nil when nobody can, or only users whom this process's user has let in.
+    ///
+    /// - parameter file: what is to be replaced, and whose owner and permissions the new file gets.
+    package func others(replacing file: FileStatus? = nil) throws -> FolderOfOthers? {
+        let (status, user) = (try status(), geteuid())
+        if status.st_uid != user, status.st_uid != 0 { return .owner(status.st_uid) }
+        // The members of group 0 are administrators. In a sticky folder, only the owner of a file removes or renames it.
+        let writers = status.st_mode & (status.st_gid == 0 ? 0o002 : 0o022)
+        if status.st_mode & S_ISVTX != 0, let file, status.st_mode & 0o022 != 0,
+            ![user, 0, status.st_uid].contains(file.st_uid)
+        {
+            return .file(owner: file.st_uid)
+        }
+        guard user == 0, writers != 0, status.st_mode & S_ISVTX == 0 else { return nil }
+        return .writers(access: status.accessText)
+    }
+}

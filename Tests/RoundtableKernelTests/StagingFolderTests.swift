@@ -1,0 +1,222 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import RoundtableKernel
+
+/// Private folders among files that other users may move and replace (`docs/SECURITY.md`).
+@Suite struct StagingFolderTests {
+    private let folder: TemporaryFolder
+    private let outer: OpenFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+        outer = try OpenFolder(at: folder.path)
+        try System.makeFolder(at: folder.file("outside"))
+        try System.makeFile(at: folder.file("outside/secret"), [7], isDurable: false)
+        #expect(chmod(folder.file("outside/secret"), 0o600) == 0)
+    }
+
+    private func mode(_ name: String) throws -> mode_t? {
+        try System.statusOfLink(at: folder.file(name)).map { $0.st_mode & 0o777 }
+    }
+
+    private func expectUntouched() throws {
+        #expect(try System.contents(ofFileAt: folder.file("outside/secret"), limit: 9) == [7])
+        #expect(try mode("outside/secret") == 0o600)
+        #expect(try System.names(inFolder: folder.file("outside")) == ["secret"])
+    }
+
+    @Test func itIsPrivateAndNew() throws {
+        let staging = try StagingFolder("s", in: outer)
+        #expect(try mode("s") == 0o700 && staging.isInPlace)
+        #expect(throws: SystemError(call: .mkdir, errno: EEXIST, path: folder.file("s"))) {
+            try StagingFolder("s", in: outer)
+        }
+        staging.remove()
+        #expect(try mode("s") == nil)
+    }
+
+    /// Whoever may write the folder around it moves it away, and puts a link there. Files are still written, finished, moved and removed in the
+    /// folder itself.
+    @Test func movedAway() throws {
+        let staging = try StagingFolder("s", in: outer)
+        #expect(rename(folder.file("s"), folder.file("moved")) == 0)
+        #expect(symlink("outside", folder.file("s")) == 0)
+        #expect(!staging.isInPlace)
+        for name in ["secret", "a"] { try staging.folder.makeFile(name, [1], access: nil, isDurable: false) }
+        try staging.folder.finishFile("secret", mode: 0o640, owner: nil)
+        #expect(try mode("moved/secret") == 0o640)
+        try staging.folder.move("a", toUnused: "result", in: outer)
+        #expect(try staging.contents(ofFileAt: "secret", limit: 9) == [1])
+        staging.remove()
+        #expect(try System.names(inFolder: folder.file("moved")) == [])
+        #expect(try System.statusOfLink(at: folder.file("s"))?.isSymbolicLink == true)
+        #expect(try System.contents(ofFileAt: folder.file("result"), limit: 9) == [1])
+        try expectUntouched()
+    }
+
+    /// Something else gets the name between the creation and the opening of the folder.
+    @Test(arguments: ["link", "older folder"])
+    func replacedWhileItIsMade(by kind: String) throws {
+        let path = folder.file("s")
+        let other = folder.file("outside")
+        #expect(chmod(other, 0o700) == 0)
+        let isDone = Mutex(false)
+        #expect(throws: (any Error).self) {
+            try System.withInterposed { call in
+                guard call == .open, !isDone.withLock({ $0 }) else { return }
+                isDone.withLock { $0 = true }
+                rmdir(path)
+                if kind == "link" { symlink(other, path) } else { rename(other, path) }
+            } _: {
+                _ = try StagingFolder("s", in: outer)
+            }
+        }
+        #expect(isDone.withLock { $0 })
+        if kind != "link" { #expect(rename(path, other) == 0) }
+        try expectUntouched()
+    }
+
+    /// What is finished is a regular file of this user that has no other name; and nothing waits for a pipe.
+    @Test(.timeLimit(.minutes(1)), arguments: ["link", "hard link", "pipe", "folder"])
+    func onlyAnOwnFileIsFinished(kind: String) throws {
+        let staging = try StagingFolder("s", in: outer)
+        let path = folder.file("s/a")
+        let result =
+            switch kind {
+            case "link": symlink(folder.file("outside/secret"), path)
+            case "hard link": link(folder.file("outside/secret"), path)
+            case "pipe": mkfifo(path, 0o600)
+            default: mkdir(path, 0o700)
+            }
+        #expect(result == 0)
+        #expect(throws: (any Error).self) { try staging.folder.finishFile("a", mode: 0o666, owner: nil) }
+        try expectUntouched()
+    }
+
+    @Test func aMoveReplacesNothing() throws {
+        for name in ["a", "b"] { try System.makeFile(at: folder.file(name), Array(name.utf8), isDurable: false) }
+        for name in ["c", "d"] { try System.makeFolder(at: folder.file(name)) }
+        for (name, new) in [("a", "b"), ("c", "d"), ("a", "c")] {
+            #expect {
+                try outer.move(name, toUnused: new, in: outer)
+            } throws: { ($0 as? SystemError)?.errno == EEXIST }
+        }
+        try outer.move("a", toUnused: "e", in: OpenFolder(at: folder.file("c")))
+        try outer.move("c", toUnused: "f", in: outer)
+        #expect(try System.contents(ofFileAt: folder.file("f/e"), limit: 9) == Array("a".utf8))
+    }
+
+    // MARK: Removing
+
+    /// While a folder is being removed, before each call, a folder in it is moved away, and a link to others' files put in its place.
+    @Test func aFolderIsSwappedWhileItIsRemoved() throws {
+        var number = 0
+        var swapped = 0
+        while true {
+            number += 1
+            _ = try? outer.removeAll("gone")
+            for name in ["gone", "gone/inner"] { try System.makeFolder(at: folder.file(name)) }
+            for name in ["gone/a", "gone/inner/b"] {
+                try System.makeFile(at: folder.file(name), [], isDurable: false)
+            }
+            let (inner, away, outside) = (folder.file("gone/inner"), folder.file("away"), folder.file("outside"))
+            let count = Mutex(0)
+            let last = number
+            System.withInterposed { _ in
+                let current = count.withLock { count in
+                    count += 1
+                    return count
+                }
+                guard current == last else { return }
+                if rename(inner, away) == 0 { symlink(outside, inner) }
+            } _: {
+                _ = try? outer.removeAll("gone")
+            }
+            try expectUntouched()
+            if try System.statusOfLink(at: away) != nil { swapped += 1 }
+            _ = try outer.removeAll("away")
+            if count.withLock({ $0 }) < number { break }
+        }
+        #expect(swapped >= 3, "the folder was swapped at \(swapped) of \(number) calls")
+    }
+
+    /// A folder that others may write stays as it is.
+    @Test(arguments: [0o775, 0o707] as [mode_t])
+    func aFolderThatOthersMayWriteIsNotRemoved(mode: mode_t) throws {
+        try System.makeFolder(at: folder.file("shared"))
+        try System.makeFile(at: folder.file("shared/a"), [], isDurable: false)
+        #expect(chmod(folder.file("shared"), mode) == 0)
+        #expect(try !outer.removeAll("shared"))
+        #expect(try System.names(inFolder: folder.file("shared")) == ["a"])
+    }
+
+    /// In an own folder, the mode of folders is what a program has given them.
+    @Test func aFolderInAStagingFolderIsRemoved() throws {
+        let staging = try StagingFolder("s", in: outer)
+        try System.makeFolder(at: folder.file("s/inner"))
+        try System.makeFile(at: folder.file("s/inner/a"), [], isDurable: false)
+        #expect(chmod(folder.file("s/inner"), 0o777) == 0)
+        staging.remove()
+        #expect(try System.statusOfLink(at: folder.file("s")) == nil)
+    }
+
+    /// Folders of dead processes are removed with unfinished files.
+    @Test func abandonedFolders() throws {
+        let dead = ProcessIdentity(pid: Int32.max - 1, startTime: 1, namespace: ProcessIdentity.current.namespace)
+        let name = ".x.\(dead.pid)-\(dead.startTime)-\(dead.namespace)-1-1.new"
+        let staging = try StagingFolder(name, in: outer)
+        try staging.folder.makeFile("a", [1], access: nil, isDurable: false)
+        let living = UnfinishedFile.name(".x")
+        _ = try StagingFolder(living, in: outer)
+        #expect(try UnfinishedFile.removeAbandoned(in: outer, ".x") == 1)
+        #expect(try Set(outer.names()) == ["outside", living])
+    }
+}
+
+#if os(Linux)
+    import RoundtableTestSupport
+
+    extension StagingFolderTests {
+        /// The superuser leaves a folder of another user where it is, and what is in it.
+        @Test(.enabled(if: OtherUser.isPossible, "needs root, to make files of another user"))
+        func aFolderOfAnotherUserIsNotRemoved() throws {
+            try System.makeFolder(at: folder.file("planted"))
+            try System.makeFile(at: folder.file("planted/a"), [], isDurable: false)
+            #expect(chown(folder.file("planted"), 65534, 65534) == 0)
+            #expect(try !outer.removeAll("planted"))
+            #expect(try System.names(inFolder: folder.file("planted")) == ["a"])
+        }
+
+        @Test(.enabled(if: OtherUser.isPossible, "needs root, to make files of another user"))
+        func aFileOfAnotherUserIsNotFinished() throws {
+            let staging = try StagingFolder("s", in: outer)
+            try staging.folder.makeFile("a", [1], access: nil, isDurable: false)
+            #expect(chown(folder.file("s/a"), 65534, 65534) == 0)
+            #expect(throws: ReplacedFileError.self) {
+                try staging.folder.finishFile("a", mode: 0o666, owner: nil)
+            }
+        }
+
+        @Test(
+            .enabled(if: OtherUser.isPossible, "needs root, to become another user"),
+            arguments: [
+                // (owner, group and mode of the folder, whose process looks, what it finds)
+                (0, 0, 0o755, 0, nil), (0, 0, 0o775, 0, nil), (0, 0, 0o1777, 0, nil), (0, 100, 0o2750, 0, nil),
+                (0, 100, 0o2770, 0, .writers(access: "owner 0, group 100 and mode 2770")),
+                (0, 0, 0o777, 0, .writers(access: "owner 0, group 0 and mode 777")),
+                (65534, 65534, 0o700, 0, .owner(65534)), (65534, 65534, 0o1777, 0, .owner(65534)),
+                (65533, 65533, 0o777, 65534, .owner(65533)), (65534, 65534, 0o770, 65534, nil),
+                (0, 0, 0o777, 65534, nil),
+            ] as [(UInt32, UInt32, mode_t, UInt32, FolderOfOthers?)]
+        )
+        func whoseFolderItIs(owner: UInt32, group: UInt32, mode: mode_t, user: UInt32, found: FolderOfOthers?) throws {
+            #expect(chmod(folder.path, 0o755) == 0)
+            let path = folder.file("outside")
+            #expect(chown(path, owner, group) == 0 && chmod(path, mode) == 0)
+            let others = try OtherUser.runBlocking(as: user) { try OpenFolder(at: path).others() }
+            #expect(others == found)
+        }
+    }
+#endif

@@ -1,0 +1,332 @@
+#if os(Linux)
+    import Foundation
+    import GRDB
+    import RoundtableDiagnostics
+    import RoundtableFiles
+    import RoundtableKernel
+    import RoundtableTestSupport
+    import Synchronization
+    import Testing
+
+    @testable import RoundtableTool
+
+    /// What a user who may write a folder can make a command do that works there as another user, such as the superuser
+    /// (`docs/SECURITY.md`). The programs that the commands run are scripts, which play that user at the worst moments.
+    @Suite struct SecurityFolderTests {
+        private let folder: Folder
+
+        init() throws {
+            folder = try Folder()
+            #expect(chmod(folder.url.path, 0o755) == 0)
+            for name in ["data", "outside"] { #expect(mkdir(folder.path(name), 0o755) == 0) }
+            try makeDatabase("backup", 7)
+            // What a link leads to is a whole database, so that no check refuses it.
+            try makeDatabase("outside/secret", 8)
+            #expect(chmod(folder.path("outside/secret"), 0o600) == 0)
+        }
+
+        private func makeDatabase(_ name: String, _ number: Int) throws {
+            let queue = try DatabaseQueue(path: folder.path(name))
+            try queue.write { db in
+                try db.execute(sql: "CREATE TABLE t(x); INSERT INTO t VALUES (?)", arguments: [number])
+            }
+            try queue.close()
+        }
+
+        private func status(_ name: String) throws -> FileStatus? { try System.statusOfLink(at: folder.path(name)) }
+        private func names(in name: String) throws -> Set<String> {
+            Set(try FileManager.default.contentsOfDirectory(atPath: folder.path(name)))
+        }
+
+        /// - Parameters:
+        ///   - secret: what "outside/secret" was before.
+        private func expectUntouched(_ secret: Data) throws {
+            #expect(try names(in: "outside") == ["secret"])
+            let found = try #require(try status("outside/secret"))
+            #expect(found.st_mode & 0o7777 == 0o600 && found.st_uid == geteuid())
+            #expect(FileManager.default.contents(atPath: folder.path("outside/secret")) == secret)
+        }
+
+        private func install(_ program: String, _ script: String) throws -> String {
+            try "#!/bin/sh\n\(script)\n".write(toFile: folder.path(program), atomically: true, encoding: .utf8)
+            #expect(chmod(folder.path(program), 0o755) == 0)
+            return folder.path(program)
+        }
+
+        /// - parameter attack: what happens after Litestream has restored into `$out`.
+        private func installLitestream(_ attack: String = "") throws -> String {
+            try install(
+                "litestream",
+                """
+                case "$*" in version) echo 0.5.17; exit;; esac
+                for last; do out=$last; done
+                case "$out" in */claim) echo 'Error: no matching backup files available' >&2; exit 1;; esac
+                case "$*" in
+                    *-dry-run*) echo '{"max_txid":"000000000000001f","files":[{"size":100,"timestamp":"2026-11-23T17:29:21Z"}]}';;
+                    *) cp '\(folder.path("backup"))' "$out"
+                       cd '\(folder.path("data"))'
+                       \(attack)
+                       echo '{"time":"x","level":"DEBUG","msg":"restore plan","txid":"000000000000001f","timestamp":"2026-11-23T17:29:21.381Z"}' >&2;;
+                esac
+                """
+            )
+        }
+
+        private func restore(_ litestream: String, _ arguments: String...) throws -> Tool.Result {
+            try Tool.run(
+                ["restore", "s3://bucket/db", "data/app.db", "--litestream", litestream] + arguments,
+                in: folder
+            )
+        }
+
+        // MARK: Restoring
+
+        /// The folder in which a database is restored is moved away, and one with a link to another user's file has its name: the file gets
+        /// neither another mode nor another owner, and the link does not become the database.
+        @Test(arguments: ["symlink", "hard link"])
+        func theFolderIsSwapped(kind: String) throws {
+            let secret = try #require(FileManager.default.contents(atPath: folder.path("outside/secret")))
+            try makeDatabase("data/app.db", 1)
+            #expect(chmod(folder.path("data/app.db"), 0o660) == 0)
+            let link = kind == "symlink" ? "ln -s" : "ln"
+            let litestream = try installLitestream(
+                """
+                for d in .app.db-restore.*.new; do
+                    mv "$d" stolen; mkdir "$d"; \(link) '\(folder.path("outside/secret"))' "$d/database"
+                done
+                """
+            )
+            let result = try restore(litestream, "--replace")
+            #expect(result.code == 1)
+            #expect(result.errors.contains("another user has moved it away"), "\(result.errors)")
+            try expectUntouched(secret)
+            // The database is the one that was there, and the restored one is gone with its content.
+            #expect(try names(in: "data/stolen").isEmpty)
+            #expect(try #require(try status("data/app.db")).st_mode & 0o777 == 0o660)
+        }
+
+        /// Litestream writes into the folder that this process has created, and not into what has its name by then.
+        @Test func theFolderIsSwappedBeforeLitestreamWrites() throws {
+            let secret = try #require(FileManager.default.contents(atPath: folder.path("outside/secret")))
+            let litestream = try installLitestream(
+                """
+                for d in .app.db-restore.*.new; do mv "$d" stolen; ln -s '\(folder.path("outside"))' "$d"; done
+                cp '\(folder.path("backup"))' "$out.again"
+                ls stolen > '\(folder.path("seen"))'
+                """
+            )
+            #expect(try restore(litestream).code == 1)
+            #expect(try String(contentsOfFile: folder.path("seen"), encoding: .utf8) == "database\ndatabase.again\n")
+            try expectUntouched(secret)
+        }
+
+        /// Before each call that puts a restored database in its place, and the old one out of it, something is moved away, and a link has its name.
+        @Test(arguments: ["staging folder", "app.db", "app.db-wal"])
+        func somethingIsSwappedAtEachCall(what: String) throws {
+            let secret = try #require(FileManager.default.contents(atPath: folder.path("outside/secret")))
+            var (number, swapped) = (0, 0)
+            while true {
+                number += 1
+                try FileManager.default.removeItem(atPath: folder.path("data"))
+                #expect(mkdir(folder.path("data"), 0o755) == 0)
+                try makeDatabase("data/app.db", 1)
+                #expect(chmod(folder.path("data/app.db"), 0o660) == 0)
+                try Data([1]).write(to: folder.url.appendingPathComponent("data/app.db-wal"))
+                let target = try RestoreTarget(folder.path("data/app.db"))
+                let staging = try target.makeStagingFolder()
+                // The restored file has the name of the file that is not to be touched.
+                try FileManager.default.copyItem(atPath: folder.path("backup"), toPath: "\(staging.path)/secret")
+                let isFolder = what == "staging folder"
+                let (victim, away) = (isFolder ? staging.path : folder.path("data/\(what)"), folder.path("data/away"))
+                let link = folder.path(isFolder ? "outside" : "outside/secret")
+                let count = Mutex(0)
+                let last = number
+                System.withInterposed { _ in
+                    let current = count.withLock { count in
+                        count += 1
+                        return count
+                    }
+                    guard current == last else { return }
+                    if rename(victim, away) == 0 { symlink(link, victim) }
+                } _: {
+                    do {
+                        try target.finish("secret", in: staging)
+                        _ = try target.setAside()
+                        try target.place("secret", from: staging)
+                    } catch {
+                        // Each error is right, and so is none.
+                    }
+                    staging.remove()
+                    try? target.removeAbandoned()
+                }
+                try expectUntouched(secret)
+                if try status("data/away") != nil { swapped += 1 }
+                if count.withLock({ $0 }) < number { break }
+            }
+            #expect(swapped >= 5, "\(what) was swapped at \(swapped) of \(number) calls")
+        }
+
+        /// A folder that another user has planted with the name of an abandoned one is not removed: what is in it could be swapped meanwhile.
+        @Test(.enabled(if: OtherUser.isPossible, "needs root, to make files of another user"))
+        func aPlantedFolderStays() throws {
+            let own = ProcessIdentity.current
+            let planted = ".app.db-restore.\(Int32.max - 1)-1-\(own.namespace)-1-1.new"
+            #expect(mkdir(folder.path("data/\(planted)"), 0o755) == 0)
+            try Data().write(to: folder.url.appendingPathComponent("data/\(planted)/file"))
+            #expect(chown(folder.path("data/\(planted)"), 65534, 65534) == 0)
+            let result = try restore(try installLitestream())
+            #expect(result.code == 0, "\(result.errors)")
+            #expect(try names(in: "data") == ["app.db", planted] && names(in: "data/\(planted)") == ["file"])
+        }
+
+        /// In the folder of another user, nothing is begun, unless the option says so.
+        @Test(
+            .enabled(if: OtherUser.isPossible, "needs root, to make folders of another user"),
+            arguments: [
+                (65534, 65534, 0o755, "is the folder of another user, 65534"),
+                (0, 100, 0o775, "is a folder that other users may write (owner 0, group 100 and mode 775)"),
+            ] as [(UInt32, UInt32, mode_t, String)]
+        )
+        func theFolderOfAnotherUser(owner: UInt32, group: UInt32, mode: mode_t, message: String) throws {
+            #expect(chown(folder.path("data"), owner, group) == 0 && chmod(folder.path("data"), mode) == 0)
+            let litestream = try installLitestream()
+            let rclone = try install("rclone", "echo 'rclone v1.60.1'")
+            for arguments in [
+                ["restore", "s3://bucket/db", "data/app.db", "--litestream", litestream],
+                ["promote", "s3://bucket/db", "data/app.db", "--litestream", litestream],
+                ["follow", "s3://bucket/db", "data/app.db", "--litestream", litestream],
+                ["outbox", "ship", "data/app.db", "--to", folder.path("store"), "--rclone", rclone, "--once"],
+                ["outbox", "collect", "data/app.db", "--from", folder.path("store"), "--rclone", rclone, "--once"],
+            ] {
+                let result = try Tool.run(arguments, in: folder)
+                #expect(result.code == 1, "\(arguments)")
+                #expect(result.errors.contains(message), "\(arguments): \(result.errors)")
+                #expect(result.errors.contains("--into-others-folder"), "\(arguments): \(result.errors)")
+                #expect(try names(in: "data").isEmpty, "\(arguments)")
+            }
+            let result = try restore(litestream, "--into-others-folder")
+            #expect(result.code == 0, "\(result.errors)")
+            #expect(try names(in: "data") == ["app.db"])
+            let restored = try #require(try status("data/app.db"))
+            #expect(restored.st_uid == owner && restored.st_gid == group)
+        }
+
+        /// In a folder such as /tmp, a user who creates the database first does not choose who may read what is restored.
+        @Test(.enabled(if: OtherUser.isPossible, "needs root, to make files of another user"))
+        func aPlantedDatabase() throws {
+            #expect(chmod(folder.path("data"), 0o1777) == 0)
+            try makeDatabase("data/app.db", 1)
+            #expect(chown(folder.path("data/app.db"), 65534, 65534) == 0)
+            let litestream = try installLitestream()
+            let result = try restore(litestream, "--replace")
+            #expect(result.code == 1)
+            #expect(result.errors.contains("what would be replaced belongs to another user, 65534"), "\(result.errors)")
+            #expect(try names(in: "data") == ["app.db"])
+            #expect(chown(folder.path("data/app.db"), 0, 0) == 0)
+            #expect(try restore(litestream, "--replace").code == 0)
+        }
+
+        // MARK: Following
+
+        /// A folder of another user in the place of the follower's own one is left as it is, and named.
+        @Test(.enabled(if: OtherUser.isPossible, "needs root, to make files of another user"))
+        func aPlantedFolderOfAFollower() throws {
+            #expect(mkdir(folder.path("data/.app.db-following"), 0o755) == 0)
+            try Data().write(to: folder.url.appendingPathComponent("data/.app.db-following/file"))
+            #expect(chown(folder.path("data/.app.db-following"), 65534, 65534) == 0)
+            let database = try FollowedDatabase(folder.path("data/app.db"))
+            #expect(throws: ToolError.self) { try database.makeFolder() }
+            #expect(try names(in: "data/.app.db-following") == ["file"])
+        }
+
+        /// The follower copies no state while its folder is not where its name leads.
+        @Test func theFolderOfAFollowerIsSwapped() throws {
+            let database = try FollowedDatabase(folder.path("data/app.db"))
+            try ReplicaStatus.file(besideDatabaseAt: folder.path("data/app.db"))
+                .write(ReplicaStatus(state: .starting, since: Date()))
+            let staging = try database.makeFolder()
+            #expect(rename(staging.path, folder.path("data/stolen")) == 0)
+            #expect(symlink(folder.path("outside"), staging.path) == 0)
+            let secret = try #require(FileManager.default.contents(atPath: folder.path("outside/secret")))
+            let state = try DatabaseQueue(path: folder.path("backup"))
+            #expect(throws: ToolError.self) { try database.copy(from: state) }
+            try state.close()
+            try database.removeFolder()
+            try expectUntouched(secret)
+        }
+
+        // MARK: The outbox
+
+        private struct NoEnd: TravelEnding { let request = TravelRequest.none }
+
+        private func outbox() throws -> OutboxFolder {
+            let outbox = try OutboxFolder(at: folder.url.appendingPathComponent("data/app.db-outbox"))
+            try outbox.make()
+            return outbox
+        }
+
+        private func store(_ script: String, _ outbox: OutboxFolder) throws -> RcloneStore {
+            let program = RcloneProgram(path: try install("rclone", script))
+            return RcloneStore(program, try StoreURL(folder.path("store")), folder: outbox, ending: NoEnd())
+        }
+
+        /// Who may write the outbox moves each private folder away, and puts a link in its place: rclone still reads the list of names, and writes
+        /// what it downloads, in the folders of this process.
+        @Test func theFolderOfADownloadIsSwapped() throws {
+            let secret = try #require(FileManager.default.contents(atPath: folder.path("outside/secret")))
+            let outbox = try outbox()
+            let store = try store(
+                """
+                cd '\(outbox.path)'
+                for d in .arrivals.*.new; do mv "$d" "stolen$d"; ln -s '\(folder.path("outside"))' "$d"; done
+                while [ "$1" != --files-from-raw ]; do shift; done
+                names=$2
+                for last; do :; done
+                mkdir "$last/snapshots" && cp "$names" "$last/snapshots/1"
+                """,
+                outbox
+            )
+            try outbox.withArrivals { arrivals in
+                try store.download(["snapshots/1"], into: arrivals)
+                #expect(try arrivals.contents(ofFileAt: "snapshots/1", limit: 99) == Array("snapshots/1\n".utf8))
+            }
+            try expectUntouched(secret)
+        }
+
+        /// Nothing is written to a name that another user can know before, and nothing is left.
+        @Test func noNameIsPredictable() throws {
+            let secret = try #require(FileManager.default.contents(atPath: folder.path("outside/secret")))
+            let outbox = try outbox()
+            #expect(mkdir("\(outbox.path)/arrivals", 0o777) == 0)
+            for name in ["names-1", "names-2", "snapshot"] {
+                #expect(symlink(folder.path("outside/secret"), "\(outbox.path)/arrivals/\(name)") == 0)
+            }
+            let before = Set(try FileManager.default.subpathsOfDirectory(atPath: outbox.path))
+            let store = try store("exit 0", outbox)
+            try store.delete(["a"])
+            try store.upload([1, 2, 3], as: "snapshots/1")
+            try store.upload(["a"], from: outbox.open(.commands), to: "routes/x")
+            #expect(Set(try FileManager.default.subpathsOfDirectory(atPath: outbox.path)) == before)
+            try expectUntouched(secret)
+        }
+
+        /// What is uploaded as a list is the file of the outbox, and not what a link in its place leads to.
+        @Test func aLinkIsNotUploaded() throws {
+            let path = try outbox().path + "/ship.list"
+            #expect(symlink(folder.path("outside/secret"), path) == 0)
+            #expect(throws: SystemError.self) { try TravelFile<ShippedList>(at: path, as: "ship").bytes() }
+        }
+
+        // MARK: Recording
+
+        /// The owner of a planted file could read what is recorded into it.
+        @Test(.enabled(if: OtherUser.isPossible, "needs root, to make files of another user"))
+        func aPlantedRecording() throws {
+            let path = folder.path("data/recording")
+            try Data().write(to: URL(fileURLWithPath: path))
+            #expect(chown(path, 65534, 65534) == 0)
+            #expect(throws: ToolError.self) { try RecordingFile(path: path, header: "{}\n", keep: 1) }
+            #expect(try status("data/recording")?.st_size == 0)
+        }
+    }
+#endif
