@@ -29,6 +29,7 @@ TEXTS = [
     "RoundtableCore/Connections/ForbiddenFile.swift",
     "RoundtableCore/LockHolders/DatabaseError+LockHolder.swift",
     "RoundtableCore/LockHolders/LockHolder.swift",
+    "RoundtableDiagnostics/OutboxTravel/OutboxTravelCause.swift",
     "RoundtableFiles/FileSystem/FileProblem.swift",
     "RoundtableKernel/ControlBlock/ControlBlock+Opening.swift",
     "RoundtableKernel/System/DatabasePlace.swift",
@@ -36,7 +37,7 @@ TEXTS = [
 # Functions that make an error of a reason.
 REASONS = ["invalid", "refusal", "SaltFileError", "MissingArgument", "FleetError", "RecordedHistoryError", "SuspensionPoliceError"]
 # Members that return what to do, which follows a message.
-ADVICE = r"\bprivate (?:static )?(?:func|var) (?:advice|consequence)\b[^{]*\{"
+ADVICE = r"\b(?:private|package) (?:static )?(?:func|var) (?:advice|consequence)\b[^{]*\{"
 TRAPS = ["preconditionFailure", "precondition", "fatalError"]
 # Enums that are part of errors, beside the errors themselves.
 PARTS = ["FileProblem", "StartOverReason"]

@@ -137,6 +137,15 @@ def strangers(options, folder):
         files = len(os.listdir(f"/proc/{inspector.process.pid}/fd"))
         expect(files < 200, f"the server has {files} open files")
         print(f"  (the page was served after {time.monotonic() - begin:.1f} s)")
+        # A client that asks again and again, without the token, gets one answer, and the connection ends.
+        keeper = stack.enter_context(socket.create_connection(("127.0.0.1", inspector.port), timeout=DEADLINE))
+        keeper.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 2)
+        answers = b""
+        # The system resets a connection that is closed before all of it was read.
+        with contextlib.suppress(ConnectionResetError):
+            while piece := keeper.recv(65536):
+                answers += piece
+        expect(answers.count(b"HTTP/1.1 404") <= 1, f"the connection goes on after a refusal: {answers}")
         client = Events(inspector)
         wait_for("idle connections stay", lambda: established(inspector.port) <= 1)
         # The page's own events stay connected meanwhile.

@@ -34,4 +34,10 @@ int rt_peer_pid(int socket) {
     return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : -1;
 }
 
+unsigned rt_peer_user(int socket) {
+    struct ucred peer;
+    socklen_t size = sizeof(peer);
+    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.uid : (unsigned)-1;
+}
+
 #endif

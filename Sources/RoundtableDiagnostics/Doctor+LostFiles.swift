@@ -64,11 +64,11 @@ extension Doctor {
         }
         if let path = descriptors.path, participant.isDatabase {
             return
-                "Its file is \(path.shellQuoted) now: move it back while no program runs, or merge what it has. \(restart)"
+                "Its file is \(path.shellQuotedPath) now: move it back while no program runs, or merge what it has. \(restart)"
         }
         let copy = (diagnosis.path as NSString).lastPathComponent + ".saved"
-        var commands = ["cp \(descriptors.database) \(copy.shellQuoted)"]
-        if let wal = descriptors.wal { commands.append("cp \(wal) \("\(copy)-wal".shellQuoted)") }
+        var commands = ["cp \(descriptors.database) \(copy.shellQuotedPath)"]
+        if let wal = descriptors.wal { commands.append("cp \(wal) \("\(copy)-wal".shellQuotedPath)") }
         return """
             Before that process ends, save what it has: \(commands.joined(separator: " && ")). Any SQLite opens the copy, to compare and merge. \
             \(restart)

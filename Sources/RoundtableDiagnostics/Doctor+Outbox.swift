@@ -88,13 +88,14 @@ extension Doctor {
                 .sharedOutbox,
                 .warning,
                 """
-                Commands in this outbox were applied to \(other.path), too, by '\(other.owner)'. They do not name their database: each command is \
-                applied by the owner that reads it first.
+                A record says that commands in this outbox were applied to \(other.path), too, by '\(other.owner)'. \
+                \(other.record.map { "It is \($0.path), \($0.owner.asFile). " } ?? "")Commands do not name their database: each is applied by \
+                the owner that reads it first.
                 """,
                 at: outbox.path,
                 next: """
-                    Give each database a folder of its own (Options.outboxFolder), and change the senders, too; or, if it is a copy that \
-                    no process opens any more, remove \(other.path).
+                    Give each database a folder of its own (Options.outboxFolder), and change the senders, too; or, if that is a copy that no \
+                    process opens any more, or the record is not true, remove \(other.record?.path.shellQuotedPath ?? "the record").
                     """
             )
         }
@@ -115,7 +116,7 @@ extension Doctor {
                     ? "If no process submits there any more, remove it; otherwise, set the same Options.outboxFolder in all programs that open the database."
                     : """
                     Set the same Options.outboxFolder in all programs that open the database, and in all senders. To see what waits: \
-                    `roundtable outbox \(path.shellQuoted) --folder \(other.path.shellQuoted)`.
+                    `roundtable outbox \(path.shellQuotedPath) --folder \(other.path.shellQuotedPath)`.
                     """
             )
         }

@@ -37,6 +37,10 @@ public struct OutboxStatus: Codable, Sendable, Equatable {
         public var owner: String
         /// For a folder, the number of commands that wait there; nil when it cannot be listed, and for a database.
         public var waiting: Int?
+        /// The file that says so about a database; nil for a folder, which the database says it about.
+        package var record: OutboxOwnership.File?
+
+        enum CodingKeys: CodingKey { case path, owner, waiting }
     }
 
     enum CodingKeys: String, CodingKey {
@@ -122,7 +126,9 @@ extension OutboxStatus {
             owner: ""
         )
         let here = try folder.ownerships()
-        otherDatabases = own.others(of: here).map { Other(path: $0.database.path, owner: $0.owner) }
+        otherDatabases = own.others(of: here).map {
+            Other(path: $0.database.path, owner: $0.owner.claim, record: $0.file)
+        }
         // If no owner has connected the folder with the database, the caller may have named a wrong folder.
         let isOwned =
             here.contains { $0.database.identity == databaseIdentity }

@@ -8,14 +8,32 @@ extension Row {
         do {
             return try decode(T.self, forColumn: column)
         } catch {
-            throw DatabaseError(
-                resultCode: .SQLITE_CORRUPT,
-                message: """
-                    \(db.filePath): the tables of the history have a value in '\(column)' that Roundtable did not write: delete the \
-                    tables of the history, and enable it again
-                    """
-            )
+            throw DatabaseError.strangeHistoryValue(in: column, db)
         }
+    }
+
+    /// The value of a column of `table` that has JSON.
+    ///
+    /// - throws: `SQLITE_CORRUPT` when the column has something else.
+    func historyJSON<T: Decodable>(_ column: String, of table: String, _ db: Database) throws -> T {
+        let text: String = try historyValue(column, db)
+        do {
+            return try JSONDecoder().decode(T.self, from: Data(text.utf8))
+        } catch {
+            throw DatabaseError.strangeHistoryValue(in: "\(table).\(column)", db)
+        }
+    }
+}
+
+extension DatabaseError {
+    fileprivate static func strangeHistoryValue(in column: String, _ db: Database) -> DatabaseError {
+        DatabaseError(
+            resultCode: .SQLITE_CORRUPT,
+            message: """
+                \(db.filePath): the tables of the history have a value in '\(column)' that Roundtable did not write: delete the \
+                tables of the history, and enable it again
+                """
+        )
     }
 }
 

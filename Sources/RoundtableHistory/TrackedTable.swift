@@ -84,25 +84,23 @@ extension TrackedTable {
         }
     }
 
+    private static let tableName = "roundtable_history_tables"
+
     private init(_ row: Row, _ db: Database) throws {
         id = try row.historyValue("id", db)
         name = try row.historyValue("name", db)
         // Unknown words can only come from a later format, which is refused.
         state = State(rawValue: try row.historyValue("state", db)) ?? .disabled
         recording = HistoryRecording(rawValue: try row.historyValue("recording", db)) ?? .rows
-        keyColumns = try Self.list(row.historyValue("key_columns", db))
-        coverage = try Self.list(row.historyValue("conflicts", db))
+        keyColumns = try row.historyJSON("key_columns", of: Self.tableName, db)
+        coverage = try row.historyJSON("conflicts", of: Self.tableName, db)
         generation = try row.historyValue("generation", db)
         gap = try row.historyValue("gap", db)
         if row.hasColumn("kept_columns") {
-            let list: String = try row.historyValue("kept_columns", db)
-            storedKept = try JSONDecoder().decode([KeptColumn].self, from: Data(list.utf8))
-            kept = storedKept ?? []
+            let list: [KeptColumn] = try row.historyJSON("kept_columns", of: Self.tableName, db)
+            storedKept = list
+            kept = list
         }
-    }
-
-    private static func list(_ text: String) throws -> [String] {
-        try JSONDecoder().decode([String].self, from: Data(text.utf8))
     }
 
     private static func text(_ list: some Encodable) throws -> String {

@@ -44,12 +44,16 @@ enum Terminal {
 
     /// Writes one line to standard error. On a terminal, a line that is too long continues between words.
     static func complain(_ line: String) {
+        let text = complaint(line, width: size(of: STDERR_FILENO)?.width)
+        RunningTime.aside { putOnStandardError(text) }
+    }
+
+    static func complaint(_ line: String, width: Int?) -> String {
         let whole = "roundtable: \(line.visibleText)"
-        let width = size(of: STDERR_FILENO)?.width
         let lines = whole.components(separatedBy: "\n").flatMap { line in
             width.map { TerminalText.wrapped(line, to: $0, hang: 0) } ?? [line]
         }
-        RunningTime.aside { putOnStandardError(lines.map { $0 + "\n" }.joined()) }
+        return lines.map { $0 + "\n" }.joined()
     }
 
     /// Writes to standard error as it is.

@@ -13,15 +13,26 @@ extension String {
     /// JSON text with an escape for each control character and direction mark that encoders leave as it is. They occur only in its strings,
     /// whose values stay the same.
     var visibleJSON: String {
-        isPlain || !unicodeScalars.contains { $0.controlsText && $0 != "\n" }
-            ? self
-            : unicodeScalars.reduce(into: "") { text, scalar in
-                if scalar.controlsText, scalar != "\n" {
-                    text += String(format: "\\u%04x", scalar.value)
-                } else {
-                    text.unicodeScalars.append(scalar)
-                }
+        if isPlain || !unicodeScalars.contains(where: { $0.controlsText && $0 != "\n" }) { return self }
+        return unicodeScalars.reduce(into: "") { text, scalar in
+            if scalar.controlsText, scalar != "\n" {
+                text += scalar.escape
+            } else {
+                text.unicodeScalars.append(scalar)
             }
+        }
+    }
+}
+
+extension Unicode.Scalar {
+    /// The escape of JSON for a control character or a direction mark. All of them are in the first plane.
+    var escape: String {
+        switch self {
+        case "\n": "\\n"
+        case "\r": "\\r"
+        case "\t": "\\t"
+        default: String(format: "\\u%04x", value)
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 #if os(Linux)
     import Foundation
     import Glibc
+    import RoundtableKernel
+    import RoundtableTestSupport
     import Testing
 
     @testable import RoundtableTestKit
@@ -36,6 +38,52 @@
                 return !answer.isEmpty
             }
             #expect(answer == [.granted(id: 1)])
+        }
+
+        /// Connections of another user take a bounded number of files, and those of the judged processes are served.
+        @Test(.enabled(if: OtherUser.isPossible, "needs root, to become another user"), .timeLimit(.minutes(1)))
+        func manyConnectionsOfAnotherUser() throws {
+            let desk = try SuspensionDesk(grantsAssertions: true)
+            defer { desk.end() }
+            let name = desk.name
+            let most = SuspensionDesk.mostOfOtherUser
+            let crowd = try OtherUser.runBlocking { try (0..<most + 40).map { _ in try AbstractSocket.connect(name) } }
+            defer { for descriptor in crowd { close(descriptor) } }
+            try eventually("those beyond the limit are closed") {
+                desk.catchUp()
+                let closed = crowd.count { descriptor in
+                    var byte: UInt8 = 0
+                    return recv(descriptor, &byte, 1, Int32(MSG_DONTWAIT) | Int32(MSG_PEEK)) == 0
+                }
+                return closed == 40
+            }
+            let honest = try AbstractSocket.connect(desk.name)
+            defer { close(honest) }
+            AbstractSocket.send(.begin(id: 1, name: "work"), to: honest)
+            var lines = SocketLines()
+            var answer: [SuspensionMessage] = []
+            try eventually("an honest process is answered") {
+                answer += lines.read(honest) ?? []
+                return !answer.isEmpty
+            }
+            #expect(answer == [.granted(id: 1)])
+        }
+
+        /// A process that the system does not show, because this one has too many files open, is an error, and not one that has ended
+        /// without a conviction.
+        @Test(.timeLimit(.minutes(1))) func aProcessThatIsNotShown() throws {
+            let police = try SuspensionPolice()
+            defer { police.end() }
+            let pid = try police.launch(["/bin/sleep", "1000"])
+            let faults = [Fault(.readProcess, errno: EMFILE)]
+            let error = #expect(throws: SuspensionPoliceError.self) {
+                try System.withFaults(faults) { try police.freeze(pid) }
+            }
+            #expect(error?.description.contains("cannot look at process \(pid)") == true, "\(error?.description ?? "")")
+            #expect(throws: SuspensionPoliceError.self) {
+                try System.withFaults(faults) { try police.patrol(pid, freezes: 5) }
+            }
+            #expect(try police.freeze(pid).outcome == .released)
         }
     }
 #endif

@@ -60,6 +60,18 @@ import Testing
         }
     }
 
+    /// The columns that have JSON, of which a decoder's own error would name neither the database nor the table.
+    @Test(arguments: ["key_columns", "conflicts", "kept_columns"], ["x", "{}", "[1]", "[[]]"])
+    func aTableThatIsMalformed(column: String, value: String) throws {
+        let fixture = try HistoryFixture()
+        try fixture.db.history.enable(for: "player")
+        try fixture.execute("INSERT INTO player (name) VALUES ('A')")
+        try fixture.executeElsewhere("UPDATE roundtable_history_tables SET \(column) = '\(value)'")
+        let error = try #require(throws: DatabaseError.self) { _ = try fixture.changes() }
+        #expect(error.resultCode == .SQLITE_CORRUPT)
+        #expect(error.message?.contains("'roundtable_history_tables.\(column)' that") == true, "\(error)")
+    }
+
     @Test func theErrorSaysWhatToDo() throws {
         let fixture = try HistoryFixture()
         try fixture.db.history.enable(for: "player")

@@ -133,14 +133,6 @@ import Testing
         #expect(table.count > members.count)
     }
 
-    @Test(arguments: [
-        ("demo.sqlite", "demo.sqlite"), ("my demo.sqlite", "'my demo.sqlite'"), ("it's", #"'it'\''s'"#), ("", "''"),
-        ("$HOME/a;b", "'$HOME/a;b'"), ("/a-b_c.d/é", "'/a-b_c.d/é'"),
-    ])
-    func `A shell takes what is quoted for one word`(text: String, quoted: String) {
-        #expect(text.shellQuoted == quoted)
-    }
-
     /// Who was killed may have submitted more than it could tell; what it told of must be there.
     @Test func `A widget that was killed may have submitted more`() {
         var member = DemoFleet.Member(player: .init(name: "interactive widget", role: .outboxOnly))

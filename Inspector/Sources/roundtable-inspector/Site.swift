@@ -74,9 +74,21 @@ struct Site: HTTPResponder {
         return name == "127.0.0.1" || name.lowercased() == "localhost"
     }
 
+    /// The connection ends with a refusal: a client that asks again and again, without the token, must not keep a place from the page.
     private static func refuse(_ status: HTTPResponse.Status, _ text: String) -> Response {
-        response(status, type: "text/plain; charset=utf-8", ResponseBody(byteBuffer: ByteBuffer(string: text + "\n")))
+        let buffer = ByteBuffer(string: text + "\n")
+        let body = ResponseBody(contentLength: buffer.readableBytes) { writer in
+            try await writer.write(buffer)
+            try await writer.finish(nil)
+            // The server closes a connection whose answer throws.
+            throw Refused()
+        }
+        var refusal = response(status, type: "text/plain; charset=utf-8", body)
+        refusal.headers[.connection] = "close"
+        return refusal
     }
+
+    private struct Refused: Error {}
 
     private static func response(_ status: HTTPResponse.Status, type: String, _ body: ResponseBody) -> Response {
         var headers = commonHeaders

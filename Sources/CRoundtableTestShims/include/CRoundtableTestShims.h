@@ -24,5 +24,9 @@ int rt_give_up_root(unsigned user);
 /// Why: Swift does not import `struct ucred` and `SO_PEERCRED` from glibc.
 int rt_peer_pid(int socket);
 
+/// Returns the user of that process, when it connected; -1 as an unsigned number when it is not known. It needs no file, as a look at
+/// `/proc` would.
+unsigned rt_peer_user(int socket);
+
 #endif
 #endif

@@ -8,6 +8,18 @@ extension String {
     /// The string as a text literal of SQL.
     package var sqlText: String { quoted("'") }
 
+    /// The identifier or literal without its quotes; nil if it does not have them at both ends.
+    package func unquoted(_ quote: Unicode.Scalar) -> String? {
+        guard unicodeScalars.count >= 2, unicodeScalars.first == quote, unicodeScalars.last == quote else { return nil }
+        var text = String.UnicodeScalarView()
+        var isSecond = false
+        for scalar in unicodeScalars.dropFirst().dropLast() {
+            isSecond = scalar == quote && !isSecond
+            if !isSecond { text.append(scalar) }
+        }
+        return String(text)
+    }
+
     /// The quotes are found among the Unicode scalars, as SQLite finds them, because a quote with a combining accent is one Character.
     private func quoted(_ quote: Unicode.Scalar) -> String {
         var scalars = String.UnicodeScalarView([quote])

@@ -55,8 +55,8 @@ extension OutboxEvent: CustomStringConvertible {
             "submitted by a newer version of Roundtable, and waits for an owner that knows it, as its sender's later ones do: \(path)"
         case .otherDatabase(let folder, let database, let owner):
             """
-            the commands in \(folder) were applied to \(database), too, by '\(owner)', and do not name their database. Give each database \
-            an outbox folder of its own (Options.outboxFolder); or, if it is a copy that is no longer used, remove \(database)
+            a record in \(folder) says that its commands were applied to \(database), too, by '\(owner)', and they do not name their database. \
+            Give each database an outbox folder of its own (Options.outboxFolder). 'roundtable doctor' says whose record it is
             """
         case .otherFolder(let database, let folder, let owner):
             """

@@ -24,6 +24,15 @@ package struct OutboxOwnership: Equatable, Sendable {
     package let database: Place
     package let folder: Place
     package let owner: String
+    /// The file that says so; nil for a row of a database.
+    package internal(set) var file: File?
+
+    /// A file of the folder. Who may write the folder may write any record.
+    package struct File: Equatable, Sendable {
+        package let path: String
+        /// nil if it is not known.
+        package let owner: FileOwner?
+    }
 
     // MARK: The file
 
@@ -97,8 +106,12 @@ extension OutboxFolder {
         return names.prefix(100).map { name in
             // A link, a folder, or a file that this process may not read counts as no record.
             let limit = OutboxOwnership.maximumSize
-            let bytes = (try? owners.contents(ofFile: name, limit: limit, notOf: databasePath)) ?? nil
-            return (name, bytes.flatMap(OutboxOwnership.init))
+            let (bytes, owner) = FileOwner.reading({ try? owners.status(ofFile: name) }) {
+                (try? owners.contents(ofFile: name, limit: limit, notOf: databasePath)) ?? nil
+            }
+            var ownership = bytes.flatMap(OutboxOwnership.init)
+            ownership?.file = OutboxOwnership.File(path: owners.file(name), owner: owner)
+            return (name, ownership)
         }
     }
 

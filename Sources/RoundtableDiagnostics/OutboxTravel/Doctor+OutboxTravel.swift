@@ -10,7 +10,8 @@ extension Doctor {
                 .outboxTravel,
                 .warning,
                 travel.finding,
-                by: [SharingProcess(pid: travel.pid, name: name, isParticipant: false)],
+                by: travel.isReporter == true
+                    ? [SharingProcess(pid: travel.pid, name: name, isParticipant: false)] : [],
                 next: Self.sentence(travel.advice ?? "Look at the output of '\(name)'")
             )
         }
@@ -38,6 +39,8 @@ extension OutboxTravelStatus {
             }
         let last = lastRound.map { " The last round that worked ended at \($0.formatted(.iso8601))." } ?? ""
         let text = state == .working ? "Not all commands travel" : way
-        return "\(text): \(problem ?? state.rawValue).\(last)"
+        let what = problem ?? state.rawValue
+        let source = reporter == nil ? "" : " \(direction.rawValue).status says so, \(reporter.asFile)."
+        return "\(text): \(what).\(last)\(source)"
     }
 }

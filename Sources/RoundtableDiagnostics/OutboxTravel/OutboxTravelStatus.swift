@@ -49,6 +49,14 @@ public struct OutboxTravelStatus: Codable, Sendable, Equatable {
     public var problem: String?
     /// What to do about the problem.
     public var advice: String?
+    /// The user whose file the report is; nil if that is not known, or if it was not read from a file.
+    package var reporter: FileOwner?
+    /// Whether the process (``pid``) is one of that user; nil if that is not known.
+    package var isReporter: Bool?
+    /// ``Cause`` as the file has it. A later version may add one.
+    private var causeName: String?
+    /// What the file says in words beside the cause.
+    private var detail: String?
     /// The start time and the pid namespace of the process (``pid``), as the system gives them.
     var startTime: UInt64
     var namespace: UInt64
@@ -74,7 +82,8 @@ public struct OutboxTravelStatus: Codable, Sendable, Equatable {
     }
 
     enum CodingKeys: String, CodingKey {
-        case direction, state, since, store, pid, version, waiting, moved, decided, problem, advice, namespace
+        case direction, state, since, store, pid, version, waiting, moved, decided, problem, advice, detail, namespace
+        case causeName = "cause"
         case lastRound = "last_round"
         case startTime = "start_time"
     }
@@ -90,18 +99,37 @@ extension OutboxTravelStatus {
         return SnapshotFile(at: url, as: "outbox \(direction.rawValue)", options: options)
     }
 
+    /// What the file is to hold: codes and facts. Sentences and advice are those of the program that reads it.
+    package var forFile: OutboxTravelStatus {
+        var report = self
+        (report.problem, report.advice) = (nil, nil)
+        return report
+    }
+
+    package var cause: OutboxTravelCause? { causeName.flatMap(OutboxTravelCause.init) }
+
+    /// Says what is wrong, or that nothing is.
+    package mutating func set(_ cause: OutboxTravelCause?, detail: String?) {
+        (causeName, self.detail) = (cause?.rawValue, detail)
+        (problem, advice) = (cause?.text(detail), cause?.advice)
+    }
+
     /// The reports in the folder of an outbox, with what is known of their processes now.
     package static func all(inOutboxAt path: String) -> [OutboxTravelStatus] {
         Direction.allCases.compactMap { direction in
-            guard case .value(let report, _)? = try? file(direction, inOutboxAt: path).read() else { return nil }
-            return report.judged()
+            let file = file(direction, inOutboxAt: path)
+            let (reading, owner) = FileOwner.reading({ try? System.statusOfLink(at: file.url.path) }) {
+                try? file.read()
+            }
+            guard case .value(let report, _)? = reading else { return nil }
+            return report.judged(direction, owner)
         }
     }
 
     /// Whether the process that has reported lives, as far as this process can see.
     package var isAlive: Bool {
         switch liveness {
-        case .alive, .stopped: true
+        case .alive, .stopped: isReporter != false
         case .dead, .unknown: false
         }
     }
@@ -110,12 +138,28 @@ extension OutboxTravelStatus {
         ProcessIdentity(pid: pid, startTime: startTime, namespace: namespace).liveness(seenFrom: .current)
     }
 
-    private func judged() -> OutboxTravelStatus {
+    /// The report as this process believes it: it composes the sentences itself, quotes what the file says in words, and blames only a
+    /// process of the file's owner.
+    private func judged(_ direction: Direction, _ owner: FileOwner?) -> OutboxTravelStatus {
         var status = self
+        status.direction = direction
+        status.store = store.claim
+        status.version = version?.claim
+        status.causeName = cause?.rawValue
+        status.detail = detail?.claim
+        status.reporter = owner
+        let liveness = liveness
+        // A pid of another namespace, or of a process that has died, is none of this user's.
+        if [.alive, .stopped].contains(liveness) { status.isReporter = owner?.runs(pid, program: "roundtable") }
+        // Earlier versions wrote the sentences into the file.
+        let said = (detail ?? problem).map { "the report says: \"\($0.claim)\"" }
+        status.problem = cause?.text(said) ?? said
+        status.advice = cause?.advice
         let command = "'roundtable outbox \(direction.rawValue)'"
         switch liveness {
         case .alive, .unknown: break
         case .stopped:
+            guard status.isReporter == true else { break }
             status.state = .stopped
             status.problem = "the process (pid \(pid)) is stopped"
             status.advice = "Continue it (kill -CONT \(pid)), or end it and start \(command) again"
@@ -126,4 +170,9 @@ extension OutboxTravelStatus {
         }
         return status
     }
+}
+
+extension FileOwner? {
+    /// Whose file it is, as a part of a sentence.
+    package var asFile: String { map { "a file of \($0)" } ?? "a file that was replaced meanwhile" }
 }

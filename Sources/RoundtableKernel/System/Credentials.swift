@@ -23,6 +23,9 @@ package struct Credentials: Equatable, Sendable {
         return (groups.contains(status.st_gid) ? status.st_mode >> 3 : status.st_mode) & 0o7
     }
 
+    /// The name of a user in the system's database; nil for a user that is not in it.
+    package static func name(of user: uid_t) -> String? { withEntry(of: user) { String(cString: $0.pw_name) } }
+
     /// The groups of a user in the system's database; empty for a user that is not in it.
     private static func groups(of user: uid_t) -> Set<gid_t> {
         #if canImport(Darwin)
@@ -30,18 +33,25 @@ package struct Credentials: Equatable, Sendable {
         #else
             typealias Group = gid_t
         #endif
-        // The entry points into this buffer.
-        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16 << 10) { buffer in
-            var entry = passwd()
-            var found: UnsafeMutablePointer<passwd>?
-            guard let memory = buffer.baseAddress, getpwuid_r(user, &entry, memory, buffer.count, &found) == 0,
-                found != nil
-            else { return [] }
+        return withEntry(of: user) { entry in
             var groups = [Group](repeating: 0, count: 1024)
             var count = Int32(groups.count)
             // A user of more groups than fit is in the first ones at least.
             _ = getgrouplist(entry.pw_name, Group(entry.pw_gid), &groups, &count)
             return Set(groups.prefix(Int(min(max(count, 0), 1024))).map { gid_t($0) })
+        } ?? []
+    }
+
+    /// - returns: nil for a user that is not in the system's database.
+    private static func withEntry<T>(of user: uid_t, _ body: (passwd) -> T) -> T? {
+        // The entry points into this buffer.
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16 << 10) { buffer in
+            var entry = passwd()
+            var found: UnsafeMutablePointer<passwd>?
+            guard let memory = buffer.baseAddress, getpwuid_r(user, &entry, memory, buffer.count, &found) == 0,
+                found != nil
+            else { return nil }
+            return body(entry)
         }
     }
 }

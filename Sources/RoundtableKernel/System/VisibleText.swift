@@ -19,4 +19,11 @@ extension String {
         text.append(contentsOf: unicodeScalars.lazy.map { $0.controlsText ? "·" : $0 })
         return String(text)
     }
+
+    /// What a file or a process of another user says, as a part of a message: one line of visible text, at most 240 scalars long.
+    package var claim: String {
+        let limit = 240
+        guard unicodeScalars.count > limit else { return withVisibleControls }
+        return String(unicodeScalars.prefix(limit)).withVisibleControls + "…"
+    }
 }

@@ -55,18 +55,12 @@ enum ReplayCommand {
     ) -> String {
         let seed = "ROUNDTABLE_SEED=0x\(String(seed, radix: 16))"
         if ofTests { return "\(seed) swift test --filter '\(test.prefix { $0 != "(" })'" }
-        return ([seed] + program.map(quoted)).joined(separator: " ")
+        return ([seed] + program.map(\.shellQuoted)).joined(separator: " ")
     }
 
     /// Whether this process runs tests.
     private static var isTestProgram: Bool {
         CommandLine.arguments.contains { $0.hasSuffix(".xctest") || $0.contains(".xctest/") }
             || CommandLine.arguments.contains("--testing-library")
-    }
-
-    private static func quoted(_ argument: String) -> String {
-        let isPlain =
-            !argument.isEmpty && argument.utf8.allSatisfy { $0 > 0x20 && !"'\"\\$`&;|<>()*?[]#~!{}".utf8.contains($0) }
-        return isPlain ? argument : "'" + argument.replacingOccurrences(of: "'", with: "'\\''") + "'"
     }
 }

@@ -14,6 +14,7 @@
 
         private struct Connection {
             let pid: Int32
+            let user: UInt32
             var lines = SocketLines()
             var assertions: [Int: String] = [:]
             var closed: ContinuousClock.Instant?
@@ -27,6 +28,9 @@
             var grantsAssertions = true
             var hasEnded = false
         }
+
+        /// The most connections of each other user. Any user of the machine can connect, and must not use up the files of this process.
+        static let mostOfOtherUser = 64
 
         init(grantsAssertions: Bool) throws {
             name = "roundtable-police-\(getpid())-\(String(UInt64.random(in: 0...UInt64.max), radix: 16))"
@@ -155,7 +159,13 @@
             guard !state.hasEnded else { return false }
             var hasNew = false
             while let descriptor = AbstractSocket.accept(listener) {
-                state.connections[descriptor] = Connection(pid: rt_peer_pid(descriptor))
+                let user = rt_peer_user(descriptor)
+                let isOther = user != geteuid() && user != 0
+                if isOther, state.connections.values.count(where: { $0.user == user }) >= Self.mostOfOtherUser {
+                    close(descriptor)
+                    continue
+                }
+                state.connections[descriptor] = Connection(pid: rt_peer_pid(descriptor), user: user)
                 hasNew = true
             }
             for descriptor in Array(state.connections.keys) {

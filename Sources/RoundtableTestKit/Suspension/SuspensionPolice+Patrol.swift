@@ -43,6 +43,7 @@
                 report.add(verdict)
                 onVerdict(verdict)
             }
+            if report.freezes < freezes { try checkIsShown(pid) }
             report.seconds = (ContinuousClock.now - began) / .seconds(1)
             return report
         }

@@ -93,11 +93,16 @@
             verdict.notified = told.count
             verdict.processes = tree.members.count
             verdict.answeredSeconds = desk.answered(tree.pids).map { ($0 - began) / .seconds(1) }
-            guard !tree.members.isEmpty else { return verdict }
+            guard !tree.members.isEmpty else {
+                try checkIsShown(pid)
+                return verdict
+            }
 
             let examinationBegan = ContinuousClock.now
             verdict.convictions = try tree.members.flatMap(examine)
             verdict.examiningSeconds = (ContinuousClock.now - examinationBegan) / .seconds(1)
+            // The descendants of a process that is not shown would be missing.
+            for member in tree.members { try checkIsShown(member.pid) }
             try checkJudgeable(told.bySignal, convicted: Set(verdict.convictions.map(\.pid)))
             verdict.outcome = verdict.convictions.isEmpty ? .released : .convicted
             if terms.punishment == .kill {
@@ -116,6 +121,16 @@
         public func findings(of pid: Int32) throws -> [Conviction] {
             guard let member = ProcessTree.Member(pid) else { return [] }
             return try examine(member)
+        }
+
+        /// - throws: when the system does not show a process that may exist, for example because this process has too many open files. It
+        ///   cannot be judged then, nor be taken for one that has ended.
+        func checkIsShown(_ pid: Int32) throws {
+            do {
+                _ = try ProcessTable.contents(of: "/proc/\(pid)/stat")
+            } catch let error as SystemError where ![ENOENT, ESRCH].contains(error.errno) {
+                throw SuspensionPoliceError("cannot look at process \(pid)", errno: error.errno)
+            }
         }
 
         /// - throws: when a convicted process could not do what the notice asks for (rule J9).

@@ -32,10 +32,7 @@ struct PeerReport: Codable, Equatable, Sendable {
     /// The number of times that the app has written the snapshot file; nil for other processes.
     var snapshots: Int?
 
-    var line: String {
-        // A flat structure of numbers and strings always encodes.
-        (try? JSONEncoder().encode(self)).map { String(decoding: $0, as: UTF8.self) + "\n" } ?? ""
-    }
+    var line: String { PrintedJSON.text(self) }
 }
 
 /// The command of a process of the demo. It obeys `PeerCues`, and writes `PeerReport`s to its standard output.

@@ -140,9 +140,5 @@ struct DemoReport: Codable, Equatable, Sendable {
         )
     }
 
-    var json: String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
-        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self).visibleJSON + "\n" } ?? ""
-    }
+    var json: String { PrintedJSON.text(self, isPretty: true) }
 }

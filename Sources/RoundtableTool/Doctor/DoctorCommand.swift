@@ -71,7 +71,7 @@ struct DoctorCommand: ParsableCommand {
             Terminal.complain(ToolError.line(for: explained ?? error))
             throw ExitCode(2)
         }
-        Terminal.write(try report(diagnosis))
+        Terminal.write(report(diagnosis))
         switch diagnosis.severity {
         case .error: throw ExitCode(2)
         case .warning: throw ExitCode(1)
@@ -79,14 +79,12 @@ struct DoctorCommand: ParsableCommand {
         }
     }
 
-    private func report(_ diagnosis: Diagnosis) throws -> String {
+    private func report(_ diagnosis: Diagnosis) -> String {
         guard json else {
             let isOutbox = LonelyOutbox(at: path, folder: outboxFolder) != nil
             let content: DoctorText.Content = isOutbox ? .none : check ? .checked : .notChecked
             return Terminal.dressed(DoctorText(diagnosis, content: content).text)
         }
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
-        return String(decoding: try encoder.encode(diagnosis), as: UTF8.self).visibleJSON + "\n"
+        return PrintedJSON.text(diagnosis, isPretty: true)
     }
 }

@@ -92,7 +92,7 @@ struct PromoteCommand: ParsableCommand {
             style: style
         )
         let report = try promote(job)
-        Terminal.write(json ? try report.json : Terminal.dressed(report.text))
+        Terminal.write(json ? report.json : Terminal.dressed(report.text))
     }
 
     private func promote(_ job: RestoreJob) throws -> RestoreReport {

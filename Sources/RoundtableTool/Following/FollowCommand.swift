@@ -86,12 +86,7 @@ private final class FollowPrinter: Sendable {
             if isNew { Terminal.complain(ReplicaText.line(status, at: Date())) }
             return
         }
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        encoder.dateEncodingStrategy = .iso8601
-        // A status always encodes.
-        guard let data = try? encoder.encode(status) else { return }
         // If nobody reads the output any more, the follower goes on.
-        _ = try? Terminal.writeIfRead(String(decoding: data, as: UTF8.self).visibleJSON + "\n")
+        _ = try? Terminal.writeIfRead(PrintedJSON.text(status))
     }
 }

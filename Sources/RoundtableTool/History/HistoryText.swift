@@ -86,20 +86,7 @@ enum HistoryText {
         }.joined()
     }
 
-    private static func json(_ value: some Encodable) -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        encoder.dateEncodingStrategy = .iso8601
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        // Only an infinite number has no form in JSON, and a key can be one.
-        encoder.nonConformingFloatEncodingStrategy = .convertToString(
-            positiveInfinity: "Infinity",
-            negativeInfinity: "-Infinity",
-            nan: "NaN"
-        )
-        guard let data = try? encoder.encode(value) else { preconditionFailure("it is always JSON") }
-        return String(decoding: data, as: UTF8.self).visibleJSON + "\n"
-    }
+    private static func json(_ value: some Encodable) -> String { PrintedJSON.text(value, inSnakeCase: true) }
 
     private struct Change: Encodable {
         let token: HistoryToken

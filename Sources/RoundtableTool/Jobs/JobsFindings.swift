@@ -34,7 +34,7 @@ struct JobsFindings {
             "\(name(queue.dead, of: queue)) \(one ? "is" : "are") dead, and no worker attempts \(one ? "it" : "them") again.\(newest ?? "")",
             next: """
                 Correct the cause, then let \(one ? "it" : "them") be attempted again (JobQueue.retry), or remove \(one ? "it" : "them") \
-                (JobQueue.prune, with the state dead). To list dead jobs: roundtable sql \(diagnosis.path.shellQuoted) "\(list)"
+                (JobQueue.prune, with the state dead). To list dead jobs: roundtable sql \(diagnosis.path.shellQuotedPath) "\(list)"
                 """
         )
     }

@@ -152,7 +152,7 @@ struct OutboxChanges {
                 """
                 \(place.name): \(command.id): it is not known here which database it is for, and only that database says whether it was \
                 applied. Nothing was dropped. Give the path of the database: roundtable outbox DATABASE --folder \
-                \(place.files.path.shellQuoted) drop \(command.id)
+                \(place.files.path.shellQuotedPath) drop \(command.id)
                 """
             )
         }

@@ -18,23 +18,7 @@ enum OutboxJSON {
         }
     }
 
-    private static func json(_ value: some Encodable) -> String {
-        guard let data = try? encoder.encode(value) else { preconditionFailure("it is always JSON") }
-        return String(decoding: data, as: UTF8.self).visibleJSON + "\n"
-    }
-
-    private static let encoder = {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        // Another program may have stored an infinite number as a date in the tables. JSON has no such number.
-        encoder.nonConformingFloatEncodingStrategy = .convertToString(
-            positiveInfinity: "Infinity",
-            negativeInfinity: "-Infinity",
-            nan: "NaN"
-        )
-        return encoder
-    }()
+    private static func json(_ value: some Encodable) -> String { PrintedJSON.text(value, inSnakeCase: true) }
 
     private struct File: Encodable {
         let state: String

@@ -46,7 +46,7 @@ struct OutboxText {
         table.end()
         if let missing { for line in ["", missing] { lines.append(line) } }
         if items.place.existingDatabase == nil, items.place.folder != nil {
-            let folder = items.place.files.path.shellQuoted
+            let folder = items.place.files.path.shellQuotedPath
             lines.append("")
             lines.append(
                 "What was set aside, and what has failed, is in the database: name it, with --folder \(folder)."

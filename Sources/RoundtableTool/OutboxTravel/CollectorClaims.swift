@@ -64,10 +64,7 @@ final class CollectorClaims {
             if isEstablished { return objects }
             if !isSecond { objects = try listing() }
         }
-        throw TravelProblem(
-            what: "the store does not show the claim of this collector yet",
-            advice: "Nothing: it looks again"
-        )
+        throw TravelProblem(cause: .claimNotShown)
     }
 
     private static func claims(in objects: [StoreObject]) -> [Claim] {
@@ -98,21 +95,13 @@ final class CollectorClaims {
             throw Self.conflict(other, isFinal: true)
         }
         guard isClaimed else {
-            throw TravelProblem(
-                what: "another collector (\(other.collector)) has taken over the store",
-                advice: "Nothing, if that was intended. To bring commands here again, start this one with --take-over",
-                isFinal: true
-            )
+            throw TravelProblem(cause: .takenOver, detail: "\(other.collector)", isFinal: true)
         }
         throw Self.conflict(other, isFinal: false)
     }
 
     private static func conflict(_ other: Claim, isFinal: Bool) -> TravelProblem {
-        TravelProblem(
-            what: "another collector (\(other.collector)) brings the commands of this store into its own outbox",
-            advice: "End it; or, if it is gone for good, start this one with --take-over",
-            isFinal: isFinal
-        )
+        TravelProblem(cause: .otherCollector, detail: "\(other.collector)", isFinal: isFinal)
     }
 }
 

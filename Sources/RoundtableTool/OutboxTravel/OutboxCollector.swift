@@ -387,10 +387,7 @@ final class OutboxCollector {
         for path in snapshots {
             let name = (path as NSString).lastPathComponent
             guard let copy = try SnapshotCopy(at: path) else {
-                problem = TravelProblem(
-                    what: "\(path): is not a complete snapshot file",
-                    advice: "Start the program that publishes it, or correct --publish"
-                )
+                problem = TravelProblem(cause: .incompleteSnapshot, detail: path)
                 continue
             }
             let present = objects.compactMap { object -> (snapshot: StoredSnapshot, size: Int)? in

@@ -195,7 +195,9 @@ final class OutboxShipper {
         do {
             content = try CommandFile.read(name, in: commands, notOf: folder.databasePath)
         } catch {
-            return .obstacle(TravelProblem(what: "\(ToolError.line(for: error))", advice: "Make \(path) readable"))
+            return .obstacle(
+                TravelProblem(cause: .unreadableCommand, detail: ToolError.line(for: error).withoutFullStop)
+            )
         }
         switch content {
         case nil: return .nothing
@@ -203,10 +205,7 @@ final class OutboxShipper {
             return .command(.init(name: "\(name)", id: command.id, size: command.bytes.count))
         case .newer(let format):
             return .obstacle(
-                TravelProblem(
-                    what: "\(path): format \(format), of a newer version of Roundtable",
-                    advice: "Update this program, and start it again"
-                )
+                TravelProblem(cause: .newerCommand, detail: "\(path), format \(format)")
             )
         case .damaged(let reason, let isCutOff):
             guard let status = try commands.status(ofFile: "\(name)") else { return .nothing }

@@ -1,3 +1,5 @@
+import Foundation
+import RoundtableDiagnostics
 import RoundtableKernel
 
 /// The store between the machines. Each operation may fail at any point, and may have done a part of its work then.
@@ -27,12 +29,17 @@ struct TravelRound: Equatable, Sendable {
     var problem: TravelProblem?
 }
 
-/// What is wrong, and what to do about it, as one line each.
+/// What is wrong.
 struct TravelProblem: Error, Equatable, Sendable {
-    let what: String
-    let advice: String
+    let cause: OutboxTravelCause
+    /// What is known beside the cause, as one line.
+    var detail: String?
     /// Whether trying again is of no use.
     var isFinal = false
+
+    var what: String { cause.text(detail) }
+    /// What to do about it, as one line.
+    var advice: String { cause.advice }
 }
 
 /// Whether the process is to end.

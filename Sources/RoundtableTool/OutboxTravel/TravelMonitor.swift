@@ -40,7 +40,6 @@ struct TravelMonitor {
     private mutating func enter(_ state: OutboxTravelStatus.State, _ problem: TravelProblem?, at now: Date) {
         if status.state != state { status.since = now }
         status.state = state
-        status.problem = problem?.what
-        status.advice = problem?.advice
+        status.set(problem?.cause, detail: problem?.detail)
     }
 }

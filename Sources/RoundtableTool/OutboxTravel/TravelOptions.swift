@@ -89,16 +89,21 @@ struct TravelOptions: ParsableArguments {
         if let other = OutboxTravelStatus.all(inOutboxAt: folder.path).first(where: {
             $0.direction == direction && $0.isAlive
         }) {
+            let file = OutboxTravelStatus.file(direction, inOutboxAt: folder.path).url.path
             throw ToolError(
-                "\(folder.path): 'roundtable outbox \(direction.rawValue)' (pid \(other.pid)) does that already, with \(other.store). End it first."
+                """
+                \(folder.path): 'roundtable outbox \(direction.rawValue)' (pid \(other.pid)) does that already, with \(other.store). End it first; or, \
+                if it is another program, remove \(file), \(other.reporter.asFile), which says so.
+                """
             )
         }
         // An owner here would apply the commands, and so would the owner at the collector (rule Z15).
         if direction == .ship, let owner = try folder.ownerships().first(where: { $0.database.isThere != false }) {
             throw ToolError(
                 """
-                \(folder.path): its commands are applied on this machine, to \(owner.database.path) by '\(owner.owner)'. To have them applied \
-                on another machine instead, move that database away.
+                \(folder.path): its commands are applied on this machine, to \(owner.database.path) by '\(owner.owner.claim)'. To have them \
+                applied on another machine instead, move that database away; or, if that is not so, remove the record that says it\
+                \(owner.file.map { ": \($0.path), \($0.owner.asFile)" } ?? "").
                 """
             )
         }
@@ -121,16 +126,6 @@ private final class TravelPrinter {
             return
         }
         // If nobody reads the output any more, the rounds go on.
-        _ = try? Terminal.writeIfRead(OutboxTravelJSON.line(status) + "\n")
-    }
-}
-
-enum OutboxTravelJSON {
-    static func line(_ status: OutboxTravelStatus) -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        encoder.dateEncodingStrategy = .iso8601
-        // A status always encodes.
-        return (try? encoder.encode(status)).map { String(decoding: $0, as: UTF8.self).visibleJSON } ?? "{}"
+        _ = try? Terminal.writeIfRead(PrintedJSON.text(status))
     }
 }

@@ -63,14 +63,11 @@ final class TravelSupervisor: TravelEnding {
 
     private func write(_ status: OutboxTravelStatus, to file: SnapshotFile<OutboxTravelStatus>) {
         // The report is advice, and its loss changes nothing.
-        _ = try? { let _: SnapshotInfo = try file.write(status) }()
+        _ = try? { let _: SnapshotInfo = try file.write(status.forFile) }()
     }
 
     private static func problem(_ error: any Error) -> TravelProblem {
         let line = ToolError.line(for: error)
-        return TravelProblem(
-            what: line.hasSuffix(".") ? String(line.dropLast()) : line,
-            advice: "It is tried again. If it does not recover, check the folder of the outbox and its disk"
-        )
+        return TravelProblem(cause: .other, detail: line.withoutFullStop)
     }
 }

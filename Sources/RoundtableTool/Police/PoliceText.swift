@@ -35,10 +35,5 @@ struct PoliceText {
 
     private static func count(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 
-    static func json(_ report: PoliceReport) throws -> String {
-        let encoder = JSONEncoder()
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
-        return String(decoding: try encoder.encode(report), as: UTF8.self).visibleJSON + "\n"
-    }
+    static func json(_ report: PoliceReport) -> String { PrintedJSON.text(report, isPretty: true, inSnakeCase: true) }
 }

@@ -83,11 +83,5 @@ enum RecordLine {
         return try? JSONDecoder().decode(Named.self, from: line).path
     }
 
-    static func text(_ line: some Encodable) -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        encoder.dateEncodingStrategy = .iso8601
-        guard let data = try? encoder.encode(line) else { preconditionFailure("it is always JSON") }
-        return String(decoding: data, as: UTF8.self).visibleJSON + "\n"
-    }
+    static func text(_ line: some Encodable) -> String { PrintedJSON.text(line) }
 }

@@ -114,7 +114,7 @@ struct ReplaceCommand: AsyncParsableCommand {
             seconds: began.duration(to: .now) / .seconds(1),
             migrations: try await database.read(Self.migrations).count
         )
-        Terminal.write(json ? try report.json : Terminal.dressed(report.text))
+        Terminal.write(json ? report.json : Terminal.dressed(report.text))
     }
 
     /// - throws: `ToolError` when the migrations differ.
@@ -164,11 +164,5 @@ struct ReplaceReport: Encodable {
         "\(path): has the content of \(source) (\(bytes.byteSize)), after \(seconds.seconds).\n"
     }
 
-    var json: String {
-        get throws {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
-            return String(decoding: try encoder.encode(self), as: UTF8.self) + "\n"
-        }
-    }
+    var json: String { PrintedJSON.text(self, isPretty: true) }
 }

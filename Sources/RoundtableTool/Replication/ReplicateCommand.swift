@@ -146,12 +146,7 @@ private struct ReplicationPrinter: Sendable {
 
     func print(_ status: ReplicationStatus) {
         guard isJSON else { return Terminal.complain(ReplicationText.line(status, at: Date())) }
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        encoder.dateEncodingStrategy = .iso8601
-        // A status always encodes.
-        guard let data = try? encoder.encode(status) else { return }
         // If nobody reads the output any more, the replication goes on.
-        _ = try? Terminal.writeIfRead(String(decoding: data, as: UTF8.self).visibleJSON + "\n")
+        _ = try? Terminal.writeIfRead(PrintedJSON.text(status))
     }
 }

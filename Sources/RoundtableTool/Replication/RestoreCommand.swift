@@ -109,7 +109,7 @@ struct RestoreCommand: ParsableCommand {
                 """
             )
         }
-        Terminal.write(json ? try report.json : Terminal.dressed(report.text))
+        Terminal.write(json ? report.json : Terminal.dressed(report.text))
     }
 }
 

@@ -57,13 +57,7 @@ struct RestoreReport: Encodable {
         case waitingCommands = "waiting_commands"
     }
 
-    var json: String {
-        get throws {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
-            return String(decoding: try encoder.encode(self), as: UTF8.self).visibleJSON + "\n"
-        }
-    }
+    var json: String { PrintedJSON.text(self, isPretty: true) }
 
     var text: String {
         let wanted = at.map { ", the last not later than \($0)" } ?? ", the newest"
@@ -87,7 +81,7 @@ struct RestoreReport: Encodable {
         }
         if let promotedTerm {
             lines.append("  promoted    this machine is the writer now, in term \(promotedTerm)")
-            lines.append("  next        roundtable replicate '\(path)' --to '\(url)'")
+            lines.append("  next        roundtable replicate \(path.shellQuotedPath) --to \(url.shellQuoted)")
         }
         for finding in checks.findings {
             lines += ["", "  ! \(finding.what)", "    next  \(finding.next)"]

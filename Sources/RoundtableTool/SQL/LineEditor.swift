@@ -89,6 +89,23 @@ struct LineEditor {
         text.removeSubrange(cursor..<end)
     }
 
+    // MARK: Drawing
+
+    /// The line as a terminal shows it in one row, and the column of the cursor in it. Of a longer line, it is the part around the cursor.
+    ///
+    /// The line may have control characters, because a completed name or the file of the history has them. Each has a dot, which takes its
+    /// column.
+    func row(columns room: Int) -> (text: String, cursor: Int) {
+        var (start, columns) = (cursor, 0)
+        while start > 0 {
+            let wide = text[start - 1].displayWidth
+            guard columns + wide < room else { break }
+            columns += wide
+            start -= 1
+        }
+        return (String(text[start...]).visibleLine.prefix(columns: room), columns)
+    }
+
     // MARK: Completion
 
     private mutating func completed() -> Outcome {

@@ -60,9 +60,7 @@ final class LineReader {
                 Terminal.write("\r\n")
                 return nil
             case .choices(let words):
-                Terminal.write(
-                    "\r\n" + words.joined(separator: "  ").wrapped(to: width).joined(separator: "\r\n") + "\r\n"
-                )
+                Terminal.write("\r\n" + Self.listed(words, in: width).map { $0 + "\r\n" }.joined())
             case .clear: Terminal.clear()
             case .stop:
                 restore()
@@ -87,21 +85,17 @@ final class LineReader {
         tcsetattr(STDIN_FILENO, TCSANOW, &settings)
     }
 
-    /// Draws the line in one row. Of a longer one, the part around the cursor is shown.
+    /// The lines of words that complete a word. They are names of others.
+    static func listed(_ words: [String], in width: Int) -> [String] {
+        words.joined(separator: "  ").visibleLine.wrapped(to: width)
+    }
+
+    /// Draws the line in one row.
     private func draw(_ prompt: String) {
-        let room = max(4, width - prompt.displayWidth - 1)
-        var start = editor.cursor
-        var columns = 0
-        while start > 0 {
-            let wide = String(editor.text[start - 1]).displayWidth
-            guard columns + wide < room else { break }
-            columns += wide
-            start -= 1
-        }
-        let shown = String(editor.text[start...]).prefix(columns: room)
-        let column = prompt.displayWidth + columns
+        let row = editor.row(columns: max(4, width - prompt.displayWidth - 1))
+        let column = prompt.displayWidth + row.cursor
         let move = column > 0 ? "\u{1B}[\(column)C" : ""
-        Terminal.write("\r\(prompt)\(shown)\u{1B}[K\r\(move)")
+        Terminal.write("\r\(prompt)\(row.text)\u{1B}[K\r\(move)")
     }
 
     /// - returns: nil when the terminal has gone away.

@@ -38,9 +38,7 @@ struct Parameters: Equatable {
             return real.databaseValue
         }
         guard text.count >= 2, text.hasSuffix("'") else { return text.databaseValue }
-        if text.hasPrefix("'") {
-            return text.dropFirst().dropLast().replacingOccurrences(of: "''", with: "'").databaseValue
-        }
+        if let literal = text.unquoted("'") { return literal.databaseValue }
         if text.hasPrefix("x'") || text.hasPrefix("X'"), let data = Data(hexadecimal: text.dropFirst(2).dropLast()) {
             return data.databaseValue
         }
@@ -61,7 +59,9 @@ struct Parameters: Equatable {
     private mutating func value(named name: String?, statement: Statement) throws -> DatabaseValue {
         if let name, !name.hasPrefix("?") {
             guard let value = named[name] else {
-                throw ToolError("no value for \(name): add --param '\(name)=VALUE'. In: \(statement.sql)")
+                throw ToolError(
+                    "no value for \(name): add --param \("\(name)=VALUE".shellQuoted). In: \(statement.sql)"
+                )
             }
             usedNames.insert(name)
             return value

@@ -87,14 +87,7 @@ extension String {
     fileprivate var visible: String {
         guard unicodeScalars.contains(where: \.controlsText) else { return self }
         return unicodeScalars.reduce(into: "") { text, scalar in
-            switch scalar {
-            case "\n": text += "\\n"
-            case "\r": text += "\\r"
-            case "\t": text += "\\t"
-            case _ where scalar.controlsText:
-                text += String(format: "\\u%04x", scalar.value)
-            default: text.unicodeScalars.append(scalar)
-            }
+            if scalar.controlsText { text += scalar.escape } else { text.unicodeScalars.append(scalar) }
         }
     }
 }
@@ -165,10 +158,7 @@ extension String {
             switch scalar {
             case "\"": text += "\\\""
             case "\\": text += "\\\\"
-            case "\n": text += "\\n"
-            case "\r": text += "\\r"
-            case "\t": text += "\\t"
-            case _ where scalar.controlsText: text += String(format: "\\u%04x", scalar.value)
+            case _ where scalar.controlsText: text += scalar.escape
             default: text.unicodeScalars.append(scalar)
             }
         }

@@ -4,6 +4,12 @@ import GRDB
 import GRDBSQLite
 import Roundtable
 
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
 /// Statements that are typed one after the other. Each runs as a call of its own, so nothing of the database is open between two of them.
 struct SQLSession {
     let path: String
@@ -26,12 +32,8 @@ struct SQLSession {
     ///
     /// - parameter table: its name, in quotes or not, or an empty text for all tables.
     static func statements(of table: String) -> String {
-        var name = table
-        if name.count >= 2, name.first == "\"", name.last == "\"" {
-            name = name.dropFirst().dropLast().replacingOccurrences(of: "\"\"", with: "\"")
-        }
-        let literal = name.replacingOccurrences(of: "'", with: "''")
-        let condition = name.isEmpty ? "" : " AND tbl_name = '\(literal)' COLLATE NOCASE"
+        let name = table.unquoted("\"") ?? table
+        let condition = name.isEmpty ? "" : " AND tbl_name = \(name.sqlText) COLLATE NOCASE"
         return "SELECT sql || ';' FROM sqlite_master WHERE sql IS NOT NULL\(condition) ORDER BY rowid"
     }
 
@@ -40,7 +42,7 @@ struct SQLSession {
         let file = SQLHistoryFile.standard
         let reader = LineReader(history: file?.lines ?? [], complete: complete)
         if Terminal.isInteractive {
-            Terminal.write("\(path): statements end with ';', .help explains, Ctrl-D ends.\n")
+            Terminal.write("\(path.visibleLine): statements end with ';', .help explains, Ctrl-D ends.\n")
         }
         var text = ""
         while let line = reader.read(text.isEmpty ? Self.prompt : Self.continued) {
@@ -144,16 +146,29 @@ struct SQLHistoryFile {
     }
 
     var lines: [String] {
-        guard let data = FileManager.default.contents(atPath: path) else { return [] }
+        // A pipe in its place must not wait for a writer.
+        guard let file = opened(O_RDONLY | O_NONBLOCK), let data = try? file.readToEnd() else { return [] }
         return String(decoding: data, as: UTF8.self).split(separator: "\n").suffix(Self.limit).map(String.init)
     }
 
     /// A history that cannot be written is lost, which is no reason for an error.
     func write(_ lines: [String]) {
         let text = lines.suffix(Self.limit).map { $0 + "\n" }.joined()
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard descriptor != -1 else { return }
-        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        guard let file = opened(O_WRONLY | O_NONBLOCK | O_CREAT | O_NOFOLLOW) else { return }
+        // Before anything is written: the file may be an older one that others can read.
+        guard fchmod(file.fileDescriptor, 0o600) == 0, (try? file.truncate(atOffset: 0)) != nil else { return }
         try? file.write(contentsOf: Data(text.utf8))
+    }
+
+    /// - returns: nil when it cannot be opened, is no file, or belongs to another user.
+    private func opened(_ flags: Int32) -> FileHandle? {
+        let descriptor = open(path, flags | O_CLOEXEC, 0o600)
+        guard descriptor != -1 else { return nil }
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid() else {
+            return nil
+        }
+        return file
     }
 }

@@ -65,7 +65,8 @@ struct SnapshotCommand: ParsableCommand {
 
     private func text(_ report: SnapshotReport) throws -> String {
         if json { return try report.json(onOneLine: watch) }
-        if value { return report.valueText.map { $0 + "\n" } ?? "" }
+        // A pipe gets the value as it is.
+        if value { return report.valueText.map { (Terminal.isInteractive ? $0.visibleText : $0) + "\n" } ?? "" }
         if report.outcome == .none, !watch { return "" }
         // A pipe gets the tabs of a value.
         return Terminal.width == nil ? report.text : Terminal.dressed(report.text)

@@ -80,12 +80,12 @@ struct SnapshotReport {
             facts += [
                 ("version", "\(header.version)"), ("sequence", Int(clamping: header.sequence).grouped),
                 ("written", "\(date(header).formatted(Self.dateStyle)), \(age(header))"),
-                ("writer", header.writer.printable),
+                ("writer", header.writer.visibleLine),
                 ("size", "\(Int(clamping: header.length).grouped) bytes, \(encoding(header))"),
             ]
         }
         lines += facts.map { "  \($0.padded(to: 9)) \($1)" }
-        if let valueText { lines += ["", valueText.printable] }
+        if let valueText { lines += ["", valueText.visibleText] }
         return lines.map { $0 + "\n" }.joined()
     }
 
@@ -123,22 +123,16 @@ struct SnapshotReport {
     }
 
     private func pretty(_ bytes: Data, _ header: SnapshotHeader) -> String? {
-        let data: Data?
+        guard let object = object(bytes, header) else { return nil }
+        let text: String?
         switch header.encoding {
-        case .json:
-            data = object(bytes, header).flatMap {
-                let options: JSONSerialization.WritingOptions = [
-                    .prettyPrinted, .sortedKeys, .withoutEscapingSlashes, .fragmentsAllowed,
-                ]
-                return try? JSONSerialization.data(withJSONObject: $0, options: options)
-            }
+        case .json: text = try? PrintedJSON.text(object: object, isPretty: true)
         case .propertyList:
-            data = object(bytes, header).flatMap {
-                try? PropertyListSerialization.data(fromPropertyList: $0, format: .xml, options: 0)
-            }
-        case .other: data = nil
+            text = (try? PropertyListSerialization.data(fromPropertyList: object, format: .xml, options: 0))
+                .map { String(decoding: $0, as: UTF8.self) }
+        case .other: text = nil
         }
-        return data.map { String(decoding: $0, as: UTF8.self).trimmingCharacters(in: .newlines) }
+        return text?.trimmingCharacters(in: .newlines)
     }
 
     private func object(_ bytes: Data, _ header: SnapshotHeader) -> Any? {
@@ -172,10 +166,7 @@ struct SnapshotReport {
             }
             if let bytes { fields["value"] = jsonValue(bytes, header) }
         }
-        var options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes]
-        if !onOneLine { options.insert(.prettyPrinted) }
-        let data = try JSONSerialization.data(withJSONObject: fields, options: options)
-        return String(decoding: data, as: UTF8.self) + "\n"
+        return try PrintedJSON.text(object: fields, isPretty: !onOneLine)
     }
 
     /// The value as JSON, or in Base64 if JSON cannot express it.
@@ -193,16 +184,5 @@ extension SnapshotReport.Outcome {
         case .tooNew: "too new"
         case .value: "a whole value"
         }
-    }
-}
-
-extension String {
-    /// The text without control characters that could move the cursor, because other programs have written it.
-    fileprivate var printable: String {
-        String(
-            map { character in
-                return character.isControl && character != "\n" && character != "\t" ? "?" : character
-            }
-        )
     }
 }

@@ -71,20 +71,14 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     /// - parameter report: nil when there is only an outbox, whose commands go to another machine.
-    private func report(_ report: StatusReport?) throws -> String {
-        guard let report else { return try LonelyOutbox(at: path, folder: outboxFolder).map(self.report) ?? "" }
-        return json ? try encoded(report) : Terminal.dressed(StatusText(report.status, jobs: report.jobs).text)
+    private func report(_ report: StatusReport?) -> String {
+        guard let report else { return LonelyOutbox(at: path, folder: outboxFolder).map(self.report) ?? "" }
+        return json ? encoded(report) : Terminal.dressed(StatusText(report.status, jobs: report.jobs).text)
     }
 
-    private func report(_ outbox: LonelyOutbox) throws -> String {
-        json ? try encoded(outbox) : Terminal.dressed(outbox.text(at: Date()))
+    private func report(_ outbox: LonelyOutbox) -> String {
+        json ? encoded(outbox) : Terminal.dressed(outbox.text(at: Date()))
     }
 
-    private func encoded(_ value: some Encodable) throws -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        if watch == nil { encoder.outputFormatting.insert(.prettyPrinted) }
-        encoder.dateEncodingStrategy = .iso8601
-        return String(decoding: try encoder.encode(value), as: UTF8.self).visibleJSON + "\n"
-    }
+    private func encoded(_ value: some Encodable) -> String { PrintedJSON.text(value, isPretty: watch == nil) }
 }

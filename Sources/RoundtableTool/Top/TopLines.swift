@@ -128,13 +128,7 @@ struct TopJSON: Encodable {
         status = sample.status
     }
 
-    var line: String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        encoder.dateEncodingStrategy = .iso8601
-        guard let data = try? encoder.encode(self) else { preconditionFailure("it is always JSON") }
-        return String(decoding: data, as: UTF8.self).visibleJSON + "\n"
-    }
+    var line: String { PrintedJSON.text(self) }
 }
 
 extension Change.Tables {

@@ -18,7 +18,7 @@ struct WatchPrinter {
     mutating func print(_ change: Change) -> WatchEnd.Reason? {
         if let limit, printed >= limit { return .enough }
         do {
-            let line = (isJSON ? format.json(change) : format.text(change)) + "\n"
+            let line = isJSON ? format.json(change) : format.text(change) + "\n"
             let text = isJSON ? line : Terminal.dressed(line, hang: WatchFormat.tablesColumn)
             guard try Terminal.writeIfRead(text) else { return .unread }
         } catch {
@@ -82,10 +82,7 @@ struct WatchFormat {
             detail: change.detail,
             commits: commits(in: change)
         )
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // A flat structure of numbers, strings and arrays of them always encodes.
-        return (try? encoder.encode(line)).map { String(decoding: $0, as: UTF8.self).visibleJSON } ?? "{}"
+        return PrintedJSON.text(line)
     }
 
     /// The number of commits that a change stands for; nil when it is not known.

@@ -88,7 +88,7 @@ import Testing
         #expect("\(failed)" == "try 3 of \(command) has failed, and is made again 2027-01-15T08:00:00Z: Refused()")
         #expect("\(OutboxEvent.damagedFile(path: "/x/1", reason: "cut off"))".contains("/x/1: cut off"))
         let database = OutboxEvent.otherDatabase(folder: "/x/o", database: "/x/2", owner: "app")
-        #expect("\(database)".hasPrefix("the commands in /x/o were applied to /x/2, too, by 'app'"))
+        #expect("\(database)".hasPrefix("a record in /x/o says that its commands were applied to /x/2, too, by 'app'"))
         let folder = OutboxEvent.otherFolder(database: "/x/1", folder: "/x/o", owner: "app")
         #expect("\(folder)".hasPrefix("commands in /x/o were applied to /x/1, too, by 'app'"))
         for event in [database, folder] { #expect("\(event)".contains("Options.outboxFolder")) }
