@@ -18,6 +18,7 @@ extension DatabaseStatus: CustomStringConvertible {
         if let problem = controlBlock.problem { lines.append("control block: \(problem)") }
         for participant in participants { lines.append("participant: \(Self.summary(of: participant))") }
         if let writeLock { lines.append("write lock: \(writeLock)") }
+        for lock in obstructingLocks ?? [] { lines.append("read lock on \(lock.name): \(lock.party)") }
         if let outbox {
             let letters = outbox.deadLetters.map { ", \($0.grouped) set aside" } ?? ""
             lines.append("outbox: \(outbox.waiting.of("command")) waiting\(letters)")

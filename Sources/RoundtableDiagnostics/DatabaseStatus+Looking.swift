@@ -139,6 +139,8 @@ extension DatabaseStatus {
 
     fileprivate mutating func lookAtWriteLock() {
         writeLock = Self.writer(ofDatabaseAt: path, among: participants)
+        let obstructions = ObstructingLock.all(databasePath: path)
+        obstructingLocks = obstructions.isEmpty ? nil : obstructions
         #if !os(Linux)
             if writeLock == nil { unknowns.append("The holder of SQLite's write lock: this system lists no locks.") }
         #endif

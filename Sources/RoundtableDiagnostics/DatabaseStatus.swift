@@ -31,6 +31,8 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     public var participants: [ParticipantStatus]
     /// The holder of SQLite's write lock; nil when there is none, or where ``unknowns`` says why.
     public var writeLock: SharingProcess?
+    /// The read locks that keep writers, checkpoints or participants out; nil when there are none, or where ``unknowns`` says why.
+    public var obstructingLocks: [ObstructingLock]?
     /// The commands that wait for the database, and those that were set aside; nil when there are none, or where ``unknowns`` says why.
     public var outbox: OutboxStatus?
     /// The extensions; nil when there are none, or where ``unknowns`` says why.
@@ -60,6 +62,7 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
         case otherControlBlocks = "other_control_blocks"
         case outboxTravel = "outbox_travel"
         case writeLock = "write_lock"
+        case obstructingLocks = "obstructing_locks"
     }
 }
 

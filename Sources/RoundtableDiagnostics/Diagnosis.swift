@@ -40,6 +40,8 @@ public struct Diagnosis: Codable, Sendable, Equatable {
         case writesRefused = "writes_refused"
         /// The holder of the write lock takes no turns.
         case strangerWrites = "stranger_writes"
+        /// A process that may read holds a lock that keeps writers, checkpoints or participants out (``ObstructingLock``).
+        case obstructingLock = "obstructing_lock"
         /// The control block is missing, damaged, of another version, or cannot be read.
         case controlBlock = "control_block"
         /// The database file has more than one name.

@@ -118,6 +118,30 @@ extension Doctor {
         }
     }
 
+    /// The read locks that keep others out, which no program of SQLite or of Roundtable holds for longer than a moment.
+    mutating func examineObstructions(_ status: DatabaseStatus) {
+        for lock in status.obstructingLocks ?? [] {
+            let consequence =
+                switch lock.kind {
+                case .write: "no process can write"
+                case .checkpoint: "no process can checkpoint, and the WAL grows"
+                case .recovery: "after a crash, no process can use the database"
+                case .slots: "participants cannot claim them, and work without turns when none is left"
+                }
+            let party = lock.party.prefix(1).uppercased() + lock.party.dropFirst()
+            find(
+                .obstructingLock,
+                lock.kind == .write || lock.kind == .recovery ? .error : .warning,
+                "\(party) holds a read lock on \(lock.name): \(consequence).",
+                at: lock.kind == .slots ? status.controlBlock.path : status.path + "-shm",
+                by: lock.holder.map { [$0] } ?? [],
+                next: lock.holder == nil
+                    ? "Run this as root, which sees all processes. Then end the process, and give its user a snapshot file instead of the database."
+                    : "End the process. If its user is not trusted, give him a snapshot file instead of the database."
+            )
+        }
+    }
+
     private mutating func examineStopped(
         _ participant: ParticipantStatus,
         _ status: DatabaseStatus,

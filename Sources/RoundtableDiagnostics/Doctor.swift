@@ -56,6 +56,7 @@ struct Doctor {
         examineWAL(status, facts)
         examineReads(status, facts)
         examineParticipants(status, facts)
+        examineObstructions(status)
         examineControlBlock(status, facts)
         examineOutbox(status, isWritable: examineOutboxPermissions(facts))
         examineExtensions(status)

@@ -60,10 +60,10 @@ struct Root: ParsableCommand {
                     configuration.subcommands.contains { $0.configuration.commandName == name }
                 }
                 let name = ["roundtable", verb].compactMap(\.self).joined(separator: " ")
-                var message = message(for: error)
+                var message = GivenPlace.redacting(message(for: error), arguments: CommandLine.arguments)
                 var hint = ""
                 if verb == nil, let word = CommandLine.arguments.dropFirst().first, !word.hasPrefix("-") {
-                    message = "There is no verb '\(word)'"
+                    message = GivenPlace.redacting("There is no verb '\(word)'", arguments: [word])
                     hint = Self.verb(meantBy: word).map { " Did you mean '\($0)'?" } ?? ""
                 }
                 Terminal.complain("\(message)\(message.hasSuffix(".") ? "" : ".")\(hint) Try '\(name) --help'.")

@@ -78,6 +78,33 @@
             #expect(try join(other, "third").slot.index == 0)
         }
 
+        /// Who may only read the block can hold shared locks on it. They prove no life, and a claim passes such a slot over.
+        @Test func aSharedLockProvesNothing() throws {
+            let (owned, other) = (try open(), try open())
+            var participant: Participant? = try join(owned)
+            let slot = try #require(participant?.slot.index)
+            participant = nil
+            let descriptor = Glibc.open(other.path, O_RDONLY | O_CLOEXEC)
+            defer { close(descriptor) }
+            func share(_ slots: Range<Int>) throws {
+                var request = flock()
+                request.l_type = Int16(F_RDLCK)
+                request.l_whence = Int16(SEEK_SET)
+                request.l_start = Layout.headerSize + slots.lowerBound * Layout.slotSize
+                request.l_len = slots.count * Layout.slotSize
+                // F_OFD_SETLK
+                try #require(fcntl(descriptor, 37, &request) == 0)
+            }
+            try share(0..<3)
+            #expect(seen(in: other) == [.dead], "the slot is not cleared yet")
+            #expect(other.locks.isHeld(slot) == false)
+            let next = try join(other)
+            #expect(next.slot.index == 3)
+            try share(4..<Layout.slotCount)
+            let error = #expect(throws: ControlBlock.Unusable.self) { try join(other, "late") }
+            #expect(error?.description.contains("locked by a process that only reads") == true)
+        }
+
         /// A claim takes the lock before the slot, so that there is no moment at which a living owner lacks it.
         @Test func theLockComesFirst() throws {
             let (block, other) = (try open(), try open())

@@ -40,7 +40,7 @@ import Testing
         )
         #expect(url.redacting("AK and a\"b,c:d") == "… and …")
         let simple = try StoreURL(":sftp,host=h,pass=hunter2:/path")
-        #expect(simple.shown == ":sftp,host=h,pass=…:/path")
+        #expect(simple.shown == ":sftp,…:/path")
         let known = try StoreURL("my-remote,token=abc:path")
         #expect(known.place == "my-remote:path" && known.environment == ["RCLONE_CONFIG_MY_REMOTE_TOKEN": "abc"])
     }

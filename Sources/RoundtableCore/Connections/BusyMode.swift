@@ -92,6 +92,7 @@ extension SharedDatabase.BusyWait {
         case .stranger(let pid, _), .reader(let pid, _):
             self.holder = SharingProcess(pid: pid, among: [])
             (holderSince, holderCallSite) = (nil, nil)
+        case .obstruction(let lock): (self.holder, holderSince, holderCallSite) = (lock.holder, nil, nil)
         case .unknown: (self.holder, holderSince, holderCallSite) = (nil, nil, nil)
         }
     }

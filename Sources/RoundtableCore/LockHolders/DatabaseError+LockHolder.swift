@@ -9,7 +9,7 @@ extension DatabaseError {
         if isNamed(path) { return self }
         switch resultCode {
         case .SQLITE_BUSY: return namingLock(on: path, waited: nil).prefixed(by: path)
-        case .SQLITE_FULL, .SQLITE_IOERR:
+        case .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_PROTOCOL:
             let named = namingFile(path)
             return named.isNamed(path) ? named : prefixed(by: path)
         default: break
@@ -47,6 +47,11 @@ extension DatabaseError {
         guard hasPlainMessage else { return self }
         switch resultCode {
         case .SQLITE_BUSY: return namingLock(on: path, waited: nil).prefixed(by: path)
+        case .SQLITE_PROTOCOL:
+            let holder = LockHolder.find(databasePath: path, participant: nil)
+            return saying(
+                "\(path): \(plainMessage): the wal-index (-shm) has to be recovered, and for 10 s a lock did not allow it: \(holder.description())"
+            )
         case .SQLITE_CANTOPEN:
             let forbidden = namingForbiddenFile(path)
             return forbidden.hasPlainMessage ? namingTemporaryFolder(path) : forbidden

@@ -9,6 +9,8 @@ struct LockHolder {
         case participant(ParticipantRecord)
         /// A process that does not use Roundtable, or does not use this control block.
         case stranger(pid: Int32, name: String?)
+        /// A process that holds a read lock on the byte of the write lock, or on that of recovery.
+        case obstruction(ObstructingLock)
         /// A process that reads a database with a rollback journal.
         case reader(pid: Int32, name: String?)
         case unknown
@@ -37,6 +39,10 @@ struct LockHolder {
             if lock.pid != own || !lock.isPending {
                 return LockHolder(party: .stranger(pid: lock.pid, name: ProcessTable.name(lock.pid)))
             }
+        }
+        let obstructions = ObstructingLock.all(databasePath: databasePath)
+        if let lock = obstructions.first(where: { $0.kind == .write || $0.kind == .recovery }) {
+            return LockHolder(party: .obstruction(lock))
         }
         if let pid = SystemLocks.rollbackReaders(databasePath: databasePath).first(where: { $0 != own }) {
             return LockHolder(party: .reader(pid: pid, name: ProcessTable.name(pid)))
@@ -73,6 +79,11 @@ struct LockHolder {
             return """
                 \(Self.quoted(name))(pid \(pid)) holds the write lock, and does not take turns: it does not use Roundtable, or \
                 opened the database before its \(ControlBlock.ending) file was removed\(waiting)
+                """
+        case .obstruction(let lock):
+            return """
+                \(lock.party) holds a read lock on \(lock.name), which keeps all writers out, and which no program of SQLite holds for longer \
+                than a moment: end that process\(waiting)
                 """
         case .reader(let pid, let name):
             return """

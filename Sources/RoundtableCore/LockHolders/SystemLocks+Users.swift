@@ -6,19 +6,12 @@ extension SystemLocks {
     /// locks.
     package static func users(databasePath: String) -> [Int32] {
         #if os(Linux)
-            let pids = locks(onFilesAt: [databasePath, databasePath + "-shm"]).map(\.pid)
-            return Set(pids).sorted()
+            let files = [databasePath, databasePath + "-shm"].compactMap(LockedFile.init)
+            let locks = (list() ?? []).filter { lock in lock.isNamed && files.contains { $0.has(lock) } }
+            return Set(locks.map(\.pid)).sorted()
         #else
             return []
         #endif
     }
 
-    #if os(Linux)
-        private static func locks(onFilesAt paths: [String]) -> [Lock] {
-            guard let bytes = try? ProcessTable.contents(of: "/proc/locks") else { return [] }
-            let files = paths.compactMap(LockedFile.init)
-            return String(decoding: bytes, as: UTF8.self).split(separator: "\n").compactMap(Lock.init)
-                .filter { lock in files.contains { $0.has(lock) } }
-        }
-    #endif
 }

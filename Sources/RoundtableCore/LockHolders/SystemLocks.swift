@@ -18,7 +18,7 @@ package enum SystemLocks {
     /// nil as for ``writer(databasePath:)``.
     static func writeLock(databasePath: String) -> WriteLock? {
         #if os(Linux)
-            guard let locks = list() else { return nil }
+            guard let locks = list()?.filter(\.isNamed) else { return nil }
             func holder(_ path: String, _ range: ClosedRange<UInt64>) -> Lock? {
                 guard let file = LockedFile(path) else { return nil }
                 return locks.first { file.has($0) && $0.isWrite && $0.range.overlaps(range) }
@@ -36,7 +36,7 @@ package enum SystemLocks {
     /// connection holds that lock, and one on `-shm`. Empty when the system does not list locks.
     static func rollbackReaders(databasePath: String) -> [Int32] {
         #if os(Linux)
-            guard let locks = list(), let file = LockedFile(databasePath) else { return [] }
+            guard let locks = list()?.filter(\.isNamed), let file = LockedFile(databasePath) else { return [] }
             let walIndex = LockedFile(databasePath + "-shm")
             let readers = locks.filter { file.has($0) && $0.range.overlaps(0x4000_0002...0x4000_01FF) }.map(\.pid)
             return Set(readers).subtracting(locks.filter { walIndex?.has($0) == true }.map(\.pid)).sorted()
@@ -47,7 +47,7 @@ package enum SystemLocks {
 
     #if os(Linux)
         /// nil when the list cannot be read.
-        private static func list() -> [Lock]? {
+        static func list() -> [Lock]? {
             guard let bytes = try? ProcessTable.contents(of: "/proc/locks") else { return nil }
             return String(decoding: bytes, as: UTF8.self).split(separator: "\n").compactMap(Lock.init)
         }
@@ -99,8 +99,12 @@ package enum SystemLocks {
 
         /// A line such as `1: POSIX  ADVISORY  WRITE 2775 fe:00:16220171 120 120` (proc_locks(5)).
         struct Lock {
+            /// The pid of a lock of an open file description, which no process owns alone.
+            static let unnamed: Int32 = -1
+
             let isWrite: Bool
             let pid: Int32
+            var isNamed: Bool { pid != Self.unnamed }
             /// As `stat` reports it.
             let device: UInt64
             let inode: UInt64
@@ -108,7 +112,7 @@ package enum SystemLocks {
 
             init?(_ line: Substring) {
                 let fields = line.split(separator: " ", omittingEmptySubsequences: true)
-                guard fields.count >= 8, fields[1] != "->", let pid = Int32(fields[4]), pid > 0,
+                guard fields.count >= 8, fields[1] != "->", let pid = Int32(fields[4]), pid > 0 || pid == Self.unnamed,
                     let start = UInt64(fields[6])
                 else { return nil }
                 let file = fields[5].split(separator: ":")
@@ -133,7 +137,7 @@ package enum SystemLocks {
         /// - parameter list: the contents of `/proc/locks`, where neighbouring bytes that one process holds are one lock.
         init(list: String, of file: SystemLocks.LockedFile) {
             for line in list.split(separator: "\n") {
-                guard let lock = SystemLocks.Lock(line), file.has(lock) else { continue }
+                guard let lock = SystemLocks.Lock(line), lock.isNamed, file.has(lock) else { continue }
                 if lock.isWrite, lock.range.contains(121) { checkpointing = lock.pid }
                 guard !lock.isWrite else { continue }
                 let marks = (0..<WalIndexView.readMarkCount).filter { lock.range.contains(UInt64(123 + $0)) }

@@ -53,7 +53,7 @@ extension SharedDatabase {
     private var otherLockHolder: String? {
         let holder = LockHolder.find(databasePath: path, participant: seat.participant)
         switch holder.party {
-        case .participant: return holder.description()
+        case .participant, .obstruction: return holder.description()
         case .stranger(let pid, _), .reader(let pid, _):
             return pid == ProcessIdentity.current.pid ? nil : holder.description()
         case .unknown: return nil

@@ -26,7 +26,8 @@ extension ControlBlock {
             case .system(let error): error.description
             case .foreign(let owner):
                 "the control block belongs to user \(owner), who is not known to have the permission to write the database: remove the file"
-            case .full: "all \(Layout.slotCount) places of the control block are taken"
+            case .full:
+                "all \(Layout.slotCount) places of the control block are taken, or locked by a process that only reads"
             }
         }
     }

@@ -32,12 +32,13 @@ extension System {
         #endif
     }
 
-    /// Whether another open file description holds the lock of a byte. A read-only descriptor suffices.
+    /// Whether another open file description holds the exclusive lock of a byte. A read-only descriptor suffices to ask, and to hold a
+    /// shared lock, which counts for nothing here.
     static func isLocked(byte: Int, of descriptor: Int32, _ path: String) throws -> Bool {
         #if os(Linux)
             var request = range(of: byte, F_WRLCK)
             try perform(.fcntl, path) { fcntl(descriptor, getDescriptionLock, &request) }
-            return Int32(request.l_type) != Int32(F_UNLCK)
+            return Int32(request.l_type) == Int32(F_WRLCK)
         #else
             throw SystemError(call: .fcntl, errno: ENOTSUP, path: path)
         #endif

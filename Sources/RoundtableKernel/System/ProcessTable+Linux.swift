@@ -90,22 +90,39 @@
         /// Whether a process has a file open for writing, by the flags of its descriptors (proc_pid_fdinfo(5)); nil when it does not have
         /// the file open, or may not be inspected.
         package static func writes(_ file: FileIdentity, _ pid: Int32) -> Bool? {
-            guard let names = try? System.names(inFolder: "/proc/\(pid)/fd") else { return nil }
             var isOpen = false
-            for name in names {
-                // This does not open the file (rule G5).
-                guard let status = try? System.status(ofFileAt: "/proc/\(pid)/fd/\(name)"),
-                    FileIdentity(status) == file,
-                    let bytes = try? contents(of: "/proc/\(pid)/fdinfo/\(name)"),
-                    let line = String(decoding: bytes, as: UTF8.self).split(separator: "\n").first(where: {
-                        $0.hasPrefix("flags:")
-                    }),
+            for lines in descriptors(of: file, pid) {
+                guard let line = lines.first(where: { $0.hasPrefix("flags:") }),
                     let flags = line.split(whereSeparator: \.isWhitespace).last.flatMap({ Int32($0, radix: 8) })
                 else { continue }
                 if flags & O_ACCMODE != O_RDONLY { return true }
                 isOpen = true
             }
             return isOpen ? false : nil
+        }
+
+        /// The processes that hold a shared lock of an open file description on a file, as far as this process may inspect them.
+        package static func readLockers(of file: FileIdentity) -> [Int32] {
+            let pids = ((try? System.names(inFolder: "/proc")) ?? []).compactMap { Int32($0) }
+            return pids.filter { pid in
+                descriptors(of: file, pid).joined().contains {
+                    $0.hasPrefix("lock:") && $0.contains("OFDLCK") && $0.contains(" READ ")
+                }
+            }
+        }
+
+        /// What the system shows of each descriptor that a process has of a file, in lines (proc_pid_fdinfo(5)). Empty when it has none, or
+        /// may not be inspected.
+        private static func descriptors(of file: FileIdentity, _ pid: Int32) -> [[Substring]] {
+            let names = (try? System.names(inFolder: "/proc/\(pid)/fd")) ?? []
+            return names.compactMap { name in
+                // This does not open the file (rule G5).
+                guard let status = try? System.status(ofFileAt: "/proc/\(pid)/fd/\(name)"),
+                    FileIdentity(status) == file,
+                    let bytes = try? contents(of: "/proc/\(pid)/fdinfo/\(name)")
+                else { return nil }
+                return String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+            }
         }
 
         /// The contents of a file of `/proc`, which has no size and is read to its end.

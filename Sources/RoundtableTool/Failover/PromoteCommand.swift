@@ -32,8 +32,11 @@ struct PromoteCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "The replica, as 'roundtable replicate --to' was given it.")
-    var url: String
+    @Argument(
+        help: "The replica, as 'roundtable replicate --to' was given it; @FILE or @env:NAME, where that stands.",
+        transform: { try GivenPlace($0) }
+    )
+    var url: GivenPlace
 
     @Argument(help: "The database file to create.", completion: .file())
     var path: String
@@ -55,7 +58,7 @@ struct PromoteCommand: ParsableCommand {
 
     func validate() throws {
         let parsed: ReplicaURL
-        do { parsed = try ReplicaURL(url) } catch { throw ValidationError(error.description) }
+        do { parsed = try ReplicaURL(url.text) } catch { throw ValidationError(error.description) }
         if !parsed.hasTerms {
             throw ValidationError(
                 "\(parsed.shown): a NATS bucket has no folders for terms. Restore the database, and replicate it to another bucket."
@@ -64,7 +67,7 @@ struct PromoteCommand: ParsableCommand {
     }
 
     func run() throws {
-        let url = try ReplicaURL(url)
+        let url = try ReplicaURL(url.text)
         let litestream = try LitestreamProgram.find(program)
         try litestream.requireVersion()
         let target = try RestoreTarget(path)

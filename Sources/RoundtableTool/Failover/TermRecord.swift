@@ -30,7 +30,8 @@ struct TermRecord: Sendable {
     ///
     /// - throws: `ToolError` when the record cannot be read.
     func term(at url: ReplicaURL) throws -> OwnTerm? {
-        guard let entry = try value()?.terms[Self.key(url)] else { return nil }
+        let key = Self.key(url)
+        guard let entry = try value()?.terms.first(where: { Self.normalized($0.key) == key })?.value else { return nil }
         let inode = try System.status(ofFileAt: path).map { UInt64($0.st_ino) }
         return OwnTerm(term: entry.term, isOfThisFile: inode == entry.inode)
     }
@@ -41,7 +42,9 @@ struct TermRecord: Sendable {
             throw ToolError("\(database): there is no such file.")
         }
         var value = try value() ?? Value()
-        value.terms[Self.key(url)] = Entry(term: term, inode: UInt64(status.st_ino))
+        let key = Self.key(url)
+        value.terms = value.terms.filter { Self.normalized($0.key) != key }
+        value.terms[key] = Entry(term: term, inode: UInt64(status.st_ino))
         _ = try file.write(value) as SnapshotInfo
     }
 
@@ -58,6 +61,9 @@ struct TermRecord: Sendable {
             )
         }
     }
+
+    /// The key of a record that another version may have written, which shows more or less of the URL.
+    private static func normalized(_ key: String) -> String { (try? ReplicaURL(key)).map(Self.key) ?? key }
 
     /// A `/` at the end of the path makes no difference.
     private static func key(_ url: ReplicaURL) -> String {

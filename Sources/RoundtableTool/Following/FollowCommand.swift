@@ -23,8 +23,11 @@ struct FollowCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "What is followed, as 'roundtable replicate --to' was given it.")
-    var url: String
+    @Argument(
+        help: "What is followed, as 'roundtable replicate --to' was given it; @FILE or @env:NAME, where that stands.",
+        transform: { try GivenPlace($0) }
+    )
+    var url: GivenPlace
 
     @Argument(help: "The database file of the read replica. It is created.", completion: .file())
     var path: String
@@ -44,14 +47,15 @@ struct FollowCommand: ParsableCommand {
     @OptionGroup var others: OthersFolderOption
 
     func validate() throws {
-        do { _ = try ReplicaURL(url) } catch { throw ValidationError(error.description) }
+        do { _ = try ReplicaURL(url.text) } catch { throw ValidationError(error.description) }
         if !(interval >= 0.05 && interval <= 86400) {
             throw ValidationError("--interval takes a number of seconds from 0.05 to 86400.")
         }
     }
 
     func run() throws {
-        let replica = try ReplicaURL(url)
+        let replica = try ReplicaURL(url.text)
+        url.warn(of: replica.secrets, as: "<url>")
         let program = try LitestreamProgram.find(litestream)
         let version = try program.requireVersion()
         let database = try FollowedDatabase(path)

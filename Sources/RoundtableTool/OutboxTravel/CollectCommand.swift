@@ -12,7 +12,8 @@ struct CollectCommand: ParsableCommand {
             order of its sender; and it publishes their outcomes. There is one collector of a store.
 
             The store is what an installed rclone (https://rclone.org), version 1.55 or later, can reach: a folder, remote:path, or \
-            :s3,provider=Other,endpoint='http://host',env_auth=true:bucket/path. Credentials come from its configuration or from the environment.
+            :s3,provider=Other,endpoint='http://host',env_auth=true:bucket/path. Credentials come from its configuration or from the \
+            environment. If a connection string has them, keep it out of the list of processes: --from @FILE, --from @env:NAME.
 
             Exit code: 0 when it has ended as asked; 1 when it could not start, when another collector has the store, or when the only round of \
             --once failed.
@@ -22,8 +23,14 @@ struct CollectCommand: ParsableCommand {
     @Argument(help: "The database that the outbox lies beside; or the folder of the outbox.", completion: .file())
     var path: String
 
-    @Option(help: ArgumentHelp("Where the store is, as rclone takes it.", valueName: "url"))
-    var from: String
+    @Option(
+        help: ArgumentHelp(
+            "Where the store is, as rclone takes it; @FILE or @env:NAME, where that stands.",
+            valueName: "url"
+        ),
+        transform: { try GivenPlace($0) }
+    )
+    var from: GivenPlace
 
     @Option(
         help: ArgumentHelp(

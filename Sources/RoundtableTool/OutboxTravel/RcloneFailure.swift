@@ -4,25 +4,18 @@ import RoundtableDiagnostics
 /// What `rclone` says when it fails, as a problem.
 enum RcloneFailure {
     static func problem(_ output: ProgramOutput, of url: StoreURL) -> TravelProblem {
-        let lines = output.standardError.split(whereSeparator: \.isNewline).map(Self.message)
-        let text = lines.joined(separator: " ")
-        let line = lines.last { $0.hasPrefix("Failed to") } ?? lines.last ?? "rclone ended with \(output.exit.sentence)"
-        return problem(line, text, of: url)
+        let text = output.standardError
+        let known = known.first { known in known.signs.contains { text.localizedCaseInsensitiveContains($0) } }
+        let lines = url.redacting(text).split(whereSeparator: \.isNewline).map(message)
+        let cause =
+            lines.last { $0.hasPrefix("Failed to") } ?? lines.last ?? "rclone ended with \(output.exit.sentence)"
+        let shown = cause.count <= 240 ? cause : cause.prefix(239) + "…"
+        return TravelProblem(cause: known?.cause ?? .program, detail: "rclone: \(shown)")
     }
 
     /// A line of the log without its time and level.
     private static func message(_ line: Substring) -> String {
         String(line.trimmingPrefix(/[0-9\/]+ [0-9:]+ (?:[A-Z]+ +: +)?/))
-    }
-
-    /// - Parameters:
-    ///   - line: the line to show.
-    ///   - text: everything that rclone has written.
-    static func problem(_ line: String, _ text: String, of url: StoreURL) -> TravelProblem {
-        let known = known.first { known in known.signs.contains { text.localizedCaseInsensitiveContains($0) } }
-        let cause = url.redacting(line)
-        let shown = cause.count <= 240 ? cause : cause.prefix(239) + "…"
-        return TravelProblem(cause: known?.cause ?? .program, detail: "rclone: \(shown)")
     }
 
     private struct Known {

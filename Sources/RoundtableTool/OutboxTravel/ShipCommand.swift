@@ -13,7 +13,8 @@ struct ShipCommand: ParsableCommand {
             snapshot files that are published there. A command stays here until its outcome is known.
 
             The store is what an installed rclone (https://rclone.org), version 1.55 or later, can reach: a folder, remote:path, or \
-            :s3,provider=Other,endpoint='http://host',env_auth=true:bucket/path. Credentials come from its configuration or from the environment.
+            :s3,provider=Other,endpoint='http://host',env_auth=true:bucket/path. Credentials come from its configuration or from the \
+            environment. If a connection string has them, keep it out of the list of processes: --to @FILE, --to @env:NAME.
 
             Exit code: 0 when it has ended as asked; 1 when it could not start, when the only round of --once failed.
             """
@@ -25,8 +26,14 @@ struct ShipCommand: ParsableCommand {
     )
     var path: String
 
-    @Option(help: ArgumentHelp("Where the store is, as rclone takes it.", valueName: "url"))
-    var to: String
+    @Option(
+        help: ArgumentHelp(
+            "Where the store is, as rclone takes it; @FILE or @env:NAME, where that stands.",
+            valueName: "url"
+        ),
+        transform: { try GivenPlace($0) }
+    )
+    var to: GivenPlace
 
     @Option(
         help: ArgumentHelp(

@@ -8,17 +8,22 @@ struct StoreURL: Equatable, Sendable {
     /// The environment that defines the remote, with the parameters of a connection string. The arguments of a process are visible to all
     /// users, its environment is not.
     let environment: [String: String]
-    /// The place as it was given, without credentials.
+    /// The path of a folder; of a remote its name, its path, and the provider of a connection string.
     let shown: String
-    private let secrets: Secrets
+    /// The parameters of a connection string, except those that are known to hold no credentials.
+    let secrets: Secrets
 
     /// The name of the remote that a connection string defines.
     private static let remote = "roundtable"
 
-    /// - throws: `ToolError` when `rclone` would not understand it.
+    /// - throws: `ToolError` when `rclone` would not understand it. The error shows no part of it that may be a credential.
     init(_ text: String) throws(ToolError) {
-        guard !text.isEmpty, !text.hasPrefix("-"), !text.contains(where: \.isNewline), !text.contains("\0") else {
-            throw ToolError("'\(text)' is no place for rclone. Give the path of a folder, or remote:path.")
+        guard !text.isEmpty, !text.hasPrefix("-"),
+            !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
+        else {
+            throw ToolError(
+                "the store's place is empty, begins with '-', or has a line break or another control character. Give the path of a folder, or remote:path."
+            )
         }
         if text.firstMatch(of: /^[A-Za-z][A-Za-z0-9+.-]*:\/\//) != nil {
             throw ToolError(
@@ -38,20 +43,24 @@ struct StoreURL: Equatable, Sendable {
         var parser = ConnectionString(text)
         guard let (name, parameters, path) = parser.parse() else {
             throw ToolError(
-                "rclone does not understand \(text.prefix { !":,".contains($0) }): a connection string is :backend,name='value':path, with a colon before the path."
+                "rclone does not understand the store's place: a connection string is :backend,name='value':path, with a colon before the path."
             )
         }
-        // rclone would take the rest of the parameters as a path, which is shown.
-        guard path.firstMatch(of: /,[A-Za-z_]+=/) == nil else {
+        // rclone would take the rest of the value, and of the parameters, as a path, which is shown.
+        guard !parser.endsWithoutQuotes || !path.contains(":") else {
             throw ToolError(
                 "a parameter of \(name) has a colon: put its value in quotes, as in :s3,endpoint='http://host':bucket/path."
             )
         }
-        secrets = Secrets(
-            parameters.filter { Secrets.mayBeSecret(parameter: $0.name.lowercased()) }.map(\.value)
-                .filter { !["true", "false"].contains($0) }
-        )
-        shown = secrets.redacting(text)
+        var parts = ShownParts()
+        var provider = ""
+        for parameter in parameters {
+            let value = parts.value(of: parameter.name, parameter.value)
+            if parameter.name == "provider", let value { provider = ",provider=\(value)" }
+        }
+        secrets = Secrets(parts.hidden)
+        let isWhole = parameters.allSatisfy { $0.name == "provider" } && secrets.isEmpty
+        shown = "\(name)\(provider)\(isWhole ? "" : ",\(Secrets.mark)"):\(path)"
         let isDefinition = name.hasPrefix(":")
         let remote = isDefinition ? Self.remote : name
         guard isDefinition || !parameters.isEmpty else {
@@ -85,6 +94,8 @@ struct StoreURL: Equatable, Sendable {
 /// The parts of `name,parameter=value,parameter="va""lue":path`.
 private struct ConnectionString {
     private var rest: Substring
+    /// Whether the last parameter has a value that is not in quotes.
+    private(set) var endsWithoutQuotes = false
 
     init(_ text: String) { rest = text[...] }
 
@@ -99,10 +110,12 @@ private struct ConnectionString {
             let parameter = take { !"=,:".contains($0) }
             guard !parameter.isEmpty else { return nil }
             guard rest.first == "=" else {
+                endsWithoutQuotes = false
                 parameters.append((parameter, "true"))
                 continue
             }
             rest.removeFirst()
+            endsWithoutQuotes = !["'", "\""].contains(rest.first)
             guard let value = value() else { return nil }
             parameters.append((parameter, value))
         }

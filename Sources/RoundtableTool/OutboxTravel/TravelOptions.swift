@@ -37,12 +37,13 @@ struct TravelOptions: ParsableArguments {
     func run(
         _ direction: OutboxTravelStatus.Direction,
         _ path: String,
-        store text: String,
+        store place: GivenPlace,
         option: String,
         _ body: (OutboxFolder, any OutboxStore, any TravelEnding) throws -> () throws -> TravelRound
     ) throws {
         let url: StoreURL
-        do { url = try StoreURL(text) } catch { throw ToolError("--\(option): \(error)") }
+        do { url = try StoreURL(place.text) } catch { throw ToolError("--\(option): \(error)") }
+        if !once { place.warn(of: url.secrets, as: "--\(option)") }
         let program = try RcloneProgram.find(rclone)
         let version = try program.requireVersion()
         let folder = try Self.folder(path)

@@ -10,7 +10,7 @@ struct LitestreamProblem: Error, Equatable {
     ///   - replica: the URL whose credentials must not be shown.
     init(message: String, of replica: ReplicaURL) {
         let line = replica.redacting(message).split(whereSeparator: \.isNewline).joined(separator: " ")
-        let known = Self.known.first { known in known.signs.contains { line.localizedCaseInsensitiveContains($0) } }
+        let known = Self.known.first { known in known.signs.contains { message.localizedCaseInsensitiveContains($0) } }
         let cause = line.count <= 240 ? line : line.prefix(239) + "…"
         what = known.map { "\($0.what) (\(cause))" } ?? cause
         advice =

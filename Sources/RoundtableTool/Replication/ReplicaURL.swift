@@ -10,11 +10,16 @@ struct ReplicaURL: Equatable, Sendable {
     /// The kinds of replicas that Litestream 0.5 knows.
     private static let schemes: Set = ["file", "s3", "gs", "abs", "oss", "sftp", "webdav", "webdavs", "nats"]
 
-    /// - throws: `ToolError` when it is no URL of a replica.
+    /// - throws: `ToolError` when it is no URL of a replica. The error shows no part of it that may be a credential.
     init(_ text: String) throws(ToolError) {
+        guard !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
+            throw ToolError(
+                "the replica's URL has a line break or another control character. Write it as %0A, or remove it."
+            )
+        }
         guard let match = text.firstMatch(of: /^([A-Za-z][A-Za-z0-9+.-]*):\/\//) else {
             let path = text.hasPrefix("file:") ? String(text.dropFirst(5)) : text
-            let hint = path.isEmpty || text.contains("@") ? "" : ", or file://\(Self.absolute(path)) for that folder"
+            let hint = Self.absolute(path).map { ", or \($0) for that folder" } ?? ""
             throw ToolError(
                 "the replica's URL needs a scheme: file:///folder, s3://bucket/path, sftp://user@host/path\(hint)."
             )
@@ -27,12 +32,22 @@ struct ReplicaURL: Equatable, Sendable {
             )
         }
         let rest = text.dropFirst(scheme.count + 3)
-        if scheme == "file", !rest.hasPrefix("/") {
-            throw ToolError("a file URL has three slashes: file:///\(rest), or file://\(Self.absolute(String(rest))).")
+        if scheme == "file" {
+            if rest.hasPrefix("/") { return }
+            let hint =
+                Self.absolute(String(rest)).map { ": \($0), or file:///\(rest)" } ?? ", and neither a user nor a host"
+            throw ToolError("a file URL has three slashes\(hint).")
         }
-        if scheme != "file", rest.prefix(while: { !"/?#".contains($0) }).isEmpty {
+        let authority = rest.prefix { !"/?#".contains($0) }
+        if authority.isEmpty {
             throw ToolError(
-                "\(text): has no \(scheme == "s3" ? "bucket: s3://bucket/path" : "host: \(scheme)://host/path")."
+                "the replica's URL has no \(scheme == "s3" ? "bucket: s3://bucket/path" : "host: \(scheme)://host/path")."
+            )
+        }
+        var parts = ShownParts()
+        if parts.authority(authority) == nil {
+            throw ToolError(
+                "the host of the replica's URL is not understood. If it has a password, write its special characters as '%' and two digits (/ as %2F, : as %3A)."
             )
         }
     }
@@ -55,34 +70,53 @@ struct ReplicaURL: Equatable, Sendable {
         return ReplicaURL("\(base)/\(path)\(text[end...])", scheme: scheme)
     }
 
-    private static func absolute(_ path: String) -> String {
-        URL(fileURLWithPath: path).standardizedFileURL.path
+    /// The `file` URL of a folder; nil if the text may be something else than a path.
+    private static func absolute(_ path: String) -> String? {
+        guard path.wholeMatch(of: /[A-Za-z0-9 ._\/~-]+/) != nil else { return nil }
+        return "file://\(URL(fileURLWithPath: path).standardizedFileURL.path)"
     }
 
-    /// The URL without credentials: without the user and the password, unless it is only a user, and without the values of parameters
-    /// that may be secret.
-    var shown: String { redacting(text) }
+    /// The scheme, host, port, bucket and path, and the parameters that are known to hold no credentials.
+    var shown: String { parts.shown }
+
+    /// The parts that are not shown.
+    var secrets: Secrets { parts.secrets }
 
     /// Another text, such as a message of Litestream's, without the credentials of this URL.
     func redacting(_ text: String) -> String { secrets.redacting(text) }
 
-    /// The credentials, as they are in the URL and decoded.
-    private var secrets: Secrets {
-        var found: [String] = []
+    private var parts: (shown: String, secrets: Secrets) {
+        var parts = ShownParts()
         let rest = text.dropFirst(scheme.count + 3)
-        let authority = rest.prefix { !"/?#".contains($0) }
-        if let at = authority.lastIndex(of: "@") {
-            let parts = authority[..<at].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            if parts.count == 2 { found.append(String(parts[1])) }
+        let authority = scheme == "file" ? "" : rest.prefix { !"/?#".contains($0) }
+        var shown = "\(scheme)://\(authority.isEmpty ? "" : parts.authority(authority) ?? Secrets.mark)"
+        let path = rest.dropFirst(authority.count).prefix { !"?#".contains($0) }
+        // A password with a slash, whose beginning looks like a port, ends there.
+        if path.contains("@"), authority.contains(":"), !authority.contains("@") {
+            parts.hide(path)
+            _ = parts.authority(path.dropFirst())
+            shown += "/\(Secrets.mark)"
+        } else {
+            shown += path
         }
-        if let mark = rest.firstIndex(of: "?") {
-            for item in rest[rest.index(after: mark)...].prefix(while: { $0 != "#" }).split(separator: "&") {
+        let end = rest.dropFirst(authority.count + path.count)
+        let query = end.prefix { $0 != "#" }
+        if !query.isEmpty {
+            let items = query.dropFirst().split(separator: "&").map { item in
                 let pair = item.split(separator: "=", maxSplits: 1)
-                guard pair.count == 2, Secrets.mayBeSecret(parameter: pair[0].lowercased()) else { continue }
-                found.append(String(pair[1]))
+                guard pair.count == 2 else {
+                    parts.hide(item)
+                    return Secrets.mark
+                }
+                return parts.value(of: pair[0], pair[1]).map { "\(pair[0])=\($0)" } ?? Secrets.mark
             }
+            shown += "?" + items.joined(separator: "&")
         }
-        return Secrets(found)
+        if query.count < end.count {
+            parts.hide(end.dropFirst(query.count + 1))
+            shown += "#\(Secrets.mark)"
+        }
+        return (shown, Secrets(parts.hidden))
     }
 }
 

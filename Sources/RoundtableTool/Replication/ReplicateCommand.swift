@@ -16,7 +16,8 @@ struct ReplicateCommand: ParsableCommand {
             'roundtable doctor' show its state.
 
             Credentials come from the environment, as Litestream's documentation says: for S3, LITESTREAM_ACCESS_KEY_ID and \
-            LITESTREAM_SECRET_ACCESS_KEY. The URL may have parameters, such as s3://bucket/path?endpoint=http://host:port.
+            LITESTREAM_SECRET_ACCESS_KEY. The URL may have parameters, such as s3://bucket/path?endpoint=http://host:port. If it has credentials, \
+            keep it out of the list of processes: --to @FILE reads it from a file, --to @env:NAME from a variable.
 
             'roundtable restore' brings a database back. If this machine is lost, 'roundtable promote' makes another one the writer; this one \
             is then fenced when it comes back, so start this before the programs that write.
@@ -26,8 +27,14 @@ struct ReplicateCommand: ParsableCommand {
     @Argument(help: "The database file.", completion: .file())
     var path: String
 
-    @Option(help: ArgumentHelp("Where the replica is: s3://, nats://, sftp://, file:/// …", valueName: "url"))
-    var to: String
+    @Option(
+        help: ArgumentHelp(
+            "Where the replica is: s3://, nats://, sftp://, file:/// …; @FILE or @env:NAME, where that stands.",
+            valueName: "url"
+        ),
+        transform: { try GivenPlace($0) }
+    )
+    var to: GivenPlace
 
     @Option(
         parsing: .unconditional,
@@ -54,7 +61,7 @@ struct ReplicateCommand: ParsableCommand {
     var json = false
 
     func validate() throws {
-        do { _ = try ReplicaURL(to) } catch { throw ValidationError("--to: \(error.description)") }
+        do { _ = try ReplicaURL(to.text) } catch { throw ValidationError("--to: \(error.description)") }
         if !(interval >= 0.05 && interval <= 86400) {
             throw ValidationError("--interval takes a number of seconds from 0.05 to 86400.")
         }
@@ -65,7 +72,8 @@ struct ReplicateCommand: ParsableCommand {
 
     func run() throws {
         let url = URL(fileURLWithPath: path)
-        let replica = try ReplicaURL(to)
+        let replica = try ReplicaURL(to.text)
+        to.warn(of: replica.secrets, as: "--to")
         let program = try LitestreamProgram.find(litestream)
         let version = try program.requireVersion()
         try check(url)

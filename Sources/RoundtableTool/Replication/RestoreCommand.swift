@@ -33,8 +33,12 @@ struct RestoreCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "The replica, as 'roundtable replicate --to' was given it: file:///folder, s3://bucket/path.")
-    var url: String
+    @Argument(
+        help:
+            "The replica, as 'roundtable replicate --to' was given it: file:///folder, s3://bucket/path; @FILE or @env:NAME, where that stands.",
+        transform: { try GivenPlace($0) }
+    )
+    var url: GivenPlace
 
     @Argument(help: "The database file to create.", completion: .file())
     var path: String
@@ -65,7 +69,7 @@ struct RestoreCommand: ParsableCommand {
     private var time: RestoreTime? { at.flatMap(RestoreTime.init) }
 
     func validate() throws {
-        do { _ = try ReplicaURL(url) } catch { throw ValidationError(error.description) }
+        do { _ = try ReplicaURL(url.text) } catch { throw ValidationError(error.description) }
         if at != nil, time == nil {
             throw ValidationError(
                 "--at takes a time with its offset from UTC, such as 2026-11-23T17:29:21Z or 2026-11-23T18:29:21+01:00."
@@ -74,7 +78,7 @@ struct RestoreCommand: ParsableCommand {
     }
 
     func run() throws {
-        let url = try ReplicaURL(url)
+        let url = try ReplicaURL(url.text)
         let litestream = try LitestreamProgram.find(program)
         try litestream.requireVersion()
         let target = try RestoreTarget(path)

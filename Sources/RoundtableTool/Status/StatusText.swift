@@ -118,7 +118,10 @@ struct StatusText {
     }
 
     private var writeLock: String {
-        guard let writer = status.writeLock else { return "free" }
+        guard let writer = status.writeLock else {
+            let obstruction = status.obstructingLocks?.first { $0.kind == .write }
+            return obstruction.map { "\($0.party) keeps all writers out, by a read lock on byte 120 of -shm" } ?? "free"
+        }
         let name = writer.name.map { "'\($0)' " } ?? ""
         guard writer.isParticipant else { return "\(name)(\(writer.pidText)), which does not take turns" }
         let participant = status.participants.first { $0.party == writer && $0.writing != nil }
