@@ -78,7 +78,7 @@ static int lock_to_write(struct rtl_file *file, int flags) {
     struct rtl_member *member = file->member;
     pthread_mutex_lock(&member->mutex);
     int code = SQLITE_BUSY;
-    if (rtl_participant_has_lost_file(member->participant)) {
+    if (rtl_participant_has_lost_file(member->participant, 0)) {
         code = SQLITE_READONLY_DBMOVED;
     } else if (rtl_participant_will_lock(member->participant)) {
         code = CALL(file, xShmLock, WRITE_LOCK, 1, flags);
@@ -91,14 +91,24 @@ static int lock_to_write(struct rtl_file *file, int flags) {
     return code;
 }
 
-/// Whether a file of the connection was lost, so that it must not checkpoint (rule W12d). Without a checkpoint, SQLite does not remove the
-/// WAL by its name when it closes, either.
-static int has_lost_file(struct rtl_file *file) {
+/// Whether a file of the connection was lost, so that it must not checkpoint (rule W12d), nor remove the companions by their names when it
+/// closes.
+static int has_lost_file(struct rtl_file *file, int now) {
     struct rtl_member *member = file->member;
     pthread_mutex_lock(&member->mutex);
-    int has = rtl_participant_has_lost_file(member->participant);
+    int has = rtl_participant_has_lost_file(member->participant, now);
     pthread_mutex_unlock(&member->mutex);
     return has;
+}
+
+static void note_wal(struct rtl_file *file, int is_open) {
+    if (file->has_wal == is_open || !rtl_member_is_own(file->member)) return;
+    file->has_wal = is_open;
+    struct rtl_member *member = file->member;
+    pthread_mutex_lock(&member->mutex);
+    if (is_open) rtl_participant_did_open_wal(member->participant);
+    else rtl_participant_did_close_wal(member->participant);
+    pthread_mutex_unlock(&member->mutex);
 }
 
 static int unlock_after_write(struct rtl_file *file, int flags) {
@@ -123,25 +133,35 @@ static int shm_lock(sqlite3_file *p, int offset, int count, int flags) {
         if (is_lock && file->read_marks && !file->is_checkpointing) return lock_to_write(file, flags);
         if (!is_lock && file->member->is_writing) return unlock_after_write(file, flags);
     }
-    if (is_lock && offset == CHECKPOINT_LOCK && has_lost_file(file)) return SQLITE_BUSY;
+    if (is_lock && offset == CHECKPOINT_LOCK && has_lost_file(file, 0)) return SQLITE_BUSY;
     int code = CALL(p, xShmLock, offset, count, flags);
     if (code != SQLITE_OK) return code;
     if (offset == CHECKPOINT_LOCK && (flags & SQLITE_SHM_EXCLUSIVE)) file->is_checkpointing = is_lock != 0;
     if (offset >= FIRST_READ_MARK && offset < LOCK_COUNT && (flags & SQLITE_SHM_SHARED)) {
+        // SQLite opens the WAL and the wal-index before it reads them.
+        if (is_lock) note_wal(file, 1);
         if (is_lock) file->read_marks |= 1u << offset; else file->read_marks &= ~(1u << offset);
     }
     return code;
 }
 
 static int shm_unmap(sqlite3_file *p, int deletes) {
-    FILE_OF(p)->read_marks = 0;
+    struct rtl_file *file = FILE_OF(p);
+    file->read_marks = 0;
+    note_wal(file, 0);
     return CALL(p, xShmUnmap, deletes);
 }
 
 static int lock(sqlite3_file *p, int level) {
     set_refused(NULL);
-    if (!rtl_member_is_own(FILE_OF(p)->member)) return SQLITE_MISUSE;
-    return CALL(p, xLock, level);
+    struct rtl_file *file = FILE_OF(p);
+    if (!rtl_member_is_own(file->member)) return SQLITE_MISUSE;
+    int code = CALL(p, xLock, level);
+    // The last connection that closes checkpoints under this lock alone, without those of the wal-index, and then removes the WAL by its
+    // name. Nobody opens the database while the lock is held.
+    if (code != SQLITE_OK || level != SQLITE_LOCK_EXCLUSIVE || !file->has_wal || !has_lost_file(file, 1)) return code;
+    CALL(p, xUnlock, SQLITE_LOCK_SHARED);
+    return SQLITE_BUSY;
 }
 
 // MARK: Closing, and file controls

@@ -32,6 +32,8 @@ struct rtl_file {
     sqlite3 **connection;
     /// The locks of read marks that are held, one bit each.
     unsigned read_marks;
+    /// Whether SQLite has the WAL and the wal-index open.
+    int has_wal;
     int is_checkpointing;
     /// Whether the host has set PRAGMA synchronous itself.
     int says_synchronous;

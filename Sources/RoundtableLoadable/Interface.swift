@@ -43,8 +43,18 @@ public func isOpenBeforeFork(_ path: UnsafePointer<CChar>?) -> CInt {
 }
 
 @_cdecl("rtl_participant_has_lost_file")
-public func participantHasLostFile(_ participant: UnsafeMutableRawPointer?) -> CInt {
-    LoadedParticipant.at(participant)?.hasLostFile == true ? 1 : 0
+public func participantHasLostFile(_ participant: UnsafeMutableRawPointer?, _ now: CInt) -> CInt {
+    LoadedParticipant.at(participant)?.hasLostFile(now: now != 0) == true ? 1 : 0
+}
+
+@_cdecl("rtl_participant_did_open_wal")
+public func participantDidOpenWAL(_ participant: UnsafeMutableRawPointer?) {
+    LoadedParticipant.at(participant)?.didOpenWAL()
+}
+
+@_cdecl("rtl_participant_did_close_wal")
+public func participantDidCloseWAL(_ participant: UnsafeMutableRawPointer?) {
+    LoadedParticipant.at(participant)?.didCloseWAL()
 }
 
 @_cdecl("rtl_participant_will_lock")

@@ -34,6 +34,8 @@ final class LoadedParticipant {
     private var counterBefore: UInt32?
     private var outcome = ChangeRecord.State.void
 
+    /// The participant is of one connection.
+    private static let connection: UInt = 1
     private static let settings = TurnSettings(priority: 1, slice: 2_000_000, patience: 100_000_000)
     private static let lookInterval: Nanoseconds = 250_000_000
     private static let shortestPause: Nanoseconds = 50_000
@@ -45,7 +47,7 @@ final class LoadedParticipant {
         self.author = author
         self.createsBlock = createsBlock
         files = DatabaseFiles(databasePath: self.path)
-        files.record([.database])
+        files.opened(Self.connection, [.database])
         // SQLite has opened the file by now.
         openFile = (try? System.identity(ofFileAt: path)).map { ($0, rt_open_file_add($0.device, $0.inode)) }
     }
@@ -57,12 +59,16 @@ final class LoadedParticipant {
     /// Whether others wait for the turns of this participant.
     var hasJoined: Bool { seat?.participant != nil }
 
-    /// Whether a file is not in its place any more. The host's SQLite has `-wal` and `-shm` open when it first asks for a lock of the
-    /// wal-index.
-    var hasLostFile: Bool {
-        files.record(DatabaseFiles.Part.allCases)
-        return files.lookIfDue(at: MonotonicClock.now) != nil
-    }
+    /// Whether a file is not in its place any more.
+    ///
+    /// - parameter now: whether a look of the last 10 ms is not valid.
+    func hasLostFile(now: Bool) -> Bool { (now ? files.look() : files.lookIfDue(at: MonotonicClock.now)) != nil }
+
+    /// The host's SQLite has `-wal` and `-shm` open.
+    func didOpenWAL() { files.opened(Self.connection, DatabaseFiles.Part.allCases) }
+
+    /// The host's SQLite has left WAL mode, or is about to close the files.
+    func didCloseWAL() { files.forgetCompanions() }
 
     // MARK: The write lock
 

@@ -60,3 +60,16 @@ extension PeerFleet {
         return try CPeer(name: name, process: process, progressPath: progress)
     }
 }
+
+extension PeerFleet {
+    /// Removes `-wal` and `-shm` behind a program that has them open, lets another process commit and close, and checks that its commits are
+    /// there after the program has closed the database.
+    func expectNothingLost(closing: () throws -> String) throws {
+        for suffix in ["-wal", "-shm"] { try FileManager.default.removeItem(atPath: database.path + suffix) }
+        let peer = try spawnOpen("peer")
+        for _ in 0..<5 { try peer.call(.write(rows: 1)) }
+        try peer.call(.close)
+        #expect(try closing() == "closed")
+        try Ledger(of: database).expectEverything(acknowledgedBy: [peer])
+    }
+}

@@ -70,6 +70,17 @@ extension ProcessTests {
             }
         }
 
+        /// A program that has lost `-wal` and `-shm` leaves alone what is at their names when it closes, although it closes last
+        /// (rule W12d).
+        @Test(.timeLimit(.minutes(1))) func theFilesAreLostAndItCloses() throws {
+            try PeerFleet.run { fleet in
+                try fleet.spawnOpen("first").call(.close)
+                let program = try fleet.spawnC("c")
+                #expect(try program.call("write") == "written")
+                try fleet.expectNothingLost { try program.call("close") }
+            }
+        }
+
         /// Frozen inside a transaction, it is named by who waits, and they go on when it resumes or dies (rules T8, T11, G1).
         @Test(.timeLimit(.minutes(1)), arguments: Fate.allCases)
         func turnWithTransaction(fate: Fate) throws {

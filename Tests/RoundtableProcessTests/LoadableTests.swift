@@ -39,6 +39,17 @@
                 }
             }
 
+            /// A program that has lost `-wal` and `-shm` leaves alone what is at their names when it closes, although it closes last
+            /// (rule W12d).
+            @Test(.timeLimit(.minutes(1))) func theFilesAreLostAndItCloses() throws {
+                try PeerFleet.run { fleet in
+                    try fleet.spawnOpen("first").call(.close)
+                    let program = try fleet.spawnPython("python")
+                    #expect(try program.call("write") == "written")
+                    try fleet.expectNothingLost { try program.call("close") }
+                }
+            }
+
             /// A program that has the turn, but not SQLite's lock, and freezes or dies, delays the others by their patience, once
             /// (rules I3b, T8).
             ///

@@ -389,7 +389,7 @@ import Testing
         let path = folder.file("db.sqlite").path
         touch(path)
         let files = DatabaseFiles(databasePath: path)
-        files.record([.database])
+        files.opened(1, [.database])
         #expect(System.withFaults([Fault(.stat, errno: EACCES)]) { files.look() } == nil)
         #expect(files.look() == nil)
         let before = MonotonicClock.now
@@ -405,7 +405,7 @@ import Testing
         let path = folder.file("db.sqlite").path
         touch(path)
         let files = DatabaseFiles(databasePath: path)
-        files.record([.database])
+        files.opened(1, [.database])
         let before = MonotonicClock.now
         #expect(files.look() == nil)
         try FileManager.default.moveItem(atPath: path, toPath: path + ".away")
@@ -421,15 +421,16 @@ import Testing
         #expect(told.value == 2)
     }
 
-    /// A file that gets the inode number of the one that was removed is another file.
+    /// A file that gets the inode number of the one that was removed while no connection was open is another file.
     @Test func theSameInode() throws {
         let folder = try TemporaryFolder()
         let path = folder.file("db.sqlite").path
         touch(path)
         let files = DatabaseFiles(databasePath: path)
-        files.record([.database])
+        files.opened(1, [.database])
+        files.closes(1)
         let identity = try System.identity(ofFileAt: path)
-        // Nobody has it open, so the system may use its inode again at once.
+        // No connection has it open, so the system may use its inode again at once.
         var isReused = false
         for _ in 0..<50 where !isReused {
             try FileManager.default.removeItem(atPath: path)
@@ -437,7 +438,87 @@ import Testing
             isReused = try System.identity(ofFileAt: path) == identity
         }
         guard isReused else { return print("skipped: this file system does not use inode numbers again") }
+        #expect(files.opened(2, [.database]))
         #expect(files.look()?.finding == .replaced)
+    }
+
+    /// While no connection is open, others may remove `-wal` and `-shm`: whoever closes last does.
+    @Test func theLastConnectionForgets() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("db.sqlite").path
+        func files() -> DatabaseFiles {
+            for suffix in ["", "-wal", "-shm"] { touch(path + suffix) }
+            let files = DatabaseFiles(databasePath: path)
+            for connection: UInt in [1, 2] { #expect(files.opened(connection, DatabaseFiles.Part.allCases)) }
+            return files
+        }
+        func removeWAL() throws { try FileManager.default.removeItem(atPath: path + "-wal") }
+        let one = files()
+        one.closes(1)
+        try removeWAL()
+        #expect(one.look()?.part == .wal)
+
+        let none = files()
+        none.closes(1)
+        none.closes(2)
+        try removeWAL()
+        #expect(none.look() == nil)
+        touch(path + "-wal")
+        none.opened(3, DatabaseFiles.Part.allCases)
+        #expect(none.look() == nil)
+
+        let kept = files()
+        kept.closes(1)
+        kept.keeps(2, kept.closes(2))
+        try removeWAL()
+        #expect(kept.look()?.part == .wal)
+    }
+
+    /// A file system with layers copies a file when it is first opened for writing. The connection that does it may have either file open.
+    @Test func theFirstConnectionMeetsAnotherFile() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("db.sqlite").path
+        touch(path)
+        let files = DatabaseFiles(databasePath: path)
+        touch(path + ".copy")
+        try #require(rename(path + ".copy", path) == 0)
+        #expect(!files.opened(1, [.database]))
+        #expect(files.opened(2, [.database]))
+        #expect(files.look() == nil)
+        try FileManager.default.removeItem(atPath: path)
+        #expect(files.look()?.finding == .missing)
+    }
+
+    /// A suspension that is taken back before the writer's connection could be closed leaves the files known.
+    @Test(.timeLimit(.minutes(1))) func aSuspensionThatIsTakenBack() async throws {
+        let world = try World()
+        let process = ProcessSuspension()
+        let db = try world.open {
+            $0.process = process
+            $0.suspensionPolicy = .everything
+        }
+        let (began, mayEnd) = (Shared(false), DispatchSemaphore(value: 0))
+        let write = inThread {
+            try db.write { db in
+                try db.execute(sql: "CREATE TABLE other (a)")
+                began.change { $0 = true }
+                mayEnd.wait()
+            }
+        }
+        try await eventually("it writes") { began.value }
+        let suspended = Task { await db.suspend(deadline: .now + .seconds(30)) }
+        try await eventually("the gate is closed") { db.gate.isClosed }
+        db.resume()
+        mayEnd.signal()
+        _ = await suspended.value
+        _ = await write.result
+        Self.afterTheLook()
+        for suffix in ["-wal", "-shm"] { try FileManager.default.removeItem(atPath: world.url.path + suffix) }
+        await #expect {
+            try await db.write { try $0.execute(sql: "CREATE TABLE another (a)") }
+        } throws: { error in
+            isLoss(error, of: db, .wal)
+        }
     }
 
     /// Others see in the slot which files a participant has open.

@@ -130,9 +130,9 @@ import Testing
                 }
             )
         }
-        for value in values { waitUntil("the observation has begun") { value.value == 1 } }
+        for value in values { try await eventually("the observation has begun") { value.value == 1 } }
         try await first.replaceContent(with: source)
-        for value in values { waitUntil("the observation is notified") { value.value == 2 } }
+        for value in values { try await eventually("the observation is notified") { value.value == 2 } }
         for change in changes { #expect(try await change.value == .fullDatabase) }
         for observation in observations { observation.cancel() }
     }
@@ -231,13 +231,13 @@ import Testing
             }
         }
         if how != "full" {
-            waitUntil("half is copied") { reached.value }
+            try await eventually("half is copied") { reached.value }
             #expect(try names(db) == ["A"])
             if how == "cancelled" {
                 replacing.cancel()
             } else {
                 let suspended = Task { await db.suspend(deadline: .now + .seconds(30)).outcome }
-                waitUntil("the write is aborted") { db.gate.isAborted }
+                try await eventually("the write is aborted") { db.gate.isAborted }
                 goOn.signal()
                 _ = await suspended.value
             }
@@ -292,7 +292,7 @@ import Testing
             phases.change { if $0.last != progress.phase { $0.append(progress.phase) } }
         }
         #expect(phases.value == [.copying, .checking, .replacing])
-        waitUntil("a checkpoint has copied the content") {
+        try await eventually("a checkpoint has copied the content") {
             (try? DatabaseHeader(databasePath: url.path)) != nil
                 && (try? System.status(ofFileAt: url.path)?.st_size ?? 0) ?? 0 > 4_000_000
         }

@@ -115,7 +115,7 @@ final class CheckpointConnection: @unchecked Sendable {
     /// Interrupts the running step. May be called from any thread.
     func interrupt() { queue.interrupt() }
 
-    func close() throws { try queue.close() }
+    func close() throws { try OwnConnection.close(queue) }
 }
 
 /// SQLite's busy handler for steps that wait.

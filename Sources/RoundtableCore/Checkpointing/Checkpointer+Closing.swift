@@ -57,8 +57,8 @@ extension Checkpointer {
         }
         guard let frames = connection.frames, frames.uncopied < limits.threshold else { return false }
         // A participant that writes restarts the WAL, and its checkpointer then shortens the file (rule K5c). Writers wait meanwhile, so
-        // there is one attempt.
-        if connection.isFileLong(limits), block?.turnOwner == nil,
+        // there is one attempt. The steps before may have taken long enough for a suspension to begin.
+        if !gate.isClosed, connection.isFileLong(limits), block?.turnOwner == nil,
             connection.restart(truncating: true, patience: Self.budget).isComplete
         {
             block?.count(.walRestarts)

@@ -33,14 +33,21 @@ struct ConnectionOpening: Sendable {
 
     private func queueNow(_ configuration: Configuration, at name: String?) throws -> DatabaseQueue {
         func open(_ configuration: Configuration) throws -> DatabaseQueue {
-            let queue = try DatabaseQueue(path: name ?? path, configuration: configuration)
-            try queue.inDatabase { db in
-                try SharedCache.refuse(db, path: path)
-                OwnConnection.mark(db)
-                OpenFile.note(db, path: path)
-                try files?.note(db)
+            for _ in 0..<3 {
+                let queue = try DatabaseQueue(path: name ?? path, configuration: configuration)
+                let isFileKnown = try queue.inDatabase { db in
+                    try SharedCache.refuse(db, path: path)
+                    OwnConnection.mark(db, files)
+                    OpenFile.note(db, path: path)
+                    return try files?.note(db) ?? true
+                }
+                if isFileKnown { return queue }
+                try queue.close()
             }
-            return queue
+            throw DatabaseError(
+                resultCode: .SQLITE_CANTOPEN,
+                message: "\(path): other programs replace the file again and again. Open it when they have ended"
+            )
         }
         if role == .readOnly { try ReadingPlace.refuseLockingOut(databasePath: path) }
         do {

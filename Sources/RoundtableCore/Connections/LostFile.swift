@@ -67,6 +67,11 @@ extension DatabaseFiles {
         if let loss = lookIfDue(at: now) { throw error(loss) }
     }
 
+    /// Looks whether the files are in their places, whenever that was seen last.
+    ///
+    /// - throws: ``SharedDatabaseError/fileLost(path:_:)``.
+    package func requireInPlace() throws { if let loss = look() { throw error(loss) } }
+
     /// Replaces an error that SQLite reports, such as `SQLITE_IOERR_SHORT_READ`, by the loss of a file, if that is the cause.
     func explained(_ error: any Error) -> any Error {
         guard let code = (error as? DatabaseError)?.resultCode,
@@ -78,8 +83,12 @@ extension DatabaseFiles {
     /// Records the files that a connection has open, after it has read.
     ///
     /// - throws: ``SharedDatabaseError/fileLost(path:_:)``, when they are not those of the other connections.
-    func note(_ db: Database) throws {
-        record(db.walFile == nil ? [.database] : Part.allCases)
+    /// - returns: false when it is not known which file the connection has open (``opened(_:_:)``).
+    @discardableResult
+    func note(_ db: Database) throws -> Bool {
+        guard let connection = OwnConnection.number(db) else { return true }
+        guard opened(connection, db.walFile == nil ? [.database] : Part.allCases) else { return false }
         if let loss = look() { throw error(loss) }
+        return true
     }
 }

@@ -121,7 +121,7 @@ final class ReaderConnection: @unchecked Sendable {
     func close() throws {
         queue.unsafeReentrantWrite { _ in finalize() }
         do {
-            try queue.close()
+            try OwnConnection.close(queue)
         } catch {
             // Without the prepared statements, accesses would report that the connection is closed.
             try? queue.unsafeReentrantWrite(prepare)

@@ -189,7 +189,7 @@ package final class WriterConnection: @unchecked Sendable {
                 forgetConnection()
             }
             do {
-                try queue.close()
+                try OwnConnection.close(queue)
             } catch {
                 queue.inDatabase(keepConnection)
                 throw error
@@ -230,8 +230,6 @@ package final class WriterConnection: @unchecked Sendable {
     /// Uses the connection again after it could not be closed. Call it on the queue of the connection.
     func keepConnection(_ db: Database) {
         isClosing = false
-        // They were forgotten, because the connection was about to be closed. A loss is found by the next access.
-        try? files?.note(db)
         let queue = queue
         interruptible.withLock { $0 = queue }
     }

@@ -72,7 +72,7 @@ final class ConnectionClosing: Sendable {
             }
             do {
                 // This runs after the preparation on the queue.
-                try queue.close()
+                try OwnConnection.close(queue)
             } catch {
                 state.withLock { $0.isInUse = true }
                 return .isInUse

@@ -30,7 +30,6 @@ extension SharedDatabase {
     ///   comes first. `park` may be called again.
     func park(until deadline: Nanoseconds, isCalledOff: () -> Bool = { false }) -> [HeldConnection] {
         guard isInOwnProcess else { return [] }
-        files.park()
         return parking.park(parkables, until: deadline, isCalledOff: isCalledOff)
     }
 

@@ -63,6 +63,8 @@ extension SharedDatabase {
             try raw.check(for: database)
             raw.setSynchronous(database.options.synchronous)
             if automaticCheckpoints == .turnedOff, raw.automaticCheckpoint > 0 { raw.turnAutomaticCheckpointOff() }
+            // A program that closes the connection may do so after the files were lost, and after it has detached the handle.
+            raw.leaveFilesAlone()
             self.database = database
             self.raw = raw
             access = HandleAccess(raw, of: database)

@@ -98,6 +98,7 @@ final class HandleAccess: @unchecked Sendable {
         busyHandler.take { [seat] in seat.participant }
         commits = HandleCommits(raw, seat: seat, tables: tables)
         schema = HandleSchema(raw, database.writer.watch)
+        database.files.opened(raw.number, DatabaseFiles.Part.allCases)
     }
 
     // MARK: Beginning
@@ -107,7 +108,7 @@ final class HandleAccess: @unchecked Sendable {
         let thread = Self.currentThread
         while true {
             try database.checkOpen()
-            try checkFiles()
+            try database.files.check()
             if Access.isWriting(database) || database.handles.isInTurn(onThread: thread) {
                 throw HandleError.nestedTurn(path: path)
             }
@@ -272,15 +273,7 @@ final class HandleAccess: @unchecked Sendable {
         let frames = raw.isIdle ? raw.withWalIndex(\.frames) ?? nil : nil
         leave(turn, frames)
         // What was committed may have gone into a file that is lost.
-        try checkFiles()
-    }
-
-    /// - throws: ``SharedDatabaseError/fileLost(path:_:)``. Closing the connection then leaves the files alone that are in place now.
-    private func checkFiles() throws {
-        do { try database.files.check() } catch {
-            raw.leaveFilesAlone()
-            throw error
-        }
+        try database.files.check()
     }
 
     private func takeTurnToEnd() throws -> Turn {
@@ -325,6 +318,7 @@ final class HandleAccess: @unchecked Sendable {
             return state.turn
         }
         guard database.isInOwnProcess else { return }
+        database.files.closes(raw.number)
         seat.leave()
         if let turn { gate.leave(turn.visit) }
         if turn != nil { turnstile.leave() }
@@ -351,6 +345,7 @@ final class HandleAccess: @unchecked Sendable {
         guard try turnstile.pass(until: MonotonicClock.now.addingSaturating(timeout), limit: nil, check: {}) else {
             throw HandleError.detachedInTurn(path: path)
         }
+        database.files.closes(raw.number)
         seat.leave()
         hasLeft = true
         turnstile.leave()

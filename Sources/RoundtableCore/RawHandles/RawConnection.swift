@@ -9,6 +9,9 @@ struct RawConnection: @unchecked Sendable {
     // @unchecked: the pointer is constant, and the owner decides which thread may use the connection.
     let pointer: OpaquePointer
 
+    /// What identifies the connection while it is open.
+    var number: UInt { UInt(bitPattern: pointer) }
+
     /// The absolute path of the database file, as it was given to SQLite; nil for databases in memory, and temporary ones.
     var path: String? {
         guard let name = sqlite3_db_filename(pointer, "main") else { return nil }

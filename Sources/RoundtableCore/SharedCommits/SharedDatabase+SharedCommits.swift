@@ -144,7 +144,10 @@ extension SharedDatabase {
             try writer.admitWrite()
             let began = MonotonicClock.now
             var shown = access.site
-            writes: while let (next, extent) = sharedCommits.take(from: group, into: &shared) {
+            // A write that has not begun waits for the gate; the others end with the transaction that is aborted.
+            writes: while !shared.hasPart || !gate.isAborted,
+                let (next, extent) = sharedCommits.take(from: group, into: &shared)
+            {
                 if !CallSite.areSame(shown, next.site) {
                     shown = next.site
                     seat.show(shown)

@@ -5,10 +5,19 @@ extension SharedDatabase {
     /// Reports a file that is lost, and shows other participants which files this one has open (rules W12d, P15).
     func followFiles() {
         // The writer's connection was opened before the database had a WAL. A loss is found by the first access.
-        try? writer.queue.inDatabase(files.note)
+        _ = try? writer.queue.inDatabase(files.note)
         files.follow { [weak seat] in seat?.show($0) }
         // Later, on another thread: whoever finds the loss may hold locks, or be on a queue that the companions wait for.
         files.onLoss { [weak self] _ in DispatchQueue.global().async { [weak self] in self?.loseFile() } }
+    }
+
+    /// The identity of the database file, which is in its place now: what is done to files because of what this database says is done for
+    /// the database that everybody sees. This opens no file (rule G5).
+    ///
+    /// - throws: ``SharedDatabaseError/fileLost(path:_:)``.
+    package func identityOfFile() throws -> FileIdentity? {
+        try files.requireInPlace()
+        return files.databaseIdentity
     }
 
     /// Ends what would otherwise wait for changes of a file that nobody else sees.

@@ -54,7 +54,7 @@ public final class SharedDatabase: Sendable {
     let givenConfiguration: Configuration
     private let forkGeneration: UInt32
     /// The files that this participant has open.
-    let files: DatabaseFiles
+    package let files: DatabaseFiles
     let parking = Parking()
     let sharedCommits = SharedCommits()
     let waitingPriorities: WaitingPriorities
@@ -193,7 +193,6 @@ public final class SharedDatabase: Sendable {
                         try writer.close(mayCheckpoint: visit != nil && files.look() == nil)
                     }
                     isClosed.withLock { $0 = true }
-                    files.park()
                     for companion in companions { companion.databaseIsClosing() }
                     observatory.close(waiting: true)
                     // On the queue, because the participant may be following a control block there.

@@ -147,7 +147,7 @@ extension DatabaseOutbox {
         try checkDeadLettersCanChange()
         let outcome = try database.explainingNoRoom {
             try database.write { db in
-                _ = try db.identityOfUnmovedFile()
+                _ = try database.identityOfFile()
                 try OutboxTables.createIfAbsent(db)
                 if let decided = try OutboxTables.outcome(of: command.id, db) { return decided }
                 try OutboxTables.record(command.id, .dropped, at: Date(), db)

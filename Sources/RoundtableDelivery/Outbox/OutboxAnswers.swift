@@ -52,7 +52,7 @@ struct OutboxAnswers {
 
     private static func outcomes(of questions: [UUID], _ database: SharedDatabase) throws -> [UUID: OutboxOutcome] {
         try database.read { db in
-            _ = try db.identityOfUnmovedFile()
+            _ = try database.identityOfFile()
             var outcomes: [UUID: OutboxOutcome] = [:]
             guard try OutboxTables.exist(db) else { return [:] }
             for id in questions { outcomes[id] = try OutboxTables.finalOutcome(of: id, db) }

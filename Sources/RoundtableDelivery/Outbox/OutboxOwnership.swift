@@ -232,11 +232,11 @@ final class OutboxOwnershipRecorder {
     /// again.
     ///
     /// - returns: the events to report. They are returned once.
-    /// - throws: `DatabaseError`; ``OutboxError``; `SystemError` if the database cannot be inspected.
+    /// - throws: `DatabaseError`; ``OutboxError``; ``SharedDatabaseError/fileLost(path:_:)``.
     func findOthers(_ database: SharedDatabase) throws -> [OutboxEvent] {
         if hasFinished { return [] }
         let (identity, folders) = try database.read { db -> (FileIdentity?, [OutboxOwnership]) in
-            let identity = try db.identityOfUnmovedFile()
+            let identity = try database.identityOfFile()
             guard let identity, try OutboxTables.exist(db) else { return (identity, []) }
             do {
                 return (identity, try OutboxTables.ownerships(.init(path: database.path, identity: identity), db))

@@ -11,7 +11,8 @@ final class OutboxRounds {
     private static let memory: TimeInterval = 30 * 24 * 3600
 
     let folder: OutboxFolder
-    let databasePath: String
+    private let databaseFiles: DatabaseFiles
+    var databasePath: String { databaseFiles.databasePath }
     let handlers: OutboxHandlers
     let ownership: OutboxOwnershipRecorder
     private var answers: OutboxAnswers
@@ -22,7 +23,7 @@ final class OutboxRounds {
 
     init(of database: SharedDatabase, handlers: OutboxHandlers) {
         folder = database.outboxFolder
-        databasePath = database.path
+        databaseFiles = database.files
         self.handlers = handlers
         answers = OutboxAnswers(folder: folder)
         ownership = OutboxOwnershipRecorder(folder, author: database.author)
@@ -117,7 +118,7 @@ final class OutboxRounds {
 
     private func lettersToRetry(_ database: SharedDatabase) throws -> OutboxSchedule.RetriableLetters {
         try database.read { db in
-            _ = try db.identityOfUnmovedFile()
+            _ = try database.identityOfFile()
             var letters = OutboxSchedule.RetriableLetters()
             guard try OutboxTables.exist(db) else { return letters }
             let (policy, now) = (handlers.retryPolicy, now)
@@ -137,7 +138,7 @@ final class OutboxRounds {
         guard try System.identity(ofFileAt: databasePath) == identity else {
             // The database that is there now does not hold what this process has decided.
             schedule.removedAll()
-            throw OutboxError.databaseReplaced(path: databasePath)
+            return try databaseFiles.requireInPlace()
         }
         try System.syncFile(at: databasePath + "-wal")
         var failure: (any Error)?

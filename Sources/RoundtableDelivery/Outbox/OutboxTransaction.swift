@@ -22,7 +22,7 @@ extension OutboxRounds {
         do {
             try database.write(whileSuspended: .fail) { db in
                 batch.begin(at: MonotonicClock.now)
-                identity = try db.identityOfUnmovedFile()
+                identity = try database.identityOfFile()
                 try OutboxTables.createIfAbsent(db)
                 try ownership.record(db)
                 while true {

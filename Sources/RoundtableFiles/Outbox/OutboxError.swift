@@ -45,10 +45,6 @@ public enum OutboxError: Error, Equatable, Sendable {
     /// A newer version of Roundtable made the outbox's tables.
     case newerFormat(path: String, format: Int)
 
-    /// The database file is not the one that was opened: it was moved away, or replaced. Waiting commands are left to the process that
-    /// opens the file at that path.
-    case databaseReplaced(path: String)
-
     /// There is no dead letter with this id.
     case noSuchDeadLetter(path: String, id: UUID)
 
@@ -102,11 +98,6 @@ extension OutboxError: CustomStringConvertible, LocalizedError {
             "\(path): opened read-only. Commands are applied, and dead letters changed, by a process that may write."
         case .newerFormat(let path, let format):
             "\(path): the outbox's tables have format \(format), made by a newer version of Roundtable. Update this program."
-        case .databaseReplaced(let path):
-            """
-            \(path): the file at this path is not the database that this process has open, which was moved away or replaced. This \
-            process applies nothing more. Close the database and open it again.
-            """
         case .noSuchDeadLetter(let path, let id):
             "\(path): there is no dead letter \(id). deadLetters() and 'roundtable outbox' list those that exist."
         case .decidedBefore(let path, let id, let outcome):

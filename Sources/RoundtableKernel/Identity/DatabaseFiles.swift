@@ -41,13 +41,21 @@ package final class DatabaseFiles: Sendable {
     }
 
     private struct State {
-        /// The files that were opened; nil while a file is not known to be open.
+        /// The files that connections have open; nil while a file is not known to be open.
         var known: [NamedFile?] = Part.allCases.map { _ in nil }
-        /// Whether no connection is open, so that nothing can be lost.
-        var isParked = false
+        /// The connections that are open, and are not being closed. While there are none, nothing can be lost.
+        var connections: Set<UInt> = []
+        /// Whether a connection has had the database file open.
+        var hasOpened = false
         var loss: Loss?
         var onLoss: [@Sendable (Loss) -> Void] = []
         var onChange: (@Sendable (FileStamps) -> Void)?
+
+        mutating func forgetCompanions() -> [NamedFile?] {
+            let forgotten = known
+            for part in Part.allCases where part != .database { known[part.rawValue] = nil }
+            return forgotten
+        }
     }
 
     package let databasePath: String
@@ -64,38 +72,89 @@ package final class DatabaseFiles: Sendable {
     package init(databasePath: String) {
         self.databasePath = databasePath
         paths = Part.allCases.map { databasePath + $0.suffix }
-        record([.database])
+        state.withLock { [paths] in $0.known[0] = try? System.namedFile(at: paths[0]) }
     }
 
-    // MARK: Recording
+    // MARK: Connections
 
-    /// Records the files that are now in the places of `parts`, unless they are known. Call it when a connection has them open.
-    package func record(_ parts: [Part]) {
-        let missing = state.withLock { state in
-            state.isParked = false
-            return parts.filter { state.known[$0.rawValue] == nil }
+    /// Records the files that a connection has open. Call it when the connection has read, and again when it has opened further files.
+    ///
+    /// - Parameters:
+    ///   - connection: what identifies the connection until it is closed.
+    ///   - parts: the files that the connection has open.
+    /// - returns: false when another database file is there than before the first connection was opened, so that it is not known which of
+    ///   them this connection has open. The next connection has the file that is there now. A file system that copies a file when it is
+    ///   first opened for writing does this.
+    @discardableResult
+    package func opened(_ connection: UInt, _ parts: [Part]) -> Bool {
+        let (isFirst, before) = state.withLock { state in
+            let isFirst = state.connections.isEmpty
+            state.connections.insert(connection)
+            return (isFirst, state.known)
         }
-        if missing.isEmpty { return }
+        let missing = parts.filter { before[$0.rawValue] == nil || (isFirst && $0 == .database) }
+        if missing.isEmpty { return true }
         let found = missing.map { try? System.namedFile(at: paths[$0.rawValue]) }
+        var lost: NamedFile?
+        let (isSame, change) = state.withLock { state in
+            var isSame = true
+            for (part, file) in zip(missing, found) {
+                guard part == .database, let known = state.known[0] else {
+                    if state.known[part.rawValue] == nil { state.known[part.rawValue] = file }
+                    continue
+                }
+                guard isFirst, let file else { continue }
+                // An inode number is not used again while a connection has the file open. Before, only the birth time tells.
+                if !state.hasOpened {
+                    isSame = file.identity == known.identity
+                    state.known[0] = file
+                } else if file.isRecreated(known) {
+                    lost = known
+                } else {
+                    state.known[0] = file
+                }
+            }
+            if isSame { state.hasOpened = true } else { state.connections.remove(connection) }
+            return (isSame, state.onChange.map { ($0, FileStamps(state.known)) })
+        }
+        if let (onChange, stamps) = change { onChange(stamps) }
+        if let lost { _ = lose(.database, .replaced, lost) }
+        return isSame
+    }
+
+    /// Forgets `-wal` and `-shm` if no other connection is open, because others may remove these files once this one is closed. The
+    /// database is compared when the next connection is opened. Call it before the connection is closed, or after.
+    ///
+    /// - returns: what `keeps` needs if the connection stays open.
+    @discardableResult
+    package func closes(_ connection: UInt) -> [NamedFile?] {
+        let (known, change) = state.withLock { state in
+            let isLast = state.connections.remove(connection) != nil && state.connections.isEmpty
+            if !isLast { return (state.known, nil as ((@Sendable (FileStamps) -> Void), FileStamps)?) }
+            let known = state.forgetCompanions()
+            return (known, state.onChange.map { ($0, FileStamps(state.known)) })
+        }
+        if let (onChange, stamps) = change { onChange(stamps) }
+        return known
+    }
+
+    /// Takes `closes` back, because the connection could not be closed.
+    package func keeps(_ connection: UInt, _ known: [NamedFile?]) {
         let change = state.withLock { state in
-            for (part, file) in zip(missing, found) where state.known[part.rawValue] == nil {
-                state.known[part.rawValue] = file
+            state.connections.insert(connection)
+            for part in Part.allCases where state.known[part.rawValue] == nil {
+                state.known[part.rawValue] = known[part.rawValue]
             }
             return state.onChange.map { ($0, FileStamps(state.known)) }
         }
         if let (onChange, stamps) = change { onChange(stamps) }
     }
 
-    /// Forgets `-wal` and `-shm`, because all connections are about to be closed, and others may remove these files then. The database is
-    /// compared when the next connection is opened.
-    package func park() {
-        let change = state.withLock { state in
-            state.isParked = true
-            for part in Part.allCases where part != .database { state.known[part.rawValue] = nil }
-            return state.onChange.map { ($0, FileStamps(state.known)) }
-        }
-        if let (onChange, stamps) = change { onChange(stamps) }
-    }
+    /// Forgets `-wal` and `-shm`, because the only connection has closed them, and goes on without.
+    package func forgetCompanions() { state.withLock { _ = $0.forgetCompanions() } }
+
+    /// The identity of the database file that was opened.
+    package var databaseIdentity: FileIdentity? { state.withLock { $0.known[Part.database.rawValue]?.identity } }
 
     // MARK: Looking
 
@@ -119,13 +178,13 @@ package final class DatabaseFiles: Sendable {
     package func look() -> Loss? {
         if let loss { return loss }
         let began = MonotonicClock.now
-        let (known, isParked) = state.withLock { ($0.known, $0.isParked) }
-        if isParked { return nil }
+        let (known, isOpen) = state.withLock { ($0.known, !$0.connections.isEmpty) }
+        guard isOpen else { return nil }
         for part in Part.allCases {
             guard let expected = known[part.rawValue] else { continue }
             do {
                 let seen = try System.namedFile(at: paths[part.rawValue])
-                if seen == expected { continue }
+                if seen?.identity == expected.identity { continue }
                 if let loss = lose(part, seen == nil ? .missing : .replaced, expected) { return loss }
             } catch {
                 // The system does not tell, for example because the folder may not be searched any more (rule W12e). The next access looks
@@ -143,7 +202,7 @@ package final class DatabaseFiles: Sendable {
         let loss = Loss(part: part, finding: finding, time: Int64(time(nil)))
         let (first, known) = state.withLock { state -> ([@Sendable (Loss) -> Void], Loss?) in
             if let known = state.loss { return ([], known) }
-            if state.known[part.rawValue] != expected || state.isParked { return ([], nil) }
+            if state.known[part.rawValue] != expected || state.connections.isEmpty { return ([], nil) }
             state.loss = loss
             isLost.store(true, ordering: .releasing)
             defer { state.onLoss = [] }
@@ -175,10 +234,15 @@ package final class DatabaseFiles: Sendable {
 }
 
 /// A file at a name. A file that gets the inode number of a removed one has another birth time.
-struct NamedFile: Hashable, Sendable {
+package struct NamedFile: Hashable, Sendable {
     let identity: FileIdentity
-    /// In ns since 1970; 0 where the system does not know it.
+    /// In ns since 1970; 0 where the system does not know it, or changes it.
     let birth: Int64
+
+    /// Whether this is another file at the name of `other`, which nobody has open.
+    func isRecreated(_ other: NamedFile) -> Bool {
+        identity != other.identity || (birth != 0 && other.birth != 0 && birth != other.birth)
+    }
 }
 
 /// What a participant's slot shows of the files that it has open (rule P15). Equal stamps: the same files.

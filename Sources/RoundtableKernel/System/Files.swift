@@ -58,9 +58,8 @@ extension System {
     static func namedFile(at path: String) throws -> NamedFile? {
         #if canImport(Darwin)
             guard let status = try statusOfLink(at: path) else { return nil }
-            let born = status.st_birthtimespec
-            let birth = Int64(born.tv_sec) &* 1_000_000_000 &+ Int64(born.tv_nsec)
-            return NamedFile(identity: FileIdentity(status), birth: birth)
+            // The birth time follows when a program sets an earlier modification date.
+            return NamedFile(identity: FileIdentity(status), birth: 0)
         #else
             var file = rt_named_file()
             do {

@@ -386,8 +386,10 @@ import Testing
     @Test(arguments: ["'x'", "x'ff'", "1e300", "-9223372036854775808", "9223372036854775807", "''"])
     func strangeValuesInTheTables(value: String) throws {
         for table in ["dead", "retries"] {
-            let columns = try deadLetter("later").1.read { db in
-                try db.columns(in: "roundtable_outbox_\(table)").map(\.name)
+            // The world's folder is removed with it.
+            let (world, db) = try deadLetter("later")
+            let columns = try withExtendedLifetime(world) {
+                try db.read { db in try db.columns(in: "roundtable_outbox_\(table)").map(\.name) }
             }
             for column in columns where column != "sequence" {
                 let (world, db) = try deadLetter("later")

@@ -122,3 +122,12 @@ final class HandDrain: @unchecked Sendable {
 extension SharedDatabase {
     func texts() throws -> [String] { try read { try String.fetchAll($0, sql: "SELECT text FROM entry ORDER BY id") } }
 }
+
+/// Whether an error says that a file is lost to this participant.
+func isLoss(_ error: any Error, of db: SharedDatabase, _ file: LostFile.File = .database) -> Bool {
+    if case SharedDatabaseError.fileLost(let path, let lost) = error {
+        lost.file == file && path == db.path
+    } else {
+        false
+    }
+}
