@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableKernel
 
 #if canImport(Darwin)
     import Darwin
@@ -51,8 +52,9 @@ struct GivenPlace: Equatable, Sendable {
             throw ToolError("\(path): the file with the URL cannot be read. Check the path and its permissions.")
         }
         defer { try? file.close() }
-        var status = stat()
-        if fstat(file.fileDescriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_mode & 0o077 != 0 {
+        if let status = try? System.status(ofDescriptor: file.fileDescriptor, path), status.isRegularFile,
+            status.st_mode & 0o077 != 0
+        {
             Terminal.complain(
                 "\(path): other users may use this file. If the URL has a password: chmod 600 \(path.shellQuoted)"
             )

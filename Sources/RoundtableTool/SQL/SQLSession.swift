@@ -3,6 +3,7 @@ import Foundation
 import GRDB
 import GRDBSQLite
 import Roundtable
+import RoundtableKernel
 
 #if canImport(Darwin)
     import Darwin
@@ -156,7 +157,9 @@ struct SQLHistoryFile {
         let text = lines.suffix(Self.limit).map { $0 + "\n" }.joined()
         guard let file = opened(O_WRONLY | O_NONBLOCK | O_CREAT | O_NOFOLLOW) else { return }
         // Before anything is written: the file may be an older one that others can read.
-        guard fchmod(file.fileDescriptor, 0o600) == 0, (try? file.truncate(atOffset: 0)) != nil else { return }
+        guard (try? System.setMode(0o600, ofDescriptor: file.fileDescriptor, path)) != nil,
+            (try? file.truncate(atOffset: 0)) != nil
+        else { return }
         try? file.write(contentsOf: Data(text.utf8))
     }
 
@@ -165,10 +168,9 @@ struct SQLHistoryFile {
         let descriptor = open(path, flags | O_CLOEXEC, 0o600)
         guard descriptor != -1 else { return nil }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid() else {
-            return nil
-        }
+        guard let status = try? System.status(ofDescriptor: descriptor, path), status.isRegularFile,
+            status.st_uid == geteuid()
+        else { return nil }
         return file
     }
 }
