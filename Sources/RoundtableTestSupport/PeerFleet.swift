@@ -12,26 +12,32 @@ package final class PeerFleet {
     private let executable: URL
     private var others: [ChildProcess] = []
 
-    private init(executable: URL?, inMemory: Bool) throws {
+    private init(executable: URL?, ofOneUser: Bool, inMemory: Bool) throws {
         self.executable = try executable ?? Self.peerExecutable()
         temporary = try TemporaryFolder(inMemory: inMemory)
         folder = temporary.url
+        for folder in [notes, databaseFolder] {
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        }
+        if ofOneUser { return }
         // Peers that run as another user write into these folders, too.
-        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder.path)
-        try FileManager.default.createDirectory(at: notes, withIntermediateDirectories: true)
-        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: notes.path)
-        try FileManager.default.createDirectory(at: databaseFolder, withIntermediateDirectories: true)
-        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: databaseFolder.path)
+        for folder in [folder, notes, databaseFolder] {
+            try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder.path)
+        }
     }
 
-    /// - parameter executable: `roundtable-peer`, or a program with the same protocol; by default, the peer beside the tests.
-    /// - parameter inMemory: see `TemporaryFolder`.
+    /// - Parameters:
+    ///   - executable: `roundtable-peer`, or a program with the same protocol; by default, the peer beside the tests.
+    ///   - ofOneUser: whether no process runs as another user. Then the folders are those of this user alone, as commands of the tool
+    ///     require that run other programs for the superuser.
+    ///   - inMemory: see `TemporaryFolder`.
     package static func run<T>(
         executable: URL? = nil,
+        ofOneUser: Bool = false,
         inMemory: Bool = false,
         _ body: (PeerFleet) throws -> T
     ) throws -> T {
-        let fleet = try PeerFleet(executable: executable, inMemory: inMemory)
+        let fleet = try PeerFleet(executable: executable, ofOneUser: ofOneUser, inMemory: inMemory)
         defer { fleet.end() }
         return try body(fleet)
     }

@@ -22,7 +22,7 @@ extension ProcessTests {
         /// all the time, and see no earlier state after a later one (**D3**, **D5**, **D6**, **D8**).
         @Test func machinesAreLostUnderLoad() throws {
             var random = SeededGenerator()
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let machines = try [Machine("a", fleet), Machine("b", fleet)]
                 var writer = try fleet.spawn("writer-0")
                 try machines[0].open(writer)
@@ -88,7 +88,7 @@ extension ProcessTests {
         /// Another machine is promoted while the writer works: its supervisor ends, and its participants, a raw handle included, write no
         /// more, while they go on reading (**D5**, **D6**).
         @Test func aWorkingWriterIsFenced() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let machines = try [Machine("a", fleet), Machine("b", fleet)]
                 let peers = try fleet.spawn(2)
                 for peer in peers { try machines[0].open(peer) }
@@ -122,7 +122,7 @@ extension ProcessTests {
 
         /// Two machines are promoted at the same moment: after their supervisors have looked, one of them is the writer (**D3a**).
         @Test func twoArePromotedAtOnce() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let first = try Machine("a", fleet)
                 try first.writeAndUploadOneRow()
                 let rivals = try [Machine("b", fleet), Machine("c", fleet)]
@@ -144,7 +144,7 @@ extension ProcessTests {
         /// `promote` is killed at random moments. The next one succeeds, and the database is whole (the table of **D**).
         @Test func promotionsAreKilled() throws {
             var random = SeededGenerator()
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let machines = try [Machine("a", fleet), Machine("b", fleet)]
                 try machines[0].writeAndUploadOneRow()
                 var (round, killed) = (0, 0)
@@ -174,7 +174,7 @@ extension ProcessTests {
         /// A database that was restored, or made, without being promoted replicates nothing to a URL that has another writer (**D4**,
         /// **D5**), and is not fenced.
         @Test func aStrangerIsRefused() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let machines = try [Machine("a", fleet), Machine("b", fleet), Machine("c", fleet)]
                 try machines[0].writeAndUploadOneRow()
                 #expect(try machines[1].promote() == .status(0))
@@ -197,7 +197,7 @@ extension ProcessTests {
 
         /// A restore to a time before a promotion takes the state from the earlier term (**D7**).
         @Test func aTimeBeforeThePromotionIsRestored() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 // Litestream by itself would use a folder with an encoded name.
                 let url = "file://\(fleet.folder.path)/Müşteri %20 ığIİ"
                 let machines = try ["a", "ö b"].map { try Machine($0, fleet, url: url) }

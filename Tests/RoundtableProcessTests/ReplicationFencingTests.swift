@@ -19,7 +19,7 @@ extension ProcessTests {
 
         /// Of two claims of one term, the first upload counts, however late the second one comes (**D3a**).
         @Test func theFirstClaimCounts() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let litestream = try #require(RestoreWorld.litestream)
                 let store = ClaimStore(litestream, try ReplicaURL(fleet.replica))
                 #expect(try store.current() == nil)
@@ -42,7 +42,7 @@ extension ProcessTests {
 
         /// The supervisor looks although Litestream cannot run, because a stranger reads from the WAL (**D5**).
         @Test func fencedWhileLitestreamDoesNotRun() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let machines = try [Machine("a", fleet), Machine("b", fleet)]
                 try machines[0].writeAndUploadOneRow()
                 let (peer, reader) = (try fleet.spawn("peer"), try fleet.spawn("reader"))
@@ -65,7 +65,7 @@ extension ProcessTests {
 
         /// A fence that cannot be written is reported and tried again, and the supervisor stays until then (**D6**).
         @Test func aFenceThatCannotBeWritten() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let machines = try [Machine("a", fleet), Machine("b", fleet)]
                 let peer = try fleet.spawn("a")
                 try machines[0].open(peer)
@@ -88,7 +88,7 @@ extension ProcessTests {
 
         /// Claims that somebody has deleted are uploaded again by the writer, so that the machine before it stays fenced (**D2**).
         @Test func claimsThatAreGoneComeBack() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let machines = try [Machine("a", fleet), Machine("b", fleet)]
                 try machines[0].writeAndUploadOneRow()
                 #expect(try machines[1].promote() == .status(0))
@@ -106,7 +106,7 @@ extension ProcessTests {
 
         /// A copy of the writer's folder is no second writer (**D4**).
         @Test func aCopyIsRefused() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let machines = try [Machine("a", fleet), Machine("b", fleet)]
                 try machines[0].writeAndUploadOneRow()
                 #expect(try machines[1].promote() == .status(0))
@@ -121,7 +121,7 @@ extension ProcessTests {
 
         /// A record that cannot be read is neither that of the writer nor of a stranger: nothing is replicated, and nothing fenced.
         @Test func aDamagedRecord() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let machines = try [Machine("a", fleet), Machine("b", fleet)]
                 try machines[0].writeAndUploadOneRow()
                 #expect(try machines[1].promote() == .status(0))
@@ -140,7 +140,7 @@ extension ProcessTests {
 
         /// A follower that has no state yet is not taken the place of its database (**Y8**).
         @Test func aFollowerWithoutAStateIsInTheWay() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let machines = try [Machine("a", fleet), Machine("b", fleet)]
                 try machines[0].writeAndUploadOneRow()
                 let nowhere = try Machine("b", fleet, url: "file://\(fleet.folder.path)/nothing yet")

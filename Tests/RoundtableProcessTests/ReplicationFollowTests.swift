@@ -44,7 +44,7 @@ extension ProcessTests {
 
         /// **Q6**, **Q7**: two participants see whole states only, each later than the one before, and in the end everything.
         @Test func statesArriveWholeAndInOrder() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let (peer, _) = try fleet.replicateOneRow()
                 let follower = try fleet.follow()
                 let readers = [try open(fleet), try open(fleet)]
@@ -88,7 +88,7 @@ extension ProcessTests {
 
         /// **Q2**.
         @Test func writesAreRefused() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 _ = try fleet.replicateOneRow()
                 let follower = try fleet.follow()
                 let reader = try open(fleet)
@@ -127,7 +127,7 @@ extension ProcessTests {
         /// **Q3**, **Q4**: killed at random moments, while states arrive, a follower leaves a whole state; the next one continues.
         @Test func followersAreKilled() throws {
             var random = SeededGenerator()
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let (peer, _) = try fleet.replicateOneRow()
                 var follower = try fleet.follow()
                 let reader = try open(fleet)
@@ -160,7 +160,7 @@ extension ProcessTests {
         /// How long after its commit a row can be read in the read replica. With ROUNDTABLE_LONG=1, ten times as long.
         @Test(arguments: [10, 100, 1000]) func lag(commitsPerSecond rate: Int) throws {
             let seconds = isLongRun ? 30.0 : 3
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let writer = try SharedDatabase.open(at: fleet.database, schema: .unmanaged, as: "app")
                 defer { try? writer.close() }
                 try writer.write { db in try db.execute(sql: "CREATE TABLE entry (n INTEGER PRIMARY KEY, text)") }
@@ -209,7 +209,7 @@ extension ProcessTests {
 
         /// **Q5**: an upload that is damaged in its middle is applied in part by Litestream, and its parts are shown to nobody.
         @Test func aDamagedUploadIsNotShown() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let (peer, supervisor) = try fleet.replicateOneRow()
                 let follower = try fleet.follow()
                 let reader = try open(fleet)

@@ -33,7 +33,7 @@ extension ProcessTests {
         }
 
         private func trial(_ mode: Mode, seconds: Double) throws -> Trial {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let peers = try writers(fleet, mode)
                 var supervisor: ReplicationProcess?
                 if mode == .replicated {
@@ -97,7 +97,7 @@ extension ProcessTests {
         @Test func everythingIsKilled() throws {
             var random = SeededGenerator()
             for interval in isLongRun ? [0.2, 1, 1, 5] : [0.2] {
-                try PeerFleet.run { fleet in
+                try PeerFleet.run(ofOneUser: true) { fleet in
                     let peers = try writers(fleet, .replicated)
                     let supervisor = try fleet.replicate(interval: interval)
                     let litestream = try #require(try supervisor.wait(for: .replicating).litestream)

@@ -24,7 +24,7 @@ extension ProcessTests {
         @Test func killedOnBothSidesOverAStoreThatFails() throws {
             let (machines, last, kills) = isLongRun ? (2, 2500, 50) : (2, 50, 8)
             var random = SeededGenerator()
-            try PeerFleet.run(inMemory: true) { fleet in
+            try PeerFleet.run(ofOneUser: true, inMemory: true) { fleet in
                 let began = ContinuousClock.now
                 let world = try TravelWorld(fleet, machines: machines, seed: random.next())
                 let senders = (1...machines * 2).map { number in
@@ -75,7 +75,7 @@ extension ProcessTests {
         func killedOnBothSidesOverS3() throws {
             let (last, kills) = isLongRun ? (1000, 20) : (40, 4)
             var random = SeededGenerator()
-            try PeerFleet.run(inMemory: true) { fleet in
+            try PeerFleet.run(ofOneUser: true, inMemory: true) { fleet in
                 let began = ContinuousClock.now
                 let server = try S3Server(fleet)
                 let world = try TravelWorld(
@@ -114,7 +114,7 @@ extension ProcessTests {
         /// Wrong credentials and a server that is gone are named, and the way recovers.
         @Test(.enabled(if: S3Server.program != nil, "weed (SeaweedFS) is not in PATH"))
         func wrongCredentialsAreNamed() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let server = try S3Server(fleet)
                 let machine = fleet.folder.appendingPathComponent("a.sqlite").path
                 let arguments = ["outbox", "ship", machine, "--every", "0.2", "--json", "--to"]
@@ -137,7 +137,7 @@ extension ProcessTests {
 
         /// A sender on one machine, the database on another: the outcome comes to who waits for it, and the published file arrives.
         @Test func aWidgetGetsItsOutcomeAndItsBoard() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let machine = fleet.folder.appendingPathComponent("machine")
                 try FileManager.default.createDirectory(at: machine, withIntermediateDirectories: false)
                 let board = fleet.databaseFolder.appendingPathComponent("board.json").path
@@ -191,7 +191,7 @@ extension ProcessTests {
 
         /// rclone ends with the tool, however that ends, and a frozen one does not keep it from ending.
         @Test func aTransferDoesNotOutliveItsSide() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let pids = fleet.folder.appendingPathComponent("pids")
                 let bin = fleet.folder.appendingPathComponent("bin")
                 try FileManager.default.createDirectory(at: bin, withIntermediateDirectories: false)

@@ -106,7 +106,7 @@ extension ProcessTests {
             try RestoreWorld.addRow(source)
             try world.replicate()
             try source.close()
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let peer = try fleet.spawnOpen("writer")
                 try peer.send(.writeLoop(WriteLoad(seconds: 60)))
                 try eventually("it writes") { peer.acknowledged > 10 }

@@ -12,7 +12,7 @@ extension ProcessTests {
     struct ReplicationServers {
         @Test(.enabled(if: S3Server.program != nil && Rclone.path != nil, "weed (SeaweedFS) or rclone is not in PATH"))
         func failoverOverS3() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let server = try S3Server(fleet)
                 try server.makeBucket(fleet)
                 let machines = try ["a", "b"].map {
@@ -40,7 +40,7 @@ extension ProcessTests {
         /// Wrong credentials are named, change nothing, and are no reason to fence (**D5a**).
         @Test(.enabled(if: S3Server.program != nil && Rclone.path != nil, "weed (SeaweedFS) or rclone is not in PATH"))
         func wrongCredentials() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let server = try S3Server(fleet)
                 try server.makeBucket(fleet)
                 let wrong = ["LITESTREAM_SECRET_ACCESS_KEY": "wrong", "AWS_SECRET_ACCESS_KEY": "wrong"]
@@ -65,7 +65,7 @@ extension ProcessTests {
         /// A bucket of NATS has one term, and replicates, restores and is followed as any other place.
         @Test(.enabled(if: NATSServer.program != nil, "nats-server is not installed"))
         func replicationOverNATS() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let server = try NATSServer(fleet)
                 let machine = try Machine("a", fleet, url: server.url)
                 let peer = try fleet.spawn("a")

@@ -25,7 +25,7 @@ extension ProcessTests {
 
         /// **K13**, **Y5**: nothing is lost at a clean end, the participants leave checkpoints to Litestream, and make them again.
         @Test func aDatabaseIsReplicated() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let options = PeerOptions(checkpointing: .automatic(threshold: 100))
                 let peers = try fleet.spawnOpen(2, options: options)
                 let supervisor = try fleet.replicate()
@@ -57,7 +57,7 @@ extension ProcessTests {
 
         /// **Y4**: Litestream ends with its supervisor, the writers go on, and the next supervisor continues.
         @Test func aSupervisorIsKilled() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let peer = try fleet.spawnOpen("app", options: PeerOptions(checkpointing: .automatic(threshold: 100)))
                 let first = try fleet.replicate()
                 let litestream = try #require(try first.wait(for: .replicating).litestream)
@@ -91,7 +91,7 @@ extension ProcessTests {
         ///     … 500 commits later              ■■□□□□□□□□□□   all copied by a checkpoint
         ///     … and one more                   ▣▣□□□□□□□□□□   begins the WAL again, and leaves what Litestream remembers
         @Test func aWALThatWasRestartedMeanwhile() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let peer = try fleet.spawnOpen("app", options: PeerOptions(checkpointing: .manual))
                 for _ in 1...4 { try peer.call(.write(rows: 1)) }
                 let first = try fleet.replicate()
@@ -113,7 +113,7 @@ extension ProcessTests {
 
         /// **Y6a**.
         @Test func aWALThatCannotBeEmptied() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let peer = try fleet.spawnOpen("app", options: PeerOptions(checkpointing: .manual))
                 try peer.call(.write(rows: 1))
                 let reader = try fleet.spawnOpen("reader")
@@ -132,7 +132,7 @@ extension ProcessTests {
         }
 
         @Test func litestreamIsKilledAndStartedAgain() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let peer = try fleet.spawnOpen("app")
                 let supervisor = try fleet.replicate()
                 let first = try #require(try supervisor.wait(for: .replicating).litestream)
@@ -149,7 +149,7 @@ extension ProcessTests {
         }
 
         @Test func aFrozenLitestreamIsNamed() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let peer = try fleet.spawnOpen("app")
                 let supervisor = try fleet.replicate()
                 let litestream = try #require(try supervisor.wait(for: .replicating).litestream)
@@ -167,7 +167,7 @@ extension ProcessTests {
         }
 
         @Test func aReplicaThatCannotBeWrittenIsNamed() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let peer = try fleet.spawnOpen("app")
                 let file = fleet.folder.appendingPathComponent("file")
                 try Data().write(to: file)
@@ -186,7 +186,7 @@ extension ProcessTests {
         #if os(Linux)
             @Test(.enabled(if: SmallVolume.isSupported, "mounting a tmpfs needs the superuser"))
             func aFullDiskIsNamed() throws {
-                try PeerFleet.run { fleet in
+                try PeerFleet.run(ofOneUser: true) { fleet in
                     let peer = try fleet.spawnOpen("app")
                     let volume = try SmallVolume(fleet)
                     defer { volume.unmount() }
@@ -215,7 +215,7 @@ extension ProcessTests {
 
         /// **K13a**, **Y3**.
         @Test func aLitestreamOfSomebodyElseIsRecognised() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 let peer = try fleet.spawnOpen("app", options: PeerOptions(checkpointing: .automatic(threshold: 100)))
                 let litestream = try fleet.spawn(
                     program: URL(fileURLWithPath: try #require(Litestream.path)),
@@ -244,7 +244,7 @@ extension ProcessTests {
         }
 
         @Test func aSecondSupervisorRefuses() throws {
-            try PeerFleet.run { fleet in
+            try PeerFleet.run(ofOneUser: true) { fleet in
                 _ = try fleet.spawnOpen("app")
                 let first = try fleet.replicate()
                 try first.wait(for: .replicating)
