@@ -128,7 +128,9 @@
         func checkIsShown(_ pid: Int32) throws {
             do {
                 _ = try ProcessTable.contents(of: "/proc/\(pid)/stat")
-            } catch let error as SystemError where ![ENOENT, ESRCH].contains(error.errno) {
+            } catch let error as SystemError {
+                // It has ended.
+                if [ENOENT, ESRCH].contains(error.errno) { return }
                 throw SuspensionPoliceError("cannot look at process \(pid)", errno: error.errno)
             }
         }
