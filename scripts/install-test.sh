@@ -32,13 +32,13 @@ complete_bash() {
 offers() {
     local expected=$1
     shift
-    complete_bash "$@" | grep -qx -- "$expected" || fail "bash does not offer '$expected' for '$*', but: $(complete_bash "$@" | tr '\n' ' ')"
+    complete_bash "$@" | grep -x -- "$expected" >/dev/null || fail "bash does not offer '$expected' for '$*', but: $(complete_bash "$@" | tr '\n' ' ')"
 }
 offers status roundtable sta
 offers top roundtable to
 offers --once roundtable top --o
 offers --csv roundtable sql --c
-! complete_bash roundtable de | grep -qx demo-peer || fail "bash offers a verb that is not for users"
+! complete_bash roundtable de | grep -x demo-peer >/dev/null || fail "bash offers a verb that is not for users"
 for shell in zsh fish; do
     script=$prefix/share/zsh/site-functions/_roundtable
     [ "$shell" = zsh ] || script=$prefix/share/fish/vendor_completions.d/roundtable.fish
@@ -59,10 +59,11 @@ for page in "$prefix"/share/man/man1/*.1; do
         [ -z "$warnings" ] || fail "$page: with $locale: $warnings"
     done
 done
+# `grep -q` would end at the first match, and `pipefail` then see that a program could write no more.
 shown() { LC_ALL=C.UTF-8 MANWIDTH=80 MAN_KEEP_FORMATTING= man -l "$prefix/share/man/man1/$1" | col -bx; }
-shown roundtable.1 | grep -q 'roundtable - One SQLite database' || fail "roundtable(1) has no name"
-shown roundtable-sql.1 | grep -q '^ *roundtable sql app.db < script.sql$' || fail "roundtable-sql(1) lacks its examples"
-shown roundtable-top.1 | grep -q -- '--every seconds' || fail "roundtable-top(1) lacks an option"
+shown roundtable.1 | grep 'roundtable - One SQLite database' >/dev/null || fail "roundtable(1) has no name"
+shown roundtable-sql.1 | grep '^ *roundtable sql app.db < script.sql$' >/dev/null || fail "roundtable-sql(1) lacks its examples"
+shown roundtable-top.1 | grep -- '--every seconds' >/dev/null || fail "roundtable-top(1) lacks an option"
 
 sh scripts/install.sh uninstall "$prefix"
 left=$(find "$prefix" ! -type d)
