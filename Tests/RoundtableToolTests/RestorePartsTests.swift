@@ -152,8 +152,8 @@ import Testing
     }
 }
 
+// @unchecked is correct because only one thread writes.
 private final class Written: @unchecked Sendable {
-    // @unchecked is correct because only one thread writes.
     private(set) var texts: [String] = []
     func add(_ text: String) { texts.append(text) }
 

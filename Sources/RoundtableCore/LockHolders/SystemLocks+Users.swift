@@ -13,5 +13,4 @@ extension SystemLocks {
             return []
         #endif
     }
-
 }

@@ -48,6 +48,9 @@ extension SharedDatabase {
 
         /// Attaches a connection, which must not be inside a transaction. Its `PRAGMA synchronous` is set if it is SQLite's default (see above).
         ///
+        /// When the connection closes, also after the handle was detached, SQLite neither checkpoints nor removes the WAL. Roundtable's
+        /// participants do what is due.
+        ///
         /// - Parameters:
         ///   - connection: a `sqlite3 *` to the file of `database`, in WAL mode, open for writing.
         ///   - database: a shared database that is open for reading and writing.
