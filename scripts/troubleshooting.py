@@ -27,6 +27,7 @@ GUIDES = [ROOT / "Sources" / "Roundtable" / "Documentation.docc" / name for name
 TEXTS = [
     "RoundtableC/Reporting.swift",
     "RoundtableCore/Connections/ForbiddenFile.swift",
+    "RoundtableCore/Connections/ForeignCompanions.swift",
     "RoundtableCore/LockHolders/DatabaseError+LockHolder.swift",
     "RoundtableCore/LockHolders/LockHolder.swift",
     "RoundtableDiagnostics/OutboxTravel/OutboxTravelCause.swift",

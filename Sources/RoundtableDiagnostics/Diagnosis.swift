@@ -48,6 +48,8 @@ public struct Diagnosis: Codable, Sendable, Equatable {
         case hardLinks = "hard_links"
         /// A participant has other files open than those that are in their places, because these were replaced, removed or moved.
         case lostFile = "lost_file"
+        /// The `-wal` is of another database file than the one that is there, or its database is gone.
+        case foreignFiles = "foreign_files"
         /// The database file is mounted by itself, without its folder.
         case singleFileMount = "single_file_mount"
         /// The database file is on a FUSE file system that no other machine is known to change.

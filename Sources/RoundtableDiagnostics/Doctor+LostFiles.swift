@@ -38,7 +38,16 @@ struct LostParticipant {
 }
 
 extension Doctor {
-    mutating func examineLostFiles(_ facts: Facts) { findLostFiles(facts.lost) }
+    mutating func examineLostFiles(_ facts: Facts) {
+        findLostFiles(facts.lost)
+        find(facts.foreign)
+    }
+
+    /// What a living participant has lost is found as that.
+    mutating func find(_ foreign: ForeignCompanions?) {
+        guard let foreign, foreign.kind != .lostByParticipant else { return }
+        find(.foreignFiles, .error, Self.sentence(foreign.explanation), next: foreign.advice)
+    }
 
     mutating func findLostFiles(_ participants: [LostParticipant]) {
         for participant in participants {
@@ -60,7 +69,8 @@ extension Doctor {
     private func rescue(_ participant: LostParticipant) -> String {
         let restart = "Then close and open the database there, or restart the program."
         guard let descriptors = participant.descriptors else {
-            return "Save what it has before it ends, from within it, if that matters. \(restart)"
+            return
+                "Before that process ends, run this command as its user, or as root, on its machine: it then says how to save what it has. \(restart)"
         }
         if let path = descriptors.path, participant.isDatabase {
             return
@@ -70,8 +80,9 @@ extension Doctor {
         var commands = ["cp \(descriptors.database) \(copy.shellQuotedPath)"]
         if let wal = descriptors.wal { commands.append("cp \(wal) \("\(copy)-wal".shellQuotedPath)") }
         return """
-            Before that process ends, save what it has: \(commands.joined(separator: " && ")). Any SQLite opens the copy, to compare and merge. \
-            \(restart)
+            Before that process ends, save what it has: \(commands.joined(separator: " && ")). Any SQLite opens the copy. \
+            \(restart) To put all of the copy in the place of what is here then: roundtable replace \(diagnosis.path.shellQuotedPath) \
+            --with \(copy.shellQuotedPath).
             """
     }
 }

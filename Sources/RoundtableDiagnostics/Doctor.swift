@@ -34,6 +34,7 @@ struct Doctor {
         var saltProblem: SaltProblem?
         /// The participants that have other files open than those that are in their places.
         var lost: [LostParticipant] = []
+        var foreign: ForeignCompanions?
         /// The type of the FUSE file system that has the database; nil when there is none.
         var fuseFileSystem: String?
         /// Why this user gets no file watch; nil when it does.
@@ -83,8 +84,10 @@ struct Doctor {
         switch error {
         case .notAFile(let path, Onlooker.noSuchFile):
             let lost = LostParticipant.all(ofMissingDatabaseAt: path)
-            if lost.isEmpty { throw error }
+            let foreign = ForeignCompanions.find(databasePath: System.resolvedPath(path))
+            if lost.isEmpty, foreign == nil { throw error }
             findLostFiles(lost)
+            find(foreign)
         case .notAFile(_, let reason) where reason.contains("hard links"):
             find(
                 .hardLinks,
@@ -403,6 +406,7 @@ extension Doctor.Facts {
         checkpointer = checkpointing.map(party)
         isCheckpointerStopped = checkpointing.flatMap(ProcessTable.entry)?.isStopped == true
         lost = LostParticipant.all(ofDatabaseAt: status.path)
+        foreign = ForeignCompanions.find(databasePath: status.path)
         canCheckpoint = live.contains { $0.role == .readWrite && $0.liveness != .stopped && $0.state != .suspended }
         database = Doctor.InspectedFile(status.path)
         let companionPaths = [status.path + "-wal", status.path + "-shm", status.controlBlock.path]

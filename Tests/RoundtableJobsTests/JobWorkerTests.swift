@@ -377,6 +377,7 @@ import Testing
         let looks = Mutex(0)
         let parked = try fixture.open("parked") { options in
             options.suspensionPolicy = .everything
+            options.configuration.maximumReaderCount = 1
             options.configuration.prepareDatabase { db in
                 db.trace { event in
                     let look = "SELECT EXISTS (SELECT * FROM main.roundtable_job WHERE queue = ? AND state = 'waiting')"
@@ -387,7 +388,7 @@ import Testing
         let task = Task { [mails] in
             try await mails.run(in: parked, workers: 1) { job in try await job.complete { try Self.effect(job, $0) } }
         }
-        for round in 1...3 {
+        for round in 1...5 {
             // A look at the queue that begins now, and finds nothing to do. Without a wake, the worker then sleeps until that job is due.
             // An earlier wake may have caused the look, so there are several of them.
             for _ in 0..<3 {
@@ -398,7 +399,10 @@ import Testing
             let suspension = await parked.suspend(deadline: .now + .seconds(30))
             #expect(suspension.outcome == .released)
             try await add("B", to: db)
+            // The worker reads before it follows the changes again. Long reads on the only connection let the commit be followed first.
+            let reads = (0..<5).map { _ in Task { try await parked.read { _ in Thread.sleep(forTimeInterval: 0.05) } } }
             parked.resume()
+            for read in reads { try await read.value }
             try await eventually("the job of round \(round) is done") { try await counts().done == round }
         }
         task.cancel()

@@ -117,11 +117,13 @@
             #expect(block.locks.take(0, for: 7) { true } == .failed)
         }
 
-        /// A claim that fails leaves the lock alone of another participant that uses the same descriptor.
-        @Test func aFailedClaimKeepsTheLockOfAnother() throws {
+        /// A claim that fails, and a former owner that leaves, keep the lock of another participant that uses the same descriptor.
+        @Test func theLockOfAnotherIsKept() throws {
             let (block, other) = (try open(), try open())
             #expect(block.locks.take(0, for: 7) { true } == .locked)
             #expect(block.locks.take(0, for: 8) { false } == .failed)
+            #expect(other.locks.isHeld(0) == true)
+            block.locks.drop(0, of: 8)
             #expect(other.locks.isHeld(0) == true)
             block.locks.drop(0, of: 7)
             #expect(other.locks.isHeld(0) == false)

@@ -18,7 +18,9 @@ import Testing
         let names = ["symbolic", "hard", "db"].flatMap { name in Self.endings.map { folder.file(name + $0) } }
         do {
             let registration = LockedFiles(ofDatabaseAt: database)
-            let again = LockedFiles(ofDatabaseAt: database)
+            var again: LockedFiles? = LockedFiles(ofDatabaseAt: database)
+            for name in names { try expectRefusal(of: name, database) }
+            again = nil
             for name in names { try expectRefusal(of: name, database) }
             withExtendedLifetime((registration, again)) {}
         }

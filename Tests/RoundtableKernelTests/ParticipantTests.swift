@@ -163,4 +163,14 @@ import Testing
         #expect(MonotonicClock.now - began < 10_000_000_000, "seed \(seed)")
         taker.release()
     }
+
+    /// **Rule T8c**: one participant clears the queue in an interval. A time in the future is garbage (rule G2).
+    @Test func theQueueIsClearedOnceInAnInterval() {
+        let (now, interval) = (MonotonicClock.now, Nanoseconds(1_000_000))
+        block.word(at: Layout.Header.queueCleared).pointee.store(now + 3_600_000_000_000, ordering: .relaxed)
+        #expect(block.mayClearQueue(at: now, interval: interval))
+        #expect(!block.mayClearQueue(at: now, interval: interval))
+        #expect(!block.mayClearQueue(at: now + interval - 1, interval: interval))
+        #expect(block.mayClearQueue(at: now + interval, interval: interval))
+    }
 }

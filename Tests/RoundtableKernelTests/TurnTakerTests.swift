@@ -140,6 +140,59 @@ import Testing
         #expect(order.withLock { $0 } == ["early", "late"])
     }
 
+    /// **Rules T1b, T9**: a ticket that another participant has withdrawn is not continued.
+    @Test(.timeLimit(.minutes(1))) func aWithdrawnTicketIsNotContinued() throws {
+        /// It ends a wait that is not woken, so that the waiter does not look at its ticket again.
+        final class End: WaitLimit, Sendable {
+            private let isOver = Atomic(false)
+            private let next = Atomic<Nanoseconds>(0)
+            var nextQuestion: Nanoseconds { next.load(ordering: .relaxed) }
+            func end() { isOver.store(true, ordering: .sequentiallyConsistent) }
+            func mayContinue(at now: Nanoseconds) -> Bool {
+                next.store(now + 1_000_000, ordering: .relaxed)
+                return !isOver.load(ordering: .sequentiallyConsistent)
+            }
+        }
+        let (holder, late) = (try taker("holder"), try taker("late"))
+        let early = try taker("early", .testing(patience: .seconds(60)))
+        #expect(acquire(holder) == .acquired)
+        func wait(_ taker: TurnTaker, _ name: String, keepsPlace: Bool, _ limit: End? = nil) throws
+            -> (end: DispatchGroup, outcome: Log<TurnTaker.Outcome>)
+        {
+            let (waiting, outcome) = (Shared(taker), Log<TurnTaker.Outcome>())
+            let end = onThread {
+                let now = MonotonicClock.now
+                outcome.append(
+                    waiting.taker.acquire(
+                        at: now,
+                        until: now + 20_000_000_000,
+                        settingUp: false,
+                        keepsPlace: keepsPlace,
+                        limit: limit
+                    ) { false }
+                )
+            }
+            try waitUntil { block.participants().contains { $0.author == name && $0.waiting != nil } }
+            return (end, outcome)
+        }
+        let limit = End()
+        let first = try wait(early, "early", keepsPlace: true, limit)
+        let slot = try #require(block.participants().first { $0.author == "early" }?.slot)
+        block.slot(slot).ticket.pointee.store(0, ordering: .sequentiallyConsistent)
+        limit.end()
+        first.end.wait()
+        #expect(first.outcome.entries == [.timedOut])
+        let behind = try wait(late, "late", keepsPlace: false)
+        let continued = try wait(early, "early", keepsPlace: true)
+        holder.release(continuing: false)
+        behind.end.wait()
+        #expect(behind.outcome.entries == [.acquired] && continued.outcome.entries.isEmpty, "the late one is first")
+        late.release(continuing: false)
+        continued.end.wait()
+        #expect(continued.outcome.entries == [.acquired])
+        early.release()
+    }
+
     /// **Rule T8**: a slice that is announced while somebody waits is waited for, too, and not only by those who come later.
     @Test(.timeLimit(.minutes(1))) func aSliceAnnouncedMeanwhileIsWaitedFor() throws {
         let (holder, waiter) = (try taker("holder"), try taker("waiter", .testing(patience: .milliseconds(100))))

@@ -105,6 +105,24 @@ private final class FakeSystem: SuspensionAssertions {
         #expect(system.held.value.isEmpty)
     }
 
+    /// **Rule F5**: the expiry of an assertion that has ended concerns no later one.
+    @Test func aLateExpiryEndsNoProtection() throws {
+        let assertions = WriteAssertions()
+        assertions.provider = system
+        let expiries = Shared(0)
+        assertions.onExpiry = { _ in expiries.change { $0 += 1 } }
+        assertions.beginUse()
+        let old = try #require(system.held.value.values.first)
+        assertions.endUse()
+        assertions.endIfIdle()
+        #expect(system.held.value.isEmpty)
+        assertions.beginUse()
+        old.onExpiry(.seconds(1))
+        #expect(assertions.isProtecting && expiries.value == 0)
+        assertions.endUse()
+        assertions.endIfIdle()
+    }
+
     @Test func inTheForegroundItStaysOpen() async throws {
         let db = try open()
         try await db.withProtectedAccess { try await db.write { _ = try Player(name: "A").inserted($0) } }

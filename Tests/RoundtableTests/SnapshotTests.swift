@@ -84,6 +84,21 @@ import Testing
         expect(.SQLITE_READONLY) { try snapshot.read { try $0.execute(sql: "DELETE FROM player") } }
     }
 
+    /// Commits to attached databases alone do not move the commit counter.
+    @Test func commitsToAttachedDatabasesAreReported() throws {
+        let other = folder.file("other.sqlite").path
+        try DatabasePool(path: other).close()
+        let db = try open { options in
+            options.configuration.prepareDatabase { try $0.execute(sql: "ATTACH DATABASE ? AS other", arguments: [other]) }
+        }
+        try db.write { try $0.execute(sql: "CREATE TABLE other.attached (id INTEGER)") }
+        let snapshot = try db.makeSnapshot()
+        try db.write { try $0.execute(sql: "INSERT INTO other.attached VALUES (1)") }
+        let changes = try snapshot.advance()
+        #expect(!changes.isEmpty && changes.allSatisfy { $0.tableNames?.contains("attached") != false }, "\(changes)")
+        #expect(try snapshot.advance().isEmpty)
+    }
+
     /// Two snapshots of one participant, and code that knows GRDB's protocol only.
     @Test func snapshotsAreIndependentReaders() throws {
         let db = try open()

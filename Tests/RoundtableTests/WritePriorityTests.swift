@@ -109,6 +109,10 @@ import Testing
                 try await eventually("the second raises it") { waiting == .default }
                 let third = write("third", .interactive)
                 try await eventually("the third raises it") { waiting == .interactive }
+                // A write that is less urgent joins.
+                db.waitingPriorities.add(.background, db.seat)
+                #expect(waiting == .interactive)
+                db.waitingPriorities.remove(.background)
                 let fourth = write("fourth", .background)
                 return [first, second, third, fourth]
             }

@@ -1,4 +1,3 @@
-import CRoundtableShims
 import Foundation
 import GRDB
 import GRDBSQLite
@@ -478,40 +477,5 @@ extension WriterConnection: GateFollower {
         interrupt()
         // The writer may be waiting for a step of the checkpointer within its turn.
         checkpointer?.link.interrupt()
-    }
-}
-
-extension Database {
-    /// `isInsideTransaction` without GRDB's check of the thread, which costs more than all the rest.
-    var isInTransaction: Bool { sqliteConnection.map { sqlite3_get_autocommit($0) == 0 } ?? false }
-
-    /// Whether the connection holds SQLite's write lock, perhaps because of a statement that is still being stepped
-    /// ([sqlite3_txn_state](https://www.sqlite.org/c3ref/txn_state.html)).
-    var isWriting: Bool {
-        guard let sqliteConnection else { return false }
-        return isInTransaction || sqlite3_txn_state(sqliteConnection, "main") == SQLITE_TXN_WRITE
-    }
-
-    /// Whether no statement of the connection reads or writes. SQLite's own locks must not be mistaken for locks that Roundtable
-    /// takes below it.
-    var isWithoutTransaction: Bool {
-        guard let sqliteConnection else { return false }
-        return sqlite3_txn_state(sqliteConnection, nil) == SQLITE_TXN_NONE
-    }
-
-    /// Sets whether the connection checkpoints when it closes as the last one. SQLite takes an exclusive lock for that, which
-    /// must not be held when the process is frozen. So Roundtable turns it off.
-    func setCheckpointOnClose(_ isOn: Bool) throws {
-        guard let sqliteConnection else { return }
-        let code = rt_checkpoint_on_close(sqliteConnection, isOn ? 1 : 0)
-        guard code == SQLITE_OK else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
-    }
-
-    /// Keeps `-wal` and `-shm` when the last connection closes, so that read-only processes can open the database
-    /// ([SQLITE_FCNTL_PERSIST_WAL](https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html)).
-    func keepWalFiles() throws {
-        var flag: CInt = 1
-        let code = sqlite3_file_control(sqliteConnection, "main", SQLITE_FCNTL_PERSIST_WAL, &flag)
-        guard code == SQLITE_OK else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
     }
 }

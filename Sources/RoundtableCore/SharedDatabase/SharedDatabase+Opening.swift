@@ -64,6 +64,7 @@ extension SharedDatabase {
         if !options.followsOther { try ReadReplica.refuse(databasePath: file.path) }
         try Fence.refuse(databasePath: file.path)
         try file.checkWritable()
+        try ForeignCompanions.refuse(databasePath: file.path)
         var opening = DatabaseOpening(
             path: file.path,
             author: author,
@@ -126,6 +127,7 @@ extension SharedDatabase {
         let file = try DatabaseFile(url)
         try schema.check(path: file.path)
         guard !file.isAbsentOrEmpty else { return .unavailable(.notCreated) }
+        try ForeignCompanions.refuse(databasePath: file.path)
         var opening = DatabaseOpening(
             path: file.path,
             author: author,

@@ -19,9 +19,13 @@ public enum SharedDatabaseError: Error, Equatable, Sendable {
     case networkFileSystem(path: String, name: String)
 
     /// A file of the database is not in its place any more: it was replaced, removed or moved away while this process had it open. Nothing
-    /// more is read or written, and observations end with this error. Close the database, and open it again to use what is there now. A
-    /// commit that was acknowledged more than 10 ms before that is in the file that was lost.
+    /// more is read or written, and observations end with this error. A commit that was acknowledged until 10 ms after that may be in the lost
+    /// file alone: save it before the process closes the database (*Copying and Restoring*). Then open the database again.
     case fileLost(path: String, LostFile)
+
+    /// The files beside the database are not those of the file that is there. It was replaced, removed or moved without them. Nothing was
+    /// opened, because SQLite would damage the database, or remove commits that are in no other file.
+    case foreignFiles(path: String, reason: String)
 
     /// The URL does not name a file.
     case notAFileURL(URL)
@@ -67,10 +71,12 @@ extension SharedDatabaseError: CustomStringConvertible, LocalizedError {
             """
         case .fileLost(let path, let file):
             """
-            \(file.text(path: path)). Nothing more is read or written here. Close the database, and open it again to use what is there now; \
-            'roundtable doctor' says what can still be saved of the file that was lost. To put other content into a database that is open, \
-            restore it in place, and do not move files.
+            \(file.text(path: path)). Nothing more is read or written here. Before this process ends or closes the database, run \
+            'roundtable doctor' on the path where the files are now: it says how to save what only this process has. Then close the database, \
+            and open it again. To put other content into a database that is open, use 'roundtable replace', and do not move files.
             """
+        case .foreignFiles(let path, let reason):
+            "\(path): \(reason)"
         case .notAFileURL(let url):
             "\(url): not a file URL. A shared database is a file."
         case .notAFile(let path, let reason):

@@ -2,8 +2,8 @@
     import Glibc
     import Synchronization
 
-    /// Waits until any process writes to a file or, while the file does not exist, until a file is created in its folder; and until it, or one
-    /// of the files beside it, is moved or removed.
+    /// Waits until any process writes to a file or, while the file does not exist, until a file is created in its folder; and until it, one of
+    /// the files beside it, or a folder above these is moved or removed.
     ///
     /// It uses inotify(7), one event at a time, so that a file that is written all the time costs its writers one event for each `arm`. One
     /// thread uses the object; `interrupt` is safe from any thread. All watches of a process share one instance (`WatchHub`).
@@ -20,6 +20,7 @@
         /// The number of names is an attribute of a file: a file that is open is removed, and not deleted.
         private static let loss = UInt32(IN_ATTRIB) | UInt32(IN_MOVE_SELF) | UInt32(IN_DELETE_SELF)
         private static let write = UInt32(IN_MODIFY) | loss
+        private static let folderLoss = UInt32(IN_MOVE_SELF) | UInt32(IN_DELETE_SELF)
         private static let arrival = UInt32(IN_CREATE) | UInt32(IN_MOVED_TO)
 
         /// - parameter others: the paths of the files beside it.
@@ -39,7 +40,11 @@
         package func arm() throws -> Bool {
             let hadEvent = try hub.armOnce(mailbox, file: (path, Self.write), folder: (folder, Self.arrival))
             if !watchesOthers.exchange(true, ordering: .relaxed) {
-                // If one cannot be watched, its loss is found by the next access.
+                // If one cannot be watched, its loss is found by the next access. The watches are added from the top down, so that no move is
+                // missed.
+                for folder in System.foldersAbove(others) {
+                    try? hub.watch(mailbox, at: folder, mask: Self.folderLoss)
+                }
                 for other in others { try? hub.watch(mailbox, at: other, mask: Self.loss) }
             }
             return hadEvent

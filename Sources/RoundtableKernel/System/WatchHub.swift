@@ -197,10 +197,15 @@
             _ state: inout State
         ) {
             let id = ObjectIdentifier(mailbox)
-            let earlier = state.watches[number]?.subscriptions[id]?.mask ?? 0
+            let earlier = state.watches[number]?.subscriptions[id]
             state.watches[number, default: Watch(mask: 0, isOneShot: isOneShot)].mask |= mask
             state.watches[number]?.subscriptions[id] =
-                Subscription(mailbox: mailbox, path: path, mask: mask | earlier, isOnce: isOnce)
+                Subscription(
+                    mailbox: mailbox,
+                    path: path,
+                    mask: mask | (earlier?.mask ?? 0),
+                    isOnce: isOnce && earlier?.isOnce != false
+                )
             state.members[id]?.insert(number)
         }
 

@@ -1,0 +1,117 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import RoundtableKernel
+
+/// Which files a participant has open, and whether they are in their places (rules W12). What a database does about it is in
+/// `LostFileTests`.
+@Suite struct DatabaseFilesTests {
+    private func touch(_ path: String) { _ = FileManager.default.createFile(atPath: path, contents: nil) }
+
+    /// A look that the system refuses says nothing of the files.
+    @Test func aLookThatFails() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("db.sqlite")
+        touch(path)
+        let files = DatabaseFiles(databasePath: path)
+        files.opened(1, [.database])
+        #expect(System.withFaults([Fault(.stat, errno: EACCES)]) { files.look() } == nil)
+        #expect(files.look() == nil)
+        let before = MonotonicClock.now
+        try FileManager.default.removeItem(atPath: path)
+        #expect(System.withFaults([Fault(.stat, errno: EACCES)]) { files.look() } == nil)
+        // It was not taken for a look that found the files in place.
+        #expect(files.lookIfDue(at: before + DatabaseFiles.validity)?.finding == .missing)
+    }
+
+    /// A look is valid for 10 ms, and a loss is final.
+    @Test func aLookIsValid() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("db.sqlite")
+        touch(path)
+        let files = DatabaseFiles(databasePath: path)
+        files.opened(1, [.database])
+        let before = MonotonicClock.now
+        #expect(files.look() == nil)
+        try FileManager.default.moveItem(atPath: path, toPath: path + ".away")
+        #expect(files.lookIfDue(at: before + DatabaseFiles.validity - 1) == nil)
+        let after = MonotonicClock.now
+        let told = Mutex(0)
+        files.onLoss { _ in told.withLock { $0 += 1 } }
+        #expect(files.lookIfDue(at: after + DatabaseFiles.validity)?.finding == .missing)
+        try FileManager.default.moveItem(atPath: path + ".away", toPath: path)
+        #expect(files.look()?.finding == .missing)
+        #expect(told.withLock { $0 } == 1)
+        files.onLoss { _ in told.withLock { $0 += 1 } }
+        #expect(told.withLock { $0 } == 2)
+    }
+
+    /// A file that gets the inode number of the one that was removed while no connection was open is another file.
+    @Test func theSameInode() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("db.sqlite")
+        touch(path)
+        let files = DatabaseFiles(databasePath: path)
+        files.opened(1, [.database])
+        files.closes(1)
+        let identity = try System.identity(ofFileAt: path)
+        // No connection has it open, so the system may use its inode again at once.
+        var isReused = false
+        for _ in 0..<50 where !isReused {
+            try FileManager.default.removeItem(atPath: path)
+            touch(path)
+            isReused = try System.identity(ofFileAt: path) == identity
+        }
+        guard isReused else { return print("skipped: this file system does not use inode numbers again") }
+        #expect(files.opened(2, [.database]))
+        #expect(files.look()?.finding == .replaced)
+    }
+
+    /// While no connection is open, others may remove `-wal` and `-shm`: whoever closes last does.
+    @Test func theLastConnectionForgets() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("db.sqlite")
+        func files() -> DatabaseFiles {
+            for suffix in ["", "-wal", "-shm"] { touch(path + suffix) }
+            let files = DatabaseFiles(databasePath: path)
+            for connection: UInt in [1, 2] { #expect(files.opened(connection, DatabaseFiles.Part.allCases)) }
+            return files
+        }
+        func removeWAL() throws { try FileManager.default.removeItem(atPath: path + "-wal") }
+        let one = files()
+        one.closes(1)
+        try removeWAL()
+        #expect(one.look()?.part == .wal)
+
+        let none = files()
+        none.closes(1)
+        none.closes(2)
+        try removeWAL()
+        #expect(none.look() == nil)
+        touch(path + "-wal")
+        none.opened(3, DatabaseFiles.Part.allCases)
+        #expect(none.look() == nil)
+
+        let kept = files()
+        kept.closes(1)
+        kept.keeps(2, kept.closes(2))
+        try removeWAL()
+        #expect(kept.look()?.part == .wal)
+    }
+
+    /// A file system with layers copies a file when it is first opened for writing. The connection that does it may have either file open.
+    @Test func theFirstConnectionMeetsAnotherFile() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("db.sqlite")
+        touch(path)
+        let files = DatabaseFiles(databasePath: path)
+        touch(path + ".copy")
+        try #require(rename(path + ".copy", path) == 0)
+        #expect(!files.opened(1, [.database]))
+        #expect(files.opened(2, [.database]))
+        #expect(files.look() == nil)
+        try FileManager.default.removeItem(atPath: path)
+        #expect(files.look()?.finding == .missing)
+    }
+}
