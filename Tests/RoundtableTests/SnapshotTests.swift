@@ -89,7 +89,9 @@ import Testing
         let other = folder.file("other.sqlite").path
         try DatabasePool(path: other).close()
         let db = try open { options in
-            options.configuration.prepareDatabase { try $0.execute(sql: "ATTACH DATABASE ? AS other", arguments: [other]) }
+            options.configuration.prepareDatabase {
+                try $0.execute(sql: "ATTACH DATABASE ? AS other", arguments: [other])
+            }
         }
         try db.write { try $0.execute(sql: "CREATE TABLE other.attached (id INTEGER)") }
         let snapshot = try db.makeSnapshot()
