@@ -7,7 +7,6 @@ searches for a piece of one finds it.
 
 A message is a string literal in one of these places, in the targets of all products, and in those on which they depend:
   - the argument `message:` of `DatabaseError(…)`, and the argument of `ToolError(…)`;
-  - in the tool, the argument `what:` of a problem of Litestream, rclone or the travel of commands;
   - in the libraries, an argument `reason:`, and the arguments of the functions in REASONS, which become part of an error;
   - anywhere in a file that declares a public error type, and in the files of TEXTS.
 What ADVICE and traps return or print is not one.
@@ -31,6 +30,7 @@ TEXTS = [
     "RoundtableCore/LockHolders/DatabaseError+LockHolder.swift",
     "RoundtableCore/LockHolders/LockHolder.swift",
     "RoundtableDiagnostics/OutboxTravel/OutboxTravelCause.swift",
+    "RoundtableDiagnostics/Reports/ReplicationCause.swift",
     "RoundtableFiles/FileSystem/FileProblem.swift",
     "RoundtableKernel/ControlBlock/ControlBlock+Opening.swift",
     "RoundtableKernel/System/DatabasePlace.swift",
@@ -226,9 +226,7 @@ def collect():
             else:
                 ranges = [(start, end) for label, start, end in arguments(code, "DatabaseError") if label == "message"]
                 ranges += [(start, end) for label, start, end in arguments(code, "ToolError") if label is None]
-                if target == "RoundtableTool":
-                    ranges += [(start, end) for label, start, end in arguments(code, r"\w*Problem|Known") if label == "what"]
-                else:
+                if target != "RoundtableTool":
                     ranges += [(start, end) for label, start, end in arguments(code, r"[\w.]+") if label == "reason"]
                     ranges += [(start, end) for name in REASONS for _, start, end in arguments(code, name)]
             others = [(start, end) for _, start, end in bodies(code, ADVICE)]

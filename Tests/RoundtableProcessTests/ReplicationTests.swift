@@ -138,7 +138,7 @@ extension ProcessTests {
                 let first = try #require(try supervisor.wait(for: .replicating).litestream)
                 kill(first, SIGKILL)
                 let ended = try supervisor.wait(for: .ended)
-                #expect(ended.problem == "Litestream has ended by signal 9")
+                #expect(ended.problem == "Litestream has ended (signal 9)")
                 try peer.call(.write(rows: 1))
                 let second = try #require(try supervisor.wait(for: .replicating).litestream)
                 #expect(second != first)

@@ -134,7 +134,7 @@ import Testing
         }
         monitor.handle(.isInTerm(ReplicaTerm(number: 3, token: 7)), at: later(21))
         monitor.handle(.log(LitestreamLine("Error: no matching backup files available")), at: later(21))
-        #expect(monitor.status.problem == "the writer of term 3 has not replicated yet")
+        #expect(monitor.status.problem == "there is no state at the URL yet (term 3)")
     }
 
     /// **D8**: each term counts its transactions anew, and two terms of one number are two.

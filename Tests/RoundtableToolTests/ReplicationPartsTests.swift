@@ -91,7 +91,11 @@ import Testing
         }
         #expect(pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60])
         #expect(monitor.status.state == .ended)
-        #expect(monitor.status.problem?.contains("exit code 1: the disk is full") == true)
+        #expect(
+            monitor.status.problem?.contains(
+                "the disk is full (Litestream has ended with exit code 1: sync error: no space"
+            ) == true
+        )
         #expect(monitor.status.litestream == nil)
         monitor.handle(.started(pid: 8), at: start + 100)
         monitor.handle(.ended(.signal(9)), at: start + 200)
@@ -114,11 +118,11 @@ import Testing
             let problem = LitestreamProblem(message: message, of: replica)
             #expect(problem.what.contains(what), "\(message)")
             #expect(problem.what.contains(message), "the cause is shown")
-            #expect(!problem.advice.isEmpty)
+            #expect(!problem.cause.advice.isEmpty)
         }
         let long = LitestreamProblem(message: String(repeating: "x", count: 1000) + "\nsecond line", of: replica)
-        #expect(long.what.count == 240)
-        #expect(LitestreamProblem(message: "a hunter2 b\nc", of: replica).what == "a … b c")
+        #expect(long.detail?.count == 240)
+        #expect(LitestreamProblem(message: "a hunter2 b\nc", of: replica).detail == "a … b c")
     }
 
     @Test func linesOfAnyKindAreRead() {
@@ -151,7 +155,7 @@ import Testing
         monitor.handle(.started(pid: 1), at: start)
         monitor.handle(error("cannot connect with hunter2"), at: start + 1)
         monitor.handle(.answered(lastSync: nil), at: start + 2)
-        #expect(monitor.status.problem == "sync error: cannot connect with …")
+        #expect(monitor.status.problem == "Litestream reports an error (sync error: cannot connect with …)")
     }
 
     /// Any path and any URL reach Litestream unchanged.

@@ -40,7 +40,6 @@ extension OutboxTravelStatus {
         let last = lastRound.map { " The last round that worked ended at \($0.formatted(.iso8601))." } ?? ""
         let text = state == .working ? "Not all commands travel" : way
         let what = problem ?? state.rawValue
-        let source = reporter == nil ? "" : " \(direction.rawValue).status says so, \(reporter.asFile)."
-        return "\(text): \(what).\(last)\(source)"
+        return "\(text): \(what).\(last)\(reporter.source("\(direction.rawValue).status"))"
     }
 }

@@ -1,6 +1,6 @@
 /// Why a round between the machines of an outbox has failed, or has left something undone. The files of an outbox have this code; the
 /// sentences here are those of the program that reads it.
-package enum OutboxTravelCause: String, CaseIterable, Sendable {
+package enum OutboxTravelCause: String, CaseIterable, ReportCause {
     case notStarted = "not_started"
     case full
     case credentials
@@ -18,12 +18,7 @@ package enum OutboxTravelCause: String, CaseIterable, Sendable {
     case takenOver = "taken_over"
     case other
 
-    /// What is wrong, as a part of a sentence.
-    ///
-    /// - parameter detail: what is known beside the cause.
-    package func text(_ detail: String?) -> String { detail.map { "\(what) (\($0))" } ?? what }
-
-    private var what: String {
+    package var what: String {
         switch self {
         case .notStarted: "rclone cannot be started"
         case .full: "the disk or the store is full"
@@ -44,7 +39,6 @@ package enum OutboxTravelCause: String, CaseIterable, Sendable {
         }
     }
 
-    /// What to do about it, as a sentence without its full stop.
     package var advice: String {
         switch self {
         case .notStarted: "Install it again. It is tried again"

@@ -54,9 +54,9 @@ public struct OutboxTravelStatus: Codable, Sendable, Equatable {
     /// Whether the process (``pid``) is one of that user; nil if that is not known.
     package var isReporter: Bool?
     /// ``Cause`` as the file has it. A later version may add one.
-    private var causeName: String?
+    package var causeName: String?
     /// What the file says in words beside the cause.
-    private var detail: String?
+    package var detail: String?
     /// The start time and the pid namespace of the process (``pid``), as the system gives them.
     var startTime: UInt64
     var namespace: UInt64
@@ -89,7 +89,9 @@ public struct OutboxTravelStatus: Codable, Sendable, Equatable {
     }
 }
 
-extension OutboxTravelStatus {
+extension OutboxTravelStatus: ProcessReport {
+    package typealias Cause = OutboxTravelCause
+
     /// The file in which the process reports (rule Z14).
     package static func file(_ direction: Direction, inOutboxAt path: String) -> SnapshotFile<OutboxTravelStatus> {
         var options = SnapshotFileOptions()
@@ -99,30 +101,10 @@ extension OutboxTravelStatus {
         return SnapshotFile(at: url, as: "outbox \(direction.rawValue)", options: options)
     }
 
-    /// What the file is to hold: codes and facts. Sentences and advice are those of the program that reads it.
-    package var forFile: OutboxTravelStatus {
-        var report = self
-        (report.problem, report.advice) = (nil, nil)
-        return report
-    }
-
-    package var cause: OutboxTravelCause? { causeName.flatMap(OutboxTravelCause.init) }
-
-    /// Says what is wrong, or that nothing is.
-    package mutating func set(_ cause: OutboxTravelCause?, detail: String?) {
-        (causeName, self.detail) = (cause?.rawValue, detail)
-        (problem, advice) = (cause?.text(detail), cause?.advice)
-    }
-
     /// The reports in the folder of an outbox, with what is known of their processes now.
     package static func all(inOutboxAt path: String) -> [OutboxTravelStatus] {
         Direction.allCases.compactMap { direction in
-            let file = file(direction, inOutboxAt: path)
-            let (reading, owner) = FileOwner.reading({ try? System.statusOfLink(at: file.url.path) }) {
-                try? file.read()
-            }
-            guard case .value(let report, _)? = reading else { return nil }
-            return report.judged(direction, owner)
+            file(direction, inOutboxAt: path).readWithOwner().map { $0.judged(direction, $1) }
         }
     }
 
@@ -138,23 +120,15 @@ extension OutboxTravelStatus {
         ProcessIdentity(pid: pid, startTime: startTime, namespace: namespace).liveness(seenFrom: .current)
     }
 
-    /// The report as this process believes it: it composes the sentences itself, quotes what the file says in words, and blames only a
-    /// process of the file's owner.
+    /// The report as this process believes it, which blames only a process of the file's owner.
     private func judged(_ direction: Direction, _ owner: FileOwner?) -> OutboxTravelStatus {
-        var status = self
+        var status = quoted(of: owner)
         status.direction = direction
         status.store = store.claim
         status.version = version?.claim
-        status.causeName = cause?.rawValue
-        status.detail = detail?.claim
-        status.reporter = owner
         let liveness = liveness
         // A pid of another namespace, or of a process that has died, is none of this user's.
         if [.alive, .stopped].contains(liveness) { status.isReporter = owner?.runs(pid, program: "roundtable") }
-        // Earlier versions wrote the sentences into the file.
-        let said = (detail ?? problem).map { "the report says: \"\($0.claim)\"" }
-        status.problem = cause?.text(said) ?? said
-        status.advice = cause?.advice
         let command = "'roundtable outbox \(direction.rawValue)'"
         switch liveness {
         case .alive, .unknown: break
@@ -170,9 +144,4 @@ extension OutboxTravelStatus {
         }
         return status
     }
-}
-
-extension FileOwner? {
-    /// Whose file it is, as a part of a sentence.
-    package var asFile: String { map { "a file of \($0)" } ?? "a file that was replaced meanwhile" }
 }

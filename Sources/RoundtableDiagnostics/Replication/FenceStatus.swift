@@ -19,12 +19,16 @@ public struct FenceStatus: Codable, Sendable, Equatable {
     public var path: String?
     /// When that machine was promoted, by its clock; nil when it is not known.
     public var promoted: Date?
+    /// The user whose file the mark is; nil if that is not known.
+    package var reporter: FileOwner?
+
+    enum CodingKeys: CodingKey { case since, url, term, host, path, promoted }
 
     package init(since: Date) { self.since = since }
 
     /// What has happened, and what to do, as one sentence each.
     package var lines: (what: String, next: String) {
-        let writer = host.map { "\($0)\(path.map { " (\($0))" } ?? "")" } ?? "another machine"
+        let writer = host.map { "\($0.claim)\(path.map { " (\($0.claim))" } ?? "")" } ?? "another machine"
         let when = promoted.map { " since \($0.formatted(.iso8601))" } ?? ""
         return (
             "The database is fenced: \(writer) is its writer\(when)\(term.map { ", in term \($0)" } ?? ""). Nothing is written here any more.",
@@ -58,8 +62,9 @@ extension FenceStatus {
         let path = System.resolvedPath(url.path)
         guard Fence.exists(databasePath: path) else { return nil }
         // What a power cut has damaged still marks the database.
-        if case .value(let fence, _)? = try? Self.file(besideDatabaseAt: path).read() {
+        if let (fence, owner) = Self.file(besideDatabaseAt: path).readWithOwner() {
             self = fence
+            reporter = owner
         } else {
             self.init(since: Date())
         }

@@ -60,6 +60,9 @@ public struct ReplicaStatus: Codable, Sendable, Equatable {
     public var problem: String?
     /// What to do about the problem.
     public var advice: String?
+    package var causeName: String?
+    package var detail: String?
+    package var reporter: FileOwner?
 
     package init(state: State, since: Date, url: String? = nil) {
         self.state = state
@@ -95,7 +98,8 @@ public struct ReplicaStatus: Codable, Sendable, Equatable {
     }
 
     enum CodingKeys: String, CodingKey {
-        case state, since, url, version, transaction, term, time, arrived, checked, problem, advice
+        case state, since, url, version, transaction, term, time, arrived, checked, problem, advice, detail
+        case causeName = "cause"
         case follower = "follower_pid"
         case followerStart = "follower_start"
         case followerNamespace = "follower_namespace"
@@ -107,7 +111,9 @@ public struct ReplicaStatus: Codable, Sendable, Equatable {
     }
 }
 
-extension ReplicaStatus {
+extension ReplicaStatus: ProcessReport {
+    package typealias Cause = ReplicationCause
+
     /// The author name of a follower's participant.
     package static let author = "follow"
 
@@ -137,20 +143,23 @@ extension ReplicaStatus {
     init?(ofDatabaseAt path: String, participants: [ParticipantStatus]) {
         guard ReadReplica.exists(databasePath: path) else { return nil }
         // What a power cut has damaged still marks the database.
-        if case .value(let report, _)? = try? Self.file(besideDatabaseAt: path).read() {
-            self = report
+        if let (report, owner) = Self.file(besideDatabaseAt: path).readWithOwner() {
+            self = report.quoted(of: owner)
+            if let pid = litestream, owner?.runs(pid, program: ReplicationStatus.author) == false { litestream = nil }
         } else {
             self.init(state: .abandoned, since: Date())
         }
+        let isReporters = reporter?.runs(follower ?? 0, program: "roundtable") != false
         switch participants.first(where: { $0.pid == follower && $0.author == Self.author })?.liveness {
         case .alive, .unknown: return
         case .stopped:
+            guard isReporters else { return }
             state = .unresponsive
             problem = "the follower (pid \(follower ?? 0)) is stopped"
             advice = "Continue it (kill -CONT \(follower ?? 0)), or end it and start 'roundtable follow' again"
         case .dead, nil:
             // Before the first state there is no database, of which the follower would be a participant.
-            if transaction == nil, let identity, identity.liveness(seenFrom: .current) == .alive { return }
+            if transaction == nil, isReporters, identity?.liveness(seenFrom: .current) == .alive { return }
             litestream = nil
             state = .abandoned
             problem = follower.map { "the follower (pid \($0)) has ended" } ?? "there is no follower"

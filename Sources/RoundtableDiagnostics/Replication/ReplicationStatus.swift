@@ -44,6 +44,9 @@ public struct ReplicationStatus: Codable, Sendable, Equatable {
     public var problem: String?
     /// What to do about the problem.
     public var advice: String?
+    package var causeName: String?
+    package var detail: String?
+    package var reporter: FileOwner?
 
     package init(state: State, since: Date, url: String? = nil) {
         self.state = state
@@ -67,14 +70,22 @@ public struct ReplicationStatus: Codable, Sendable, Equatable {
     }
 
     enum CodingKeys: String, CodingKey {
-        case state, since, url, term, version, problem, advice
+        case state, since, url, term, version, problem, advice, detail
+        case causeName = "cause"
         case supervisor = "supervisor_pid"
         case litestream = "litestream_pid"
         case lastSync = "last_sync"
     }
 }
 
-extension ReplicationStatus {
+extension ReplicationStatus: ProcessReport {
+    package typealias Cause = ReplicationCause
+
+    package func advice(for cause: ReplicationCause) -> String {
+        guard cause == .stopped, let litestream else { return cause.advice }
+        return "Continue it (kill -CONT \(litestream)), or end it, and it is started again"
+    }
+
     /// The author name of a supervisor's participant, and the name of Litestream's process.
     package static let author = "litestream"
 
@@ -92,16 +103,18 @@ extension ReplicationStatus {
     /// - returns: nil when the database is not replicated, as far as can be seen.
     init?(ofDatabaseAt path: String, participants: [ParticipantStatus], readers: [Int32]) {
         let foreign = readers.first { ProcessTable.name($0) == Self.author }
-        guard case .value(let report, _)? = try? Self.file(besideDatabaseAt: path).read() else {
+        guard let (content, owner) = Self.file(besideDatabaseAt: path).readWithOwner() else {
             guard let foreign else { return nil }
             self.init(unsupervised: foreign)
             return
         }
+        let report = content.judged(owner)
         let supervisor = participants.first { $0.pid == report.supervisor && $0.author == Self.author }
         switch supervisor?.liveness {
         case .alive, .unknown: self = report
         case .stopped:
             self = report
+            guard owner?.runs(report.supervisor ?? 0, program: "roundtable") != false else { return }
             state = .unresponsive
             problem = "the supervisor (pid \(report.supervisor ?? 0)) is stopped"
             advice =
@@ -117,6 +130,14 @@ extension ReplicationStatus {
             problem = "the supervisor (pid \(report.supervisor ?? 0)) has died"
             advice = "Start 'roundtable replicate' again"
         }
+    }
+
+    /// The report as this process believes it.
+    private func judged(_ owner: FileOwner?) -> ReplicationStatus {
+        var report = self
+        // Advice names the process, so only one of the file's owner counts.
+        if let pid = litestream, owner?.runs(pid, program: Self.author) == false { report.litestream = nil }
+        return report.quoted(of: owner)
     }
 
     private init(unsupervised pid: Int32) {

@@ -107,18 +107,9 @@ struct FollowMonitor {
             judge(at: now)
         case .ended(let exit):
             failedStarts = now.timeIntervalSince(startedAt) > Self.longestPause ? 1 : failedStarts + 1
-            let how =
-                switch exit {
-                case .status(let code): "with exit code \(code)"
-                case .signal(let number): "by signal \(number)"
-                }
             status.litestream = nil
             if isWaiting { return enter(.failing, nothingYet, at: now) }
-            let problem = LitestreamProblem(
-                what: "Litestream has ended \(how)\(lastError.map { ": \($0.problem.what)" } ?? "")",
-                advice: lastError?.problem.advice ?? "It is started again in \(Int(pause)) s"
-            )
-            enter(.ended, problem, at: now)
+            enter(.ended, LitestreamProblem(ended: exit, after: lastError?.problem), at: now)
         case .notStarted(let problem):
             failedStarts += 1
             status.litestream = nil
@@ -127,11 +118,7 @@ struct FollowMonitor {
     }
 
     private var nothingYet: LitestreamProblem {
-        LitestreamProblem(
-            what: followed.number == 0
-                ? "there is no state at the URL yet" : "the writer of term \(followed.number) has not replicated yet",
-            advice: "Start 'roundtable replicate' on the writer's machine, and check that the URLs are the same"
-        )
+        LitestreamProblem(.nothingYet, followed.number == 0 ? nil : "term \(followed.number)")
     }
 
     private mutating func noteDistance(at now: Date) {
@@ -145,13 +132,8 @@ struct FollowMonitor {
     private mutating func judge(at now: Date) {
         guard status.litestream != nil, let transaction = transactionInTerm else { return }
         if let newest = status.newestTransaction, newest < transaction {
-            let problem = LitestreamProblem(
-                what:
-                    "the newest transaction at the URL is \(newest), and this database has \(transaction) already: what is there has been replaced",
-                advice:
-                    "To follow it all the same, end the programs that read here, remove the database with its -replica file, and start 'roundtable follow' again"
-            )
-            return enter(.failing, problem, at: now)
+            let detail = "the newest transaction there is \(newest), and this database has \(transaction)"
+            return enter(.failing, LitestreamProblem(.replaced, detail), at: now)
         }
         guard status.state != .following, lastError.map({ now.timeIntervalSince($0.at) > 30 }) ?? true else { return }
         if status.newestTransaction == transaction { enter(.following, at: now) }
@@ -160,8 +142,7 @@ struct FollowMonitor {
     private mutating func enter(_ state: ReplicaStatus.State, _ problem: LitestreamProblem? = nil, at now: Date) {
         if status.state != state { status.since = now }
         status.state = state
-        status.problem = problem?.what
-        status.advice = problem?.advice
+        status.set(problem?.cause, detail: problem?.detail)
     }
 }
 

@@ -107,8 +107,10 @@ final class FollowSupervisor: Sendable {
                 follow(running, request, staging, database, in: term)
             } catch _ where mustEnd {
                 return
+            } catch let failure as ClaimFailure {
+                note(.notStarted(failure.problem))
             } catch {
-                note(.notStarted(LitestreamProblem(what: "\(error)", advice: "It is tried again")))
+                note(.notStarted(LitestreamProblem(.notStarted, "\(error)")))
             }
             wait(Nanoseconds(monitor.withLock { $0.pause } * 1e9))
         }
@@ -180,14 +182,7 @@ final class FollowSupervisor: Sendable {
         } catch is StagedDatabase.Obstacle {
             return nil
         } catch {
-            note(
-                .notCopied(
-                    LitestreamProblem(
-                        what: "a state cannot be copied into the database: \(error)",
-                        advice: "It is tried again. Check the disk, and who holds the database's write lock"
-                    )
-                )
-            )
+            note(.notCopied(LitestreamProblem(.notCopied, "\(error)")))
             return false
         }
     }
@@ -262,7 +257,9 @@ final class FollowSupervisor: Sendable {
         }
         guard before != after else { return }
         // The report is advice, and its loss changes nothing: the file that is there marks the database.
-        isReporting.withLock { if $0, mayReport { _ = try? ReplicaStatus.file(besideDatabaseAt: path).write(after) } }
+        isReporting.withLock {
+            if $0, mayReport { _ = try? ReplicaStatus.file(besideDatabaseAt: path).write(after.forFile) }
+        }
         report(after)
     }
 

@@ -32,7 +32,7 @@ final class FollowedDatabase {
         last = ReplicaStatus(ofDatabaseAt: URL(fileURLWithPath: path))
         if let last, last.state != .abandoned {
             throw ToolError(
-                "\(path): 'roundtable follow' (pid \(last.follower ?? 0)) keeps it already\(last.url.map { ", from \($0)" } ?? ""). End that first."
+                "\(path): 'roundtable follow' (pid \(last.follower ?? 0)) keeps it already\(last.url.map { ", from \($0.claim)" } ?? ""). End that first."
             )
         }
     }
@@ -40,7 +40,7 @@ final class FollowedDatabase {
     /// Makes the folder empty, and marks the database as a read replica, before it exists.
     func prepare(_ report: ReplicaStatus) throws {
         try removeFolder()
-        try ReplicaStatus.file(besideDatabaseAt: path, durability: .machine).write(report)
+        try ReplicaStatus.file(besideDatabaseAt: path, durability: .machine).write(report.forFile)
         if !(try isAbsent) { try openForWriting() }
     }
 

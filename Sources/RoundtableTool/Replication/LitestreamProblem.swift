@@ -1,9 +1,20 @@
 import Foundation
+import RoundtableDiagnostics
+import RoundtableTestKit
 
-/// What is wrong with a replication, and what to do about it, as one line each. Made from Litestream's own messages.
+/// What is wrong with a replication. Made from Litestream's own messages.
 struct LitestreamProblem: Error, Equatable {
-    let what: String
-    let advice: String
+    let cause: ReplicationCause
+    /// What is known beside the cause, as one line.
+    let detail: String?
+
+    /// What is wrong, as one line.
+    var what: String { cause.text(detail) }
+
+    init(_ cause: ReplicationCause, _ detail: String? = nil) {
+        self.cause = cause
+        self.detail = detail
+    }
 
     /// - Parameters:
     ///   - message: an error of Litestream, perhaps with the text of the store's library.
@@ -11,70 +22,40 @@ struct LitestreamProblem: Error, Equatable {
     init(message: String, of replica: ReplicaURL) {
         let line = replica.redacting(message).split(whereSeparator: \.isNewline).joined(separator: " ")
         let known = Self.known.first { known in known.signs.contains { message.localizedCaseInsensitiveContains($0) } }
-        let cause = line.count <= 240 ? line : line.prefix(239) + "…"
-        what = known.map { "\($0.what) (\(cause))" } ?? cause
-        advice =
-            known?.advice
-            ?? "Litestream tries again by itself. If it does not recover, look at its errors in the output of 'roundtable replicate' or 'roundtable follow'"
+        self.init(known?.cause ?? .message, line.count <= 240 ? line : line.prefix(239) + "…")
     }
 
-    init(what: String, advice: String) {
-        self.what = what
-        self.advice = advice
-    }
-
-    private struct Known {
-        let signs: [String]
-        let what: String
-        let advice: String
+    /// The end of Litestream.
+    ///
+    /// - parameter last: the last error before; nil when there was none.
+    init(ended exit: ProgramExit, after last: LitestreamProblem?) {
+        guard let last else {
+            self.init(.ended, exit.sentence)
+            return
+        }
+        let what = last.detail.map { ": \($0)" } ?? ""
+        self.init(last.cause, "Litestream has ended with \(exit.sentence)\(what)")
     }
 
     /// The first entry that matches counts, so causes come before their consequences.
-    private static let known = [
-        Known(
-            signs: ["no space left on device", "disk quota exceeded", "database or disk is full"],
-            what: "the disk is full",
-            advice: "Make room: Litestream keeps a copy of recent changes beside the database"
-        ),
-        Known(
-            signs: [
+    private static let known: [(signs: [String], cause: ReplicationCause)] = [
+        (["no space left on device", "disk quota exceeded", "database or disk is full"], .full),
+        (
+            [
                 "get credentials", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AccessDenied", "InvalidToken",
                 "authorization violation", "unable to authenticate", "status code: 401", "StatusCode: 401",
                 "StatusCode: 403",
-            ],
-            what: "the replica refuses the credentials",
-            advice: """
-                Set those that the replica needs, for S3 LITESTREAM_ACCESS_KEY_ID and LITESTREAM_SECRET_ACCESS_KEY, and start \
-                'roundtable replicate' again
-                """
+            ], .credentials
         ),
-        Known(
-            signs: ["NoSuchBucket", "bucket does not exist", "bucket not found"],
-            what: "the replica's bucket does not exist",
-            advice: "Create it, or correct the URL"
-        ),
-        Known(
-            signs: [
+        (["NoSuchBucket", "bucket does not exist", "bucket not found"], .noBucket),
+        (
+            [
                 "connection refused", "no such host", "i/o timeout", "network is unreachable", "no route to host",
                 "no servers available",
-            ],
-            what: "the replica cannot be reached",
-            advice: "Check the address and the network. Litestream tries again by itself"
+            ], .unreachable
         ),
-        Known(
-            signs: ["permission denied", "read-only file system"],
-            what: "a file cannot be written",
-            advice: "Give the user that runs Litestream access to the database's folder and to the replica"
-        ),
-        Known(
-            signs: ["file is not a database", "file is encrypted"],
-            what: "Litestream cannot read the database",
-            advice: "It reads no encrypted databases"
-        ),
-        Known(
-            signs: ["behind replica", "ltx files are not contiguous", "ltx validation"],
-            what: "the database and the replica do not belong together",
-            advice: "Replicate to an empty place, or restore the database from this replica first"
-        ),
+        (["permission denied", "read-only file system"], .fileAccess),
+        (["file is not a database", "file is encrypted"], .unreadableDatabase),
+        (["behind replica", "ltx files are not contiguous", "ltx validation"], .otherDatabase),
     ]
 }

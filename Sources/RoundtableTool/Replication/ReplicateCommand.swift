@@ -134,7 +134,7 @@ struct ReplicateCommand: ParsableCommand {
             )
         case .starting, .replicating, .failing, .unresponsive, .ended:
             throw ToolError(
-                "\(status.path): 'roundtable replicate' (pid \(replication.supervisor ?? 0)) replicates it already\(replication.url.map { ", to \($0)" } ?? ""). End that first."
+                "\(status.path): 'roundtable replicate' (pid \(replication.supervisor ?? 0)) replicates it already\(replication.url.map { ", to \($0.claim)" } ?? ""). End that first."
             )
         case .abandoned:
             // On Linux, Litestream ends with its supervisor, after it has uploaded what it has.

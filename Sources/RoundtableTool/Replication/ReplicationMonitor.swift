@@ -1,5 +1,6 @@
 import Foundation
 import Roundtable
+import RoundtableDiagnostics
 import RoundtableTestKit
 
 /// Decides what state a replication is in, from what Litestream writes, answers and does. A pure state machine.
@@ -64,32 +65,15 @@ struct ReplicationMonitor {
         case .didNotAnswer(let isStopped):
             silences += 1
             guard silences >= Self.patience else { return }
-            let pid = status.litestream ?? 0
             let problem =
                 isStopped
-                ? LitestreamProblem(
-                    what: "Litestream (pid \(pid)) is stopped",
-                    advice: "Continue it (kill -CONT \(pid)), or end it, and it is started again"
-                )
-                : LitestreamProblem(
-                    what:
-                        "Litestream (pid \(pid)) does not answer, as when it cannot reach the replica\(lastError.map { "; its last error: \($0.problem.what)" } ?? "")",
-                    advice: lastError?.problem.advice
-                        ?? "Check that the replica's address can be reached from here. Litestream tries again by itself"
-                )
+                ? LitestreamProblem(.stopped)
+                : LitestreamProblem(.silent, lastError.map { "its last error: \($0.problem.what)" })
             enter(.unresponsive, problem, at: now)
         case .ended(let exit):
             // A program that has worked for a while begins with short pauses again.
             failedStarts = now.timeIntervalSince(startedAt) > Self.longestPause ? 1 : failedStarts + 1
-            let how =
-                switch exit {
-                case .status(let code): "with exit code \(code)"
-                case .signal(let number): "by signal \(number)"
-                }
-            let problem = LitestreamProblem(
-                what: "Litestream has ended \(how)\(lastError.map { ": \($0.problem.what)" } ?? "")",
-                advice: lastError?.problem.advice ?? "It is started again in \(Int(pause)) s"
-            )
+            let problem = LitestreamProblem(ended: exit, after: lastError?.problem)
             status.litestream = nil
             enter(.ended, problem, at: now)
         case .notStarted(let problem):
@@ -119,18 +103,13 @@ struct ReplicationMonitor {
     private mutating func overdue(since: Date, at now: Date) -> Void? {
         let age = now.timeIntervalSince(since)
         guard age > max(30, 5 * interval) else { return nil }
-        let problem = LitestreamProblem(
-            what: "Litestream has synced nothing for \(Int(age)) s",
-            advice: "Check the connection to the replica, and that the database's disk is not full"
-        )
-        enter(.failing, problem, at: now)
+        enter(.failing, LitestreamProblem(.idle), at: now)
         return ()
     }
 
     private mutating func enter(_ state: ReplicationStatus.State, _ problem: LitestreamProblem? = nil, at now: Date) {
         if status.state != state { status.since = now }
         status.state = state
-        status.problem = problem?.what
-        status.advice = problem?.advice
+        status.set(problem?.cause, detail: problem?.detail)
     }
 }

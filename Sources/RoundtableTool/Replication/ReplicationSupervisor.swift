@@ -147,7 +147,7 @@ final class ReplicationSupervisor: Sendable {
             } catch let problem as LitestreamProblem {
                 note(.notStarted(problem))
             } catch {
-                note(.notStarted(.init(what: "\(error)", advice: "Check the program. It is tried again")))
+                note(.notStarted(LitestreamProblem(.notStarted, "\(error)")))
             }
             database.leaveCheckpointsToOthers(false)
             wait(Nanoseconds(monitor.withLock { $0.pause } * 1e9))
@@ -193,7 +193,7 @@ final class ReplicationSupervisor: Sendable {
         note(
             .cannotLook(
                 (error as? ClaimFailure)?.problem
-                    ?? LitestreamProblem(what: ToolError.line(for: error), advice: "It is tried again")
+                    ?? LitestreamProblem(.unknownWriter, ToolError.line(for: error))
             )
         )
     }
@@ -229,9 +229,9 @@ final class ReplicationSupervisor: Sendable {
             wakeUp.signal()
             return true
         } catch {
-            let what = "\(claim.writer), is the writer, and the database cannot be marked as fenced: \(error)"
-            complainOnce(what)
-            note(.cannotLook(.init(what: what, advice: "End the programs that write here. It is tried again")))
+            let problem = LitestreamProblem(.notFenced, "\(claim.writer): \(error)")
+            complainOnce(problem.what)
+            note(.cannotLook(problem))
             return false
         }
     }
@@ -294,18 +294,11 @@ final class ReplicationSupervisor: Sendable {
             do {
                 if try database.checkpoint(.truncate, waitingForReaders: .milliseconds(100)).frames == 0 { return }
             } catch let error as DatabaseError {
-                throw LitestreamProblem(
-                    what:
-                        "Litestream is not started, because the WAL cannot be emptied: \(error.message ?? "\(error)")",
-                    advice: "It is tried again. Without that, commits could be missing in the replica"
-                )
+                throw LitestreamProblem(.fullWAL, error.message ?? "\(error)")
             }
         }
         let reader = (try? database.walHealth())?.pins.first.map { "\($0.holder) reads from it" } ?? "programs use it"
-        throw LitestreamProblem(
-            what: "Litestream is not started, because the WAL cannot be emptied: \(reader)",
-            advice: "End that read. Without an empty WAL, commits could be missing in the replica. It is tried again"
-        )
+        throw LitestreamProblem(.fullWAL, reader)
     }
 
     /// - returns: whether the program has ended without being killed and without an error.
@@ -379,7 +372,7 @@ final class ReplicationSupervisor: Sendable {
         }
         guard before != after || event.isStart else { return }
         // An answer may come after the end. The report is advice, and its loss changes nothing.
-        isReporting.withLock { if $0 { _ = try? file.write(after) } }
+        isReporting.withLock { if $0 { _ = try? file.write(after.forFile) } }
         if before.state != after.state || before.problem != after.problem || event.isStart { report(after) }
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import Roundtable
+import RoundtableKernel
 
 extension StatusText {
     /// The state of the replication; nil when the database is not replicated.
@@ -22,9 +23,9 @@ extension StatusText {
 /// The state of a read replica as one line.
 enum ReplicaText {
     static func line(_ status: ReplicaStatus, at now: Date) -> String {
-        var parts = ["read replica\(status.url.map { " of \($0)" } ?? "")"]
+        var parts = ["read replica\(status.url.map { " of \($0.claim)" } ?? "")"]
         if let transaction = status.transaction {
-            var text = "transaction \(transaction)"
+            var text = "transaction \(transaction.claim)"
             if let time = status.time { text += " of \(time.formatted(.iso8601))" }
             if let arrived = status.arrived { text += ", here since \(max(0, now.timeIntervalSince(arrived)).rough)" }
             parts.append(text)
@@ -48,7 +49,7 @@ enum ReplicaText {
 enum ReplicationText {
     static func line(_ status: ReplicationStatus, at now: Date) -> String {
         var parts = ["Litestream\(status.litestream.map { " (pid \($0))" } ?? "")"]
-        if let url = status.url { parts[0] += " to \(url)\(status.term.map { " in term \($0)" } ?? "")" }
+        if let url = status.url { parts[0] += " to \(url.claim)\(status.term.map { " in term \($0)" } ?? "")" }
         switch status.state {
         case .starting: parts.append("is starting")
         case .replicating: parts.append("last synced \(age(status.lastSync, now)) ago")
