@@ -81,6 +81,12 @@
                     #expect(finding?.severity == .error && finding?.who.map(\.pid) == [reader.pid])
                     let shown = try tool(["status", path])
                     #expect(shown.contains("keeps all writers out, by a read lock on byte 120"), "\(shown)")
+                    for arguments in [["top", path, "--once"], ["top", path, "--once", "--json"]] {
+                        let top = try tool(arguments)
+                        #expect(top.contains("(pid \(reader.pid)) of user \(Self.user) holds a read lock on"), "\(top)")
+                        let isKeptOut = top.contains("writes") && top.contains("keeps all writers out, by a read lock")
+                        #expect(isKeptOut != arguments.contains("--json"), "\(top)")
+                    }
                     // The error of a wal-index that cannot be recovered because of such a lock.
                     let protocolError = DatabaseError(resultCode: .SQLITE_PROTOCOL).namingFile(path)
                     #expect(protocolError.resultCode == .SQLITE_PROTOCOL)

@@ -1,4 +1,6 @@
 import Foundation
+import Roundtable
+import RoundtableCore
 import Testing
 
 @testable import RoundtableTool
@@ -23,6 +25,17 @@ import Testing
                 warnings: [try TopWorld.warning]
             )
         )
+    }
+
+    /// A reader that keeps all writers out is shown where a writer that takes no turns would be.
+    @Test func aReaderThatStopsWriters() throws {
+        var sample = try TopWorld.sample(at: 0)
+        sample.status.obstructingLocks = [ObstructingLock(.checkpoint, pid: nil)]
+        #expect(try !plain(TopWorld.model(sample), 120).contains { $0.hasPrefix("writes") })
+        sample.status.obstructingLocks?.append(ObstructingLock(.write, pid: nil))
+        let text = "a process that this one may not inspect keeps all writers out, by a read lock on byte 120 of -shm"
+        #expect(try plain(TopWorld.model(sample), 120).contains("writes   \(text)"))
+        #expect(TopLines(TopWorld.model(sample)).text.contains(" writes \(text)\n"))
     }
 
     // MARK: Widths

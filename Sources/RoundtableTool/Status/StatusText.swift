@@ -117,11 +117,15 @@ struct StatusText {
             ? status.turnHolder.map { $0.name } ?? "free" : nil
     }
 
-    private var writeLock: String {
-        guard let writer = status.writeLock else {
-            let obstruction = status.obstructingLocks?.first { $0.kind == .write }
-            return obstruction.map { "\($0.party) keeps all writers out, by a read lock on byte 120 of -shm" } ?? "free"
+    /// Who keeps all writers out without writing; nil when no process does.
+    static func obstruction(_ status: DatabaseStatus) -> String? {
+        status.obstructingLocks?.first { $0.kind == .write }.map {
+            "\($0.party) keeps all writers out, by a read lock on byte 120 of -shm"
         }
+    }
+
+    private var writeLock: String {
+        guard let writer = status.writeLock else { return Self.obstruction(status) ?? "free" }
         let name = writer.name.map { "'\($0)' " } ?? ""
         guard writer.isParticipant else { return "\(name)(\(writer.pidText)), which does not take turns" }
         let participant = status.participants.first { $0.party == writer && $0.writing != nil }

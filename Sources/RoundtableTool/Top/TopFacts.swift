@@ -57,10 +57,12 @@ struct TopFacts {
         return text
     }
 
-    /// The holder of the write lock, if it takes no turns.
+    /// The holder of the write lock, if it takes no turns, or of a read lock in its place.
     private func stranger(_ status: DatabaseStatus) -> StyledText? {
-        guard let writer = status.writeLock, !writer.isParticipant else { return nil }
-        return StyledText("\(writer), which takes no turns", .warning)
+        guard let writer = status.writeLock else {
+            return StatusText.obstruction(status).map { StyledText($0, .bad) }
+        }
+        return writer.isParticipant ? nil : StyledText("\(writer), which takes no turns", .warning)
     }
 
     private var queue: StyledText {

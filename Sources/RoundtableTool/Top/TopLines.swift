@@ -31,8 +31,10 @@ struct TopLines {
         }
         facts.append(("turn", status.controlBlock.state == .usable ? holder ?? "free" : "–"))
         facts += model.queue.map { ("waits", "\($0.name) for \(StatusText.time($0.waiting ?? .zero))") }
-        if let writer = status.writeLock, !writer.isParticipant {
-            facts.append(("writes", "\(writer), no participant"))
+        if let writer = status.writeLock {
+            if !writer.isParticipant { facts.append(("writes", "\(writer), no participant")) }
+        } else if let obstruction = StatusText.obstruction(status) {
+            facts.append(("writes", obstruction))
         }
         if let wal = status.wal {
             let growth = wal.growth.map { ", +\(Int(nearest: $0).grouped)/s" } ?? ""
