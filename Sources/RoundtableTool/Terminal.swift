@@ -43,17 +43,17 @@ enum Terminal {
     }
 
     /// Writes one line to standard error. On a terminal, a line that is too long continues between words.
+    ///
+    /// All errors and notices of the tool are written here. A line end can only be one of a name or a text of others, and is shown as a dot,
+    /// so that such a name cannot pass for a line of the tool.
     static func complain(_ line: String) {
         let text = complaint(line, width: size(of: STDERR_FILENO)?.width)
         RunningTime.aside { putOnStandardError(text) }
     }
 
     static func complaint(_ line: String, width: Int?) -> String {
-        let whole = "roundtable: \(line.visibleText)"
-        let lines = whole.components(separatedBy: "\n").flatMap { line in
-            width.map { TerminalText.wrapped(line, to: $0, hang: 0) } ?? [line]
-        }
-        return lines.map { $0 + "\n" }.joined()
+        let whole = "roundtable: \(line.visibleLine)"
+        return (width.map { TerminalText.wrapped(whole, to: $0, hang: 0) } ?? [whole]).map { $0 + "\n" }.joined()
     }
 
     /// Writes to standard error as it is.

@@ -51,11 +51,29 @@ import Testing
         return status
     }
 
+    private static func reports(_ text: String) -> (ReplicationStatus, ReplicaStatus) {
+        var replication = ReplicationStatus(state: .failing, since: Date(), url: text)
+        replication.set(.message, detail: text)
+        var replica = ReplicaStatus(state: .failing, since: Date(), url: text)
+        replica.transaction = text
+        replica.set(.message, detail: text)
+        return (replication, replica)
+    }
+
+    private static func fence(_ text: String) -> FenceStatus {
+        var fence = FenceStatus(since: Date())
+        (fence.host, fence.path) = (text, text)
+        return fence
+    }
+
     static let printers: [Printer] = [
         Printer(testDescription: "a line", allowed: "") { $0.visibleLine },
         Printer(testDescription: "a text", allowed: "\n\t") { $0.visibleText },
         Printer(testDescription: "a claim", allowed: "") { $0.claim },
         Printer(testDescription: "a word of a shell", allowed: "") { $0.shellQuoted },
+        Printer(testDescription: "an error in a pipe", allowed: "") {
+            String(Terminal.complaint($0, width: nil).dropLast())
+        },
         Printer(testDescription: "an error") { Terminal.complaint($0, width: 40) },
         Printer(testDescription: "a report") { TerminalText.fitted($0, to: 40, isColoured: false) },
         Printer(testDescription: "a styled line", allowed: "") { StyledText($0, .warning).text(isColoured: false) },
@@ -96,6 +114,14 @@ import Testing
         Printer(testDescription: "a way of an outbox", allowed: "\n\t") {
             Terminal.complaint(OutboxTravelText.line(travel($0), at: Date()), width: nil)
         },
+        Printer(testDescription: "a replication") {
+            let (replication, replica) = reports($0)
+            let lines = [
+                ReplicationText.line(replication, at: Date()), ReplicaText.line(replica, at: Date()),
+                fence($0).lines.what,
+            ]
+            return lines.map { Terminal.complaint($0, width: nil) }.joined()
+        },
     ]
 
     @Test(arguments: printers) func nothingControlsTheTerminal(_ printer: Printer) throws {
@@ -107,6 +133,20 @@ import Testing
                 Issue.record("\(Array(text.utf8).prefix(8)): \(raw.map { String($0.value, radix: 16) }) were printed")
             }
         }
+    }
+
+    /// A name with line ends and escapes stays in the one line of its error, so it cannot pass for another message.
+    @Test(arguments: [
+        ["status"], ["doctor"], ["watch"], ["history"], ["top", "--once"], ["top", "a.db", "--every"], ["snapshot"], [],
+        ["sql", "a.db", "SELECT 1", "--param"], ["restore", "file:///none", "x.db", "--litestream"],
+    ])
+    func aNameBreaksNoLine(_ verb: [String]) throws {
+        let folder = try Folder()
+        let name = "no\n\u{1B}[2Jroundtable: all is well\r\u{202E}\u{85}\u{2028}.db"
+        let result = try Tool.run(verb + [name], in: folder)
+        #expect(result.code != 0 && result.errors.hasPrefix("roundtable: "), "\(result)")
+        let controls = result.errors.unicodeScalars.filter(\.controlsText).map(\.value)
+        #expect(controls == [10], "\(result)")
     }
 
     /// Programs get the values as they are, because an escape stands for its character.
