@@ -208,13 +208,16 @@ import Testing
     }
 
     /// A program that writes its arguments, its environment and its configuration to files, says its version, and fails with all it knows.
-    private func program(_ name: String, version: String) throws -> String {
+    ///
+    /// - parameter script: what it does before it fails.
+    private func program(_ name: String, version: String, _ script: String = "") throws -> String {
         let path = folder.path(name)
         let script = """
             #!/bin/sh
             echo "$@" >> '\(folder.path("child.arguments"))'
             env >> '\(folder.path("child.environment"))'
             if [ "$1" = version ]; then echo '\(version)'; exit 0; fi
+            \(script)
             { env; env | grep hunter; [ -e /dev/fd/3 ] && cat /dev/fd/3; } >&2
             exit 1
             """
@@ -233,8 +236,13 @@ import Testing
         )
     }
 
-    private func check(_ result: Tool.Result, exceptEnvironment isPassed: Bool, _ comment: Comment) throws {
-        #expect(result.code == 1, comment)
+    private func check(
+        _ result: Tool.Result,
+        code: Int32 = 1,
+        exceptEnvironment isPassed: Bool,
+        _ comment: Comment
+    ) throws {
+        #expect(result.code == code, "\(comment): \(result)")
         #expect(!(result.output + result.errors).contains("hunter"), comment)
         for (name, data) in try folder.contents where !["url", "litestream", "rclone"].contains(name) {
             let text = String(decoding: data, as: UTF8.self)
@@ -248,27 +256,94 @@ import Testing
         try? FileManager.default.removeItem(atPath: folder.path("child.environment"))
     }
 
+    /// The argument for a place, and the variable that has it, if it is given so.
+    private func given(_ place: String, _ way: String) throws -> (String, String?) {
+        if way == "argument" { return (place, nil) }
+        if way == "variable" { return ("@env:PLACE", place) }
+        try place.write(toFile: folder.path("url"), atomically: true, encoding: .utf8)
+        return ("@url", nil)
+    }
+
     /// The whole tool: neither its output, nor its files, nor the arguments of its children have a credential. Litestream gets the URL by a
     /// pipe, rclone the parameters by the environment.
     @Test(arguments: ["file", "variable", "argument"])
     func theToolShowsNoCredentials(_ way: String) throws {
         let litestream = try program("litestream", version: "0.5.17")
         let rclone = try program("rclone", version: "rclone v1.60.1")
-        func given(_ place: String) throws -> (String, String?) {
-            if way == "argument" { return (place, nil) }
-            if way == "variable" { return ("@env:PLACE", place) }
-            try place.write(toFile: folder.path("url"), atomically: true, encoding: .utf8)
-            return ("@url", nil)
-        }
         for text in Self.replicas {
-            let (url, variable) = try given(text)
+            let (url, variable) = try given(text, way)
             let result = try run(["restore", url, "new.db", "--litestream", litestream], variable: variable)
             try check(result, exceptEnvironment: false, "restore \(text)")
         }
         for text in Self.stores {
-            let (url, variable) = try given(text)
+            let (url, variable) = try given(text, way)
             let arguments = ["outbox", "ship", "app.db", "--once", "--to", url, "--rclone", rclone]
             try check(try run(arguments, variable: variable), exceptEnvironment: true, "ship \(text)")
+        }
+    }
+
+    /// A Litestream that reports errors with all it knows, waits until the report of its supervisor has the error, looks at the database by
+    /// each verb that shows it, and ends its supervisor. There is no claim and no backup.
+    private func failingLitestream() throws -> String {
+        let tool = "'\(try Tool.url.path)'"
+        return try program(
+            "litestream",
+            version: "0.5.17",
+            #"""
+            say() {
+                printf 'Error: %s\n' "$1" >&2
+                printf '{"level":"ERROR","msg":"sync","error":"%s"}\n' "$(printf %s "$1" | sed 's/[\\"]/\\&/g')" >&2
+            }
+            look() {
+                tries=0
+                until grep -q '"cause"' "$1$2" || [ $tries -gt 400 ]; do tries=$((tries + 1)); sleep 0.05; done
+                cp "$1$2" shown.report
+                for verb in status doctor 'top --once'; do \#(tool) $verb "$1"; \#(tool) $verb "$1" --json; done > shown.looks 2>&1
+                \#(tool) record "$1" --every 0.1 | head -n 8 > shown.recording
+                kill -TERM $PPID
+                exit 1
+            }
+            case "$*" in
+            *' -txid '*) say "$(cat /dev/fd/3)"; echo 'Error: no matching backup files available' >&2; exit 1 ;;
+            list*) echo '{"databases":[{}]}'; exit 0 ;;
+            'replicate -no-expand-env '*) say "$(cat /dev/fd/3)"; look d.db -replication ;;
+            'restore '*' -f '*) say "$(cat /dev/fd/3)"; look r.db -replica ;;
+            esac
+            """#
+        )
+    }
+
+    /// What runs for long, while it runs: its reports, and what `status`, `doctor`, `top` and `record`, whose lines the inspector gets, make of
+    /// them, have no credential.
+    @Test(.timeLimit(.minutes(5)), arguments: ["file", "variable", "argument"], ["replicate", "follow", "promote"])
+    func whatRunsForLongShowsNoCredentials(_ way: String, _ verb: String) throws {
+        let litestream = try failingLitestream()
+        for name in ["d.db", "r.db"] {
+            #expect(try Tool.run("sql", name, "CREATE TABLE t(x)", in: folder).code == 0)
+        }
+        try ReplicaStatus.file(besideDatabaseAt: folder.path("r.db"))
+            .write(ReplicaStatus(state: .abandoned, since: Date()))
+        for text in Self.replicas {
+            let (url, variable) = try given(text, way)
+            let arguments =
+                switch verb {
+                case "replicate": ["replicate", "d.db", "--to", url]
+                case "follow": ["follow", url, "r.db"]
+                default: ["promote", url, "p.db"]
+                }
+            let result = try run(arguments + ["--litestream", litestream], variable: variable)
+            // A follower ends well; a bucket of NATS has no terms.
+            let code: Int32 = verb == "follow" ? 0 : verb == "promote" && text.hasPrefix("nats") ? 64 : 1
+            try check(result, code: code, exceptEnvironment: false, "\(verb) \(text)")
+            guard verb != "promote" else { continue }
+            let shown = try folder.contents.mapValues { String(decoding: $0, as: UTF8.self) }
+            let report = try #require(shown["shown.report"], "\(result)")
+            #expect(report.contains("\"cause\":\"") && report.contains("\"detail\":\""), "\(report)")
+            #expect(!report.contains("\"advice\"") && !report.contains("\"problem\""), "\(report)")
+            for name in ["shown.looks", "shown.recording"] {
+                #expect(shown[name]?.contains("the report says") == true, "\(name): \(shown[name] ?? "")")
+                try FileManager.default.removeItem(atPath: folder.path(name))
+            }
         }
     }
 
