@@ -31,6 +31,8 @@ struct Doctor {
         var outboxOwners: [(process: SharingProcess, credentials: Credentials)] = []
         /// In bytes, for this process; nil when the system does not report it.
         var freeSpace: Int?
+        /// In bytes, of the file system; nil when the system does not report it.
+        var blockSize: Int?
         var saltProblem: SaltProblem?
         /// The participants that have other files open than those that are in their places.
         var lost: [LostParticipant] = []
@@ -49,6 +51,7 @@ struct Doctor {
     mutating func examine(_ status: DatabaseStatus, _ facts: Facts) {
         diagnosis.path = status.path
         diagnosis.unknowns = status.unknowns
+        examineDiskSpace(status, facts)
         examineFiles(status, facts)
         examineLostFiles(facts)
         examinePermissions(status, facts)
@@ -145,15 +148,6 @@ struct Doctor {
     // MARK: The files
 
     private mutating func examineFiles(_ status: DatabaseStatus, _ facts: Facts) {
-        if let wal = status.files.wal, let free = facts.freeSpace, free < wal {
-            find(
-                .lowDiskSpace,
-                .warning,
-                "\(free.byteSize) are free on the disk, and the WAL takes \(wal.byteSize).",
-                at: status.path + "-wal",
-                next: "Free space: a checkpoint may make the database file longer by as much."
-            )
-        }
         if let type = facts.fuseFileSystem {
             find(
                 .fuseFileSystem,
@@ -427,6 +421,7 @@ extension Doctor.Facts {
         if status.isEncrypted { saltProblem = SaltProblem(besideDatabaseAt: status.path) }
         let attributes = try? FileManager.default.attributesOfFileSystem(forPath: status.path)
         freeSpace = (attributes?[.systemFreeSize] as? NSNumber)?.intValue
+        blockSize = try? System.blockSize(ofFileSystemHolding: status.path)
         fuseFileSystem = try? System.fuseFileSystem(holding: status.path)
         watchShortage = ProcessTable.watchShortage(at: (status.path as NSString).deletingLastPathComponent)
     }

@@ -63,6 +63,29 @@ import Testing
         #expect(findings(status, Doctor.Facts(freeSpace: 1 << 40)).isEmpty)
     }
 
+    /// A measured danger of small blocks: SQLite touches one byte in each 4 KiB of `-shm`, and another block of them may not be allocatable.
+    @Test func smallBlocks() throws {
+        func found(_ block: Int, free: Int) -> [Diagnosis.Finding] {
+            findings(status, Doctor.Facts(freeSpace: free, blockSize: block))
+        }
+        let little = 16 << 20
+        for block in [512, 1024, 2048] {
+            let finding = found(block, free: little).first
+            #expect(finding?.topic == .lowDiskSpace && finding?.severity == .warning)
+            #expect(finding?.what.contains("SIGBUS") == true && finding?.location == status.path + "-shm")
+            #expect(found(block, free: 1 << 30).isEmpty)
+        }
+        #expect(found(4096, free: little).isEmpty)
+        let folder = try TemporaryFolder()
+        let url = folder.file("a.db")
+        let db = try SharedDatabase.open(at: url, schema: .unmanaged, as: "app")
+        defer { try? db.close() }
+        let outbox = try DatabaseStatus.outboxFolder(nil, besideDatabaseAt: db.path)
+        let own = try System.blockSize(ofFileSystemHolding: db.path)
+        let facts = Doctor.Facts(of: try DatabaseStatus(ofDatabaseAt: url), outbox: outbox)
+        #expect(own >= 512 && facts.blockSize == own)
+    }
+
     @Test func noFileWatch() {
         let cases = [(EMFILE, "fs.inotify.max_user_instances"), (ENOSPC, "fs.inotify.max_user_watches")]
         for (errno, limit) in cases {
