@@ -20,7 +20,7 @@ struct OthersFolderOption: ParsableArguments {
         case nil: return
         case .owner(let owner):
             throw ToolError(
-                "\(folder.path): is the folder of another user, \(owner), who can replace what user \(geteuid()) writes there. Run this as user \(owner); or, if that user is trusted, give --into-others-folder."
+                "\(folder.path): is the folder of another user, \(FileOwner(user: owner)), who can replace what user \(geteuid()) writes there. Run this as that user; or, if that user is trusted, give --into-others-folder."
             )
         case .writers(let access):
             throw ToolError(
@@ -28,7 +28,7 @@ struct OthersFolderOption: ParsableArguments {
             )
         case .file(let owner):
             throw ToolError(
-                "\(folder.path): is a folder in which all may create files, and what would be replaced belongs to another user, \(owner), who chose who may read it. Use another folder; or, if that user is trusted, give --into-others-folder."
+                "\(folder.path): is a folder in which all may create files, and what would be replaced belongs to another user, \(FileOwner(user: owner)), who chose who may read it. Use another folder; or, if that user is trusted, give --into-others-folder."
             )
         }
     }

@@ -149,6 +149,9 @@ import Testing
         #expect(FileManager.default.fileExists(atPath: folder.path(command)))
         let mode = try FileManager.default.attributesOfItem(atPath: folder.path("app.db"))[.posixPermissions] as? Int
         #expect(mode == 0o640)
+        // Who may read the database may also open it where it is now.
+        let access = try FileManager.default.attributesOfItem(atPath: folder.path(aside))[.posixPermissions] as? Int
+        #expect(access == 0o750)
         #expect(try number() == 7)
         #expect(try number(in: "\(aside)/app.db") == 2, "the old database has the rows of its WAL")
     }
@@ -180,6 +183,8 @@ import Testing
             #expect(result.code == 1)
             let user = "'the app' (pid \(ProcessInfo.processInfo.processIdentifier))"
             #expect(result.errors.contains("app.db: is in use by \(user). "), "\(result.errors)")
+            let advice = "then 'roundtable replace \(db.path) --with THAT', which ends no program"
+            #expect(result.errors.contains(advice) == arguments.isEmpty, "\(result.errors)")
         }
         try db.close()
     }

@@ -183,7 +183,7 @@
         @Test(
             .enabled(if: OtherUser.isPossible, "needs root, to make folders of another user"),
             arguments: [
-                (65534, 65534, 0o755, "is the folder of another user, 65534"),
+                (65534, 65534, 0o755, "is the folder of another user, \(FileOwner(user: 65534)), who can"),
                 (0, 100, 0o775, "is a folder that other users may write (owner 0, group 100 and mode 775)"),
             ] as [(UInt32, UInt32, mode_t, String)]
         )
@@ -211,6 +211,19 @@
             #expect(restored.st_uid == owner && restored.st_gid == group)
         }
 
+        /// The owner of a database can still open it after root has moved it away.
+        @Test(.enabled(if: OtherUser.isPossible, "needs root, to make files of another user"))
+        func theReplacedDatabaseStaysItsOwners() throws {
+            try makeDatabase("data/app.db", 1)
+            for name in ["data", "data/app.db"] { #expect(chown(folder.path(name), 65534, 65533) == 0) }
+            #expect(chmod(folder.path("data/app.db"), 0o660) == 0)
+            let result = try restore(try installLitestream(), "--replace", "--into-others-folder")
+            #expect(result.code == 0, "\(result.errors)")
+            let aside = try #require(try names(in: "data").first { $0.hasPrefix("app.db-replaced-") })
+            let found = try #require(try status("data/\(aside)"))
+            #expect(found.st_uid == 65534 && found.st_gid == 65533 && found.st_mode & 0o7777 == 0o770)
+        }
+
         /// In a folder such as /tmp, a user who creates the database first does not choose who may read what is restored.
         @Test(.enabled(if: OtherUser.isPossible, "needs root, to make files of another user"))
         func aPlantedDatabase() throws {
@@ -220,7 +233,8 @@
             let litestream = try installLitestream()
             let result = try restore(litestream, "--replace")
             #expect(result.code == 1)
-            #expect(result.errors.contains("what would be replaced belongs to another user, 65534"), "\(result.errors)")
+            let owner = "belongs to another user, \(FileOwner(user: 65534)), who"
+            #expect(result.errors.contains(owner), "\(result.errors)")
             #expect(try names(in: "data") == ["app.db"])
             #expect(chown(folder.path("data/app.db"), 0, 0) == 0)
             #expect(try restore(litestream, "--replace").code == 0)

@@ -83,6 +83,23 @@ extension OpenFolder {
         return folder
     }
 
+    /// Lets the users of a file into a private folder that this process has filled: who may read or write the file may do that with the
+    /// folder. The superuser also gives the folder to the owner of the file.
+    package func share(withUsersOf file: FileStatus) throws {
+        // A descriptor of ``OpenFolder`` does not allow changes.
+        let opened = try System.perform(.open, path) {
+            openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        }
+        defer { close(opened) }
+        if geteuid() == 0 { try System.perform(.chown, path) { fchown(opened, file.st_uid, file.st_gid) } }
+        let status = try System.status(ofDescriptor: opened, path)
+        var mode = FileAccess(file).mode
+        // The group of the folder may be another one than that of the file.
+        if status.st_gid != file.st_gid { mode &= ~0o060 }
+        mode |= (mode & 0o444) >> 2
+        try System.setMode(status.st_mode & S_ISGID | mode | 0o700, ofDescriptor: opened, path)
+    }
+
     /// Gives a file that this process has written its last permissions, and waits until its contents are on the disk.
     ///
     /// - Parameters:

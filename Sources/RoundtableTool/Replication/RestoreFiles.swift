@@ -59,6 +59,8 @@ extension RestoreTarget {
         }
         try aside.sync()
         try files.sync()
+        // Last, because an unfinished folder is known by being private (`removeSecondNames`). Where this fails, the folder stays private.
+        if let existing { try? aside.share(withUsersOf: existing) }
         return aside.path
     }
 

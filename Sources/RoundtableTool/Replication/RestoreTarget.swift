@@ -112,8 +112,14 @@ struct RestoreTarget {
         let users = users()
         if !users.isEmpty {
             let names = users.map { "\($0)" }.joined(separator: ", ")
+            guard !isReplacing, existing != nil else {
+                throw ToolError("\(path): is in use by \(names). End these programs.")
+            }
             throw ToolError(
-                "\(path): is in use by \(names). \(isReplacing || existing == nil ? "End these programs" : "Restore to another path, or end these programs and give --replace")."
+                """
+                \(path): is in use by \(names). Restore to another path, then 'roundtable replace \(path.shellQuotedPath) --with THAT', \
+                which ends no program; or end these programs and give --replace.
+                """
             )
         }
         guard !isReplacing else { return }
