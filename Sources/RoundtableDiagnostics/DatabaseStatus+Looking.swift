@@ -220,7 +220,7 @@ extension DatabaseStatus {
             )
         } else if (files.wal ?? 0) > 0 {
             unknowns.append(
-                "How many frames the WAL holds: no process has the database open and keeps the -shm file in order. The next that opens and closes it copies them."
+                "How many frames the WAL holds: no process has the database open, and without one the -shm file, which has that number, cannot be trusted. The next process that opens the database and closes it copies the frames into the database file."
             )
         } else {
             wal = WALHealth(committedFrames: 0, backfilledFrames: 0, size: 0)

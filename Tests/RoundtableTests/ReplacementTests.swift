@@ -104,6 +104,26 @@ import Testing
         try live.close()
     }
 
+    /// A source in WAL mode that no process has open stays one file, whose bytes are what they were.
+    @Test func nothingIsLeftBesideTheSource() async throws {
+        let db = try open()
+        try makeSource(["A"], after: "PRAGMA journal_mode = WAL")
+        func files() throws -> Set<String> {
+            Set(try FileManager.default.contentsOfDirectory(atPath: folder.url.path).filter { $0.hasPrefix("backup") })
+        }
+        let bytes = try Data(contentsOf: source)
+        try #require(try DatabaseHeader(databasePath: source.path)?.isWAL == true && files() == ["backup.sqlite"])
+        try await db.replaceContent(with: source)
+        #expect(try names(db) == ["A"])
+        #expect(try files() == ["backup.sqlite"])
+        #expect(try Data(contentsOf: source) == bytes)
+        // A reader needs these files, even if they are empty, so those that were there stay.
+        try Data().write(to: URL(fileURLWithPath: source.path + "-wal"))
+        try await db.replaceContent(with: source)
+        #expect(try files() == ["backup.sqlite", "backup.sqlite-wal", "backup.sqlite-shm"])
+        try db.close()
+    }
+
     /// Observers of both kinds, in the participant that replaces and in another, are notified, and of anything.
     @Test func observersAreNotified() async throws {
         let (first, second) = (try open("first"), try open("second"))

@@ -70,4 +70,66 @@ import Testing
         }
         try db.close()
     }
+
+    /// The refusal of a source in WAL mode leaves nothing beside it, and that of a lock names the database.
+    @Test func refusalsLeaveNothing() throws {
+        let db = try open()
+        try make("other.db", ["v0"], rows: 0)
+        let source = try DatabaseQueue(path: folder.path("other.db"))
+        try source.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_mode = WAL") }
+        try source.close()
+        let result = try Tool.run("replace", "a.db", "--with", "other.db", in: folder)
+        #expect(result.code == 1 && result.errors.contains("other.db: is the database of another program: it has"))
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.url.path)
+        #expect(names.filter { $0.hasPrefix("other.db") } == ["other.db"])
+
+        try make("backup.db", ["v1"], rows: 0)
+        let writer = try DatabaseQueue(path: folder.path("a.db"))
+        try writer.inDatabase { writing in
+            try writing.execute(sql: "BEGIN IMMEDIATE")
+            let locked = try Tool.run("replace", "a.db", "--with", "backup.db", "--timeout", "0.1", in: folder)
+            #expect(locked.code == 1 && locked.errors.hasPrefix("roundtable: \(db.path): "), "\(locked.errors)")
+            #expect(locked.errors.contains("Nothing was changed. Try again after that"), "\(locked.errors)")
+            try writing.execute(sql: "ROLLBACK")
+        }
+        try writer.close()
+        try db.close()
+    }
+
+    /// The migrations of a damaged database cannot be compared. On request, a backup takes its place all the same.
+    @Test func aDamagedDatabase() throws {
+        try make("a.db", ["v1"], rows: 1)
+        try make("backup.db", ["v1"], rows: 7)
+        let queue = try DatabaseQueue(path: folder.path("a.db"))
+        let pages = try queue.read {
+            try Int.fetchAll($0, sql: "SELECT rootpage FROM sqlite_master WHERE tbl_name = 'grdb_migrations'")
+        }
+        try queue.close()
+        try #require(pages.count == 2 && !pages.contains(1))
+        try damage(pages.map { ($0 - 1) * 4096 })
+        let refused = try Tool.run("replace", "a.db", "--with", "backup.db", in: folder)
+        #expect(refused.code == 1, "\(refused.errors)")
+        #expect(refused.errors.contains("a.db: is damaged, and its migrations cannot be read"), "\(refused.errors)")
+        #expect(refused.errors.contains("--other-migrations"), "\(refused.errors)")
+        let replaced = try Tool.run("replace", "a.db", "--with", "backup.db", "--other-migrations", in: folder)
+        #expect(replaced.code == 0, "\(replaced.errors)")
+        let db = try open()
+        #expect(try db.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM v1") } == 7)
+        try db.close()
+
+        // Where not even the schema can be read, opening fails, and says what is left to do.
+        try damage([100])
+        let unopened = try Tool.run("replace", "a.db", "--with", "backup.db", "--other-migrations", in: folder)
+        #expect(unopened.code == 1 && unopened.errors.contains("a.db: database disk image is malformed: the file is"))
+        #expect(unopened.errors.contains("copy the backup to its place"), "\(unopened.errors)")
+    }
+
+    private func damage(_ offsets: [Int]) throws {
+        let file = try FileHandle(forUpdating: folder.url.appendingPathComponent("a.db"))
+        for offset in offsets {
+            try file.seek(toOffset: UInt64(offset))
+            try file.write(contentsOf: Data(repeating: 0x5A, count: 64))
+        }
+        try file.close()
+    }
 }

@@ -30,6 +30,11 @@ extension DatabaseError {
                 its -wal and -shm files are missing, or not usable, and cannot be created in \(folder): open it once with \
                 a process that may write there
                 """
+            case _ where resultCode == .SQLITE_CORRUPT:
+                """
+                \(message ?? plainMessage): the file is damaged: 'roundtable doctor --check' says more. To use a backup instead, end all programs, \
+                move the file, its -wal and its -shm to another folder, and copy the backup to its place
+                """
             case _ where resultCode == .SQLITE_READONLY:
                 "cannot be written: \(message ?? "read-only")"
             case _ where resultCode == .SQLITE_CANTOPEN:

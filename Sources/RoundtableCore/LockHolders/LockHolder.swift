@@ -77,8 +77,8 @@ struct LockHolder {
                 """
         case .stranger(let pid, let name):
             return """
-                \(Self.quoted(name))(pid \(pid)) holds the write lock, and does not take turns: it does not use Roundtable, or \
-                opened the database before its \(ControlBlock.ending) file was removed\(waiting)
+                \(Self.quoted(name))(pid \(pid)) holds the write lock, and does not take turns: it does not use Roundtable, or its \
+                \(ControlBlock.ending) file was removed while it had the database open\(waiting)
                 """
         case .obstruction(let lock):
             return """

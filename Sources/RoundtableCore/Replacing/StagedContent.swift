@@ -97,7 +97,7 @@ final class StagedContent: @unchecked Sendable {
 
     private func copySource(waitingUpTo timeout: Duration) throws {
         var configuration = Configuration()
-        configuration.readonly = true
+        configuration.readonly = try !mayCleanUp
         configuration.busyMode = .timeout(min(Double(timeout.nanoseconds) / 1e9, OpeningWait.longestTimeout))
         do {
             let original = try UnsharedDatabase.openQueue(
@@ -121,6 +121,18 @@ final class StagedContent: @unchecked Sendable {
             case .SQLITE_CORRUPT: throw damaged(error.message ?? "SQLite cannot read it")
             default: throw error.naming(source)
             }
+        }
+    }
+
+    /// Whether reading the source creates companion files that SQLite removes again if the connection may write. The last connection to close
+    /// removes them, unless it is read-only. There is no WAL that it would copy into the source.
+    private var mayCleanUp: Bool {
+        get throws {
+            for ending in ["-wal", "-shm"] where try System.status(ofFileAt: source + ending) != nil { return false }
+            let folder = (source as NSString).deletingLastPathComponent
+            guard System.mayWrite(source), System.mayWrite(folder) else { return false }
+            guard try ReadingPlace(databasePath: source) == .usual else { return false }
+            return try DatabaseHeader(databasePath: source)?.isWAL == true
         }
     }
 

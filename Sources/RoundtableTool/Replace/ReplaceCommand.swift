@@ -104,6 +104,9 @@ struct ReplaceCommand: AsyncParsableCommand {
             let number = received.withLock { $0 } ?? SIGINT
             Terminal.complain("\(url.path): ended: nothing has changed.")
             throw ExitCode(128 + number)
+        } catch let error as DatabaseError {
+            progress.clear()
+            throw Self.unchanged(error, database.path, sourceURL.path)
         }
         progress.clear()
         let report = ReplaceReport(
@@ -117,20 +120,37 @@ struct ReplaceCommand: AsyncParsableCommand {
         Terminal.write(json ? report.json : Terminal.dressed(report.text))
     }
 
+    /// This error of the replacement, with the path and what it leaves.
+    private static func unchanged(_ error: DatabaseError, _ path: String, _ source: String) -> ToolError {
+        let text = ToolError.line(for: error)
+        if text.contains("Nothing was changed") { return ToolError(text) }
+        let isNamed = [path, source].contains { text.hasPrefix("\($0): ") }
+        let next = error.resultCode == .SQLITE_BUSY ? " Try again after that, or give a longer --timeout." : ""
+        return ToolError("\(isNamed ? "" : "\(path): ")\(text). Nothing was changed.\(next)")
+    }
+
     /// - throws: `ToolError` when the migrations differ.
     private func compareMigrations(_ database: SharedDatabase, _ source: URL) async throws {
-        var configuration = Configuration()
-        configuration.readonly = true
         let given: Set<String>
         do {
-            let queue = try UnsharedDatabase.openQueue(at: .file(source), configuration: configuration)
+            let queue = try Self.connection(source)
             defer { try? queue.close() }
             given = try await queue.read(Self.migrations)
         } catch {
             // The replacement fails for this reason, and explains it.
             return
         }
-        let own = try await database.read(Self.migrations)
+        let own: Set<String>
+        do {
+            own = try await database.read(Self.migrations)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+            throw ToolError(
+                """
+                \(database.path): is damaged, and its migrations cannot be read (\(error.message ?? "\(error.resultCode)")). Nothing was changed. \
+                Give --other-migrations, which compares no migrations; the content of \(source.path) then replaces what is damaged.
+                """
+            )
+        }
         func list(_ names: Set<String>) -> String { names.sorted().map { "'\($0)'" }.joined(separator: ", ") }
         let (unknown, missing) = (given.subtracting(own), own.subtracting(given))
         if unknown.isEmpty, missing.isEmpty { return }
@@ -138,12 +158,29 @@ struct ReplaceCommand: AsyncParsableCommand {
             unknown.isEmpty ? nil : "has the migrations \(list(unknown)), which \(database.path) does not have",
             missing.isEmpty ? nil : "lacks \(list(missing)), which \(database.path) has",
         ].compactMap(\.self).joined(separator: ", and ")
+        if !own.isEmpty, given.isDisjoint(with: own) {
+            throw ToolError(
+                """
+                \(source.path): is the database of another program: it \(differences). Nothing was changed. Give a backup of this database; or, to \
+                replace it all the same, give --other-migrations.
+                """
+            )
+        }
         throw ToolError(
             """
             \(source.path): \(differences). Nothing was changed. Have the program replace the content (SharedDatabase.replaceContent), which \
             migrates; or give --other-migrations, and start the programs again afterwards.
             """
         )
+    }
+
+    /// A connection that creates no file beside the source, unless a WAL has to be recovered first.
+    private static func connection(_ source: URL) throws -> DatabaseQueue {
+        let onlooker = try Onlooker(source)
+        guard onlooker.missesWAL else { return try onlooker.connection(waitingUpTo: .seconds(1)) }
+        var configuration = Configuration()
+        configuration.readonly = true
+        return try UnsharedDatabase.openQueue(at: .file(source), configuration: configuration)
     }
 
     private static func migrations(_ db: Database) throws -> Set<String> {
