@@ -48,8 +48,22 @@ extension Doctor {
 
     mutating func examinePermissions(_ status: DatabaseStatus, _ facts: Facts) {
         guard let database = facts.database else { return }
+        if database.isReadable, !database.isWritable {
+            find(
+                .permissions,
+                .notice,
+                """
+                This process (user \(geteuid())) may read the database, and not write it. The file has \
+                \(database.status.accessText).
+                """,
+                next: """
+                    Nothing, if this user is meant to read only. Else add the user to the database's group, or change its mode.
+                    """
+            )
+        }
         for file in facts.companions {
-            let access = "The file has \(file.status.accessText), the database \(database.status.accessText)"
+            let name = String(decoding: file.path.utf8.dropFirst(status.path.utf8.count), as: UTF8.self)
+            let access = "The \(name) file has \(file.status.accessText), the database \(database.status.accessText)"
             let isDenied = database.isReadable && !file.isReadable || database.isWritable && !file.isWritable
             // Participants do without the control block.
             if isDenied, file.path != status.controlBlock.path {
@@ -77,10 +91,22 @@ extension Doctor {
                     .warning,
                     "\(access): users may read or write it who may not use the database.",
                     at: file.path,
-                    next: Self.equalize
+                    next: Self.widenOrEqualize(database, file)
                 )
             }
         }
+    }
+
+    /// The advice when more users may use a file than the database. If these are the database's group, they may be meant to use it: SQLite
+    /// creates a database with the mode 644, which no umask makes writable for the group.
+    private static func widenOrEqualize(_ database: InspectedFile, _ file: InspectedFile) -> String {
+        let (own, mode) = (database.status.st_mode & 0o666, file.status.st_mode & 0o666)
+        guard file.status.st_gid == database.status.st_gid, mode & ~own & ~0o060 == 0 else { return equalize }
+        let octal = String(UInt32(own | mode & 0o060), radix: 8)
+        return """
+            If these users are meant to use the database: chmod \(octal) \(database.path.shellQuotedPath). If they are not, take the permission \
+            from them. \(equalize)
+            """
     }
 
     private static let equalize = """

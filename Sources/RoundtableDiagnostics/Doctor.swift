@@ -174,15 +174,17 @@ struct Doctor {
         if status.journalMode == .rollback {
             // A process holds a lock on such a file only while it reads or writes.
             let isEmpty = status.pageSize == nil
+            // Without a control block, nothing says that the file is to be shared. A backup need not be in WAL mode.
+            let isUnused = status.controlBlock.state == .absent && facts.strangers.isEmpty
             find(
                 .notInWALMode,
-                isEmpty ? .notice : .warning,
+                isEmpty || isUnused ? .notice : .warning,
                 isEmpty
                     ? "The file is empty."
                     : "The database is not in WAL mode: readers and writers block each other.",
                 by: facts.strangers,
                 next: """
-                    Open it with SharedDatabase.open, which \(isEmpty ? "sets it up" : "switches it to WAL mode")\
+                    \(isUnused && !isEmpty ? "Nothing, if it is a backup. To share it, open" : "Open") it with SharedDatabase.open, which \(isEmpty ? "sets it up" : "switches it to WAL mode")\
                     \(facts.strangers.isEmpty ? "" : " when those have ended what they read or write now").
                     """
             )
@@ -480,7 +482,7 @@ extension Doctor {
 
     private static let whenCorrupt = """
         Close all programs, copy the database with its -wal file, and then rebuild the indexes (REINDEX), recover what is there \
-        (`sqlite3 … .recover`), or restore a backup.
+        (`sqlite3 … .recover`), or restore a backup (`roundtable replace … --with BACKUP --other-migrations`).
         """
 }
 

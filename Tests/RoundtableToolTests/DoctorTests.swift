@@ -279,8 +279,17 @@ import Testing
         try Shell.make("a.db", in: folder, wal: false)
         let outcome = try diagnose(in: folder, comparing: true)
         #expect(outcome.finding(.controlBlock)?.severity == .notice)
-        #expect(outcome.finding(.notInWALMode)?.severity == .warning)
+        // A backup is such a file.
+        #expect(outcome.finding(.notInWALMode)?.severity == .notice)
         #expect(outcome.finding(.walResetBug) == nil)
+        // A process uses it.
+        let queue = try DatabaseQueue(path: folder.path("a.db"))
+        try queue.inDatabase { db in
+            try db.execute(sql: "BEGIN; SELECT * FROM t")
+            #expect(try diagnose(in: folder).finding(.notInWALMode)?.severity == .warning)
+            try db.execute(sql: "COMMIT")
+        }
+        try queue.close()
     }
 
     @Test func `Companion files of another mode`() throws {

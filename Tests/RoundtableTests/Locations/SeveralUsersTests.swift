@@ -175,6 +175,20 @@
             #expect(chmod(path + "-shm", 0o664) == 0)
             let found = try #require(try finding(.permissions))
             #expect(found.severity == .warning && found.what.contains("users may read or write it"))
+            #expect(found.what.hasPrefix("The -shm file has"))
+            // A file that everybody may use is no reason to say that of the database.
+            #expect(!found.next.contains(path))
+            #expect(chmod(path + "-shm", 0o660) == 0 && chmod(path, 0o640) == 0)
+            let forGroup = try #require(try findings().first { $0.location == path + "-shm" })
+            #expect(forGroup.next.contains("chmod 660 \(path.shellQuotedPath). If they are not"))
+        }
+
+        @Test func aDatabaseThatThisProcessMayOnlyRead() async throws {
+            for suffix in ["", "-wal", "-shm"] { #expect(chmod(path + suffix, 0o640) == 0) }
+            #expect(chmod(controlBlock, 0o640) == 0)
+            let found = try #require(try await OtherUser.run { try finding(.permissions) })
+            #expect(found.severity == .notice && found.what.contains("(user 65534) may read the database"))
+            #expect(try finding(.permissions) == nil)
         }
 
         // MARK: The outbox
