@@ -362,6 +362,12 @@ import Testing
     }
 
     /// What is written has the code and the facts, and no sentence.
+    /// With `--once`, nothing is tried again.
+    @Test(arguments: OutboxTravelCause.allCases) func adviceOfTheOnlyRound(cause: OutboxTravelCause) {
+        let advice = cause.advice(isRepeated: false)
+        #expect(!advice.isEmpty && !advice.contains("tried again") && !advice.contains("looks again"), "\(advice)")
+    }
+
     @Test(arguments: OutboxTravelCause.allCases) func filesCarryCodes(cause: OutboxTravelCause) throws {
         var monitor = TravelMonitor(OutboxTravelStatus(.ship, store: "s", version: nil, at: Date()), interval: 2)
         monitor.failed(TravelProblem(cause: cause, detail: "fact"), at: Date())

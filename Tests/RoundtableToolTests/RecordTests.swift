@@ -33,11 +33,17 @@ struct RecordTests {
     }
 
     @Test func `A database that is not there is a problem, and is looked at when it is there`() throws {
-        var recorder = Recorder(folder.url.appendingPathComponent("a.db"), every: 0.1, turnsEvery: 0.01)
+        var recorder = Recorder(folder.url.appendingPathComponent("a.db"), every: 0.1, turnsEvery: 3600)
         #expect(
             try line("problem", &recorder)["message"] as? String
                 == "\(folder.path("a.db")): there is no such file. Check the path."
         )
+        // As long as the problem stays the same, there is no second line.
+        for _ in 1...2 {
+            let due = recorder.deadline
+            while recorder.deadline == due { #expect(recorder.look().isEmpty) }
+        }
+        #expect(recorder.problem != nil)
         let database = try open()
         try database.write { try $0.execute(sql: "CREATE TABLE player(name); INSERT INTO player VALUES ('Arthur')") }
         let sample = try line("sample", &recorder)

@@ -1,6 +1,7 @@
 import Foundation
 import Roundtable
 import RoundtableCore
+import RoundtableDiagnostics
 import Testing
 
 @testable import RoundtableTool
@@ -185,6 +186,18 @@ import Testing
         )
         sample.status.participants[1].isInOtherPIDNamespace = false
         #expect(!StatusText(sample.status).text.contains("↗"))
+    }
+
+    /// Litestream reads at all times. Its read is as remarkable as that of a participant, and another program's is more so.
+    @Test func `The read of Litestream is no warning in the status`() throws {
+        var status = try TopWorld.sample(at: 0).status
+        let holder = SharingProcess(pid: 104, name: "litestream", isParticipant: false)
+        status.wal?.pins = [WALHealth.Pin(holder: holder, heldFrames: 957)]
+        #expect(StatusText(status).text.contains("\n  ! 'litestream' (pid 104), which is no participant, holds 957 "))
+        var replication = ReplicationStatus(state: .replicating, since: Date())
+        replication.litestream = 104
+        status.replication = replication
+        #expect(StatusText(status).text.contains("\n  'litestream' (pid 104), which replicates it, holds 957 "))
     }
 
     // MARK: Rates

@@ -39,25 +39,31 @@ package enum OutboxTravelCause: String, CaseIterable, ReportCause {
         }
     }
 
-    package var advice: String {
-        switch self {
-        case .notStarted: "Install it again. It is tried again"
-        case .full: "Make room. It is tried again"
+    /// What to do about it, as a sentence without its full stop.
+    package var advice: String { advice(isRepeated: true) }
+
+    /// - parameter isRepeated: whether there is another round after this one.
+    package func advice(isRepeated: Bool) -> String {
+        let again = isRepeated ? "It is tried again" : "Then run this again"
+        let first = isRepeated ? again : "Run this again"
+        return switch self {
+        case .notStarted: "Install it again. \(again)"
+        case .full: "Make room. \(again)"
         case .credentials: "Correct them in rclone's configuration or in the environment, and start this again"
         case .unknownStore: "Define it with 'rclone config', or correct the URL, and start this again"
-        case .certificates: "Check AWS_CA_BUNDLE and the store's certificate"
+        case .certificates: "Unset AWS_CA_BUNDLE, or let it name a readable file, and check the store's certificate"
         case .noBucket: "Create it, or correct the URL"
-        case .unreachable: "Check the address and the network. It is tried again"
+        case .unreachable: "Check the address and the network. \(again)"
         case .fileAccess: "Give the user that runs this access to the store and to the outbox"
-        case .program: "It is tried again. If it does not recover, try 'rclone lsf' with that place"
+        case .program: "\(first). If it does not recover, try 'rclone lsf' with that place"
         case .incompleteSnapshot: "Start the program that publishes it, or correct --publish"
         case .unreadableCommand: "Make the file readable for the user that runs this"
         case .newerCommand: "Update this program, and start it again"
-        case .claimNotShown: "Nothing: it looks again"
+        case .claimNotShown: isRepeated ? "Nothing: it looks again" : first
         case .otherCollector: "End it; or, if it is gone for good, start this one with --take-over"
         case .takenOver:
             "Nothing, if that was intended. To bring commands here again, start this one with --take-over"
-        case .other: "It is tried again. If it does not recover, check the folder of the outbox and its disk"
+        case .other: "\(first). If it does not recover, check the folder of the outbox and its disk"
         }
     }
 }

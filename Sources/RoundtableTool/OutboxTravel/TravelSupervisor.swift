@@ -50,7 +50,10 @@ final class TravelSupervisor: TravelEnding {
                 return
             } catch {
                 let problem = error as? TravelProblem ?? Self.problem(error)
-                if problem.isFinal || interval == nil { throw ToolError("\(problem.what). \(problem.advice).") }
+                if problem.isFinal || interval == nil {
+                    let advice = problem.cause.advice(isRepeated: interval != nil)
+                    throw ToolError("\(problem.what). \(advice).")
+                }
                 monitor.failed(problem, at: Date())
             }
             write(monitor.status, to: file)

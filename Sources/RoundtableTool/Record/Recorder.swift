@@ -66,7 +66,7 @@ struct Recorder {
     mutating func look() -> [String] {
         var lines: [String] = []
         if MonotonicClock.now >= nextTurns, let line = turns() { lines.append(line) }
-        if MonotonicClock.now >= nextSample { lines.append(sample()) }
+        if MonotonicClock.now >= nextSample, let line = sample() { lines.append(line) }
         return lines
     }
 
@@ -120,7 +120,8 @@ struct Recorder {
 
     // MARK: The state
 
-    private mutating func sample() -> String {
+    /// - returns: nil for a problem that the last look has met, too.
+    private mutating func sample() -> String? {
         let now = Moment()
         defer { nextSample = Self.next(after: now, atLeast: every, share: Self.share) }
         let time = Date().timeIntervalSince1970
@@ -129,6 +130,7 @@ struct Recorder {
         } catch {
             (path, sizes, nextSizes) = (nil, nil, 0)
             let message = ToolError.line(for: error)
+            if message == problem { return nil }
             problem = message
             return RecordLine.text(RecordLine.Problem(time: time, message: message))
         }

@@ -185,17 +185,20 @@ struct StatusText {
     }
 
     /// Other processes that hold the WAL back, and participants that do so by other means than a read. It is not known for how long a
-    /// process has done so that is not a participant, so each such process is marked.
+    /// process has done so that is not a participant, so each such process is marked, except Litestream.
     private var otherPins: [String] {
         let readers = status.participants.filter { $0.oldestRead != nil }
         let pins = (status.wal?.pins ?? []).filter { pin in !readers.contains { pin.holder.isSame(as: $0) } }
         return pins.map { pin in
-            let stranger = pin.holder.isParticipant ? "" : ", which is no participant,"
+            // Litestream holds a read transaction at all times, so that no other process restarts the WAL.
+            let isReplicator = pin.holder.pid == status.replication?.litestream
+            let isStranger = !pin.holder.isParticipant && !isReplicator
+            let stranger = isReplicator ? ", which replicates it," : isStranger ? ", which is no participant," : ""
             let age = pin.age.map { " for \(Self.time($0))" } ?? ""
             let site = pin.callSite.map { ", since \($0)" } ?? ""
             let isStopped = pin.holder.liveness == .stopped
             let isWorthwhile =
-                isStopped || !pin.holder.isParticipant
+                isStopped || isStranger
                 || LongRead.Limit().isPassed(age: pin.age ?? .zero, heldFrames: pin.heldFrames)
             let held = "\(pin.holder)\(stranger) holds \(pin.heldFrames.of("WAL frame")) back\(age)\(site)"
             return
