@@ -162,16 +162,53 @@ import Testing
         #expect(try System.statusOfLink(at: folder.file("s")) == nil)
     }
 
-    /// Folders of dead processes are removed with unfinished files.
+    /// A name that a dead process has given.
+    private func abandoned(_ number: Int = 1) -> String {
+        ".x.\(Int32.max - 1)-1-\(ProcessIdentity.current.namespace)-1-\(number).new"
+    }
+
+    /// Private folders of dead processes are removed, and so are those that a process has not filled or marked before it died.
     @Test func abandonedFolders() throws {
-        let dead = ProcessIdentity(pid: Int32.max - 1, startTime: 1, namespace: ProcessIdentity.current.namespace)
-        let name = ".x.\(dead.pid)-\(dead.startTime)-\(dead.namespace)-1-1.new"
-        let staging = try StagingFolder(name, in: outer)
+        let staging = try StagingFolder(abandoned(1), in: outer)
         try staging.folder.makeFile("a", [1], access: nil, isDurable: false)
+        #expect(mkdir(folder.file(abandoned(2)), 0o700) == 0 && mkdir(folder.file(abandoned(3)), 0o700) == 0)
+        try System.makeFile(at: folder.file("\(abandoned(3))/\(StagingFolder.mark)"), [], isDurable: false)
         let living = UnfinishedFile.name(".x")
         _ = try StagingFolder(living, in: outer)
-        #expect(try UnfinishedFile.removeAbandoned(in: outer, ".x") == 1)
+        try StagingFolder.removeAbandoned(in: outer, ".x")
         #expect(try Set(outer.names()) == ["outside", living])
+    }
+
+    /// A user who may write the folder around it gives the name of an abandoned folder to a private folder of another user. That one stays,
+    /// and also with a mark that was unpacked or copied there.
+    @Test(arguments: ["no mark", "another folder's mark", "empty mark", "link to a mark", "mark with two names"])
+    func aPrivateFolderGetsAnAbandonedName(kind: String) throws {
+        let staging = try StagingFolder("s", in: outer)
+        let (name, mark) = (abandoned(), StagingFolder.mark)
+        let path = folder.file("\(name)/\(mark)")
+        #expect(mkdir(folder.file(name), 0o700) == 0)
+        try System.makeFile(at: folder.file("\(name)/thesis"), [7], isDurable: false)
+        switch kind {
+        case "another folder's mark":
+            let bytes = try #require(try staging.folder.contents(ofFile: mark, limit: 99))
+            try System.makeFile(at: path, bytes, isDurable: false)
+        case "empty mark": try System.makeFile(at: path, [], isDurable: false)
+        case "link to a mark": #expect(symlink("../s/\(mark)", path) == 0)
+        case "mark with two names": #expect(link(folder.file("s/\(mark)"), path) == 0)
+        default: break
+        }
+        try StagingFolder.removeAbandoned(in: outer, ".x")
+        #expect(try !StagingFolder.remove(name, in: outer))
+        try UnfinishedFile.removeAbandoned(in: outer, ".x")
+        #expect(try System.contents(ofFileAt: folder.file("\(name)/thesis"), limit: 9) == [7])
+    }
+
+    /// What cleans up after unfinished files removes no folder, not even one with a mark, and goes on after it.
+    @Test func unfinishedFilesAreNoFolders() throws {
+        _ = try StagingFolder(abandoned(1), in: outer)
+        for number in 2...4 { try System.makeFile(at: folder.file(abandoned(number)), [], isDurable: false) }
+        #expect(try UnfinishedFile.removeAbandoned(in: outer, ".x") == 3)
+        #expect(try Set(outer.names()) == ["outside", abandoned(1)])
     }
 }
 
@@ -187,6 +224,26 @@ import Testing
             #expect(chown(folder.file("planted"), 65534, 65534) == 0)
             #expect(try !outer.removeAll("planted"))
             #expect(try System.names(inFolder: folder.file("planted")) == ["a"])
+        }
+
+        private static let mayMount: Bool = {
+            guard geteuid() == 0, let folder = try? TemporaryFolder() else { return false }
+            return mount("none", folder.path, "tmpfs", 0, nil) == 0 && umount2(folder.path, 0) == 0
+        }()
+
+        /// A file system that is mounted in a folder which is removed stays as it is.
+        @Test(.enabled(if: mayMount, "a file system cannot be mounted here"))
+        func aMountedFileSystemIsNotEmptied() throws {
+            let staging = try StagingFolder(abandoned(), in: outer)
+            let disk = staging.path + "/disk"
+            try System.makeFolder(at: disk)
+            #expect(mount("none", disk, "tmpfs", 0, nil) == 0)
+            defer { #expect(umount2(disk, 0) == 0) }
+            try System.makeFile(at: disk + "/precious", [7], isDurable: false)
+            #expect(try !StagingFolder.remove(abandoned(), in: outer))
+            #expect(try !outer.removeAll(abandoned()))
+            staging.remove()
+            #expect(try System.names(inFolder: disk) == ["precious"])
         }
 
         @Test(.enabled(if: OtherUser.isPossible, "needs root, to make files of another user"))

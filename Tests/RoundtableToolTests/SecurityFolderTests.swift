@@ -166,14 +166,15 @@
             #expect(swapped >= 5, "\(what) was swapped at \(swapped) of \(number) calls")
         }
 
-        /// A folder that another user has planted with the name of an abandoned one is not removed: what is in it could be swapped meanwhile.
-        @Test(.enabled(if: OtherUser.isPossible, "needs root, to make files of another user"))
-        func aPlantedFolderStays() throws {
+        /// A folder with the name of an abandoned one is not removed if another user has planted it, because what is in it could be swapped
+        /// meanwhile; nor if it is a private folder of this user's own, to which another user has given that name.
+        @Test(.enabled(if: OtherUser.isPossible, "needs root, to make files of another user"), arguments: [65534, 0])
+        func aPlantedFolderStays(owner: UInt32) throws {
             let own = ProcessIdentity.current
             let planted = ".app.db-restore.\(Int32.max - 1)-1-\(own.namespace)-1-1.new"
-            #expect(mkdir(folder.path("data/\(planted)"), 0o755) == 0)
+            #expect(mkdir(folder.path("data/\(planted)"), owner == 0 ? 0o700 : 0o755) == 0)
             try Data().write(to: folder.url.appendingPathComponent("data/\(planted)/file"))
-            #expect(chown(folder.path("data/\(planted)"), 65534, 65534) == 0)
+            #expect(chown(folder.path("data/\(planted)"), owner, owner) == 0)
             let result = try restore(try installLitestream())
             #expect(result.code == 0, "\(result.errors)")
             #expect(try names(in: "data") == ["app.db", planted] && names(in: "data/\(planted)") == ["file"])
@@ -242,12 +243,13 @@
 
         // MARK: Following
 
-        /// A folder of another user in the place of the follower's own one is left as it is, and named.
-        @Test(.enabled(if: OtherUser.isPossible, "needs root, to make files of another user"))
-        func aPlantedFolderOfAFollower() throws {
-            #expect(mkdir(folder.path("data/.app.db-following"), 0o755) == 0)
+        /// A folder of another user in the place of the follower's own one is left as it is, and named. So is a private folder of this user's
+        /// own, to which another user has given that name.
+        @Test(.enabled(if: OtherUser.isPossible, "needs root, to make files of another user"), arguments: [65534, 0])
+        func aPlantedFolderOfAFollower(owner: UInt32) throws {
+            #expect(mkdir(folder.path("data/.app.db-following"), owner == 0 ? 0o700 : 0o755) == 0)
             try Data().write(to: folder.url.appendingPathComponent("data/.app.db-following/file"))
-            #expect(chown(folder.path("data/.app.db-following"), 65534, 65534) == 0)
+            #expect(chown(folder.path("data/.app.db-following"), owner, owner) == 0)
             let database = try FollowedDatabase(folder.path("data/app.db"))
             #expect(throws: ToolError.self) { try database.makeFolder() }
             #expect(try names(in: "data/.app.db-following") == ["file"])
@@ -329,6 +331,16 @@
             let path = try outbox().path + "/ship.list"
             #expect(symlink(folder.path("outside/secret"), path) == 0)
             #expect(throws: SystemError.self) { try TravelFile<ShippedList>(at: path, as: "ship").bytes() }
+        }
+
+        /// A private folder of this user, to which another user has given the name of an abandoned one, stays.
+        @Test func aPrivateFolderIsNoArrival() throws {
+            let outbox = try outbox()
+            let name = ".arrivals.\(Int32.max - 1)-1-\(ProcessIdentity.current.namespace)-1-1.new"
+            #expect(mkdir("\(outbox.path)/\(name)", 0o700) == 0)
+            try Data().write(to: URL(fileURLWithPath: "\(outbox.path)/\(name)/file"))
+            try outbox.removeAbandonedArrivals()
+            #expect(try names(in: "data/app.db-outbox/\(name)") == ["file"])
         }
 
         // MARK: Recording

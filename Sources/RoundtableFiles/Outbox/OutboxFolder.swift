@@ -194,9 +194,15 @@ package struct OutboxFolder: Sendable {
     package func make() throws -> Bool {
         do {
             let known = try access()
-            let isNew = try System.makeFolder(at: path, access: known)
+            let above = try OpenFolder(at: parent, followingLinks: true)
+            let name = (path as NSString).lastPathComponent
+            let isNew =
+                if let known {
+                    try above.makeFolder(name, access: known)
+                } else {
+                    try above.makeFolder(name, like: above.status())
+                }
             let outbox = try OpenFolder(at: path)
-            if isNew, known == nil, let above = try System.status(ofFileAt: parent) { try outbox.share(like: above) }
             let access = try known ?? access()
             for part in Part.allCases { _ = try outbox.makeFolder(part.rawValue, access: access) }
             return isNew

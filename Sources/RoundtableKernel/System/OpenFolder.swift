@@ -14,8 +14,9 @@ struct FilePlace {
 
     init(_ path: String) { (folder, name, self.path) = (AT_FDCWD, path, path) }
 
-    init(_ name: String, in folder: OpenFolder) {
-        (self.folder, self.name, path) = (folder.descriptor, name, folder.file(name))
+    /// - parameter shown: the name for error messages, of a file that has another name for now.
+    init(_ name: String, in folder: OpenFolder, shownAs shown: String? = nil) {
+        (self.folder, self.name, path) = (folder.descriptor, name, folder.file(shown ?? name))
     }
 }
 
@@ -48,7 +49,7 @@ package final class OpenFolder: Sendable {
         try OpenFolder(FilePlace(name, in: self), followingLinks: false)
     }
 
-    private init(_ place: FilePlace, followingLinks: Bool) throws {
+    init(_ place: FilePlace, followingLinks: Bool) throws {
         path = place.path
         do {
             descriptor = try System.perform(.open, path) {
@@ -67,7 +68,7 @@ package final class OpenFolder: Sendable {
     package func file(_ name: String) -> String { "\(path)/\(name)" }
 
     /// Opens the folder again for listing, syncing or changing it, which ``flags`` do not allow.
-    private func reopened() throws -> Int32 {
+    func reopened() throws -> Int32 {
         try System.perform(.open, path) { openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
     }
 
@@ -87,62 +88,6 @@ package final class OpenFolder: Sendable {
     }
 
     // MARK: Changing
-
-    /// Creates a folder in this one, unless the name is in use.
-    ///
-    /// - parameter access: the folder's permissions; nil for what the umask leaves of 0755.
-    /// - returns: whether the folder was created.
-    package func makeFolder(_ name: String, access: FileAccess?) throws -> Bool {
-        try Self.make(FilePlace(name, in: self), access)
-    }
-
-    fileprivate static func make(_ place: FilePlace, _ access: FileAccess?) throws -> Bool {
-        do {
-            try System.perform(.mkdir, place.path) { mkdirat(place.folder, place.name, 0o755) }
-        } catch let error as SystemError where error.isAlreadyThere {
-            return false
-        }
-        guard let access else { return true }
-        // The name may refer to another folder by now. A symbolic link is refused.
-        let descriptor = try OpenFolder(place, followingLinks: false).reopened()
-        defer { close(descriptor) }
-        var status = stat()
-        try System.perform(.fstat, place.path) { fstat(descriptor, &status) }
-        // S_ISGID stays set, so that new files keep getting the folder's group. Users who may read the folder may also enter it.
-        let mode = status.st_mode & S_ISGID | access.mode | (access.mode & 0o444) >> 2
-        try System.perform(.chmod, place.path) { fchmod(descriptor, mode) }
-        if geteuid() == 0 { try System.perform(.chown, place.path) { fchown(descriptor, access.owner, access.group) } }
-        return true
-    }
-
-    /// Gives this new folder the permissions of the folder above it: of each class that may write there, whatever the umask; of the other
-    /// classes, what the umask has left (rule X16a). The superuser also gives the folder to the owner of the folder above.
-    ///
-    /// - parameter parent: the status of the folder above.
-    package func share(like parent: FileStatus) throws {
-        let descriptor = try reopened()
-        defer { close(descriptor) }
-        var status = stat()
-        try System.perform(.fstat, path) { fstat(descriptor, &status) }
-        // In a sticky folder, such as /tmp, users who may write there do not share what they create.
-        let isShared = parent.st_mode & S_ISVTX == 0
-        let isForOthers = isShared && parent.st_mode & 0o002 != 0
-        var isForGroup = isShared && parent.st_mode & 0o020 != 0
-        if geteuid() == 0, parent.st_uid != 0 {
-            try System.perform(.chown, path) { fchown(descriptor, parent.st_uid, parent.st_gid) }
-        } else if isForGroup, status.st_gid != parent.st_gid {
-            do {
-                try System.perform(.chown, path) { fchown(descriptor, uid_t.max, parent.st_gid) }
-            } catch let error as SystemError where error.errno == EPERM {
-                // This process is no member of that group. The folder's group is another one, which gets no more than usual.
-                isForGroup = false
-            }
-        }
-        let left = status.st_mode & 0o777 | (isForGroup ? 0o070 : 0) | (isForOthers ? 0o007 : 0)
-        let inherited = status.st_mode & S_ISGID | (isForGroup ? S_ISGID : 0)
-        let mode = parent.st_mode & left | 0o700 | inherited
-        try System.perform(.chmod, path) { fchmod(descriptor, mode) }
-    }
 
     /// Writes a new file, as `System.makeFile(at:_:access:isDurable:)` does.
     package func makeFile(_ name: String, _ bytes: [UInt8], access: FileAccess?, isDurable: Bool) throws {
@@ -178,32 +123,6 @@ package final class OpenFolder: Sendable {
     /// - returns: false when there was no such file.
     @discardableResult
     package func removeFile(_ name: String) throws -> Bool { try System.removeFile(at: FilePlace(name, in: self)) }
-
-    /// Removes a file, or a folder of this user with all that is in it. No symbolic link is followed. A folder that another user owns or may
-    /// write stays, because its owner decides what is in it while it is being removed.
-    ///
-    /// - returns: false when nothing was removed.
-    package func removeAll(_ name: String) throws -> Bool { try removeAll(name, isInOwnFolder: false) }
-
-    private func removeAll(_ name: String, isInOwnFolder: Bool) throws -> Bool {
-        guard let status = try status(ofFile: name) else { return false }
-        guard status.isFolder else { return try removeFile(name) }
-        do {
-            let folder = try folder(name)
-            // What is in an own folder was put there by this user, with any mode that a program has given it.
-            guard try isInOwnFolder ? folder.status().st_uid == geteuid() : folder.isOwn else { return false }
-            try folder.removeContents()
-            try System.perform(.unlink, file(name)) { unlinkat(descriptor, name, AT_REMOVEDIR) }
-            return true
-        } catch let error as SystemError where error.errno == ENOENT {
-            return false
-        }
-    }
-
-    /// Removes all that is in this own folder, as ``removeAll(_:)`` does.
-    func removeContents() throws {
-        for name in try names() { _ = try removeAll(name, isInOwnFolder: true) }
-    }
 
     /// Removes an empty folder, and ignores failures.
     package func removeFolderIfEmpty(_ name: String) {
@@ -257,14 +176,6 @@ package final class OpenFolder: Sendable {
         let descriptor = try reopened()
         defer { close(descriptor) }
         try System.sync(descriptor, path)
-    }
-}
-
-extension System {
-    /// Creates a folder, as `OpenFolder.makeFolder(_:access:)` does.
-    @discardableResult
-    package static func makeFolder(at path: String, access: FileAccess? = nil) throws -> Bool {
-        try OpenFolder.make(FilePlace(path), access)
     }
 }
 

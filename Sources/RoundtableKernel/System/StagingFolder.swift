@@ -7,6 +7,9 @@
 /// A private folder in another folder, for files that get their places later. It is created under a name that must be unused, and reached by
 /// its descriptor alone: a user who may write the folder around it can move it away, and put something else in its place, but changes
 /// nothing in it.
+///
+/// A file in it, ``mark``, says that it is such a folder. Only then does a later process remove it, because a user who may write the folder
+/// around it can also give its name to any other folder of this user.
 package struct StagingFolder: Sendable {
     package let folder: OpenFolder
     private let parent: OpenFolder
@@ -19,6 +22,17 @@ package struct StagingFolder: Sendable {
     package init(_ name: String, in parent: OpenFolder) throws {
         (self.parent, self.name) = (parent, name)
         folder = try parent.makePrivateFolder(name)
+        do {
+            let bytes = Self.mark(of: try folder.status())
+            try folder.makeFile(Self.mark, bytes, access: nil, isDurable: false)
+        } catch {
+            if isInPlace { parent.removeFolderIfEmpty(name) }
+            throw error
+        }
+    }
+
+    private init(_ folder: OpenFolder, named name: String, in parent: OpenFolder) {
+        (self.folder, self.name, self.parent) = (folder, name, parent)
     }
 
     /// Whether the name is still that of the folder.
@@ -41,10 +55,54 @@ package struct StagingFolder: Sendable {
         return try folder(at: above)?.contents(ofFile: name, limit: limit)
     }
 
+    // MARK: Removing
+
     /// Removes the folder with all that is in it, and ignores failures. What has its name by now stays.
     package func remove() {
-        try? folder.removeContents()
+        _ = try? folder.removeContents()
         if isInPlace { parent.removeFolderIfEmpty(name) }
+    }
+
+    /// The name of the file that marks the folder.
+    static let mark = ".roundtable-staging"
+
+    /// The mark's content. It has the folder's inode, so that a file which was copied or unpacked into another folder marks nothing.
+    private static func mark(of folder: FileStatus) -> [UInt8] { Array("roundtable \(folder.st_ino)\n".utf8) }
+
+    /// Whether a process of this user has made the folder, and no other user could change what is in it.
+    private var isMarked: Bool {
+        get throws {
+            let (status, user) = (try folder.status(), geteuid())
+            guard status.st_uid == user, status.st_mode & 0o077 == 0, let mark = try folder.status(ofFile: Self.mark),
+                mark.isRegularFile, mark.st_uid == user, mark.st_nlink == 1
+            else { return false }
+            let (expected, found) = (Self.mark(of: status), try folder.contents(ofFile: Self.mark, limit: 64) ?? [])
+            // A process that was killed while it wrote the mark has written nothing else.
+            return try found == expected || expected.starts(with: found) && folder.names() == [Self.mark]
+        }
+    }
+
+    /// Removes a folder that a process of this user has left: one with the mark, or an empty one. Anything else stays.
+    ///
+    /// - returns: whether nothing has the name now.
+    package static func remove(_ name: String, in parent: OpenFolder) throws -> Bool {
+        guard let status = try parent.status(ofFile: name) else { return true }
+        guard status.isFolder, status.st_uid == geteuid() else { return false }
+        guard let folder = try OpenFolder.ifThere({ try parent.folder(name) }) else { return false }
+        let staging = StagingFolder(folder, named: name, in: parent)
+        if try folder.status().st_dev == parent.status().st_dev, try staging.isMarked {
+            staging.remove()
+        } else {
+            parent.removeFolderIfEmpty(name)
+        }
+        return try parent.status(ofFile: name) == nil
+    }
+
+    /// Removes the folders that processes have left which were killed, as ``remove(_:in:)`` does.
+    ///
+    /// - parameter prefix: of the folders' names, which are those of unfinished files.
+    package static func removeAbandoned(in parent: OpenFolder, _ prefix: String) throws {
+        for name in try UnfinishedFile.abandoned(in: parent, prefix) { _ = try remove(name, in: parent) }
     }
 }
 
@@ -71,17 +129,8 @@ extension OpenFolder {
         }
     }
 
-    /// Creates a folder that this process's user alone may enter. The name must be unused.
-    fileprivate func makePrivateFolder(_ name: String) throws -> OpenFolder {
-        try System.perform(.mkdir, file(name)) { mkdirat(descriptor, name, 0o700) }
-        let folder = try folder(name)
-        // The name may be that of another folder by now: of another user, or an older one of this user.
-        let status = try folder.status()
-        guard status.st_uid == geteuid(), status.st_mode & 0o077 == 0, try folder.names().isEmpty else {
-            throw ReplacedFileError(path: folder.path, found: status.accessText)
-        }
-        return folder
-    }
+    /// Creates a folder that this process's user alone may enter, and that no process removes. The name must be unused.
+    package func makePrivateFolder(_ name: String) throws -> OpenFolder { try makeNewFolder(name, mode: 0o700) }
 
     /// Lets the users of a file into a private folder that this process has filled: who may read or write the file may do that with the
     /// folder. The superuser also gives the folder to the owner of the file.

@@ -38,8 +38,9 @@ package enum UnfinishedFile {
         return ProcessIdentity(pid: pid, startTime: start, namespace: namespace)
     }
 
-    /// Removes the unfinished files of dead writers from a folder, and their private folders with such names (`OpenFolder.removeAll(_:)`). If it is
-    /// unknown whether the writer is dead, a file is removed when it is older than an hour.
+    /// Removes the unfinished files of dead writers from a folder. If it is unknown whether the writer is dead, a file is removed when it is
+    /// older than an hour. A folder with such a name stays: whoever may write the folder around it can give it that name
+    /// (`StagingFolder.removeAbandoned(in:_:)`).
     ///
     /// - returns: the number of files removed.
     @discardableResult
@@ -53,18 +54,28 @@ package enum UnfinishedFile {
     /// - returns: the number of files removed.
     @discardableResult
     package static func removeAbandoned(in folder: OpenFolder, _ prefix: String) throws -> Int {
-        let reader = ProcessIdentity.current
         var removed = 0
-        for name in try folder.names() {
-            guard let writer = writer(ofFileNamed: name, prefix) else { continue }
-            switch writer.liveness(seenFrom: reader) {
-            case .alive, .stopped: continue
-            case .dead: break
-            case .unknown: if try !isOlderThanAnHour(name, in: folder) { continue }
+        for name in try abandoned(in: folder, prefix) where try folder.status(ofFile: name)?.isFolder == false {
+            do {
+                if try folder.removeFile(name) { removed += 1 }
+            } catch let error as SystemError where [EACCES, EPERM].contains(error.errno) {
+                // In a sticky folder, the file of another user stays.
             }
-            if try folder.removeAll(name) { removed += 1 }
         }
         return removed
+    }
+
+    /// The names in a folder that dead writers have given.
+    static func abandoned(in folder: OpenFolder, _ prefix: String) throws -> [String] {
+        let reader = ProcessIdentity.current
+        return try folder.names().filter { name in
+            guard let writer = writer(ofFileNamed: name, prefix) else { return false }
+            return switch writer.liveness(seenFrom: reader) {
+            case .alive, .stopped: false
+            case .dead: true
+            case .unknown: try isOlderThanAnHour(name, in: folder)
+            }
+        }
     }
 
     private static func isOlderThanAnHour(_ name: String, in folder: OpenFolder) throws -> Bool {

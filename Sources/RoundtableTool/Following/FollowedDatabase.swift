@@ -57,11 +57,11 @@ final class FollowedDatabase {
     func removeFolder() throws {
         staging?.remove()
         staging = nil
-        guard try !files.removeAll(folderName), let status = try files.status(ofFile: folderName) else {
+        guard try !StagingFolder.remove(folderName, in: files), let status = try files.status(ofFile: folderName) else {
             return
         }
         throw ToolError(
-            "\(files.file(folderName)): another user has made it (\(status.accessText)), and it is not removed. Remove it, and follow again."
+            "\(files.file(folderName)): no follower of this user has made it (\(status.accessText)), and it is not removed. Look what it is, move it away, and follow again."
         )
     }
 

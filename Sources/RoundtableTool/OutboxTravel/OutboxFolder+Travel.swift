@@ -31,7 +31,9 @@ extension OutboxFolder {
     }
 
     /// Removes what was being transferred when a process was killed.
-    func removeAbandonedArrivals() throws { try UnfinishedFile.removeAbandoned(in: path, Self.arrivals) }
+    func removeAbandonedArrivals() throws {
+        try StagingFolder.removeAbandoned(in: OpenFolder(at: path), Self.arrivals)
+    }
 
     private static let arrivals = ".arrivals"
 

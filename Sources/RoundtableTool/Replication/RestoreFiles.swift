@@ -23,7 +23,7 @@ extension RestoreTarget {
 
     /// Removes what earlier runs left that were killed: their folders, and second names of files that they were moving away.
     func removeAbandoned() throws {
-        try UnfinishedFile.removeAbandoned(in: files, unfinished)
+        try StagingFolder.removeAbandoned(in: files, unfinished)
         for candidate in try files.names() where candidate.hasPrefix(setAsidePrefix) {
             removeSecondNames(in: candidate)
         }
@@ -69,7 +69,8 @@ extension RestoreTarget {
         for number in 1...1000 {
             let aside = "\(setAsidePrefix)\(second)\(number == 1 ? "" : "-\(number)")"
             do {
-                return try StagingFolder(aside, in: files).folder
+                // It has no mark, because it is to stay.
+                return try files.makePrivateFolder(aside)
             } catch let error as SystemError where error.isAlreadyThere {}
         }
         throw ToolError("\(folder): has a thousand folders of one second. Remove those that are not needed.")
