@@ -144,29 +144,6 @@
             _ = try openBlock()
         }
 
-        // MARK: Giving a folder away
-
-        /// The superuser gives a folder to its user, who has put links into it.
-        @Test(.enabled(if: OtherUser.isPossible, "only the superuser gives files away"))
-        func givingFollowsNoLink() throws {
-            let outside = folder.file("outside")
-            #expect(mkdir(outside, 0o755) == 0)
-            try System.makeFile(at: outside + "/secret", [1], isDurable: false)
-            let given = folder.file("given")
-            #expect(mkdir(given, 0o755) == 0 && mkdir(given + "/inner", 0o755) == 0)
-            try System.makeFile(at: given + "/inner/own", [1], isDurable: false)
-            #expect(symlink(outside, given + "/folder") == 0)
-            #expect(symlink(outside + "/secret", given + "/link") == 0)
-            #expect(link(outside + "/secret", given + "/inner/hard") == 0)
-            #expect(mkfifo(given + "/pipe", 0o600) == 0)
-            try OpenFolder(at: given).give(to: 65534, 65534)
-            func owner(_ path: String) throws -> uid_t? { try System.statusOfLink(at: path)?.st_uid }
-            #expect(
-                try owner(given) == 65534 && owner(given + "/inner") == 65534 && owner(given + "/inner/own") == 65534
-            )
-            for path in [outside, outside + "/secret", given + "/pipe"] { #expect(try owner(path) == 0, "\(path)") }
-        }
-
         // MARK: Text of others
 
         /// **P3a**.

@@ -58,7 +58,7 @@
             try install(
                 "litestream",
                 """
-                case "$*" in version) echo 0.5.17; exit;; esac
+                case "$*" in version) echo 0.5.17; exit;; replicate*) exit;; esac
                 for last; do out=$last; done
                 case "$out" in */claim) echo 'Error: no matching backup files available' >&2; exit 1;; esac
                 case "$*" in
@@ -239,6 +239,30 @@
             #expect(try names(in: "data") == ["app.db"])
             #expect(chown(folder.path("data/app.db"), 0, 0) == 0)
             #expect(try restore(litestream, "--replace").code == 0)
+        }
+
+        /// A promotion by the superuser into the replica of another user, who has given the name of the claims to the superuser's private folder.
+        /// It begins only if that user is trusted, and does not give the folder away even then.
+        @Test(.enabled(if: OtherUser.isPossible, "needs root, to make folders of another user"))
+        func aPromotionGivesNoPrivateFolderAway() throws {
+            let (replica, place) = (folder.path("replica"), folder.path("replica/roundtable"))
+            #expect(mkdir(replica, 0o755) == 0 && mkdir(place, 0o700) == 0 && chown(replica, 65534, 65534) == 0)
+            try Data().write(to: URL(fileURLWithPath: place + "/key"))
+            let litestream = try installLitestream()
+            for (arguments, message) in [
+                ([], "is the folder of another user, 65534"),
+                (["--into-others-folder"], "belongs to root, and the replica to another user, 65534"),
+            ] as [([String], String)] {
+                let result = try Tool.run(
+                    ["promote", "file://\(replica)", "data/app.db", "--litestream", litestream] + arguments,
+                    in: folder
+                )
+                #expect(result.code == 1)
+                #expect(result.errors.contains(message), "\(result.errors)")
+                #expect(try status("replica/roundtable")?.st_uid == 0 && names(in: "replica/roundtable") == ["key"])
+                #expect(try status("replica/roundtable/key")?.st_uid == 0)
+                #expect(try names(in: "data").isEmpty)
+            }
         }
 
         // MARK: Following

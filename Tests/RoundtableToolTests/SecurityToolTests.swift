@@ -28,23 +28,50 @@
 
         private func owner(_ path: String) throws -> UInt32? { try System.statusOfLink(at: path)?.st_uid }
 
-        /// A promotion by the superuser gives the claims to the owner of the replica, and nothing that links lead to.
-        @Test(.enabled(if: OtherUser.isPossible, "only the superuser gives files away"), arguments: [true, false])
-        func claimsAreGivenAway(folderIsLink: Bool) throws {
-            let outside = folder.url.appendingPathComponent("outside")
-            let claims = root.appendingPathComponent("roundtable")
-            if folderIsLink {
-                #expect(symlink(outside.path, claims.path) == 0)
-            } else {
-                #expect(mkdir(claims.path, 0o755) == 0)
-                #expect(symlink(outside.path + "/secret", claims.path + "/link") == 0)
-                #expect(link(outside.path + "/secret", claims.path + "/hard") == 0)
-                try Data().write(to: claims.appendingPathComponent("claim"))
-            }
+        /// A promotion by the superuser gives the claims to the owner of the replica, and nothing that is there or that links lead to.
+        @Test(.enabled(if: OtherUser.isPossible, "only the superuser gives files away"))
+        func claimsAreGivenAway() throws {
+            let (outside, claims) = (folder.url.appendingPathComponent("outside"), root.path + "/roundtable")
+            let upload = folder.url.appendingPathComponent("upload/ltx/0")
+            try FileManager.default.createDirectory(at: upload, withIntermediateDirectories: true)
+            try Data([1]).write(to: upload.appendingPathComponent("a"))
+            #expect(mkdir(claims, 0o755) == 0 && chown(claims, 65534, 65534) == 0)
+            #expect(symlink(outside.path + "/secret", claims + "/link") == 0)
+            #expect(link(outside.path + "/secret", claims + "/hard") == 0)
+            try Data().write(to: URL(fileURLWithPath: claims + "/key"))
             #expect(chown(root.path, 65534, 65534) == 0)
-            try store().giveToOwner()
-            #expect(try owner(outside.path) == 0 && owner(outside.path + "/secret") == 0)
-            if !folderIsLink { #expect(try owner(claims.path) == 65534 && owner(claims.path + "/claim") == 65534) }
+            try store().exclusively {}
+            for content: UInt8 in [1, 2] {
+                try Data([content]).write(to: upload.appendingPathComponent("a"))
+                let files = try OpenFolder(at: folder.url.appendingPathComponent("upload").path)
+                try ReplicaFolder(at: root.path).copy(files, to: ReplicaURL.folders(ofClaim: 1))
+            }
+            let claim = "claims/\(UInt64(1).digits)"
+            let below = claim + "/ltx"
+            for name in ["claims", claim, below, below + "/0", below + "/0/a", "claims.lock"] {
+                #expect(try owner(claims + "/" + name) == 65534, "\(name)")
+            }
+            #expect(try owner(claims + "/key") == 0 && owner(outside.path + "/secret") == 0)
+            // The first claim counts.
+            #expect(FileManager.default.contents(atPath: claims + "/" + below + "/0/a") == Data([1]))
+            #expect(try FileManager.default.contentsOfDirectory(atPath: claims + "/" + below + "/0") == ["a"])
+        }
+
+        /// The owner of a replica gives the name of the claims to a private folder of the superuser's.
+        @Test(.enabled(if: OtherUser.isPossible, "only the superuser gives files away"), arguments: ["", "/claims"])
+        func aPrivateFolderIsNotGivenAway(below: String) throws {
+            let place = root.path + "/roundtable" + below
+            try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+            try Data().write(to: URL(fileURLWithPath: place + "/key"))
+            #expect(chmod(place, 0o700) == 0)
+            if !below.isEmpty { #expect(chown(root.path + "/roundtable", 65534, 65534) == 0) }
+            #expect(chown(root.path, 65534, 65534) == 0)
+            let files = try OpenFolder(at: folder.url.appendingPathComponent("outside").path)
+            #expect(throws: ToolError.self) {
+                try ReplicaFolder(at: root.path).copy(files, to: ReplicaURL.folders(ofClaim: 1))
+            }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: place) == ["key"])
+            #expect(try owner(place) == 0 && owner(place + "/key") == 0)
         }
 
         /// The lock of a promotion is not created through a link.

@@ -132,42 +132,12 @@ package final class OpenFolder: Sendable {
     /// Removes a file, and ignores failures. It is meant for files that do no harm when they stay.
     package func removeIfPossible(_ name: String) { System.removeIfPossible(FilePlace(name, in: self)) }
 
-    /// Gives the folder, and all that is in it, to a user and a group. No symbolic link is followed, and a file that has another name
-    /// elsewhere is left as it is: whoever may write the folder can put such names there. Failures are ignored.
-    package func give(to owner: uid_t, _ group: gid_t) {
-        guard let own = try? reopened() else { return }
-        defer { close(own) }
-        _ = System.performReturningErrno(.chown) { fchown(own, owner, group) == 0 ? 0 : errno }
-        for name in (try? names()) ?? [] {
-            guard let status = try? status(ofFile: name) else { continue }
-            if status.isFolder {
-                (try? folder(name))?.give(to: owner, group)
-            } else if status.isRegularFile {
-                giveFile(name, to: owner, group)
-            }
-        }
-    }
-
-    private func giveFile(_ name: String, to owner: uid_t, _ group: gid_t) {
-        let path = file(name)
-        // O_NONBLOCK: the name may be that of a pipe by now.
-        let flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
-        let opened = try? System.perform(.open, path) { openat(descriptor, name, flags) }
-        guard let opened else { return }
-        defer { close(opened) }
-        var status = stat()
-        guard (try? System.perform(.fstat, path) { fstat(opened, &status) }) != nil, status.isRegularFile,
-            status.st_nlink == 1
-        else { return }
-        _ = System.performReturningErrno(.chown) { fchown(opened, owner, group) == 0 ? 0 : errno }
-    }
-
-    /// Opens the file of a lock in this folder, and creates it if it is absent. A symbolic link is not followed.
+    /// Opens the file of a lock in this folder. A symbolic link is not followed.
     ///
     /// - returns: a descriptor, which the caller closes.
     package func openLock(_ name: String) throws -> Int32 {
         try System.perform(.open, file(name)) {
-            openat(descriptor, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o666)
+            openat(descriptor, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         }
     }
 

@@ -38,7 +38,8 @@ struct ClaimStore: Sendable {
 
     /// - returns: nil when there is none.
     func claim(ofTerm number: UInt64) throws -> TermClaim? {
-        try inTemporaryFolder { folder in
+        try inTemporaryFolder { staging in
+            let folder = staging.path
             let request = RestoreRequest(url: url.place(ofClaim: number), at: nil, output: "\(folder)/claim")
             // The first upload counts (rule D3a): later ones are later transactions.
             let first = ["-txid", UInt64(1).digits]
@@ -68,17 +69,17 @@ struct ClaimStore: Sendable {
         try exclusively {
             if try self.claim(ofTerm: claim.term.number) == nil { try put(claim) }
         }
-        giveToOwner()
     }
 
-    /// Runs `body` while no other process on this machine uploads a claim into the same folder: Litestream would write both into one
-    /// temporary file. Other kinds of places replace objects whole.
+    /// Runs `body` while no other process on this machine uploads a claim into the same folder, so that the second process finds the claim of
+    /// the first. Other kinds of places have no such lock.
     func exclusively(_ body: () throws -> Void) throws {
         guard let root = url.folder else { return try body() }
-        try FileManager.default.createDirectory(atPath: "\(root)/\(Self.folderName)", withIntermediateDirectories: true)
-        // Users who may write the replica could put links here, which a promotion of the superuser must not follow.
-        let folder = try OpenFolder(at: root, followingLinks: true).folder(Self.folderName)
+        try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
+        let place = try ReplicaFolder(at: root)
+        let folder = try place.folder(at: [ReplicaURL.ownFolder])
         let path = folder.file(Self.lockName)
+        try place.makeLock(Self.lockName, in: folder)
         let file = try folder.openLock(Self.lockName)
         defer { close(file) }
         let deadline = MonotonicClock.now + Self.patienceForOthers
@@ -93,18 +94,24 @@ struct ClaimStore: Sendable {
         try body()
     }
 
-    private static let folderName = "roundtable"
     private static let lockName = "claims.lock"
     private static let patienceForOthers: Nanoseconds = 60_000_000_000
 
     /// Uploads a claim, which counts if none of the same term was there before.
+    ///
+    /// For a folder, Litestream uploads into a private one, from which the files are copied: Litestream would write by paths, and what it writes as
+    /// the superuser would be the superuser's.
     func put(_ claim: TermClaim) throws {
-        try inTemporaryFolder { folder in
-            let path = "\(folder)/claim"
+        try inTemporaryFolder { staging in
+            let path = staging.folder.file("claim")
             try write(claim, to: path)
+            let copy = "replica"
+            let copyPath = staging.folder.file(copy)
+            let encoded = copyPath.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed) ?? copyPath
+            let number = claim.term.number
             let configuration = LitestreamConfiguration(
                 databasePath: path,
-                replica: url.place(ofClaim: claim.term.number),
+                replica: try url.folder == nil ? url.place(ofClaim: number) : ReplicaURL("file://\(encoded)"),
                 interval: 1,
                 socketPath: nil
             )
@@ -113,16 +120,10 @@ struct ClaimStore: Sendable {
                 configuration: configuration.text
             )
             if let failure = try wait(run).litestreamFailure { throw ClaimFailure(failure, of: url) }
+            if let root = url.folder, let files = try staging.folder(at: copy) {
+                try ReplicaFolder(at: root).copy(files, to: ReplicaURL.folders(ofClaim: number))
+            }
         }
-    }
-
-    /// Lets the users who may read a replica in a local folder read its claims, too: what the superuser uploads would be its own.
-    func giveToOwner() {
-        guard geteuid() == 0, let root = url.folder,
-            let model = try? System.status(ofFileAt: root)
-        else { return }
-        let claims = try? OpenFolder(at: root, followingLinks: true).folder(Self.folderName)
-        claims?.give(to: model.st_uid, model.st_gid)
     }
 
     private func write(_ claim: TermClaim, to path: String) throws {
@@ -148,10 +149,10 @@ struct ClaimStore: Sendable {
         return try decoder.decode(TermClaim.self, from: Data(text.utf8))
     }
 
-    private func inTemporaryFolder<T>(_ body: (String) throws -> T) throws -> T {
+    private func inTemporaryFolder<T>(_ body: (StagingFolder) throws -> T) throws -> T {
         let folder = try StagingFolder.temporary("roundtable-\(UUID().uuidString.prefix(8))")
         defer { folder.remove() }
-        return try body(folder.path)
+        return try body(folder)
     }
 }
 

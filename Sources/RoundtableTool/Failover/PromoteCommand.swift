@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Roundtable
+import RoundtableKernel
 
 #if canImport(Darwin)
     import Darwin
@@ -72,6 +73,9 @@ struct PromoteCommand: ParsableCommand {
         try litestream.requireVersion()
         let target = try RestoreTarget(path)
         try others.check(target.files, replacing: target.existing)
+        if let folder = url.folder, let replica = try OpenFolder.ifThere(at: folder, followingLinks: true) {
+            try others.check(replica)
+        }
         try target.removeAbandoned()
         try target.check(isReplacing: replace)
 

@@ -39,7 +39,15 @@ extension ReplicaURL {
     }
 
     /// Where the claim of a term is (rule D1).
-    func place(ofClaim number: UInt64) -> ReplicaURL { appending("roundtable/claims/\(number.digits)") }
+    func place(ofClaim number: UInt64) -> ReplicaURL {
+        appending(Self.folders(ofClaim: number).joined(separator: "/"))
+    }
+
+    /// The folder of all that Roundtable puts below a URL.
+    static let ownFolder = "roundtable"
+
+    /// The names of the folders, from the URL down, in which the claim of a term is.
+    static func folders(ofClaim number: UInt64) -> [String] { [ownFolder, "claims", number.digits] }
 }
 
 /// The promotion of a machine to be the writer (rule D1).
