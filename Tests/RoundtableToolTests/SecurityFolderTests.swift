@@ -241,6 +241,76 @@
             #expect(try restore(litestream, "--replace").code == 0)
         }
 
+        /// Each call fails once while a database is moved away. All that was there is there again, and nothing else.
+        @Test(arguments: [SystemCall.rename, .link, .unlink, .fsync, .open])
+        func aDatabaseThatCannotBeMovedComesBack(call: SystemCall) throws {
+            let contents = ["app.db": 1, "app.db-wal": 2, "app.db-journal": 3, "app.db-salt": 4, "app.db-coord5": 5]
+            var failures = 0
+            for skipped in 0..<12 {
+                try FileManager.default.removeItem(atPath: folder.path("data"))
+                #expect(mkdir(folder.path("data"), 0o755) == 0)
+                for (name, byte) in contents {
+                    try Data([UInt8(byte)]).write(to: folder.url.appendingPathComponent("data/\(name)"))
+                }
+                let target = try RestoreTarget(folder.path("data/app.db"))
+                do {
+                    try System.withFaults([Fault(call, errno: EPERM, skipping: skipped, times: 1)]) {
+                        _ = try target.setAside()
+                    }
+                } catch {
+                    failures += 1
+                    #expect(try names(in: "data") == Set(contents.keys), "\(call) \(skipped): \(error)")
+                    for (name, byte) in contents {
+                        let path = folder.path("data/\(name)")
+                        #expect(FileManager.default.contents(atPath: path) == Data([UInt8(byte)]))
+                        #expect(try status("data/\(name)")?.st_nlink == 1)
+                    }
+                }
+            }
+            // Without a second name, a journal moves as the other files do.
+            #expect(failures > 0 || call == .link, "\(call)")
+        }
+
+        /// In a sticky folder, the file of a stranger stays where it is, and keeps nobody from replacing a database.
+        @Test(.enabled(if: OtherUser.isPossible, "needs root, to become another user"))
+        func theFileOfAStrangerStays() throws {
+            #expect(chmod(folder.path("data"), 0o1777) == 0)
+            try makeDatabase("data/app.db", 1)
+            try Data([2]).write(to: folder.url.appendingPathComponent("data/app.db-salt"))
+            try Data().write(to: folder.url.appendingPathComponent("data/app.db-coord3"))
+            for name in ["app.db", "app.db-salt"] { #expect(chown(folder.path("data/\(name)"), 65534, 65534) == 0) }
+            #expect(chown(folder.path("data/app.db-coord3"), 65533, 65533) == 0)
+            let path = folder.path("data/app.db")
+            let aside = try OtherUser.runBlocking {
+                let target = try RestoreTarget(path)
+                try target.checkMoving()
+                #expect(try target.kept() == ["app.db-coord3"])
+                return try target.setAside()
+            }
+            let name = (try #require(aside) as NSString).lastPathComponent
+            #expect(try names(in: "data") == [name, "app.db-coord3"])
+            #expect(try names(in: "data/\(name)") == ["app.db", "app.db-salt"])
+        }
+
+        /// A database is not moved if a stranger's file stays that SQLite would use with the restored one.
+        @Test(
+            .enabled(if: OtherUser.isPossible, "needs root, to become another user"),
+            arguments: ["", "-wal", "-shm", "-journal"]
+        )
+        func theJournalOfAStrangerIsRefused(ending: String) throws {
+            #expect(chmod(folder.path("data"), 0o1777) == 0)
+            try makeDatabase("data/app.db", 1)
+            #expect(chown(folder.path("data/app.db"), 65534, 65534) == 0)
+            if !ending.isEmpty { try Data().write(to: folder.url.appendingPathComponent("data/app.db\(ending)")) }
+            #expect(chown(folder.path("data/app.db\(ending)"), 65533, 65533) == 0)
+            let path = folder.path("data/app.db")
+            let error = try OtherUser.runBlocking {
+                #expect(throws: ToolError.self) { try RestoreTarget(path).check(isReplacing: true) }
+            }
+            let text = "data/app.db\(ending): belongs to another user, 65533, and nobody else may move it"
+            #expect(error?.description.contains(text) == true, "\(String(describing: error))")
+        }
+
         /// A promotion by the superuser into the replica of another user, who has given the name of the claims to the superuser's private folder.
         /// It begins only if that user is trusted, and does not give the folder away even then.
         @Test(.enabled(if: OtherUser.isPossible, "needs root, to make folders of another user"))

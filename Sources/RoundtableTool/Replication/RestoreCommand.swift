@@ -329,6 +329,12 @@ struct RestoreJob {
         }
         let aside = try now.setAside()
         withExtendedLifetime(lock) {}
+        let kept = try now.kept()
+        if !kept.isEmpty {
+            Terminal.complain(
+                "\(target.folder): these files belong to other users, and stay there: \(kept.joined(separator: ", "))."
+            )
+        }
         do {
             // Before the database has its name, because programs may use it at once (rule D4).
             if let promoted {
@@ -336,8 +342,8 @@ struct RestoreJob {
             }
             try now.place(Self.file, from: staging)
         } catch {
-            guard let aside, let error = error as? ToolError else { throw error }
-            throw ToolError("\(error.description) What was there before is in \(aside).")
+            guard let aside else { throw error }
+            throw ToolError("\(ToolError.line(for: error)) What was there before is in \(aside).")
         }
         return aside
     }

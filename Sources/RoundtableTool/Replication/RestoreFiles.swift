@@ -38,30 +38,78 @@ extension RestoreTarget {
     /// The journals first get a second name there, then the database moves, then the journals lose their first names. So the database is
     /// never without its journals, and no other database ever with them.
     ///
+    /// If a step fails, all is moved back. ``kept()`` stays.
+    ///
     /// - returns: the folder; nil when there was nothing to move.
     func setAside() throws -> String? {
-        let companions = try companions()
+        let kept = try kept()
+        let companions = try companions().filter { !kept.contains($0) }
         guard existing != nil || !companions.isEmpty else { return nil }
         let aside = try makeAsideFolder()
-        var linked: Set<String> = []
-        for companion in companions where Self.journals.contains(where: { companion == name + $0 }) {
-            // Some file systems have no hard links. There, the journal follows the database.
-            if (try? files.link(companion, as: companion, in: aside)) != nil { linked.insert(companion) }
-        }
-        try aside.sync()
-        if existing != nil { try files.move(name, toUnused: name, in: aside) }
-        for companion in companions {
-            if linked.contains(companion) {
-                try files.removeFile(companion)
-            } else {
-                try files.move(companion, toUnused: companion, in: aside)
+        // What takes back the steps that were done.
+        var undo: [() throws -> Void] = []
+        do {
+            var linked: Set<String> = []
+            for companion in companions where Self.journals.contains(where: { companion == name + $0 }) {
+                // Some file systems have no hard links. There, the journal follows the database.
+                guard (try? files.link(companion, as: companion, in: aside)) != nil else { continue }
+                linked.insert(companion)
+                undo.append { try aside.removeFile(companion) }
             }
+            try aside.sync()
+            func move(_ name: String) throws {
+                try files.move(name, toUnused: name, in: aside)
+                undo.append { try aside.move(name, toUnused: name, in: files) }
+            }
+            if existing != nil { try move(name) }
+            for companion in companions {
+                if linked.contains(companion) {
+                    try files.removeFile(companion)
+                    undo.append { try aside.link(companion, as: companion, in: files) }
+                } else {
+                    try move(companion)
+                }
+            }
+            try aside.sync()
+            try files.sync()
+            // Last, because an unfinished folder is known by being private (`removeSecondNames`). Where this fails, the folder stays private.
+            if let existing { try? aside.share(withUsersOf: existing) }
+            return aside.path
+        } catch {
+            var isBack = true
+            for step in undo.reversed() { do { try step() } catch { isBack = false } }
+            guard isBack else {
+                throw ToolError(
+                    "\(ToolError.line(for: error)) A part of what was there before is in \(aside.path)."
+                )
+            }
+            files.removeFolderIfEmpty((aside.path as NSString).lastPathComponent)
+            throw error
         }
-        try aside.sync()
-        try files.sync()
-        // Last, because an unfinished folder is known by being private (`removeSecondNames`). Where this fails, the folder stays private.
-        if let existing { try? aside.share(withUsersOf: existing) }
-        return aside.path
+    }
+
+    /// The companions of the database that this process may not move: in a sticky folder, such as /tmp, those of other users. They do no more
+    /// harm to the restored database than to any other in that folder.
+    func kept() throws -> [String] { try companions().filter { try owner(keeping: $0) != nil } }
+
+    /// The user who alone may move a file out of this folder; nil when this process may, or there is no such file.
+    private func owner(keeping file: String) throws -> uid_t? {
+        let (user, above) = (geteuid(), try files.status())
+        guard user != 0, above.st_mode & S_ISVTX != 0, above.st_uid != user,
+            let status = try files.status(ofFile: file),
+            status.st_uid != user
+        else { return nil }
+        return status.st_uid
+    }
+
+    /// - throws: `ToolError` if another user alone may move the database, or a file beside it that SQLite would use.
+    func checkMoving() throws {
+        for file in ["", "-shm"] + Self.journals {
+            guard let owner = try owner(keeping: name + file) else { continue }
+            throw ToolError(
+                "\(path)\(file): belongs to another user, \(owner), and nobody else may move it out of this folder. Let that user remove it, or restore into a folder that no other user may write."
+            )
+        }
     }
 
     private func makeAsideFolder() throws -> OpenFolder {

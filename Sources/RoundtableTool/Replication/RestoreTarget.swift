@@ -122,7 +122,7 @@ struct RestoreTarget {
                 """
             )
         }
-        guard !isReplacing else { return }
+        guard !isReplacing else { return try checkMoving() }
         if existing != nil {
             throw ToolError(
                 "\(path): exists. Restore to another path, or give --replace, which moves what is there to a folder beside it."
