@@ -95,6 +95,15 @@ import Testing
         try expectUntouched()
     }
 
+    /// Litestream creates a database with what the umask leaves of 0666.
+    @Test(arguments: [(0o666, nil, 0o644), (0o600, nil, 0o600), (0o644, 0o664, 0o664)] as [(mode_t, mode_t?, mode_t)])
+    func aFinishedFileIsWrittenByItsOwner(mode: mode_t, wanted: mode_t?, expected: mode_t) throws {
+        let staging = try StagingFolder("s", in: outer)
+        try staging.folder.makeFile("a", [1], access: FileAccess(mode: mode), isDurable: false)
+        try staging.folder.finishFile("a", mode: wanted, owner: nil)
+        #expect(try self.mode("s/a") == expected)
+    }
+
     @Test func aMoveReplacesNothing() throws {
         for name in ["a", "b"] { try System.makeFile(at: folder.file(name), Array(name.utf8), isDurable: false) }
         for name in ["c", "d"] { try System.makeFolder(at: folder.file(name)) }
@@ -260,7 +269,9 @@ import Testing
             .enabled(if: OtherUser.isPossible, "needs root, to become another user"),
             arguments: [
                 // (owner, group and mode of the folder, whose process looks, what it finds)
-                (0, 0, 0o755, 0, nil), (0, 0, 0o775, 0, nil), (0, 0, 0o1777, 0, nil), (0, 100, 0o2750, 0, nil),
+                (0, 0, 0o755, 0, nil), (0, 0, 0o1777, 0, nil), (0, 100, 0o2750, 0, nil),
+                // The bits of the group may be those of another user, in an access control list.
+                (0, 0, 0o775, 0, .writers(access: "owner 0, group 0 and mode 775")),
                 (0, 100, 0o2770, 0, .writers(access: "owner 0, group 100 and mode 2770")),
                 (0, 0, 0o777, 0, .writers(access: "owner 0, group 0 and mode 777")),
                 (65534, 65534, 0o700, 0, .owner(65534)), (65534, 65534, 0o1777, 0, .owner(65534)),

@@ -152,7 +152,7 @@ extension OpenFolder {
     /// Gives a file that this process has written its last permissions, and waits until its contents are on the disk.
     ///
     /// - Parameters:
-    ///   - mode: nil leaves it as it is.
+    ///   - mode: nil leaves it as it is, but lets nobody else write, as SQLite creates a database: a program may leave that to the umask.
     ///   - owner: the user and the group to whom the superuser gives the file; nil leaves them as they are.
     /// - throws: ``ReplacedFileError`` unless the name is that of a regular file of this process's user with no other name.
     package func finishFile(_ name: String, mode: mode_t?, owner: (user: uid_t, group: gid_t)?) throws {
@@ -166,7 +166,8 @@ extension OpenFolder {
         guard status.isRegularFile, status.st_uid == geteuid(), status.st_nlink == 1 else {
             throw ReplacedFileError(path: path, found: status.accessText)
         }
-        if let mode { try System.setMode(mode, ofDescriptor: opened, path) }
+        let wanted = mode ?? status.st_mode & 0o644
+        if wanted != status.st_mode & 0o7777 { try System.setMode(wanted, ofDescriptor: opened, path) }
         if let owner { try System.perform(.chown, path) { fchown(opened, owner.user, owner.group) } }
         try System.sync(opened, path)
     }
@@ -191,9 +192,10 @@ extension OpenFolder {
     package func others(replacing file: FileStatus? = nil) throws -> FolderOfOthers? {
         let (status, user) = (try status(), geteuid())
         if status.st_uid != user, status.st_uid != 0 { return .owner(status.st_uid) }
-        // The members of group 0 are administrators. In a sticky folder, only the owner of a file removes or renames it.
-        let writers = status.st_mode & (status.st_gid == 0 ? 0o002 : 0o022)
-        if status.st_mode & S_ISVTX != 0, let file, status.st_mode & 0o022 != 0,
+        // An access control list shows as permissions of the group, whatever group that is. In a sticky folder, only the owner of a file removes or
+        // renames it.
+        let writers = status.st_mode & 0o022
+        if status.st_mode & S_ISVTX != 0, let file, writers != 0,
             ![user, 0, status.st_uid].contains(file.st_uid)
         {
             return .file(owner: file.st_uid)
