@@ -188,6 +188,25 @@ import Testing
         #expect(try Set(outer.names()) == ["outside", living])
     }
 
+    /// A program that still runs writes a file into the folder after the last look at it. The folder stays, and is removed the next time.
+    @Test func aFileIsWrittenWhileTheFolderIsRemoved() throws {
+        let staging = try StagingFolder(abandoned(), in: outer)
+        let path = staging.path
+        let isLate = Mutex(false)
+        System.withInterposed { call in
+            guard call == .unlink, !FileManager.default.fileExists(atPath: "\(path)/\(StagingFolder.mark)") else {
+                return
+            }
+            try? System.makeFile(at: "\(path)/late", [], isDurable: false)
+            isLate.withLock { $0 = true }
+        } _: {
+            staging.remove()
+        }
+        #expect(try isLate.withLock { $0 } && Set(outer.names()) == ["outside", abandoned()])
+        try StagingFolder.removeAbandoned(in: outer, ".x")
+        #expect(try outer.names() == ["outside"])
+    }
+
     /// A user who may write the folder around it gives the name of an abandoned folder to a private folder of another user. That one stays,
     /// and also with a mark that was unpacked or copied there.
     @Test(arguments: ["no mark", "another folder's mark", "empty mark", "link to a mark", "mark with two names"])

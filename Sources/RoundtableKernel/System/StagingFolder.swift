@@ -23,8 +23,7 @@ package struct StagingFolder: Sendable {
         (self.parent, self.name) = (parent, name)
         folder = try parent.makePrivateFolder(name)
         do {
-            let bytes = Self.mark(of: try folder.status())
-            try folder.makeFile(Self.mark, bytes, access: nil, isDurable: false)
+            try mark()
         } catch {
             if isInPlace { parent.removeFolderIfEmpty(name) }
             throw error
@@ -60,7 +59,14 @@ package struct StagingFolder: Sendable {
     /// Removes the folder with all that is in it, and ignores failures. What has its name by now stays.
     package func remove() {
         _ = try? folder.removeContents()
-        if isInPlace { parent.removeFolderIfEmpty(name) }
+        guard isInPlace else { return }
+        parent.removeFolderIfEmpty(name)
+        // A program whose parent was killed may still have written a file, so that the folder stays. It is removed later.
+        if isInPlace { try? mark() }
+    }
+
+    private func mark() throws {
+        try folder.makeFile(Self.mark, Self.mark(of: folder.status()), access: nil, isDurable: false)
     }
 
     /// The name of the file that marks the folder.
