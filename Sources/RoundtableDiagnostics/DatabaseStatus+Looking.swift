@@ -130,7 +130,7 @@ extension DatabaseStatus {
                 controlBlock.state = .absent
                 return (nil, [])
             case .damaged, .full: controlBlock.state = .damaged
-            case .locked, .system, .foreign: controlBlock.state = .unreadable
+            case .locked, .system, .foreign, .shared: controlBlock.state = .unreadable
             }
             unknowns.append(Doctor.sentence("The participants: \(error)"))
             return (nil, [])

@@ -117,6 +117,26 @@
             #expect(error == (isUsed ? nil : .foreign(owner: blockOwner)))
         }
 
+        /// **B7a**. A user links the block of a database that he may write to the name of another database's, whose owner is the same.
+        @Test(
+            arguments: [
+                (0o666, 0o600, 2, false), (0o666, 0o600, 1, true), (0o660, 0o660, 2, true), (0o666, 0o666, 2, true),
+            ]
+                as [(mode_t, mode_t, Int, Bool)]
+        )
+        func aControlBlockWithAnotherName(mode: mode_t, databaseMode: mode_t, names: Int, isUsed: Bool) throws {
+            try System.makeFile(at: database, [1], isDurable: false)
+            _ = try openBlock()
+            let path = ControlBlock.path(forDatabaseAt: database)
+            #expect(chmod(path, mode) == 0 && chmod(database, databaseMode) == 0)
+            if names == 2 { #expect(link(path, folder.file("public-coord4")) == 0) }
+            if isUsed {
+                _ = try openBlock()
+            } else {
+                #expect(throws: ControlBlock.Unusable.shared) { try openBlock() }
+            }
+        }
+
         /// A block of another version counts only if its owner may have created it: a stranger's would keep programs from the database for ever.
         @Test(
             .enabled(if: OtherUser.isPossible, "needs root, to make files of another user"),

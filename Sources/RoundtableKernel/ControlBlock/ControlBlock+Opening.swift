@@ -15,6 +15,8 @@ extension ControlBlock {
         case system(SystemError)
         /// The file belongs to a user who may not write the database, as far as is known (rule B7).
         case foreign(owner: UInt32)
+        /// The file has another name, and users may write it who may not write the database (rule B7a).
+        case shared
         /// All slots belong to processes that are not proven dead.
         case full
 
@@ -26,6 +28,8 @@ extension ControlBlock {
             case .system(let error): error.description
             case .foreign(let owner):
                 "the control block belongs to user \(owner), who is not known to have the permission to write the database: remove the file"
+            case .shared:
+                "the control block has another name, such as that of another database's, and users may write it who may not write this database: remove the file"
             case .full:
                 "all \(Layout.slotCount) places of the control block are taken, or locked by a process that only reads"
             }
@@ -38,9 +42,10 @@ extension ControlBlock {
         do {
             let file = try MappedFile(path: path, size: Layout.fileSize, writable: writable, notOf: databasePath)
             let block = ControlBlock(path: path, file: file)
-            guard try mayOwnBlock(file.owner, ofDatabaseAt: databasePath) else {
-                throw Unusable.foreign(owner: UInt32(file.owner))
+            guard try mayOwnBlock(file.status.st_uid, ofDatabaseAt: databasePath) else {
+                throw Unusable.foreign(owner: UInt32(file.status.st_uid))
             }
+            if try isShared(file.status, withDatabaseAt: databasePath) { throw Unusable.shared }
             guard block.hasSeal else { throw Unusable.damaged }
             return block
         } catch let error as Unusable {
@@ -105,6 +110,18 @@ extension ControlBlock {
     }
 
     /// Whether the seal is intact and the mapping still shows the file. It costs two loads, and is checked before each turn (rule L3).
+    /// Whether a file beside a database has another name, and lets users write it who may not write the database (rule B7a). A block that is
+    /// being created has two names for a moment, and the permissions of the database.
+    private static func isShared(_ file: FileStatus, withDatabaseAt databasePath: String) throws -> Bool {
+        guard file.st_nlink > 1, let database = try System.status(ofFileAt: databasePath) else { return false }
+        return file.st_mode & 0o022 & ~database.st_mode != 0
+    }
+
+    /// Whether a process believes what a file beside a database says of other processes (rules B7, B7a).
+    package static func mayUse(_ file: FileStatus, besideDatabaseAt databasePath: String) throws -> Bool {
+        try mayOwnBlock(file.st_uid, ofDatabaseAt: databasePath) && !isShared(file, withDatabaseAt: databasePath)
+    }
+
     package var isIntact: Bool {
         !file.isLost && word(at: Layout.Header.magic).pointee.load(ordering: .relaxed) == Layout.magic
             && halfWord(at: Layout.Header.version).pointee.load(ordering: .relaxed) == Layout.version

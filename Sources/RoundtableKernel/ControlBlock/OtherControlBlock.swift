@@ -29,7 +29,7 @@ package struct OtherControlBlock: Equatable, Sendable {
             limit: Self.limit,
             followingLinks: false,
             notOf: databasePath,
-            isAccepted: { try ControlBlock.mayOwnBlock($0.st_uid, ofDatabaseAt: databasePath) }
+            isAccepted: { try ControlBlock.mayUse($0, besideDatabaseAt: databasePath) }
         )
         guard let contents else { return nil }
         let bytes = Bytes(all: contents)

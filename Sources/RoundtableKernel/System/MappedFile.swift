@@ -31,8 +31,8 @@ package final class MappedFile: @unchecked Sendable {
     package let size: Int
     package let identity: FileIdentity
     package let isWritable: Bool
-    /// The user who owned the file when it was mapped.
-    let owner: uid_t
+    /// The status of the file when it was mapped.
+    let status: FileStatus
     private let guardIndex: Int32
 
     /// Maps `path` when it has exactly `size` bytes.
@@ -67,7 +67,7 @@ package final class MappedFile: @unchecked Sendable {
         self.size = size
         self.identity = FileIdentity(status)
         self.isWritable = writable
-        self.owner = status.st_uid
+        self.status = status
         self.guardIndex = guardIndex
     }
 
