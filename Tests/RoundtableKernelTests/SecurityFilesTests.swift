@@ -164,6 +164,43 @@
             _ = try openBlock()
         }
 
+        /// The owner of a folder puts a link to another one in its place, before each call that creates a block. The superuser gives away nothing
+        /// there, because the database is not there.
+        @Test(.enabled(if: OtherUser.isPossible, "only the superuser gives files away"))
+        func theFolderIsSwappedWhileABlockIsCreated() throws {
+            let (home, away, outside) = (folder.file("home"), folder.file("away"), folder.file("outside"))
+            var (number, swapped) = (0, 0)
+            while true {
+                number += 1
+                for path in [home, away, outside] { _ = try? FileManager.default.removeItem(atPath: path) }
+                for path in [home, outside] { #expect(mkdir(path, 0o755) == 0) }
+                let database = home + "/db"
+                try System.makeFile(at: database, [1], isDurable: false)
+                #expect(chown(database, 65534, 65534) == 0)
+                let access = FileAccess(try #require(try System.status(ofFileAt: database)))
+                let count = Mutex(0)
+                let last = number
+                System.withInterposed { _ in
+                    let current = count.withLock { count in
+                        count += 1
+                        return count
+                    }
+                    if current == last, rename(home, away) == 0 { symlink(outside, home) }
+                } _: {
+                    // Each error is right, and so is none.
+                    _ = try? ControlBlock.openOrCreate(forDatabaseAt: database, access: access)
+                }
+                for name in try #require(try System.names(inFolder: outside)) {
+                    #expect(try System.statusOfLink(at: "\(outside)/\(name)")?.st_uid == 0, "\(name), call \(number)")
+                }
+                if count.withLock({ $0 }) < number { break }
+                swapped += 1
+            }
+            #expect(swapped >= 5)
+            // Where nothing is swapped, the block is the owner's.
+            #expect(try System.statusOfLink(at: home + "/db" + ControlBlock.ending)?.st_uid == 65534)
+        }
+
         // MARK: Text of others
 
         /// **P3a**.

@@ -137,7 +137,7 @@ package final class SnapshotStore: Sendable {
         replacing expected: SnapshotLook?,
         _ writing: inout Writing
     ) throws -> SnapshotHeader? {
-        let status = try checkedStatus(path)
+        try check(path)
         removeAbandoned(&writing)
         let found = mark()
         if let expected, !isCurrent(expected, found) { return nil }
@@ -149,7 +149,7 @@ package final class SnapshotStore: Sendable {
             encoding: encoding,
             writer: writer
         )
-        guard try install(header.bytes + value, at: path, status, replacing: expected) else { return nil }
+        guard try install(header.bytes + value, at: path, replacing: expected) else { return nil }
         settlements.add(1, ordering: .releasing)
         writing.sequence = header.sequence
         writing.isFolderUnsynced = options.durability == .machine
@@ -162,9 +162,9 @@ package final class SnapshotStore: Sendable {
         try translating {
             try coordinated(.writing) { path in
                 try writing.withLock { writing in
-                    let status = try checkedStatus(path)
+                    try check(path)
                     removeAbandoned(&writing)
-                    _ = try install(bytes, at: path, status, replacing: nil)
+                    _ = try install(bytes, at: path, replacing: nil)
                     settlements.add(1, ordering: .releasing)
                     writing.isFolderUnsynced = options.durability == .machine
                     try syncFolder(&writing)
@@ -173,45 +173,42 @@ package final class SnapshotStore: Sendable {
         }
     }
 
-    /// The status of the file; nil when there is none. Throws if the file must not be replaced.
-    private func checkedStatus(_ path: String) throws -> FileStatus? {
-        let status = try System.status(ofFileAt: path)
-        if let status, !status.isRegularFile {
+    /// Throws if the file must not be replaced.
+    private func check(_ path: String) throws {
+        guard let status = try System.status(ofFileAt: path) else { return }
+        if !status.isRegularFile {
             throw SnapshotFileError.notAFile(
                 path: path,
                 reason: status.isFolder ? "it is a folder" : "it is not an ordinary file"
             )
         }
-        if let status { try checkIsSnapshot(FileIdentity(status), path) }
-        return status
+        try checkIsSnapshot(FileIdentity(status), path)
     }
 
-    /// Writes the bytes under an unfinished name, and renames that file (rule V2).
+    /// Writes the bytes under an unfinished name, and renames that file (rule V2). The folder is opened once: the superuser gives the file to the
+    /// owner of the one that it replaces, and that must be the one in the same folder.
     ///
     /// - returns: false when `expected` is not current any more.
     private func install(
         _ bytes: [UInt8],
         at path: String,
-        _ status: FileStatus?,
         replacing expected: SnapshotLook?
     ) throws -> Bool {
-        let unfinished = "\(folder)/\(UnfinishedFile.name(unfinishedPrefix))"
-        try System.makeFile(
-            at: unfinished,
-            bytes,
-            access: status.map { FileAccess($0) },
-            isDurable: options.durability == .machine
-        )
+        let folder = try OpenFolder(at: folder, followingLinks: true)
+        let name = System.place(of: path).name
+        let unfinished = UnfinishedFile.name(unfinishedPrefix)
+        let access = try folder.status(ofTarget: name).map { FileAccess($0) }
+        try folder.makeFile(unfinished, bytes, access: access, isDurable: options.durability == .machine)
         do {
-            try protect(unfinished, as: path)
+            try protect(folder.file(unfinished), as: path)
             // The check is repeated, because syncing takes a while. The rename follows immediately.
             if let expected, !isCurrent(expected, mark()) {
-                System.removeIfPossible(unfinished)
+                folder.removeIfPossible(unfinished)
                 return false
             }
-            try System.renameFile(at: unfinished, to: path)
+            try folder.renameFile(unfinished, to: name, in: folder)
         } catch {
-            System.removeIfPossible(unfinished)
+            folder.removeIfPossible(unfinished)
             throw error
         }
         return true

@@ -90,7 +90,8 @@ extension ControlBlock {
             }
             try wrappingSystemErrors {
                 let image = Layout.seal() + [UInt8](repeating: 0, count: Layout.fileSize - Layout.seal().count)
-                _ = try System.createWhole(image, at: path, access: access, unfinished: unfinishedPrefix)
+                let current = { try access?.current(ofDatabaseAt: databasePath, in: $0) }
+                _ = try System.createWhole(image, at: path, access: current, unfinished: unfinishedPrefix)
             }
         }
         throw last
@@ -109,7 +110,6 @@ extension ControlBlock {
         return folder.st_mode & S_ISVTX == 0
     }
 
-    /// Whether the seal is intact and the mapping still shows the file. It costs two loads, and is checked before each turn (rule L3).
     /// Whether a file beside a database has another name, and lets users write it who may not write the database (rule B7a). A block that is
     /// being created has two names for a moment, and the permissions of the database.
     private static func isShared(_ file: FileStatus, withDatabaseAt databasePath: String) throws -> Bool {
@@ -122,6 +122,7 @@ extension ControlBlock {
         try mayOwnBlock(file.st_uid, ofDatabaseAt: databasePath) && !isShared(file, withDatabaseAt: databasePath)
     }
 
+    /// Whether the seal is intact and the mapping still shows the file. It costs two loads, and is checked before each turn (rule L3).
     package var isIntact: Bool {
         !file.isLost && word(at: Layout.Header.magic).pointee.load(ordering: .relaxed) == Layout.magic
             && halfWord(at: Layout.Header.version).pointee.load(ordering: .relaxed) == Layout.version
@@ -148,6 +149,18 @@ extension ControlBlock {
         if status.isFolder { return .system(SystemError(call: .open, errno: EISDIR, path: path)) }
         if status.isSymbolicLink { return .system(SystemError(call: .open, errno: ELOOP, path: path)) }
         return .damaged
+    }
+}
+
+extension FileAccess {
+    /// The access of a new file beside a database. The superuser gives that file to the database's owner, so it counts who that is in the very
+    /// folder where the file is created: the owner of a folder on the path can put another folder, or a link to one, in its place.
+    ///
+    /// - returns: without a database there, these permissions with the own user's id.
+    fileprivate func current(ofDatabaseAt path: String, in folder: OpenFolder) throws -> FileAccess {
+        let status = try folder.status(ofFile: System.place(of: path).name)
+        guard let status, status.isRegularFile else { return FileAccess(mode: mode) }
+        return FileAccess(status)
     }
 }
 

@@ -11,7 +11,7 @@ package struct FileAccess: Sendable {
     package let owner: uid_t
     package let group: gid_t
 
-    /// The access of a file that this process owns. This is for tests.
+    /// The access of a file that this process owns.
     init(mode: mode_t) {
         (self.mode, owner, group) = (mode, geteuid(), getegid())
     }
@@ -125,7 +125,7 @@ extension System {
     }
 
     /// The folder that a file is in, and its name there.
-    static func place(of path: String) -> (folder: String, name: String) {
+    package static func place(of path: String) -> (folder: String, name: String) {
         guard let slash = path.lastIndex(of: "/") else { return (".", path) }
         let folder = slash == path.startIndex ? "/" : String(path[..<slash])
         return (folder, String(path[path.index(after: slash)...]))

@@ -82,6 +82,11 @@ package final class OpenFolder: Sendable {
         try System.status(of: FilePlace(name, in: self), followingLinks: false)
     }
 
+    /// `stat`, which follows symbolic links; nil when there is no such file.
+    package func status(ofTarget name: String) throws -> stat? {
+        try System.status(of: FilePlace(name, in: self), followingLinks: true)
+    }
+
     /// All bytes of a file, unless it is part of a database (rule G5); see `System.contents(ofFileAt:limit:followingLinks:notOf:)`.
     package func contents(ofFile name: String, limit: Int, notOf database: String? = nil) throws -> [UInt8]? {
         try System.contents(of: FilePlace(name, in: self), limit: limit, followingLinks: false, notOf: database)

@@ -73,25 +73,28 @@ extension System {
     }
 
     /// Creates a file with these bytes at `path`, completely or not at all (rule B1). Until then, it is an unfinished file in the same
-    /// folder. This function also removes the unfinished files of dead processes there.
+    /// folder, which is opened once. This function also removes the unfinished files of dead processes there.
     ///
-    /// - parameter prefix: the prefix of the unfinished files' names.
+    /// - Parameters:
+    ///   - access: returns the file's permissions in that folder; nil for what the umask leaves of 0644.
+    ///   - prefix: the prefix of the unfinished files' names.
     /// - returns: false when `path` is in use already.
     static func createWhole(
         _ bytes: [UInt8],
         at path: String,
-        access: FileAccess?,
+        access: (OpenFolder) throws -> FileAccess?,
         unfinished prefix: String
     ) throws -> Bool {
-        let folder = place(of: path).folder
-        let temporary = "\(folder)/\(UnfinishedFile.name(prefix))"
+        let (path, name) = place(of: path)
+        let folder = try OpenFolder(at: path, followingLinks: true)
+        let temporary = UnfinishedFile.name(prefix)
         defer { _ = try? UnfinishedFile.removeAbandoned(in: folder, prefix) }
-        try makeFile(at: temporary, bytes, access: access, isDurable: false)
+        try folder.makeFile(temporary, bytes, access: access(folder), isDurable: false)
         do {
-            try renameFile(at: temporary, toUnused: path)
+            try folder.renameFile(temporary, toUnused: name, in: folder)
             return true
         } catch let error as SystemError {
-            removeIfPossible(temporary)
+            folder.removeIfPossible(temporary)
             if error.isAlreadyThere { return false }
             throw error
         }
