@@ -77,10 +77,11 @@ extension OutboxStatus {
                 // A table of another form is ignored.
                 ownerships = (try? OutboxTables.ownerships(.init(path: path, identity: identity), db)) ?? []
             }
-            let sql = "SELECT count(*), total(is_to_be_retried) FROM main.roundtable_outbox_dead"
+            // Any program can write any values there. Their sum may not be a number of letters; what is counted is.
+            let sql = "SELECT count(*), count(CASE WHEN is_to_be_retried THEN 1 END) FROM main.roundtable_outbox_dead"
             guard let row = try Row.fetchOne(db, sql: sql) else { return }
             count = row[0]
-            toBeRetried = Int(row[1] as Double)
+            toBeRetried = row[1]
         }
     }
 

@@ -63,14 +63,12 @@ import Testing
         }
     }
 
-    /// The dead letters of a database, page by page.
-    @Test func `A long list of dead letters has all of them`() throws {
-        let folder = try Folder()
+    private func setAside(_ folder: Folder, count: Int) throws -> [String] {
         let url = URL(fileURLWithPath: folder.path("a.db"))
         var outboxOptions = Outbox.Options()
         outboxOptions.durability = .process
         let outbox = try Outbox(forDatabaseAt: url, as: "widget", options: outboxOptions)
-        let ids = try (0..<230).map { try outbox.submit(Note(text: "\($0)")).id.uuidString }
+        let ids = try (0..<count).map { try outbox.submit(Note(text: "\($0)")).id.uuidString }
         var options = SharedDatabase.Options()
         var handlers = OutboxHandlers()
         handlers.handle(Note.self) { _, _ in throw OutboxRefusal("no tea") }
@@ -79,7 +77,30 @@ import Testing
         _ = try database.outbox.drain(with: handlers).drainNow()
         #expect(try database.outbox.deadLetters().map(\.id.uuidString) == ids)
         try database.close()
+        return ids
+    }
+
+    /// The dead letters of a database, page by page.
+    @Test func `A long list of dead letters has all of them`() throws {
+        let folder = try Folder()
+        let ids = try setAside(folder, count: 230)
         let lines = try Tool.run("outbox", "a.db", in: folder).output.split(separator: "\n").dropFirst(2)
         #expect(lines.map { String($0.prefix(36)) } == ids)
+    }
+
+    /// Any program can write any values into the tables. None of them ends the tool by a signal.
+    @Test(arguments: [("1e300", 1), ("-9e999", 1), ("9223372036854775807", 2), ("0", 0), ("x''", 0), ("'much'", 0)])
+    func `What a column of dead letters has is counted`(value: String, count: Int) throws {
+        let folder = try Folder()
+        _ = try setAside(folder, count: 2)
+        let rows = count == 1 ? " WHERE sequence = 1" : ""
+        let sql = "UPDATE roundtable_outbox_dead SET is_to_be_retried = \(value)\(rows)"
+        try #require(try Tool.run("sql", "a.db", sql, in: folder).code == 0)
+        let status = try Tool.run("status", "a.db", "--json", in: folder)
+        #expect(status.code == 0, "\(status.errors)")
+        let outbox = try #require(status.json?["outbox"] as? [String: Any])
+        #expect(outbox["dead_letters"] as? Int == 2 && outbox["to_be_retried"] as? Int == count)
+        // No code is a signal's number.
+        for verb in ["doctor", "outbox"] { #expect(try Tool.run(verb, "a.db", in: folder).code <= 2, "\(verb)") }
     }
 }
