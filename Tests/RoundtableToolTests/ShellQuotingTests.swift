@@ -9,7 +9,7 @@ import Testing
 @Suite struct ShellQuotingTests {
     @Test(arguments: [
         ("demo.sqlite", "demo.sqlite"), ("my demo.sqlite", "'my demo.sqlite'"), ("it's", #"'it'\''s'"#), ("", "''"),
-        ("$HOME/a;b", "'$HOME/a;b'"), ("/a-b_c.d/é", "'/a-b_c.d/é'"), ("a\nb'\\", #"$'a\012b\'\\'"#),
+        ("$HOME/a;b", "'$HOME/a;b'"), ("/a-b_c.d/é", "'/a-b_c.d/é'"), ("a\nb'\\", #"$'a\012b\047\134'"#),
         ("\u{1B}7", #"$'\0337'"#), ("x\u{202E}", #"$'x\342\200\256'"#),
     ])
     func `A word is quoted only if it needs to be`(text: String, quoted: String) { #expect(text.shellQuoted == quoted) }
@@ -35,6 +35,22 @@ import Testing
         #expect(result.code == 0 && result.errors == "", "\(result.errors)")
         let words = Array(result.output.utf8).split(separator: 0, omittingEmptySubsequences: false).dropLast()
         #expect(words.map { Array($0) } == Self.names.map { Array($0.utf8) })
+        #expect(try folder.contents.isEmpty, "a command in a name was run")
+    }
+
+    /// A shell that does not know `$'…'`, such as the `/bin/sh` of Debian, reads another word there, and runs nothing of it either.
+    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/bin/dash"), "there is no dash"))
+    func `A shell without dollar quotes runs nothing of a name`() throws {
+        let folder = try Folder()
+        let list = Self.names.map { "printf '%s\\0' \($0.shellQuoted)" }.joined(separator: "\n")
+        let dash = URL(fileURLWithPath: "/bin/dash")
+        let result = try Tool.run(["-c", list], in: folder, program: dash)
+        #expect(result.code == 0 && result.errors == "", "\(result.errors)")
+        let words = Array(result.output.utf8).split(separator: 0, omittingEmptySubsequences: false).dropLast()
+        #expect(words.count == Self.names.count)
+        for (name, word) in zip(Self.names, words) where !name.shellQuoted.utf8.starts(with: "$'".utf8) {
+            #expect(Array(word) == Array(name.utf8))
+        }
         #expect(try folder.contents.isEmpty, "a command in a name was run")
     }
 

@@ -5,16 +5,17 @@ extension String {
     /// accent is one Character.
     ///
     /// A text with a scalar that controls how text is shown, such as a line end, becomes `$'…'` with escapes, which bash, ksh, zsh and
-    /// POSIX.1-2024 (Shell Command Language, 2.2.4) read. It then shows what it is, and is one line.
+    /// POSIX.1-2024 (Shell Command Language, 2.2.4) read. It then shows what it is, and is one line. A shell that does not know `$'…'`, such as
+    /// dash, reads a `$` and a word in single quotes, so neither a quote nor a backslash in the word may end it: both are octal escapes.
     package var shellQuoted: String {
         if !isEmpty, utf8.allSatisfy(Self.plainBytes.contains) { return self }
         let needsEscapes = unicodeScalars.contains(where: \.controlsText)
         var word = String.UnicodeScalarView(needsEscapes ? "$'".unicodeScalars : "'".unicodeScalars)
         for scalar in unicodeScalars {
             switch scalar {
-            case "'": word.append(contentsOf: (needsEscapes ? "\\'" : "'\\''").unicodeScalars)
-            case "\\" where needsEscapes: word.append(contentsOf: "\\\\".unicodeScalars)
-            case _ where scalar.controlsText: word.append(contentsOf: scalar.octalEscapes.unicodeScalars)
+            case "'" where !needsEscapes: word.append(contentsOf: "'\\''".unicodeScalars)
+            case _ where needsEscapes && (scalar == "'" || scalar == "\\" || scalar.controlsText):
+                word.append(contentsOf: scalar.octalEscapes.unicodeScalars)
             default: word.append(scalar)
             }
         }
