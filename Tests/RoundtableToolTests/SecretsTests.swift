@@ -167,6 +167,20 @@ import Testing
         #expect(error?.description.contains("hunter") == false, "\(error.debugDescription)")
     }
 
+    /// A shell that replaces `$URL` in `@env:$URL` or `@$URL` puts the place itself there.
+    @Test(arguments: replicas + stores)
+    func aPlaceAfterASignIsNotShown(_ text: String) {
+        for argument in ["@env:\(text)", "@\(text)"] {
+            let error = #expect(throws: ToolError.self) { try GivenPlace(argument) }
+            #expect(error?.description.contains("hunter") == false, "\(error.debugDescription)")
+            for arguments in [["--to", argument], ["--to=\(argument)"]] {
+                let message = "The value '\(argument)' is invalid for '--to <url>'"
+                let shown = GivenPlace.redacting(message, arguments: arguments)
+                #expect(!shown.contains("hunter"), "\(shown)")
+            }
+        }
+    }
+
     /// Short secrets count as words, so that they do not cut others into pieces; and of two, the longer one is looked for first.
     @Test func textsAreRedactedInAllSpellings() {
         func redacted(_ secret: String, _ text: String) -> String { Secrets([secret]).redacting(text) }

@@ -25,18 +25,20 @@ struct GivenPlace: Equatable, Sendable {
             text = argument
             return
         }
+        // A shell that has replaced `$URL` leaves the place itself after the sign, which is then shown as a place is.
+        let shown = Self.redacting(Self.withoutSign(argument), arguments: [argument])
         let source: String
         let content: String
         if let name = argument.wholeMatch(of: /@env:(.*)/)?.1 {
-            source = "the variable \(name)"
+            source = "the variable \(shown)"
             guard let value = ProcessInfo.processInfo.environment[String(name)] else {
                 throw ToolError("\(source), which is to have the URL, is not set. Export it, or correct its name.")
             }
             unsetenv(String(name))
             content = value
         } else {
-            source = String(argument.dropFirst())
-            content = try Self.content(of: source)
+            source = shown
+            content = try Self.content(of: String(argument.dropFirst()), shown: shown)
         }
         let lines = content.split(whereSeparator: \.isNewline)
         guard lines.count == 1 else {
@@ -47,9 +49,15 @@ struct GivenPlace: Equatable, Sendable {
         text = String(lines[0])
     }
 
-    private static func content(of path: String) throws(ToolError) -> String {
+    /// What follows `@env:` or `@`; the text itself, if it begins with neither.
+    private static func withoutSign(_ text: String) -> String {
+        for sign in ["@env:", "@"] where text.hasPrefix(sign) { return String(text.dropFirst(sign.count)) }
+        return text
+    }
+
+    private static func content(of path: String, shown: String) throws(ToolError) -> String {
         guard let file = FileHandle(forReadingAtPath: path) else {
-            throw ToolError("\(path): the file with the URL cannot be read. Check the path and its permissions.")
+            throw ToolError("\(shown): the file with the URL cannot be read. Check the path and its permissions.")
         }
         defer { try? file.close() }
         if let status = try? System.status(ofDescriptor: file.fileDescriptor, path), status.isRegularFile,
@@ -61,7 +69,7 @@ struct GivenPlace: Equatable, Sendable {
         }
         guard let bytes = try? file.read(upToCount: longest + 1) ?? Data(), bytes.count <= longest,
             let text = String(validating: bytes, as: UTF8.self)
-        else { throw ToolError("\(path): the file with the URL is no text of up to \(longest) bytes.") }
+        else { throw ToolError("\(shown): the file with the URL is no text of up to \(longest) bytes.") }
         return text
     }
 
@@ -86,7 +94,7 @@ extension GivenPlace {
             [argument]
                 + (argument.hasPrefix("-")
                     ? argument.split(separator: "=", maxSplits: 1).dropFirst().map(String.init) : [])
-        }
+        }.map(withoutSign)
         return values.sorted { $0.utf8.count > $1.utf8.count }.reduce(message) { message, value in
             if value.contains("://") {
                 return message.replacing(value, with: (try? ReplicaURL(value))?.shown ?? Secrets.mark)
