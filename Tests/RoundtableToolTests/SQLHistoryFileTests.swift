@@ -30,6 +30,17 @@ import Testing
         #expect(file.lines == ["SELECT 1"])
     }
 
+    /// Another name of it may be that of a file which another user wants to have overwritten.
+    @Test func aFileWithAnotherName() throws {
+        let other = folder.path("other")
+        #expect(FileManager.default.createFile(atPath: other, contents: Data("x\n".utf8)))
+        #expect(link(other, file.path) == 0)
+        let before = try mode()
+        file.write(["SELECT 1"])
+        #expect(try String(contentsOfFile: other, encoding: .utf8) == "x\n" && file.lines.isEmpty)
+        #expect(try mode() == before)
+    }
+
     /// A pipe in its place neither blocks the prompt nor gets the statements.
     @Test(.timeLimit(.minutes(1))) func aPipeInItsPlace() {
         #expect(mkfifo(file.path, 0o666) == 0)

@@ -163,13 +163,13 @@ struct SQLHistoryFile {
         try? file.write(contentsOf: Data(text.utf8))
     }
 
-    /// - returns: nil when it cannot be opened, is no file, or belongs to another user.
+    /// - returns: nil when it cannot be opened, is no file, belongs to another user, or has another name: that of a file which is not a history.
     private func opened(_ flags: Int32) -> FileHandle? {
         let descriptor = open(path, flags | O_CLOEXEC, 0o600)
         guard descriptor != -1 else { return nil }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         guard let status = try? System.status(ofDescriptor: descriptor, path), status.isRegularFile,
-            status.st_uid == geteuid()
+            status.st_uid == geteuid(), status.st_nlink == 1
         else { return nil }
         return file
     }
