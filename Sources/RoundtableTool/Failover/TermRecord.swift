@@ -16,6 +16,8 @@ struct TermRecord: Sendable {
         let inode: UInt64
     }
 
+    static let suffix = "-term"
+
     private let file: SnapshotFile<Value>
     private let path: String
 
@@ -23,7 +25,7 @@ struct TermRecord: Sendable {
         self.path = path
         var options = SnapshotFileOptions()
         options.durability = .machine
-        file = SnapshotFile(at: URL(fileURLWithPath: path + "-term"), as: "litestream", options: options)
+        file = SnapshotFile(at: URL(fileURLWithPath: path + Self.suffix), as: "litestream", options: options)
     }
 
     /// What the record says of a database at a URL; nil when the database never was the writer's there.

@@ -50,7 +50,7 @@ struct CollectCommand: ParsableCommand {
         let names = publish.map { ($0 as NSString).lastPathComponent }
         if let name = names.first(where: { !StoredSnapshot.isUsable($0) }) {
             throw ValidationError(
-                "--publish: '\(name)' cannot be published: a name has at most 180 bytes, does not begin with a dot, and has no control characters."
+                "--publish: '\(name)' cannot be published: a name has at most 180 bytes, does not begin with a dot, has no control characters, and does not end as that of a file beside a database, such as -wal or -fenced."
             )
         }
         if Set(names).count < names.count {

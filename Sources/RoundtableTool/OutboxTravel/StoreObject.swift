@@ -41,9 +41,11 @@ struct StoredSnapshot: Equatable, Sendable {
 
     var path: String { "snapshots/\(number.digits)-\(sum.digits).\(name)" }
 
-    /// Whether a file of that name can be published. Names are parts of paths, and lines of listings.
+    /// Whether a file of that name can be published, and taken. Names are parts of paths, and lines of listings; and who may write the store
+    /// must not write what a database beside the snapshot files obeys, such as its fence.
     static func isUsable(_ name: String) -> Bool {
         !name.isEmpty && !name.hasPrefix(".") && name.utf8.count <= 180
+            && !DatabaseCompanions.isReserved(name)
             && !name.unicodeScalars.contains { $0 == "/" || $0.properties.generalCategory == .control }
     }
 }

@@ -50,7 +50,7 @@ extension RestoreTarget {
         var undo: [() throws -> Void] = []
         do {
             var linked: Set<String> = []
-            for companion in companions where Self.journals.contains(where: { companion == name + $0 }) {
+            for companion in companions where DatabaseCompanions.journals.contains(where: { companion == name + $0 }) {
                 // Some file systems have no hard links. There, the journal follows the database.
                 guard (try? files.link(companion, as: companion, in: aside)) != nil else { continue }
                 linked.insert(companion)
@@ -104,7 +104,7 @@ extension RestoreTarget {
 
     /// - throws: `ToolError` if another user alone may move the database, or a file beside it that SQLite would use.
     func checkMoving() throws {
-        for file in ["", "-shm"] + Self.journals {
+        for file in ["", "-shm"] + DatabaseCompanions.journals {
             guard let owner = try owner(keeping: name + file) else { continue }
             throw ToolError(
                 "\(path)\(file): belongs to another user, \(owner), and nobody else may move it out of this folder. Let that user remove it, or restore into a folder that no other user may write."
@@ -129,7 +129,7 @@ extension RestoreTarget {
         // Another user's folder proves nothing.
         guard let aside = try? files.folder(name), (try? aside.isOwn) == true else { return }
         let hasDatabase = (try? aside.status(ofFile: self.name)) ?? nil != nil
-        for journal in Self.journals.map({ self.name + $0 }) {
+        for journal in DatabaseCompanions.journals.map({ self.name + $0 }) {
             guard let here = try? files.status(ofFile: journal), let there = try? aside.status(ofFile: journal),
                 FileIdentity(here) == FileIdentity(there)
             else { continue }

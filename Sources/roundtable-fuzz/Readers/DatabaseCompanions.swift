@@ -1,0 +1,1 @@
+../../RoundtableTool/DatabaseCompanions.swift
