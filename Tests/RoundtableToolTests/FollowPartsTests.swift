@@ -96,7 +96,7 @@ import Testing
             let own = ProcessIdentity.current
             report.identity = ProcessIdentity(pid: own.pid, startTime: start, namespace: own.namespace)
             try ReplicaStatus.file(besideDatabaseAt: path).write(report)
-            return try FollowedDatabase(path)
+            return try FollowedDatabase(path) { _ in }
         }
         #expect(try follow(startedAt: ProcessIdentity.current.startTime - 1).last?.state == .abandoned)
         #expect(throws: ToolError.self) { try follow(startedAt: ProcessIdentity.current.startTime) }

@@ -162,7 +162,7 @@ private final class Written: @unchecked Sendable {
     /// After a crash, the control block shows participants that are dead. They do not use the database.
     @Test func deadParticipantsAreNoUsers() throws {
         let folder = try TemporaryFolder()
-        let target = try RestoreTarget(folder.file("a.db").path)
+        let target = try RestoreTarget(folder.file("a.db").path) { _ in }
         let block = try ControlBlock.openOrCreate(forDatabaseAt: target.path, access: nil)
         let participant = try Participant(in: block, author: "app", traits: .init(role: .readWrite, priority: 1))
         #expect(target.users().map(\.name) == ["app"])

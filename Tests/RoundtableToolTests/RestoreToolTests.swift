@@ -156,15 +156,24 @@ import Testing
         #expect(try number(in: "\(aside)/app.db") == 2, "the old database has the rows of its WAL")
     }
 
-    @Test func damagedDatabaseIsReplaced() throws {
-        try String(repeating: "no database ", count: 1000).write(
-            toFile: folder.path("app.db"),
-            atomically: true,
-            encoding: .utf8
-        )
+    @Test(arguments: ["SQLite format 3\0", "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", ""])
+    func damagedDatabaseIsReplaced(beginning: String) throws {
+        let rest = beginning.isEmpty ? "" : String(repeating: "no database ", count: 1000)
+        try Data((beginning + rest).utf8).write(to: URL(fileURLWithPath: folder.path("app.db")))
         let result = try restore("--replace")
         #expect(result.code == 0, "\(result.errors)")
         #expect(try number() == 7)
+    }
+
+    /// A wrong path does not cost another program its file.
+    @Test(arguments: ["root:x:0:0:root:/root:/bin/bash\n", "x", "SQLite format 2\0"])
+    func anotherFileIsNotReplaced(content: String) throws {
+        try Data(content.utf8).write(to: URL(fileURLWithPath: folder.path("app.db")))
+        let result = try restore("--replace")
+        #expect(result.code == 1)
+        #expect(result.errors.contains("app.db: does not begin as a SQLite database does"), "\(result.errors)")
+        #expect(try names == ["app.db"])
+        #expect(FileManager.default.contents(atPath: folder.path("app.db")) == Data(content.utf8))
     }
 
     /// The participant is idle, and so holds no lock of SQLite's for long.

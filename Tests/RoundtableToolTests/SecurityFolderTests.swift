@@ -1,6 +1,7 @@
 #if os(Linux)
     import Foundation
     import GRDB
+    import RoundtableCore
     import RoundtableDiagnostics
     import RoundtableFiles
     import RoundtableKernel
@@ -132,7 +133,7 @@
                 try makeDatabase("data/app.db", 1)
                 #expect(chmod(folder.path("data/app.db"), 0o660) == 0)
                 try Data([1]).write(to: folder.url.appendingPathComponent("data/app.db-wal"))
-                let target = try RestoreTarget(folder.path("data/app.db"))
+                let target = try RestoreTarget(folder.path("data/app.db")) { _ in }
                 let staging = try target.makeStagingFolder()
                 // The restored file has the name of the file that is not to be touched.
                 try FileManager.default.copyItem(atPath: folder.path("backup"), toPath: "\(staging.path)/secret")
@@ -198,6 +199,8 @@
                 ["follow", "s3://bucket/db", "data/app.db", "--litestream", litestream],
                 ["outbox", "ship", "data/app.db", "--to", folder.path("store"), "--rclone", rclone, "--once"],
                 ["outbox", "collect", "data/app.db", "--from", folder.path("store"), "--rclone", rclone, "--once"],
+                ["replicate", "data/app.db", "--to", "s3://bucket/db", "--litestream", litestream],
+                ["replace", "data/app.db", "--with", "backup"],
             ] {
                 let result = try Tool.run(arguments, in: folder)
                 #expect(result.code == 1, "\(arguments)")
@@ -335,6 +338,92 @@
             }
         }
 
+        /// A stranger's link in a folder such as /tmp would decide what is written, and a link in his folder, too. The system follows a link of
+        /// the own user, and of the superuser, and so does the tool.
+        @Test(
+            .enabled(if: OtherUser.isPossible, "needs root, to make files of another user"),
+            arguments: ["link.db", "link/new.db", "chain.db", "stranger/link.db"]
+        )
+        func aPlantedLink(path: String) throws {
+            let secret = try #require(FileManager.default.contents(atPath: folder.path("outside/secret")))
+            #expect(chmod(folder.path("data"), 0o1777) == 0)
+            #expect(mkdir(folder.path("data/stranger"), 0o755) == 0)
+            #expect(chown(folder.path("data/stranger"), 65534, 65534) == 0)
+            let links = [
+                "link.db": folder.path("outside/secret"), "link": "../outside",
+                "stranger/link.db": "../../outside/secret",
+            ]
+            for (name, target) in links {
+                #expect(symlink(target, folder.path("data/\(name)")) == 0)
+                #expect(lchown(folder.path("data/\(name)"), 65534, 65534) == 0)
+            }
+            #expect(symlink("link.db", folder.path("data/chain.db")) == 0)
+            let litestream = try installLitestream()
+            let rclone = try install("rclone", "echo 'rclone v1.60.1'")
+            let program = ["--litestream", litestream]
+            for arguments in [
+                ["restore", "s3://bucket/db", "data/\(path)", "--replace"] + program,
+                ["restore", "s3://bucket/db", "data/\(path)"] + program,
+                ["promote", "s3://bucket/db", "data/\(path)", "--replace"] + program,
+                ["follow", "s3://bucket/db", "data/\(path)"] + program,
+                ["replicate", "data/\(path)", "--to", "s3://bucket/db"] + program,
+                ["replace", "data/\(path)", "--with", "backup"],
+                ["outbox", "ship", "data/\(path)", "--to", folder.path("store"), "--rclone", rclone, "--once"],
+            ] {
+                let result = try Tool.run(arguments, in: folder)
+                #expect(result.code == 1, "\(arguments)")
+                let reason =
+                    path.hasPrefix("stranger")
+                    ? "is the folder of another user" : "is a symbolic link of another user, 65534"
+                #expect(result.errors.contains(reason), "\(arguments): \(result.errors)")
+                #expect(result.errors.contains("--into-others-folder"), "\(arguments): \(result.errors)")
+                try expectUntouched(secret)
+            }
+        }
+
+        /// Links of this user are followed, to a database that is not there yet and to one that is.
+        @Test(arguments: [false, true]) func anOwnLinkIsFollowed(isThere: Bool) throws {
+            #expect(chmod(folder.path("data"), 0o1777) == 0)
+            if isThere { try makeDatabase("outside/app.db", 1) }
+            #expect(symlink("../outside", folder.path("data/folder")) == 0)
+            #expect(symlink("folder/app.db", folder.path("data/app.db")) == 0)
+            let result = try restore(try installLitestream(), "--replace")
+            #expect(result.code == 0, "\(result.errors)")
+            #expect(
+                try #require(try status("outside/app.db")).isRegularFile
+                    && status("data/app.db")?.isSymbolicLink == true
+            )
+        }
+
+        /// A link that is planted after the path was resolved is not followed.
+        @Test func aLinkIsPlantedMeanwhile() throws {
+            try makeDatabase("data/victim.db", 1)
+            let litestream = try installLitestream("ln -s victim.db app.db")
+            let result = try restore(litestream, "--replace")
+            #expect(result.code == 1 && result.errors.contains("since the restore has begun"), "\(result.errors)")
+            #expect(try names(in: "data") == ["app.db", "victim.db"])
+        }
+
+        /// A stranger's report in a folder such as /tmp, which names a follower that lives for ever, keeps nobody from restoring. The follower of
+        /// another user in a folder that both may write does.
+        @Test(
+            .enabled(if: OtherUser.isPossible, "needs root, to make files of another user"),
+            arguments: [(0o1777, 65534, false), (0o1777, 0, true), (0o755, 0, true)] as [(mode_t, UInt32, Bool)]
+        )
+        func aPlantedReport(mode: mode_t, owner: UInt32, isBelieved: Bool) throws {
+            #expect(chmod(folder.path("data"), mode) == 0)
+            try makeDatabase("data/app.db", 1)
+            var report = ReplicaStatus(state: .starting, since: Date())
+            // It lives as long as this test.
+            report.identity = .current
+            let file = ReplicaStatus.file(besideDatabaseAt: folder.path("data/app.db"))
+            try file.write(report)
+            #expect(chown(file.url.path, owner, owner) == 0)
+            let result = try restore(try installLitestream(), "--replace")
+            #expect(result.code == (isBelieved ? 1 : 0), "\(result.errors)")
+            #expect(result.errors.contains("is in use by 'follow'") == isBelieved, "\(result.errors)")
+        }
+
         // MARK: Following
 
         /// A folder of another user in the place of the follower's own one is left as it is, and named. So is a private folder of this user's
@@ -345,13 +434,15 @@
             try Data().write(to: folder.url.appendingPathComponent("data/.app.db-following/file"))
             #expect(chown(folder.path("data/.app.db-following"), owner, owner) == 0)
             let database = try FollowedDatabase(folder.path("data/app.db"))
+            #expect(chown(folder.path("data/.app.db-following"), 65534, 65534) == 0)
+            let database = try FollowedDatabase(folder.path("data/app.db")) { _ in }
             #expect(throws: ToolError.self) { try database.makeFolder() }
             #expect(try names(in: "data/.app.db-following") == ["file"])
         }
 
         /// The follower copies no state while its folder is not where its name leads.
         @Test func theFolderOfAFollowerIsSwapped() throws {
-            let database = try FollowedDatabase(folder.path("data/app.db"))
+            let database = try FollowedDatabase(folder.path("data/app.db")) { _ in }
             try ReplicaStatus.file(besideDatabaseAt: folder.path("data/app.db"))
                 .write(ReplicaStatus(state: .starting, since: Date()))
             let staging = try database.makeFolder()
@@ -435,6 +526,68 @@
             try Data().write(to: URL(fileURLWithPath: "\(outbox.path)/\(name)/file"))
             try outbox.removeAbandonedArrivals()
             #expect(try names(in: "data/app.db-outbox/\(name)") == ["file"])
+        /// Who may write the store does not write what a database beside the snapshot files obeys.
+        @Test func aStoreDoesNotFenceADatabase() {
+            let names = DatabaseCompanions.endings + ["-coord", "-coord4", "-coord12", "-outbox"]
+            for name in names.flatMap({ ["local.db\($0)", "local.db\($0.uppercased())", $0] }) {
+                #expect(!StoredSnapshot.isUsable(name), "\(name)")
+                let snapshot = StoredSnapshot(number: 1, sum: 2, name: name)
+                #expect(StoreObject(path: snapshot.path, size: 1).name == .other, "\(name)")
+            }
+            // What Roundtable puts beside a database is in the list.
+            let database = "/x/local.db"
+            let paths = [
+                ReplicaStatus.file(besideDatabaseAt: database).url,
+                ReplicationStatus.file(besideDatabaseAt: database).url,
+                FenceStatus.file(besideDatabaseAt: database).url,
+                URL(fileURLWithPath: ControlBlock.path(forDatabaseAt: database)),
+            ]
+            for path in paths { #expect(!StoredSnapshot.isUsable(path.lastPathComponent), "\(path)") }
+            for ending in [FileSaltStore.suffix, TermRecord.suffix] {
+                #expect(DatabaseCompanions.endings.contains(ending))
+            }
+            for name in ["board.v2.json", "local.db", "wal", "a-wal.snapshot", "a-coord4.x", "replica"] {
+                let snapshot = StoredSnapshot(number: 1, sum: 2, name: name)
+                #expect(StoreObject(path: snapshot.path, size: 1).name == .snapshot(snapshot), "\(name)")
+            }
+        }
+
+        /// The owner of the folder puts a link to another one in its place, before each call that replaces a report. The superuser gives away
+        /// nothing there.
+        @Test(.enabled(if: OtherUser.isPossible, "only the superuser gives files away"))
+        func theFolderOfAReportIsSwapped() throws {
+            let report = ReplicaStatus(state: .starting, since: Date())
+            let file = ReplicaStatus.file(besideDatabaseAt: folder.path("data/app.db"))
+            var number = 0
+            while true {
+                number += 1
+                for name in ["data", "away", "outside"] {
+                    try? FileManager.default.removeItem(atPath: folder.path(name))
+                }
+                for name in ["data", "outside"] { #expect(mkdir(folder.path(name), 0o755) == 0) }
+                try file.write(report)
+                #expect(chown(file.url.path, 65534, 65534) == 0)
+                let (home, away, outside) = (folder.path("data"), folder.path("away"), folder.path("outside"))
+                let count = Mutex(0)
+                let last = number
+                System.withInterposed { _ in
+                    let current = count.withLock { count in
+                        count += 1
+                        return count
+                    }
+                    if current == last, rename(home, away) == 0 { symlink(outside, home) }
+                } _: {
+                    // Each error is right, and so is none.
+                    _ = try? file.write(report)
+                }
+                for name in try names(in: "outside") {
+                    #expect(try status("outside/\(name)")?.st_uid == 0, "\(name), call \(number)")
+                }
+                if count.withLock({ $0 }) < number { break }
+            }
+            #expect(number >= 5)
+            // Where nothing is swapped, the report stays the owner's.
+            #expect(try status("data/app.db-replica")?.st_uid == 65534)
         }
 
         // MARK: Recording

@@ -71,7 +71,7 @@ struct PromoteCommand: ParsableCommand {
         let url = try ReplicaURL(url.text)
         let litestream = try LitestreamProgram.find(program)
         try litestream.requireVersion()
-        let target = try RestoreTarget(path)
+        let target = try RestoreTarget(path, checkingLinks: others.checkLink)
         try others.check(target.files, replacing: target.existing)
         if let folder = url.folder, let replica = try OpenFolder.ifThere(at: folder, followingLinks: true) {
             try others.check(replica)

@@ -58,7 +58,7 @@ struct FollowCommand: ParsableCommand {
         url.warn(of: replica.secrets, as: "<url>")
         let program = try LitestreamProgram.find(litestream)
         let version = try program.requireVersion()
-        let database = try FollowedDatabase(path)
+        let database = try FollowedDatabase(path, checkingLinks: others.checkLink)
         try others.check(database.files)
         let printer = FollowPrinter(isJSON: json)
         let supervisor = FollowSupervisor(program, version, from: replica, to: database, interval: interval) {

@@ -19,9 +19,10 @@ final class FollowedDatabase {
     /// nil before the first state.
     private var database: SharedDatabase?
 
+    /// - parameter check: throws if a symbolic link of the path is not to be followed.
     /// - throws: `ToolError` if the path has a database that is no read replica, or one that another process follows.
-    init(_ given: String) throws {
-        target = try RestoreTarget(given)
+    init(_ given: String, checkingLinks check: (FoundLink) throws -> Void) throws {
+        target = try RestoreTarget(given, checkingLinks: check)
         path = target.path
         let isReplica = ReadReplica.exists(databasePath: path)
         guard target.existing == nil || target.existing?.st_size == 0 || isReplica else {

@@ -47,14 +47,14 @@ struct ShipCommand: ParsableCommand {
     @OptionGroup var options: TravelOptions
 
     func run() throws {
-        let snapshotFolder = snapshots.map { URL(fileURLWithPath: $0).standardizedFileURL.path }
+        let snapshotFolder = try snapshots.map { try options.others.resolved($0) }
         if let snapshotFolder {
             var isFolder: ObjCBool = false
             guard FileManager.default.fileExists(atPath: snapshotFolder, isDirectory: &isFolder), isFolder.boolValue
             else {
                 throw ToolError("\(snapshotFolder): there is no such folder. Create it, or correct --snapshots.")
             }
-            try options.others.check(OpenFolder(at: snapshotFolder, followingLinks: true))
+            try options.others.check(OpenFolder(at: snapshotFolder))
         }
         try options.run(.ship, path, store: to, option: "to") { folder, store, _ in
             let shipper = OutboxShipper(folder, to: store, snapshotFolder: snapshotFolder, complain: Terminal.complain)

@@ -46,7 +46,7 @@ struct TravelOptions: ParsableArguments {
         if !once { place.warn(of: url.secrets, as: "--\(option)") }
         let program = try RcloneProgram.find(rclone)
         let version = try program.requireVersion()
-        let folder = try Self.folder(path)
+        let folder = try Self.folder(others.resolved(path))
         try others.check(OpenFolder.ifThere(at: folder.path) ?? OpenFolder(at: folder.parent))
         do {
             try folder.make()

@@ -62,6 +62,8 @@ struct ReplaceCommand: AsyncParsableCommand {
     @Flag(help: "Print JSON.")
     var json = false
 
+    @OptionGroup var others: OthersFolderOption
+
     func validate() throws {
         guard timeout >= 0, timeout <= 1e6 else {
             throw ValidationError("--timeout takes a number of seconds that is not negative.")
@@ -69,7 +71,7 @@ struct ReplaceCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let (url, sourceURL) = (URL(fileURLWithPath: path), URL(fileURLWithPath: source))
+        let (url, sourceURL) = (try others.checkedDatabase(path), URL(fileURLWithPath: source))
         // An error beside a missing database, which opening would create.
         _ = try Onlooker(url)
         var options = SharedDatabase.Options()

@@ -60,6 +60,8 @@ struct ReplicateCommand: ParsableCommand {
     @Flag(help: "Print one JSON object whenever the state changes.")
     var json = false
 
+    @OptionGroup var others: OthersFolderOption
+
     func validate() throws {
         do { _ = try ReplicaURL(to.text) } catch { throw ValidationError("--to: \(error.description)") }
         if !(interval >= 0.05 && interval <= 86400) {
@@ -71,11 +73,11 @@ struct ReplicateCommand: ParsableCommand {
     }
 
     func run() throws {
-        let url = URL(fileURLWithPath: path)
         let replica = try ReplicaURL(to.text)
         to.warn(of: replica.secrets, as: "--to")
         let program = try LitestreamProgram.find(litestream)
         let version = try program.requireVersion()
+        let url = try others.checkedDatabase(path)
         try check(url)
         var options = SharedDatabase.Options()
         options.waitWhileStopped()

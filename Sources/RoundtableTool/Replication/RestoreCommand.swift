@@ -81,7 +81,7 @@ struct RestoreCommand: ParsableCommand {
         let url = try ReplicaURL(url.text)
         let litestream = try LitestreamProgram.find(program)
         try litestream.requireVersion()
-        let target = try RestoreTarget(path)
+        let target = try RestoreTarget(path, checkingLinks: others.checkLink)
         try others.check(target.files, replacing: target.existing)
         try target.removeAbandoned()
         try target.check(isReplacing: replace)
@@ -310,12 +310,11 @@ struct RestoreJob {
     /// - returns: the folder to which the database that was there has been moved.
     private func place(isReplacing: Bool, _ promoted: ReplicaTerm?) throws -> String? {
         // What has been there for all the time is known; what is used or was created meanwhile is not touched.
-        let now = try RestoreTarget(target.path)
-        guard try FileIdentity(now.files.status()) == FileIdentity(target.files.status()) else {
-            throw ToolError(
-                "\(target.folder): another folder has this name since the restore has begun. Check the path, and restore again."
-            )
-        }
+        let moved = ToolError(
+            "\(target.folder): another folder has this name since the restore has begun. Check the path, and restore again."
+        )
+        let now = try RestoreTarget(target.path) { _ in throw moved }
+        guard try FileIdentity(now.files.status()) == FileIdentity(target.files.status()) else { throw moved }
         try now.check(isReplacing: isReplacing)
         var lock: DatabaseLock?
         if now.existing != nil {

@@ -1,5 +1,6 @@
 import Foundation
 import Roundtable
+import RoundtableCore
 import RoundtableKernel
 
 #if canImport(Darwin)
@@ -19,9 +20,10 @@ struct RestoreTarget {
     /// The status of the database that is there; nil when there is none.
     let existing: FileStatus?
 
+    /// - parameter check: throws if a symbolic link of the path is not to be followed.
     /// - throws: `ToolError`, `SystemError`.
-    init(_ given: String) throws {
-        let resolved = System.resolvedPath(URL(fileURLWithPath: given).path)
+    init(_ given: String, checkingLinks check: (FoundLink) throws -> Void) throws {
+        let resolved = try System.resolvedPath(URL(fileURLWithPath: given).path, checking: check)
         let place: DatabasePlace
         do {
             place = try DatabasePlace(resolved: resolved)
@@ -51,17 +53,9 @@ struct RestoreTarget {
     /// commands wait for whatever database is there.
     func companions() throws -> [String] {
         try files.names().filter { candidate in
-            if candidate == metaFolder { return true }
-            guard candidate.hasPrefix(name) else { return false }
-            let ending = candidate.dropFirst(name.count)
-            return Self.journals.contains(String(ending))
-                || ["-shm", "-salt", "-replication", "-replica", "-term", "-fenced", "-txid"].contains(ending)
-                || ending.wholeMatch(of: /-coord[0-9]*/) != nil
+            candidate == metaFolder || DatabaseCompanions.isCompanion(candidate, of: name)
         }.sorted()
     }
-
-    /// The endings of files whose content is a part of the database.
-    static let journals = ["-wal", "-journal"]
 
     /// How many commands wait in the outbox beside the database.
     var waitingCommands: Int {
@@ -85,7 +79,8 @@ struct RestoreTarget {
             )
         }
         // Before its first state, a follower is no participant, because there is no database.
-        if let replica = ReplicaStatus(ofDatabaseAt: URL(fileURLWithPath: path)), replica.state != .abandoned,
+        if isReplicaBelieved, let replica = ReplicaStatus(ofDatabaseAt: URL(fileURLWithPath: path)),
+            replica.state != .abandoned,
             let pid = replica.follower, !participants.contains(where: { $0.isProcess(pid) })
         {
             users.append(SharingProcess(pid: pid, name: ReplicaStatus.author, isParticipant: true))
@@ -98,6 +93,15 @@ struct RestoreTarget {
             users.append(SharingProcess(pid: pid, among: []))
         }
         return users
+    }
+
+    /// Whether what a report beside the database says of a follower counts (rule Q3). In a sticky folder, such as /tmp, any user could keep the
+    /// database from being restored by a report that names a process which lives for ever.
+    private var isReplicaBelieved: Bool {
+        guard let folder = try? files.status(), folder.st_mode & S_ISVTX != 0,
+            let report = try? files.status(ofFile: name + ReadReplica.suffix)
+        else { return true }
+        return (try? ControlBlock.mayUse(report, besideDatabaseAt: path)) ?? true
     }
 
     /// The owner of a lock that keeps this process from locking the database file.
@@ -122,15 +126,33 @@ struct RestoreTarget {
                 """
             )
         }
-        guard !isReplacing else { return try checkMoving() }
+        if isReplacing {
+            try checkMoving()
+            return try checkIsDatabase()
+        }
         if existing != nil {
             throw ToolError(
                 "\(path): exists. Restore to another path, or give --replace, which moves what is there to a folder beside it."
             )
         }
-        if let journal = try companions().first(where: { one in Self.journals.contains { one == name + $0 } }) {
+        if let journal = try companions().first(where: { one in
+            DatabaseCompanions.journals.contains { one == name + $0 }
+        }) {
             throw ToolError(
                 "\(folder)/\(journal): was left by a database that is gone, and SQLite would apply it to another. Give --replace, which moves it to a folder, or remove it."
+            )
+        }
+    }
+
+    /// - throws: `ToolError` when the file that is to be moved away is that of another program, because the path is a wrong one.
+    private func checkIsDatabase() throws {
+        guard existing != nil else { return }
+        let magic = Array("SQLite format 3\0".utf8)
+        // One byte more than the limit is read. Some file systems leave zeros of a file that was written when the power failed.
+        let beginning = try files.contents(ofFile: name, limit: magic.count - 1) ?? []
+        guard beginning == magic || beginning.allSatisfy({ $0 == 0 }) else {
+            throw ToolError(
+                "\(path): does not begin as a SQLite database does, and is not replaced. Check the path; if it is a damaged database, move it away, and restore without --replace."
             )
         }
     }
