@@ -255,7 +255,7 @@
                 for (name, byte) in contents {
                     try Data([UInt8(byte)]).write(to: folder.url.appendingPathComponent("data/\(name)"))
                 }
-                let target = try RestoreTarget(folder.path("data/app.db"))
+                let target = try RestoreTarget(folder.path("data/app.db")) { _ in }
                 do {
                     try System.withFaults([Fault(call, errno: EPERM, skipping: skipped, times: 1)]) {
                         _ = try target.setAside()
@@ -285,7 +285,7 @@
             #expect(chown(folder.path("data/app.db-coord3"), 65533, 65533) == 0)
             let path = folder.path("data/app.db")
             let aside = try OtherUser.runBlocking {
-                let target = try RestoreTarget(path)
+                let target = try RestoreTarget(path) { _ in }
                 try target.checkMoving()
                 #expect(try target.kept() == ["app.db-coord3"])
                 return try target.setAside()
@@ -308,7 +308,7 @@
             #expect(chown(folder.path("data/app.db\(ending)"), 65533, 65533) == 0)
             let path = folder.path("data/app.db")
             let error = try OtherUser.runBlocking {
-                #expect(throws: ToolError.self) { try RestoreTarget(path).check(isReplacing: true) }
+                #expect(throws: ToolError.self) { try RestoreTarget(path) { _ in }.check(isReplacing: true) }
             }
             let text = "data/app.db\(ending): belongs to another user, 65533, and nobody else may move it"
             #expect(error?.description.contains(text) == true, "\(String(describing: error))")
