@@ -313,10 +313,11 @@ import Testing
         let left = ".app.db-restore.\(dead.processIdentifier)-1-\(own.namespace)-1-1.new"
         let living = ".app.db-restore.\(own.pid)-\(own.startTime)-\(own.namespace)-1-1.new"
         let other = ".other.db-restore.\(dead.processIdentifier)-1-\(own.namespace)-1-1.new"
-        for name in [left, living, other, "app.db-replaced-1", "app.db-replaced-2"] {
+        let staging = try StagingFolder(left, in: OpenFolder(at: folder.url.path))
+        for name in [living, other, "app.db-replaced-1", "app.db-replaced-2"] {
             try FileManager.default.createDirectory(atPath: folder.path(name), withIntermediateDirectories: true)
         }
-        try "x".write(toFile: folder.path("\(left)/database.tmp"), atomically: true, encoding: .utf8)
+        try "x".write(toFile: "\(staging.path)/database.tmp", atomically: true, encoding: .utf8)
         // Killed after the database had moved, and before the journal lost its first name.
         try "old".write(toFile: folder.path("app.db-replaced-1/app.db"), atomically: true, encoding: .utf8)
         try "wal".write(toFile: folder.path("app.db-replaced-1/app.db-wal"), atomically: true, encoding: .utf8)

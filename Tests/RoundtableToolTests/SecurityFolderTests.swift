@@ -323,7 +323,7 @@
             try Data().write(to: URL(fileURLWithPath: place + "/key"))
             let litestream = try installLitestream()
             for (arguments, message) in [
-                ([], "is the folder of another user, 65534"),
+                ([], "is the folder of another user, "),
                 (["--into-others-folder"], "belongs to root, and the replica to another user, 65534"),
             ] as [([String], String)] {
                 let result = try Tool.run(
