@@ -157,8 +157,9 @@ extension ProcessTests {
                 defer { kill(litestream, SIGCONT) }
                 try peer.call(.write(rows: 1))
                 let status = try supervisor.wait(for: .unresponsive)
-                #expect(status.problem == "Litestream (pid \(litestream)) is stopped")
-                #expect(try Diagnosis(ofDatabaseAt: fleet.database).findings.contains { $0.topic == .replication })
+                #expect(status.problem == "Litestream is stopped")
+                let findings = try Diagnosis(ofDatabaseAt: fleet.database).findings.filter { $0.topic == .replication }
+                #expect(findings.contains { $0.who.contains { $0.pid == litestream } }, "\(findings)")
                 // A frozen child does not keep its supervisor from ending.
                 supervisor.process.signal(SIGTERM)
                 #expect(try supervisor.process.waitForExit(within: .seconds(60)) == .status(0))
