@@ -26,6 +26,8 @@ package struct ForeignCompanions: Sendable {
             return ForeignCompanions(kind: .orphaned, path: path, participant: nil)
         }
         guard let block = try? ControlBlock.open(forDatabaseAt: path, writable: false) else { return nil }
+        let shown = block.shownFiles
+        if shown.isEmpty || shown.contains(FileStamps(ofDatabaseAt: path)) { return nil }
         // A participant may show its files, or close them, between two looks.
         for isLast in [false, true] {
             let found = find(databasePath: path, block.participants(), hasContent: hasContent)
@@ -40,8 +42,7 @@ package struct ForeignCompanions: Sendable {
         _ participants: [ParticipantRecord],
         hasContent: Bool
     ) -> ForeignCompanions? {
-        let shown = participants.filter { ($0.files?.database ?? 0) != 0 && ($0.files?.companions ?? 0) != 0 }
-        if shown.isEmpty { return nil }
+        let shown = participants.filter { $0.files?.areComplete == true }
         let present = FileStamps(ofDatabaseAt: path)
         if shown.contains(where: { $0.files == present }) { return nil }
         if hasContent, let former = shown.first(where: { $0.files?.companions == present.companions }) {

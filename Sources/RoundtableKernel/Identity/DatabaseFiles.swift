@@ -286,6 +286,9 @@ package struct FileStamps: Equatable, Sendable {
         database != 0 && database == Self.hash([NamedFile(identity: file, birth: 0)])
     }
 
+    /// Whether all three files are known.
+    package var areComplete: Bool { database != 0 && companions != 0 }
+
     /// Whether both are known, and are of different files.
     package func differs(from other: FileStamps) -> Bool {
         if database != 0, other.database != 0, database != other.database { return true }

@@ -129,6 +129,15 @@ extension ControlBlock {
         return liveness == .alive || liveness == .unknown
     }
 
+    /// The database and companions that participants show, the dead included (rule P15). Unlike `participants()`, it asks the system nothing.
+    package var shownFiles: [FileStamps] {
+        slots.compactMap { slot in
+            let owner = slot.owner.pointee.load(ordering: .acquiring)
+            return owner == 0 ? nil : slot.files(of: OwnerWord(rawValue: owner))
+        }
+        .filter(\.areComplete)
+    }
+
     private func leaveQueue(_ slot: Slot) {
         slot.ticket.pointee.store(0, ordering: .sequentiallyConsistent)
         lowerWaitingBit(slot.index)
