@@ -193,11 +193,17 @@ import Testing
         var status = try TopWorld.sample(at: 0).status
         let holder = SharingProcess(pid: 104, name: "litestream", isParticipant: false)
         status.wal?.pins = [WALHealth.Pin(holder: holder, heldFrames: 957)]
-        #expect(StatusText(status).text.contains("\n  ! 'litestream' (pid 104, unknown), which is no participant, holds 957 "))
+        #expect(
+            StatusText(status).text.contains(
+                "\n  ! 'litestream' (pid 104, unknown), which is no participant, holds 957 "
+            )
+        )
         var replication = ReplicationStatus(state: .replicating, since: Date())
         replication.litestream = 104
         status.replication = replication
-        #expect(StatusText(status).text.contains("\n  'litestream' (pid 104, unknown), which replicates it, holds 957 "))
+        #expect(
+            StatusText(status).text.contains("\n  'litestream' (pid 104, unknown), which replicates it, holds 957 ")
+        )
     }
 
     // MARK: Rates
