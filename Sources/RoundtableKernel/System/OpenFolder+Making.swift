@@ -71,7 +71,7 @@ extension OpenFolder {
     ///   user. A new, empty folder of this user cannot be told from that one, and has nothing in it either.
     func makeNewFolder(_ name: String, mode: mode_t, shownAs shown: String? = nil) throws -> OpenFolder {
         let place = FilePlace(name, in: self, shownAs: shown)
-        try System.perform(.mkdir, place.path) { mkdirat(descriptor, name, mode) }
+        try System.perform(.mkdir, place.path) { mkdirat(descriptor, name, .init(mode)) }
         do {
             let folder = try OpenFolder(place, followingLinks: false)
             let status = try folder.status()

@@ -45,9 +45,9 @@ struct ReplicaFolder {
         } catch let error as SystemError where error.isAlreadyThere {}
     }
 
-    private func access(_ mode: mode_t) -> FileAccess {
+    private func access(_ mode: UInt16) -> FileAccess {
         var status = status
-        status.st_mode &= mode
+        status.st_mode &= .init(mode)
         return FileAccess(status)
     }
 
