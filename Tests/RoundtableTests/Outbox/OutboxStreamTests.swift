@@ -77,16 +77,21 @@ import Testing
     @Test(arguments: [EACCES, EPERM, EIO])
     func theFolderAboveCannotBeRead(errno: Int32) throws {
         let world = try OutboxWorld()
-        // The outbox itself is opened before: to make what is in it; to be synced, once by its path and once to be read. Who makes it opens
-        // it once more, and each of its folders twice, to set their permissions.
-        let (own, making) = (3, 1 + 2 * OutboxFolder.Part.allCases.count)
+        // Before it is synced, the folder above is opened to make the outbox; and the outbox, to make what is in it, and to be synced, once by
+        // its path and once to be read. Who makes it opens each of its folders three times, to look into it and to set its permissions, and
+        // reads the folder around it, to clean up.
+        let (own, making) = (4, 4 * (1 + OutboxFolder.Part.allCases.count))
         func submit(as sender: String, making: Int = 0) throws {
             let faults = [Fault(.open, errno: errno, skipping: own + making, times: 1)]
             let outbox = try world.outbox(sender) { $0.durability = .machine }
             try System.withFaults(faults) { _ = try outbox.submit(AddEntry(text: sender)) }
         }
         // Who makes the outbox has to be able to.
-        #expect(throws: OutboxError.self) { try submit(as: "first", making: making) }
+        let error = #expect(throws: OutboxError.self) { try submit(as: "first", making: making) }
+        #expect(
+            "\(try #require(error))".hasPrefix(world.folder.url.path + ": "),
+            "the wrong call has failed: \(error!)"
+        )
         #expect(world.files().isEmpty)
         if errno == EIO {
             #expect(throws: OutboxError.self) { try submit(as: "second") }
