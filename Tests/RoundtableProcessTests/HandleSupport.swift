@@ -66,7 +66,9 @@ extension PeerFleet {
     /// there after the program has closed the database.
     func expectNothingLost(closing: () throws -> String) throws {
         for suffix in ["-wal", "-shm"] { try FileManager.default.removeItem(atPath: database.path + suffix) }
-        let peer = try spawnOpen("peer")
+        // A participant does not open the database now (rule W12g), and other programs do.
+        let peer = try spawn("peer")
+        try peer.call(.openPool(opening(peer)))
         for _ in 0..<5 { try peer.call(.write(rows: 1)) }
         try peer.call(.close)
         #expect(try closing() == "closed")

@@ -244,13 +244,15 @@ extension WriteRecorder {
         int unlink(const char *path) { return unlinked(AT_FDCWD, path, 0); }
         int rmdir(const char *path) { return unlinked(AT_FDCWD, path, AT_REMOVEDIR); }
 
-        int renameat(int from, const char *old, int to, const char *new) {
+        int renameat2(int from, const char *old, int to, const char *new, unsigned flags) {
             char a[NAME_MAX + 1], b[NAME_MAX + 1], both[2 * NAME_MAX + 2];
             uint64_t source = place_of(from, old, a), target = place_of(to, new, b);
-            if (!source || !target) return REAL(renameat)(from, old, to, new);
+            if (!source || !target) return REAL(renameat2)(from, old, to, new, flags);
             lock();
+            // A rename that replaces nothing is a rename; an exchange is not known.
+            if (flags & ~RENAME_NOREPLACE) append(UNSUPPORTED, target, 0, 0, "renameat2", 9);
             uint64_t inode = inode_at(from, old);
-            int result = REAL(renameat)(from, old, to, new), code = errno;
+            int result = REAL(renameat2)(from, old, to, new, flags), code = errno;
             size_t length = strlen(a) + 1 + strlen(b);
             memcpy(both, a, strlen(a) + 1);
             memcpy(both + strlen(a) + 1, b, strlen(b));
@@ -259,14 +261,8 @@ extension WriteRecorder {
             errno = code;
             return result;
         }
+        int renameat(int from, const char *old, int to, const char *new) { return renameat2(from, old, to, new, 0); }
         int rename(const char *old, const char *new) { return renameat(AT_FDCWD, old, AT_FDCWD, new); }
-        int renameat2(int from, const char *old, int to, const char *new, unsigned flags) {
-            if (!flags) return renameat(from, old, to, new);
-            char name[NAME_MAX + 1];
-            uint64_t parent = place_of(to, new, name);
-            if (parent) { lock(); append(UNSUPPORTED, parent, 0, 0, "renameat2", 9); unlock(); }
-            return REAL(renameat2)(from, old, to, new, flags);
-        }
 
         int linkat(int from, const char *old, int to, const char *new, int flags) {
             char name[NAME_MAX + 1];
