@@ -85,6 +85,15 @@ import Testing
         try next.close()
     }
 
+    /// What is advised can be pasted into a shell, whatever the path (SECURITY: SW1).
+    @Test func theAdviceIsQuoted() throws {
+        let path = world.folder.file("a'b; touch x").path
+        for ending in ["-wal", "-shm"] { try Data([1]).write(to: URL(fileURLWithPath: path + ending)) }
+        let advice = try #require(ForeignCompanions.find(databasePath: path)).advice
+        #expect(advice.contains("move \("\(path)-wal".shellQuotedPath) and \("\(path)-shm".shellQuotedPath) away"))
+        #expect(!advice.contains("a'b;"), "\(advice)")
+    }
+
     /// A `-wal` without content does no harm.
     @Test func anEmptyWALIsNoObstacle() throws {
         let db = try opened()

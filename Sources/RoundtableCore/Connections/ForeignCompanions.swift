@@ -29,11 +29,8 @@ package struct ForeignCompanions: Sendable {
         let shown = block.shownFiles
         if shown.isEmpty || shown.contains(FileStamps(ofDatabaseAt: path)) { return nil }
         // A participant may show its files, or close them, between two looks.
-        for isLast in [false, true] {
-            let found = find(databasePath: path, block.participants(), hasContent: hasContent)
-            if found == nil || isLast { return found }
-        }
-        return nil
+        guard find(databasePath: path, block.participants(), hasContent: hasContent) != nil else { return nil }
+        return find(databasePath: path, block.participants(), hasContent: hasContent)
     }
 
     /// - parameter participants: read before the files are looked at.
@@ -80,15 +77,16 @@ package struct ForeignCompanions: Sendable {
     }
 
     package var advice: String {
-        let away = "move \(path)-wal and \(path)-shm away"
+        let away = "move \("\(path)-wal".shellQuotedPath) and \("\(path)-shm".shellQuotedPath) away"
+        let doctor = "Run roundtable doctor \(path.shellQuotedPath) first, which says how to save"
         return switch kind {
         case .orphaned: "If you have moved the database, move its -wal with it. Else \(away), and open it again."
         case .ofFormerFile where isHeld:
-            "Run 'roundtable doctor \(path)' first, which says how to save what that process has. Then end it, \(away), and open it again."
+            "\(doctor) what that process has. Then end it, \(away), and open it again."
         case .ofFormerFile:
             "If the former file still exists, put it back to keep what it has. Else \(away), and open it again."
         case .lostByParticipant:
-            "Run 'roundtable doctor \(path)' first, which says how to save it. Then end that process, and open it again."
+            "\(doctor) it. Then end that process, and open it again."
         }
     }
 

@@ -141,10 +141,7 @@ extension OpenFolder {
     /// Lets the users of a file into a private folder that this process has filled: who may read or write the file may do that with the
     /// folder. The superuser also gives the folder to the owner of the file.
     package func share(withUsersOf file: FileStatus) throws {
-        // A descriptor of ``OpenFolder`` does not allow changes.
-        let opened = try System.perform(.open, path) {
-            openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        }
+        let opened = try reopened()
         defer { close(opened) }
         if geteuid() == 0 { try System.perform(.chown, path) { fchown(opened, file.st_uid, file.st_gid) } }
         let status = try System.status(ofDescriptor: opened, path)
