@@ -69,7 +69,10 @@ struct ReplicaFolder {
     }
 
     private func put(_ bytes: [UInt8], as name: String, in place: OpenFolder) throws {
-        let unfinished = UnfinishedFile.name(".roundtable-claim")
+        let prefix = ".roundtable-claim"
+        let unfinished = UnfinishedFile.name(prefix)
+        // What was left by a promotion that was killed.
+        defer { _ = try? UnfinishedFile.removeAbandoned(in: place, prefix) }
         try place.makeFile(unfinished, bytes, access: access(0o644), isDurable: true)
         do {
             try place.move(unfinished, toUnused: name, in: place)
