@@ -74,6 +74,17 @@
             #expect(try owner(place) == 0 && owner(place + "/key") == 0)
         }
 
+        /// A promotion that was killed leaves an unfinished file, which the next claim at that place removes (rules D3a, V2a).
+        @Test func whatAKilledPromotionHasLeft() throws {
+            let replica = try ReplicaFolder(at: root.path)
+            let place = try replica.folder(at: ReplicaURL.folders(ofClaim: 1))
+            let left = ".roundtable-claim.\(Int32.max - 1)-1-\(ProcessIdentity.current.namespace)-1-1.new"
+            try place.makeFile(left, [1], access: nil, isDurable: false)
+            let files = try OpenFolder(at: folder.url.appendingPathComponent("outside").path)
+            try replica.copy(files, to: ReplicaURL.folders(ofClaim: 1))
+            #expect(try place.names() == ["secret"])
+        }
+
         /// The lock of a promotion is not created through a link.
         @Test(arguments: ["roundtable", "roundtable/claims.lock"])
         func theLockOfAPromotion(link: String) throws {
