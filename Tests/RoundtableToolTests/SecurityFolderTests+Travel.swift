@@ -97,6 +97,35 @@
             try expectUntouched(secret)
         }
 
+        /// What the collector and the shipper keep in folders of an outbox is not written through links in the places of these folders, nor are snapshot
+        /// files in the folder that is to receive them.
+        @Test(arguments: ["records", "status", "snapshots"])
+        func theFolderOfSnapshotsIsSwapped(what: String) throws {
+            let secret = try #require(FileManager.default.contents(atPath: folder.path("outside/secret")))
+            let outbox = try outbox()
+            let route = UUID()
+            _ = try outbox.recordedRoutes()
+            let received = folder.path("data/received")
+            #expect(mkdir(received, 0o755) == 0)
+            let copy = folder.path("copy")
+            _ = try SnapshotFile<String>(at: URL(fileURLWithPath: copy), as: "owner").write("x") as SnapshotInfo
+            let victim = what == "records" ? "\(outbox.path)/collected" : what == "status" ? outbox.path : received
+            #expect(rename(victim, folder.path("away")) == 0 && symlink(folder.path("outside"), victim) == 0)
+            #expect(throws: (any Error).self) {
+                switch what {
+                case "records":
+                    _ = try TravelFile<RouteRecord>(at: outbox.recordPath(of: route), as: "collect").write(
+                        RouteRecord(route: route)
+                    )
+                case "status":
+                    let status = OutboxTravelStatus(.ship, store: "x", version: nil, at: Date())
+                    _ = try OutboxTravelStatus.file(.ship, inOutboxAt: outbox.path).write(status) as SnapshotInfo
+                default: try #require(try SnapshotCopy(at: copy, followsLinks: true)).put(at: "\(received)/state")
+                }
+            }
+            try expectUntouched(secret)
+        }
+
         /// What is uploaded as a list is the file of the outbox, and not what a link in its place leads to.
         @Test func aLinkIsNotUploaded() throws {
             let path = try outbox().path + "/ship.list"

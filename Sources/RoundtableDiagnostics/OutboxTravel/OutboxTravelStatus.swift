@@ -97,6 +97,7 @@ extension OutboxTravelStatus: ProcessReport {
         var options = SnapshotFileOptions()
         // It is written after each round, and says nothing after a power cut.
         options.durability = .process
+        options.followsLinks = false
         let url = URL(fileURLWithPath: "\(path)/\(direction.rawValue).status")
         return SnapshotFile(at: url, as: "outbox \(direction.rawValue)", options: options)
     }

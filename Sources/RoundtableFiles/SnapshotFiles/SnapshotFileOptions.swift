@@ -15,6 +15,10 @@ public struct SnapshotFileOptions: Sendable {
     /// database instead.
     public var maximumSize = 4 << 20
 
+    /// Whether the file, its folder and the folder above that may be symbolic links. They may not in an outbox, where other users could put
+    /// them (rule G5c).
+    package var followsLinks = true
+
     #if canImport(Darwin)
         /// The protection class of the file, on devices that lock. A file gets its class before it gets its name.
         ///

@@ -60,7 +60,30 @@ package final class SnapshotStore: Sendable {
         }
     }
 
+    // MARK: The file and its folder
+
+    private func openFolder() throws -> OpenFolder {
+        guard !options.followsLinks else { return try OpenFolder(at: folder, followingLinks: true) }
+        let (above, name) = System.place(of: folder)
+        return try OpenFolder(at: above).folder(name)
+    }
+
+    /// - returns: nil when there is no such file.
+    private func contents(of path: String, limit: Int) throws -> [UInt8]? {
+        if options.followsLinks { return try System.contents(ofFileAt: path, limit: limit) }
+        return try OpenFolder.ifThere(openFolder)?.contents(ofFile: System.place(of: path).name, limit: limit)
+    }
+
+    /// - returns: nil when there is no such file.
+    private func status(of path: String) throws -> FileStatus? {
+        if options.followsLinks { return try System.status(ofFileAt: path) }
+        return try OpenFolder.ifThere(openFolder)?.status(ofFile: System.place(of: path).name)
+    }
+
     // MARK: Reading
+
+    /// The bytes of the file as it is; nil when there is no file.
+    package func bytes() throws -> [UInt8]? { try contents(of: path, limit: limit) }
 
     /// Reads the file (rule V5).
     package func contents() throws(SnapshotFileError) -> SnapshotContents {
@@ -68,7 +91,7 @@ package final class SnapshotStore: Sendable {
             // The limit may be `Int.max`, so the sum may overflow.
             let most = limit.addingReportingOverflow(SnapshotHeader.size)
             let bytes = try coordinated(.reading) {
-                try System.contents(ofFileAt: $0, limit: most.overflow ? .max - 1 : most.partialValue)
+                try contents(of: $0, limit: most.overflow ? .max - 1 : most.partialValue)
             }
             return bytes.map { SnapshotContents($0, limit: limit) } ?? .absent
         }
@@ -91,9 +114,9 @@ package final class SnapshotStore: Sendable {
     }
 
     private func currentMark() throws -> SnapshotMark {
-        guard let bytes = try System.contents(ofFileAt: path, limit: SnapshotHeader.size) else { return .absent }
+        guard let bytes = try contents(of: path, limit: SnapshotHeader.size) else { return .absent }
         if let header = SnapshotHeader(bytes) { return .whole(header) }
-        guard let status = try System.status(ofFileAt: path) else { return .absent }
+        guard let status = try status(of: path) else { return .absent }
         return .other(FileIdentity(status), size: Int64(status.st_size), modified: status.modificationTime)
     }
 
@@ -175,7 +198,9 @@ package final class SnapshotStore: Sendable {
 
     /// Throws if the file must not be replaced.
     private func check(_ path: String) throws {
-        guard let status = try System.status(ofFileAt: path) else { return }
+        guard let status = try status(of: path) else { return }
+        // Where links are not followed, the rename replaces the link itself.
+        if status.isSymbolicLink { return }
         if !status.isRegularFile {
             throw SnapshotFileError.notAFile(
                 path: path,
@@ -194,10 +219,11 @@ package final class SnapshotStore: Sendable {
         at path: String,
         replacing expected: SnapshotLook?
     ) throws -> Bool {
-        let folder = try OpenFolder(at: folder, followingLinks: true)
+        let folder = try openFolder()
         let name = System.place(of: path).name
         let unfinished = UnfinishedFile.name(unfinishedPrefix)
-        let access = try folder.status(ofTarget: name).map { FileAccess($0) }
+        let replaced = try options.followsLinks ? folder.status(ofTarget: name) : folder.status(ofFile: name)
+        let access = replaced.flatMap { $0.isSymbolicLink ? nil : FileAccess($0) }
         try folder.makeFile(unfinished, bytes, access: access, isDurable: options.durability == .machine)
         do {
             try protect(folder.file(unfinished), as: path)
@@ -219,8 +245,8 @@ package final class SnapshotStore: Sendable {
         if case .part(let database) = try LockedFiles.look(at: path, foundAs: file) {
             throw SnapshotFileError.databaseFile(path: path, database: database)
         }
-        // `System.contents` repeats the check, because the file may have been replaced in between.
-        let beginning = try System.contents(ofFileAt: path, limit: SnapshotHeader.size - 1) ?? []
+        // `contents` repeats the check, because the file may have been replaced in between.
+        let beginning = try contents(of: path, limit: SnapshotHeader.size - 1) ?? []
         guard SnapshotHeader.mayBegin(beginning) else { throw SnapshotFileError.foreignFile(path: path) }
     }
 
@@ -247,7 +273,7 @@ package final class SnapshotStore: Sendable {
     private func syncFolder(_ writing: inout Writing) throws {
         guard writing.isFolderUnsynced else { return }
         do {
-            try System.syncFolder(at: folder)
+            try openFolder().sync()
             writing.isFolderUnsynced = false
         } catch let error as SystemError {
             throw SnapshotFileError.notDurable(path: path, errno: error.errno)
@@ -266,7 +292,7 @@ package final class SnapshotStore: Sendable {
         let now = MonotonicClock.now
         if let swept = writing.sweptAt, now.subtractingSaturating(swept) < Self.sweepInterval { return }
         writing.sweptAt = now
-        _ = try? UnfinishedFile.removeAbandoned(in: folder, unfinishedPrefix)
+        _ = try? UnfinishedFile.removeAbandoned(in: openFolder(), unfinishedPrefix)
     }
 
     private static let sweepInterval: Nanoseconds = 60_000_000_000

@@ -386,7 +386,7 @@ final class OutboxCollector {
         var problem: TravelProblem?
         for path in snapshots {
             let name = (path as NSString).lastPathComponent
-            guard let copy = try SnapshotCopy(at: path) else {
+            guard let copy = try SnapshotCopy(at: path, followsLinks: true) else {
                 problem = TravelProblem(cause: .incompleteSnapshot, detail: path)
                 continue
             }

@@ -277,7 +277,8 @@ final class OutboxShipper {
         }
         let new = newest.values.filter { $0.number > taken[$0.name] ?? 0 }.sorted { $0.name < $1.name }
         let wanted = try new.filter { snapshot in
-            let isThere = try SnapshotCopy(at: "\(snapshotFolder)/\(snapshot.name)")?.sum == snapshot.sum
+            let isThere =
+                try SnapshotCopy(at: "\(snapshotFolder)/\(snapshot.name)", followsLinks: false)?.sum == snapshot.sum
             if isThere { taken[snapshot.name] = snapshot.number }
             return !isThere
         }

@@ -11,8 +11,11 @@ struct SnapshotCopy {
     /// The largest snapshot file that travels, in bytes.
     private static let limit = 64 << 20
 
+    /// - parameter followsLinks: whether the file, its folder and the folder above that may be symbolic links.
     /// - returns: nil when there is no whole snapshot file.
-    init?(at path: String) throws { self.init(try System.contents(ofFileAt: path, limit: Self.limit)) }
+    init?(at path: String, followsLinks: Bool) throws {
+        self.init(try Self.store(path, followsLinks: followsLinks).bytes())
+    }
 
     /// What was downloaded as an object.
     init?(_ object: String, in arrivals: StagingFolder) throws {
@@ -27,14 +30,13 @@ struct SnapshotCopy {
         sum = reader.integer(UInt64.self)
     }
 
-    /// Replaces a file by this one (rules V2, V10).
-    func put(at path: String) throws {
-        let store = SnapshotStore(
-            URL(fileURLWithPath: path),
-            version: 0,
-            writer: "ship",
-            options: SnapshotFileOptions()
-        )
-        try store.replace(with: bytes)
+    /// Replaces a file by this one (rules V2, V10), without following a link.
+    func put(at path: String) throws { try Self.store(path, followsLinks: false).replace(with: bytes) }
+
+    private static func store(_ path: String, followsLinks: Bool) -> SnapshotStore {
+        var options = SnapshotFileOptions()
+        options.maximumSize = limit
+        options.followsLinks = followsLinks
+        return SnapshotStore(URL(fileURLWithPath: path), version: 0, writer: "ship", options: options)
     }
 }

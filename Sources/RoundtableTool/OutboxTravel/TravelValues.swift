@@ -89,6 +89,7 @@ struct TravelFile<Value: Codable & Sendable>: Sendable {
     init(at path: String, as writer: String) {
         var options = SnapshotFileOptions()
         options.maximumSize = Self.limit
+        options.followsLinks = false
         file = SnapshotFile(at: URL(fileURLWithPath: path), as: writer, options: options)
         self.path = path
     }
@@ -110,9 +111,9 @@ struct TravelFile<Value: Codable & Sendable>: Sendable {
         return (value, StoreMark(sequence: info.sequence, token: info.token))
     }
 
-    /// The file as it is, to be uploaded. A symbolic link is not followed.
+    /// The file as it is, to be uploaded.
     func bytes() throws -> [UInt8] {
-        guard let bytes = try System.contents(ofFileAt: path, limit: Self.limit, followingLinks: false) else {
+        guard let bytes = try file.store.bytes() else {
             throw SystemError(call: .open, errno: ENOENT, path: path)
         }
         return bytes
