@@ -185,7 +185,9 @@ let package = Package(
             name: "RoundtableToolTests",
             dependencies: [
                 "RoundtableTool", "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestSupport",
-            ]
+            ],
+            // Compiled when a campaign begins, and preloaded into the tool alone.
+            resources: [.embedInCode("Attack/attacker.c")]
         ),
         .testTarget(
             name: "RoundtableProcessTests",

@@ -6,7 +6,7 @@
     package enum FaultLibrary {
         package static let folderVariable = "ROUNDTABLE_FAULT_FOLDER"
 
-        private static let compiler: URL? = {
+        package static let compiler: URL? = {
             let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
             let candidates = ["cc", "clang", "gcc"].flatMap { name in folders.map { "\($0)/\(name)" } }
             return candidates.first(where: FileManager.default.isExecutableFile).map { URL(fileURLWithPath: $0) }
