@@ -146,7 +146,10 @@
                 configuration=$(cat <&3)
                 claim='\(folder.path("claim"))'
                 case "$*" in
-                    *replicate*) cp "$(echo "$configuration" | grep -o '"path":"[^"]*"' | head -1 | cut -d'"' -f4)" "$claim"; exit;;
+                    *replicate*)
+                        cp "$(echo "$configuration" | grep -o '"path":"[^"]*"' | head -1 | cut -d'"' -f4)" "$claim"
+                        replica=$(echo "$configuration" | grep -o 'file://[^"]*' | head -1 | cut -c8-)
+                        mkdir -p "$replica/ltx/0"; echo claim >"$replica/ltx/0/1.ltx"; exit;;
                 esac
                 for last; do out=$last; done
                 case "$out" in */claim)

@@ -25,7 +25,7 @@
 
         /// A command that is attacked.
         enum Command: String, CaseIterable, Sendable {
-            case restore, promote, follow, ship, collect, record, open
+            case restore, promote, follow, followAgain, ship, collect, record, open
         }
 
         @Test(arguments: Command.allCases)
@@ -91,7 +91,7 @@
             switch command {
             case .restore: return ["restore", "s3://bucket/db", path, "--replace"] + litestream
             case .promote: return ["promote", "file://\(world.data)/replica", path, "--replace"] + litestream
-            case .follow: return ["follow", "s3://bucket/db", path] + litestream
+            case .follow, .followAgain: return ["follow", "s3://bucket/db", path] + litestream
             case .ship:
                 return ["outbox", "ship", path, "--to", world.store, "--snapshots", "\(world.data)/snapshots"] + rclone
             case .collect: return ["outbox", "collect", path, "--from", world.store, "--take-over"] + rclone
@@ -105,7 +105,8 @@
         private func options(_ kind: AttackedFolder) -> [String] {
             switch command {
             case .record, .open: []
-            case .ship, .collect: ["--into-others-folder"]
+            // The replica is in a folder of the attacker's.
+            case .ship, .collect, .promote: ["--into-others-folder"]
             default: kind == .sticky ? [] : ["--into-others-folder"]
             }
         }
@@ -114,7 +115,7 @@
         private var databases: Set<String> {
             switch command {
             case .restore, .promote: ["database", "app.db"]
-            case .follow: ["database", "first", "app.db"]
+            case .follow, .followAgain: ["database", "first", "app.db"]
             case .record, .open: ["app.db"]
             case .ship, .collect: []
             }
@@ -123,7 +124,7 @@
         /// What is put in place of files. Where `fs.protected_hardlinks` is off, SQLite takes a hard link for its `-wal`, and writes to it: there, no
         /// command may be run that opens a database in a folder of another user (SR4).
         var kinds: [String] {
-            [.follow, .record, .open].contains(command)
+            [.follow, .followAgain, .record, .open].contains(command)
                 ? Attack.kinds.filter { $0 != "hard-link" } : Attack.kinds
         }
 
@@ -136,7 +137,7 @@
         /// When the command gets SIGTERM, because it does not end by itself.
         private var lifetime: Double? {
             switch command {
-            case .follow: 1.5
+            case .follow, .followAgain: 1.5
             case .record: 0.6
             default: nil
             }
@@ -156,6 +157,7 @@
                 }
                 #expect(chown("\(world.data)/replica", 65534, 65534) == 0)
             case .follow: break
+            case .followAgain: #expect(try start(nil, in: .own).code == 0)
             case .ship, .collect: try prepareOutbox()
             case .record:
                 try AttackWorld.makeDatabase(path, "old")
@@ -289,7 +291,7 @@
                         problems.append("\(name) is \(new), and was \(old)")
                     }
                     // A follower copies a state into a database that it opens by its path, and so, as SR4 says, into any that is put there.
-                    if command != .follow, let content = new.content,
+                    if ![.follow, .followAgain].contains(command), let content = new.content,
                         content.range(of: Data(world.marker.utf8)) == nil
                     {
                         problems.append("\(name) has lost its rows")
