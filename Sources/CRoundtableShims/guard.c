@@ -20,6 +20,10 @@ static struct guarded table[RT_GUARD_CAPACITY];
 static pthread_once_t installed = PTHREAD_ONCE_INIT;
 static struct sigaction previous;
 
+// The codes of signals that processes send differ between systems: they are negative or 0 on Linux, and SI_USER is 0x10001 on Apple's systems.
+// Those of faults are the same, and Linux has two more for faults of the hardware.
+int rt_guard_is_fault(int code) { return code >= BUS_ADRALN && code <= BUS_OBJERR + 2; }
+
 static void pass_on(int signal_number, siginfo_t *info, void *context) {
     if (previous.sa_flags & SA_SIGINFO) {
         previous.sa_sigaction(signal_number, info, context);
@@ -27,7 +31,7 @@ static void pass_on(int signal_number, siginfo_t *info, void *context) {
         // The faulting instruction runs again, and then ends the process as it would have without this handler.
         signal(signal_number, SIG_DFL);
         // A signal that a process has sent has no faulting instruction, so it is raised again.
-        if (info->si_code <= 0) raise(signal_number);
+        if (!rt_guard_is_fault(info->si_code)) raise(signal_number);
     } else {
         previous.sa_handler(signal_number);
     }

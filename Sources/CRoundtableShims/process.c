@@ -72,8 +72,6 @@ int rt_open_file_is_inherited(uint64_t device, uint64_t inode) {
     return file != NULL;
 }
 
-int rt_fork(void) { return fork(); }
-
 static _Thread_local void *thread_local_value;
 
 void *rt_thread_local_get(void) { return thread_local_value; }

@@ -62,3 +62,5 @@ int rt_fork_while_changing(int forks) {
     munmap(churn.page, SIZE);
     return result;
 }
+
+int rt_fork(void) { return fork(); }

@@ -1,4 +1,3 @@
-import CRoundtableShims
 import CRoundtableTestSupport
 import Foundation
 import GRDB

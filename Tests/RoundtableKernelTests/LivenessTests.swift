@@ -1,5 +1,5 @@
 #if os(Linux)
-    import CRoundtableShims
+    import CRoundtableTestSupport
     import Foundation
     import Glibc
     import RoundtableTestSupport

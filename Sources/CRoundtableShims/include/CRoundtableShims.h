@@ -29,11 +29,16 @@ enum { RT_GUARD_CAPACITY = 512 };
 
 /// Registers a mapping. A SIGBUS in it replaces it by private zero pages and marks it lost, instead of ending the process. A SIGBUS
 /// elsewhere goes to the previous handler. Returns an index, or -1 when full.
+///
+/// A handler that is installed later replaces this one, unless it calls it. On Apple's systems, a crash reporter that handles Mach exceptions
+/// gets the fault before any signal handler, reports it as a crash, and may end the process.
 int rt_guard_add(void *base, size_t length);
 /// Unregisters the mapping; call it before `munmap`.
 void rt_guard_remove(int index);
 /// Whether the mapping was lost.
 int rt_guard_is_lost(int index);
+/// Whether an instruction has caused a SIGBUS with this code (`si_code`), and no process has sent it.
+int rt_guard_is_fault(int code);
 
 // MARK: Threads
 //
@@ -93,9 +98,6 @@ void rt_open_file_remove(uint64_t device, uint64_t inode, uint32_t generation);
 /// Whether a connection to the file was open when an ancestor of this process forked, and was not closed in this process since. SQLite's
 /// table of open files then shows this process locks that only its ancestor holds.
 int rt_open_file_is_inherited(uint64_t device, uint64_t inode);
-
-/// `fork` itself, which Swift marks unavailable. It is for tests of what happens after a fork.
-int rt_fork(void);
 
 enum { RT_CHILD_CAPACITY = 512 };
 

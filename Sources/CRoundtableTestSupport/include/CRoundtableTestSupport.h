@@ -12,4 +12,9 @@
 /// nor the children run Swift, so a child that hangs does so because of the table.
 int rt_fork_while_changing(int forks);
 
+/// `fork` itself.
+///
+/// Why: Swift marks it unavailable. It is not with the shims of the library, because tvOS and watchOS prohibit it.
+int rt_fork(void);
+
 #endif

@@ -12,9 +12,12 @@ package struct FileIdentity: Hashable, Sendable {
     package let inode: UInt64
 
     package init(_ status: stat) {
-        device = UInt64(status.st_dev)
+        device = Self.number(ofDevice: status.st_dev)
         inode = UInt64(status.st_ino)
     }
+
+    /// The number of a device. On Apple's systems `dev_t` is signed, and a negative one is a device like others.
+    static func number(ofDevice device: some BinaryInteger) -> UInt64 { UInt64(truncatingIfNeeded: device) }
 
     /// Creates an identity from stored numbers.
     package init(device: UInt64, inode: UInt64) {

@@ -47,7 +47,8 @@ package struct ProcessIdentity: Hashable, Sendable {
 /// The system's information about a process.
 package struct ProcessEntry: Equatable, Sendable {
     package let startTime: UInt64
-    /// Whether no thread runs, because of SIGSTOP, SIGTSTP, a debugger, or suspension by the system.
+    /// Whether no thread runs, because of SIGSTOP, SIGTSTP or a debugger. A process that iOS has suspended does not look so (its task is suspended,
+    /// and the process is not stopped): there, patience decides.
     package let isStopped: Bool
     /// Whether all threads have ended, not only the main thread, and the parent has not reaped the process yet.
     package let isZombie: Bool
