@@ -196,6 +196,7 @@ lint: dependencies
 	sh scripts/names.sh
 	@sh scripts/dependencies.sh $(SWIFT) python3
 	python3 scripts/by-path.py
+	python3 scripts/manifests.py $(SWIFT)
 	python3 scripts/mutants.py --check
 	python3 scripts/terminal-picture.py --check
 	python3 scripts/troubleshooting.py --check

@@ -8,9 +8,17 @@ let sql: [Target.Dependency] = [
 // What servers use: fetched only by those who ask for the trait.
 let service = TargetDependencyCondition.when(traits: ["Service"])
 
+// Compiled when a campaign begins, and preloaded into peers alone, on Linux. Xcode cannot embed files in code.
+let faults = "Sweep/faults.c"
+#if os(Linux)
+    let (embedded, excluded): ([Resource], [String]) = ([.embedInCode(faults)], [])
+#else
+    let (embedded, excluded): ([Resource], [String]) = ([], [faults])
+#endif
+
 let package = Package(
     name: "Roundtable",
-    platforms: [.iOS(.v18), .macOS(.v15)],
+    platforms: [.iOS(.v18), .macOS(.v15), .visionOS(.v2)],
     products: [
         .library(name: "Roundtable", targets: ["Roundtable"]),
         .library(name: "RoundtableFiles", targets: ["RoundtableFiles"]),
@@ -110,8 +118,8 @@ let package = Package(
                 "CRoundtableTestShims", "CRoundtableTestSupport", "Roundtable", "RoundtableKernel", "RoundtableTestKit",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
-            // Compiled when a campaign begins, and preloaded into peers alone.
-            resources: [.embedInCode("Sweep/faults.c")]
+            exclude: excluded,
+            resources: embedded
         ),
         .executableTarget(
             name: "RoundtableTool",
@@ -159,7 +167,7 @@ let package = Package(
         .executableTarget(name: "roundtable-walk", dependencies: ["RoundtableModels"]),
         .testTarget(
             name: "RoundtableKernelTests",
-            dependencies: ["RoundtableKernel", "RoundtableModels", "RoundtableTestSupport"]
+            dependencies: ["CRoundtableTestSupport", "RoundtableKernel", "RoundtableModels", "RoundtableTestSupport"]
         ),
         .testTarget(
             name: "RoundtableTests",
@@ -212,13 +220,14 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// For platforms that have no processes to start, in an app: the library and its unit tests alone.
+// For platforms that have no processes to start, in an app: the library and its unit tests alone, with what those are built on.
 if Context.environment["ROUNDTABLE_LIBRARY_ONLY"] != nil {
     let kept: Set = [
         "CRoundtableShims", "RoundtableKernel", "RoundtableFiles", "RoundtableCore", "RoundtableTables",
         "RoundtableHistory",
         "RoundtableExtensions", "RoundtableDelivery", "RoundtableDiagnostics", "Roundtable", "RoundtableJobs",
-        "RoundtableTests",
+        "CRoundtable", "RoundtableC", "CRoundtableTestShims", "CRoundtableTestSupport", "RoundtableTestKit",
+        "RoundtableTestSupport", "RoundtableTests",
     ]
     package.targets.removeAll { !kept.contains($0.name) }
     package.products.removeAll { !["Roundtable", "RoundtableFiles", "RoundtableJobs"].contains($0.name) }

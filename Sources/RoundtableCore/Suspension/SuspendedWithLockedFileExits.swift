@@ -1,4 +1,5 @@
-#if canImport(MetricKit)
+#if canImport(MetricKit) && (os(iOS) || os(visionOS))
+    // On macOS, MetricKit has no reports before the SDK of macOS 26, and the system ends no process there for a locked file.
     import Foundation
     import MetricKit
 

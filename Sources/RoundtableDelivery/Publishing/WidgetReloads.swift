@@ -3,7 +3,8 @@ import RoundtableCore
 import RoundtableKernel
 import Synchronization
 
-#if canImport(WidgetKit)
+#if canImport(WidgetKit) && !os(visionOS)
+    // On visionOS, WidgetKit needs version 26, and the package runs on version 2.
     // The documentation does not say whether WidgetCenter is Sendable. Chromium, for one, calls it on a queue of its own.
     @preconcurrency import WidgetKit
 #endif
@@ -23,7 +24,8 @@ import Synchronization
 /// A reload is a request, and the system decides when to reload. Give the timeline a policy that reloads it from time to time, such
 /// as `.after` an hour, for the case that the process is killed before it can request a reload.
 ///
-/// Publishers that feed the same widgets share one `WidgetReloads`. Where there is no WidgetKit, as on Linux, it does nothing.
+/// Publishers that feed the same widgets share one `WidgetReloads`. On visionOS, which has WidgetKit since version 26 only, and where
+/// there is no WidgetKit, as on Linux, it does nothing.
 public final class WidgetReloads: Sendable {
     /// The receiver of the requests, the clock, and the presence of the app.
     struct Surroundings: Sendable {
@@ -94,7 +96,7 @@ public final class WidgetReloads: Sendable {
     }
 }
 
-#if canImport(WidgetKit)
+#if canImport(WidgetKit) && !os(visionOS)
     extension WidgetReloads {
         fileprivate static let system: @Sendable ([String]?) -> Void = { kinds in
             guard let kinds else { return WidgetCenter.shared.reloadAllTimelines() }

@@ -1,4 +1,4 @@
-#if canImport(UIKit) && !os(watchOS) && !targetEnvironment(macCatalyst)
+#if canImport(UIKit) && !targetEnvironment(macCatalyst)
     import Foundation
     import Synchronization
     import UIKit

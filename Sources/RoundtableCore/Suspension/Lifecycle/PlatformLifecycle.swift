@@ -22,8 +22,8 @@ package enum PlatformLifecycle {
 extension SharedDatabase {
     private static let suspends = Atomic<Bool>(true)
 
-    /// Whether databases are suspended when this app, or the app that hosts this extension, enters the background, on iOS, tvOS
-    /// and visionOS. The default is true.
+    /// Whether databases are suspended when this app, or the app that hosts this extension, enters the background, on iOS and
+    /// visionOS. The default is true.
     ///
     /// Set it to false, before the first database is opened, in an app that the system keeps running in the background (location,
     /// audio), or that suspends its databases by itself.

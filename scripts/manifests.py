@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""manifests.py [SWIFT]: loads each variant of Package.swift, and describes it, as Linux and as a Mac reads it. Builds and fetches nothing.
+
+`swift package describe` does not look whether what targets depend on exists. So this compares the descriptions: a target of the full package
+that another variant's targets depend on must be in that variant. On a Mac, no file may be embedded in code, which Xcode cannot do."""
+import json, os, pathlib, shutil, subprocess, sys, tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SWIFT = sys.argv[1] if len(sys.argv) > 1 else "swift"
+VARIANTS = ["", "LIBRARY_ONLY", "UNIT_TESTS_ONLY", "FUZZING", "GRDB_SUITE"]
+
+
+def described(folder, variant):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ROUNDTABLE_")}
+    if variant: environment[f"ROUNDTABLE_{variant}"] = "1"
+    run = subprocess.run([SWIFT, "package", "describe", "--type", "json"], cwd=folder, env=environment, capture_output=True, text=True)
+    if run.returncode: return None, [run.stderr.strip()]
+    return json.loads(run.stdout), []
+
+
+def problems(folder, system):
+    full, found = described(folder, "")
+    if not full: return found
+    own = {target["name"] for target in full["targets"]}
+    for variant in VARIANTS:
+        package, errors = described(folder, variant)
+        name = f"Package.swift, {variant or 'the full package'}, as {system} reads it"
+        found += [f"{name}: {error}" for error in errors]
+        if not package: continue
+        targets = {target["name"] for target in package["targets"]}
+        for target in package["targets"]:
+            needed = set(target.get("product_dependencies", []) + target.get("target_dependencies", []))
+            found += [f"{name}: {target['name']} needs {other}, which is left out" for other in sorted(needed & own - targets)]
+            for resource in target.get("resources", []):
+                if system == "a Mac" and "embed_in_code" in resource["rule"]:
+                    found.append(f"{name}: {target['name']} embeds {pathlib.Path(resource['path']).name} in code")
+    return found
+
+
+def main():
+    manifest = (ROOT / "Package.swift").read_text()
+    named = {line.split('"ROUNDTABLE_')[1].split('"')[0] for line in manifest.splitlines() if '"ROUNDTABLE_' in line}
+    if named != set(VARIANTS[1:]): sys.exit(f"Package.swift has the variants {sorted(named)}, and {sys.argv[0]} knows {VARIANTS[1:]}")
+    found = []
+    with tempfile.TemporaryDirectory() as place:
+        folder = pathlib.Path(place)
+        for name in ("Sources", "Tests"): shutil.copytree(ROOT / name, folder / name)
+        # What scripts/test-grdb.sh fills.
+        suite = folder / "build-grdb-suite"
+        suite.mkdir()
+        for name in ("Suite.swift", "Betty.jpeg", "InflectionsTests.json", "Issue1383.sqlite", "db.SQLCipher3"): (suite / name).touch()
+        for system, text in (("Linux", manifest), ("a Mac", manifest.replace("#if os(Linux)", "#if false"))):
+            (folder / "Package.swift").write_text(text)
+            found += problems(folder, system)
+    if found: sys.exit("\n".join(found))
+
+
+main()
