@@ -68,32 +68,32 @@ extension NSObject {
     public class func perform(_ selector: Selector!) -> Unmanaged<AnyObject>! { notHere() }
 }
 
-#if TYPECHECK_iOS
-    // Not on macOS.
+// MARK: Expiring activities
 
-    // MARK: Expiring activities
+extension ProcessInfo {
+    @available(iOS 8.2, visionOS 1.0, *)
+    @available(macOS, unavailable)
+    public func performExpiringActivity(
+        withReason reason: String,
+        using block: @escaping @Sendable (Bool) -> Void
+    ) { notHere() }
+}
 
-    extension ProcessInfo {
-        public func performExpiringActivity(
-            withReason reason: String,
-            using block: @escaping @Sendable (Bool) -> Void
-        ) { notHere() }
-    }
+// MARK: The host of an extension
 
-    // MARK: The host of an extension
-
-    extension NSNotification.Name {
-        public static let NSExtensionHostWillEnterForeground = NSNotification.Name(
-            "NSExtensionHostWillEnterForegroundNotification"
-        )
-        public static let NSExtensionHostDidEnterBackground = NSNotification.Name(
-            "NSExtensionHostDidEnterBackgroundNotification"
-        )
-        public static let NSExtensionHostWillResignActive = NSNotification.Name(
-            "NSExtensionHostWillResignActiveNotification"
-        )
-        public static let NSExtensionHostDidBecomeActive = NSNotification.Name(
-            "NSExtensionHostDidBecomeActiveNotification"
-        )
-    }
-#endif
+@available(iOS 8.2, visionOS 1.0, *)
+@available(macOS, unavailable)
+extension NSNotification.Name {
+    public static let NSExtensionHostWillEnterForeground = NSNotification.Name(
+        "NSExtensionHostWillEnterForegroundNotification"
+    )
+    public static let NSExtensionHostDidEnterBackground = NSNotification.Name(
+        "NSExtensionHostDidEnterBackgroundNotification"
+    )
+    public static let NSExtensionHostWillResignActive = NSNotification.Name(
+        "NSExtensionHostWillResignActiveNotification"
+    )
+    public static let NSExtensionHostDidBecomeActive = NSNotification.Name(
+        "NSExtensionHostDidBecomeActiveNotification"
+    )
+}

@@ -5,6 +5,7 @@
 func notHere() -> Never { fatalError("a stub was run") }
 
 /// Its interface does not say what it is to Swift's concurrency: so it is not `Sendable` here, nor bound to an actor.
+@available(iOS 14.0, macOS 11.0, visionOS 26.0, *)
 public class WidgetCenter {
     // Constant, and without state: no stub is ever run.
     public nonisolated(unsafe) static let shared = WidgetCenter()
@@ -14,24 +15,31 @@ public class WidgetCenter {
     public func reloadAllTimelines() { notHere() }
 }
 
+@available(iOS 14.0, macOS 11.0, visionOS 26.0, *)
 public protocol TimelineProvider {
     associatedtype Entry: TimelineEntry
     typealias Context = TimelineProviderContext
     func placeholder(in context: Context) -> Entry
-    func getSnapshot(in context: Context, completion: @escaping (Entry) -> Void)
-    func getTimeline(in context: Context, completion: @escaping (Timeline<Entry>) -> Void)
+    @preconcurrency
+    func getSnapshot(in context: Context, completion: @escaping @Sendable (Entry) -> Void)
+    @preconcurrency
+    func getTimeline(in context: Context, completion: @escaping @Sendable (Timeline<Entry>) -> Void)
 }
 
+@available(iOS 14.0, macOS 11.0, visionOS 26.0, *)
 public protocol TimelineEntry {
     var date: Date { get }
 }
 
+@available(iOS 14.0, macOS 11.0, visionOS 26.0, *)
 public struct TimelineProviderContext {}
 
+@available(iOS 14.0, macOS 11.0, visionOS 26.0, *)
 public struct Timeline<EntryType: TimelineEntry> {
     public init(entries: [EntryType], policy: TimelineReloadPolicy) {}
 }
 
+@available(iOS 14.0, macOS 11.0, visionOS 26.0, *)
 public struct TimelineReloadPolicy {
     public static func after(_ date: Date) -> TimelineReloadPolicy { notHere() }
 }

@@ -1,0 +1,14 @@
+// <dlfcn.h> of Darwin, as far as the package uses it.
+#pragma once
+
+#define RTLD_DEFAULT ((void *)-2)
+
+typedef struct dl_info {
+    const char *dli_fname;
+    void *dli_fbase;
+    const char *dli_sname;
+    void *dli_saddr;
+} Dl_info;
+
+int dladdr(const void *, Dl_info *);
+void *dlsym(void *, const char *);
