@@ -23,7 +23,8 @@ final class CheckpointConnection: @unchecked Sendable {
         configuration.busyMode = .callback { _ in budget.mayContinue() }
         configuration.prepareDatabase { db in
             try db.checkFileIsWritable(path)
-            try db.execute(sql: "PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = \(options.synchronous)")
+            try db.set("wal_autocheckpoint", 0)
+            for (pragma, value) in options.syncing { try db.set(pragma, value) }
             try db.keepWalFiles()
             try db.setCheckpointOnClose(false)
         }
@@ -108,7 +109,7 @@ final class CheckpointConnection: @unchecked Sendable {
         queue.inDatabase { db in
             guard let file = db.walFile, let methods = file.pointee.pMethods else { return }
             // If this fails, the checkpoint fails for the same reason and reports it.
-            _ = methods.pointee.xSync(file, SQLITE_SYNC_NORMAL)
+            _ = methods.pointee.xSync(file, SQLITE_SYNC_FULL)
         }
     }
 

@@ -34,18 +34,27 @@ extension Database {
 
     /// Checks the WAL of a connection in WAL mode that has read. SQLite does not tell how it has opened the file, but a write of no bytes
     /// fails where the file is open for reading only, and does nothing else. That was seen on Linux, with SQLite 3.40.1, and not tried on
-    /// Apple's systems: where such a write succeeds, this finds nothing.
+    /// Apple's systems. Where such a write succeeds, this finds nothing. A VFS that refuses each of them refuses it for the database file,
+    /// too, which is open for writing: its answer says nothing.
     ///
     /// - throws: `SQLITE_READONLY` or `SQLITE_CANTOPEN` when the WAL is open for reading only.
     func checkWalIsWritable(_ path: String) throws {
-        guard let file = walFile, let write = file.pointee.pMethods.pointee.xWrite else { return }
-        if write(file, "", 0, 0) != SQLITE_OK { throw DatabaseError.openedForReadingOnly(path, path + "-wal") }
+        guard let file = walFile, !file.takesWriteOfNoBytes else { return }
+        if let file = databaseFile, sqlite3_db_readonly(sqliteConnection, "main") == 0, !file.takesWriteOfNoBytes {
+            return
+        }
+        throw DatabaseError.openedForReadingOnly(path, path + "-wal")
     }
 
+    /// SQLite's file object of the database file.
+    var databaseFile: UnsafeMutablePointer<sqlite3_file>? { file(SQLITE_FCNTL_FILE_POINTER) }
+
     /// SQLite's file object of the WAL; nil while the file is not open.
-    var walFile: UnsafeMutablePointer<sqlite3_file>? {
+    var walFile: UnsafeMutablePointer<sqlite3_file>? { file(SQLITE_FCNTL_JOURNAL_POINTER) }
+
+    private func file(_ request: CInt) -> UnsafeMutablePointer<sqlite3_file>? {
         var file: UnsafeMutablePointer<sqlite3_file>?
-        let code = sqlite3_file_control(sqliteConnection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file)
+        let code = sqlite3_file_control(sqliteConnection, "main", request, &file)
         // A file that is not open yet has no methods.
         return code == SQLITE_OK && file?.pointee.pMethods != nil ? file : nil
     }
@@ -55,6 +64,13 @@ extension Database {
     /// - throws: `SQLITE_READONLY` or `SQLITE_CANTOPEN` when SQLite has opened the wal-index for reading only.
     func checkWalIndexIsWritable(_ path: String) throws {
         if WalIndex(self)?.isReadOnly == true { throw DatabaseError.openedForReadingOnly(path, path + "-shm") }
+    }
+}
+
+extension UnsafeMutablePointer<sqlite3_file> {
+    fileprivate var takesWriteOfNoBytes: Bool {
+        guard let write = pointee.pMethods.pointee.xWrite else { return true }
+        return write(self, "", 0, 0) == SQLITE_OK
     }
 }
 

@@ -1,5 +1,4 @@
 import GRDB
-import GRDBSQLite
 import RoundtableKernel
 
 /// How long a connection that is being opened waits for other processes that create, recover, switch or close the database (rule W9).
@@ -61,21 +60,22 @@ extension OpeningWait {
     {
         try run { remaining, answers in
             var opening = configuration
-            let milliseconds: CInt
+            let limit: Nanoseconds
             switch configuration.busyMode {
             case .callback(let callback):
                 opening.busyMode = .callback { answers.note(callback($0)) }
                 return try open(opening)
-            case .immediateError: milliseconds = 0
-            case .timeout(let seconds): milliseconds = CInt(seconds * 1000)
+            case .immediateError: limit = 0
+            case .timeout(let seconds): limit = Nanoseconds(seconds * 1e9)
             }
-            opening.busyMode = .timeout(min(Double(remaining) / 1e9, Self.longestTimeout))
+            let handler = TimedBusyHandler(limit: remaining)
+            opening.busyMode = .callback { handler.next(tries: $0) }
             let queue = try open(opening)
-            queue.inDatabase { db in _ = sqlite3_busy_timeout(db.sqliteConnection, milliseconds) }
+            queue.inDatabase { _ in handler.limit = limit }
             return queue
         }
     }
 
-    /// The longest timeout in seconds, because SQLite takes milliseconds in 32 bits.
+    /// The longest timeout in seconds.
     static let longestTimeout = 2_000_000.0
 }

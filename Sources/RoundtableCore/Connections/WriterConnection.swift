@@ -70,7 +70,7 @@ package final class WriterConnection: @unchecked Sendable {
             for companion in companions { try companion.install(in: db) }
             try db.keepWalFiles()
             try db.setCheckpointOnClose(false)
-            try db.set("synchronous", options.synchronous)
+            for (pragma, value) in options.syncing { try db.set(pragma, value) }
         }
         self.path = path
         lockedFiles = LockedFiles(ofDatabaseAt: path)

@@ -1,4 +1,5 @@
 import Foundation
+import GRDBSQLite
 
 /// The reason why a database cannot be opened with the requested ``Encryption``, or not without an encryption. The database was not
 /// touched.
@@ -82,6 +83,12 @@ extension EncryptionError: CustomStringConvertible, LocalizedError {
             """
         case .invalidKey(let path, let reason):
             "\(path): the given key is not valid: \(reason). The database was not touched."
+        case .keyRefused(let path, SQLITE_MISUSE):
+            """
+            \(path): SQLite gave no way to set the key of a new connection: sqlite3_auto_extension was refused, or another library has removed \
+            what it registers. Nothing was changed. Make sure that SQLCipher is the only SQLite that this program links: the one of Apple's \
+            systems refuses automatic extensions.
+            """
         case .keyRefused(let path, let code):
             """
             \(path): SQLCipher rejected the key (SQLite's code \(code)). Nothing was changed. Check the kind and the length of the key, and the \

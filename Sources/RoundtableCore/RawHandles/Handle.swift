@@ -64,7 +64,7 @@ extension SharedDatabase {
             try database.checkOpen()
             let raw = RawConnection(pointer: connection)
             try raw.check(for: database)
-            raw.setSynchronous(database.options.synchronous)
+            raw.setSyncing(database.options.syncing)
             if automaticCheckpoints == .turnedOff, raw.automaticCheckpoint > 0 { raw.turnAutomaticCheckpointOff() }
             // A program that closes the connection may do so after the files were lost, and after it has detached the handle.
             raw.leaveFilesAlone()

@@ -52,11 +52,11 @@ struct RawConnection: @unchecked Sendable {
     /// Removes SQLite's own WAL hook. Call it only if SQLite's own WAL hook is set, because this removes any other hook, too.
     func turnAutomaticCheckpointOff() { _ = sqlite3_wal_autocheckpoint(pointer, 0) }
 
-    /// Sets [PRAGMA synchronous](https://www.sqlite.org/pragma.html#pragma_synchronous) if the connection has SQLite's default (rule U9).
-    /// The connection must not be inside a transaction.
-    func setSynchronous(_ value: String) {
+    /// Sets [PRAGMA synchronous](https://www.sqlite.org/pragma.html#pragma_synchronous) and its companions, if the connection has SQLite's
+    /// default (rule U9). The connection must not be inside a transaction.
+    func setSyncing(_ pragmas: [(pragma: String, value: String)]) {
         guard integer("PRAGMA main.synchronous") == Self.fullSynchronous else { return }
-        sqlite3_exec(pointer, "PRAGMA main.synchronous = \(value)", nil, nil, nil)
+        for (pragma, value) in pragmas { sqlite3_exec(pointer, "PRAGMA main.\(pragma) = \(value)", nil, nil, nil) }
     }
 
     private static let fullSynchronous: Int64 = 2

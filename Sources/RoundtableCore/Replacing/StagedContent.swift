@@ -98,7 +98,8 @@ final class StagedContent: @unchecked Sendable {
     private func copySource(waitingUpTo timeout: Duration) throws {
         var configuration = Configuration()
         configuration.readonly = try !mayCleanUp
-        configuration.busyMode = .timeout(min(Double(timeout.nanoseconds) / 1e9, OpeningWait.longestTimeout))
+        let handler = TimedBusyHandler(limit: timeout.nanoseconds)
+        configuration.busyMode = .callback { handler.next(tries: $0) }
         do {
             let original = try UnsharedDatabase.openQueue(
                 at: .file(URL(fileURLWithPath: source)),

@@ -41,7 +41,8 @@ extension SharedDatabase {
         /// cut does not corrupt the database.
         ///
         /// This is [`PRAGMA synchronous`](https://www.sqlite.org/pragma.html#pragma_synchronous) of the writer connection. The default,
-        /// `process`, is `NORMAL`, as for GRDB's `DatabasePool`. With `machine`, it is `FULL`, which costs one sync for each commit.
+        /// `process`, is `NORMAL`, as for GRDB's `DatabasePool`. With `machine`, it is `FULL`, which costs one sync for each commit, and on
+        /// Apple's systems also [`PRAGMA fullfsync`](https://www.sqlite.org/pragma.html#pragma_fullfsync), which empties the drive's cache.
         public var durability = Durability.process
 
         /// Whether asynchronous writes of this participant that wait at the same time share a transaction. Each still has a result or an
@@ -114,16 +115,16 @@ extension SharedDatabase {
         package var process = ProcessSuspension.shared
 
         #if canImport(Darwin)
-            /// The data protection class of the database file, its `-wal` and its `-shm`, on devices that lock. Each participant
-            /// that opens the database for writing sets it, so all of them should use the same class.
+            /// The data protection class of the database file and its `-wal`, on devices that lock. Each participant that opens the
+            /// database for writing sets it, so all of them should use the same class. Files that are mapped into memory (`-shm`, the
+            /// control block) get it, too, if it is not stricter than `.completeUntilFirstUserAuthentication`, and else that one.
             ///
             /// nil, the default: the database file keeps its class, and its companion files get the same. New files have the
             /// class of the app's entitlement, or `.completeUntilFirstUserAuthentication`. The latter is the right class for a
             /// shared database, because processes that are woken while the device is locked can use it.
             ///
-            /// With `.complete` and `.completeUnlessOpen` they cannot: their accesses fail with `SQLITE_IOERR` or a similar
-            /// error, and a process that touches SQLite's mapped `-shm` file may crash. Choose these classes only if no process
-            /// uses the database while the device is locked.
+            /// With `.complete`, `.completeUnlessOpen` and `.completeWhenUserInactive` they cannot: their accesses fail with
+            /// `SQLITE_IOERR` or a similar error. Choose these classes only if no process uses the database while the device is locked.
             public var fileProtection: FileProtectionType?
         #endif
 
@@ -164,12 +165,16 @@ extension SharedDatabase.Options {
         TurnSettings(priority: priority.rawValue, slice: slice.nanoseconds, patience: patience.nanoseconds)
     }
 
-    /// The value of `PRAGMA synchronous`.
-    var synchronous: String {
-        switch durability {
-        case .process: "NORMAL"
-        case .machine: "FULL"
-        }
+    /// The pragmas that say when SQLite syncs, and their values.
+    ///
+    /// On Apple's systems, fsync(2) leaves the bytes in the drive's cache, and SQLite empties that if the last two say so. On other systems they
+    /// have no effect. A checkpoint always does, because a power cut must not damage the database: the WAL is overwritten after it.
+    var syncing: [(pragma: String, value: String)] {
+        [
+            ("synchronous", durability == .machine ? "FULL" : "NORMAL"),
+            ("fullfsync", durability == .machine ? "1" : "0"),
+            ("checkpoint_fullfsync", "1"),
+        ]
     }
 
     func connectionOpening(_ path: String) -> ConnectionOpening {
