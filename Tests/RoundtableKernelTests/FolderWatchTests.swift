@@ -69,6 +69,21 @@ import Testing
         #expect(System.foldersAbove(["/", "/a", "a/b"]) == [])
     }
 
+    /// Apple's sandbox refuses what is above the container, and does not move it.
+    @Test(arguments: [
+        ("/private/var/mobile/Containers/Shared/AppGroup/6F0C/a/b", ["", "/a"]),
+        ("/private/var/mobile/Containers/Data/Application/6F0C/Documents", [""]),
+        ("/private/var/mobile/Containers/Data/PluginKitPlugin/6F0C", []),
+        ("/Users/me/Library/Group Containers/group.example/a", [""]),
+        ("/Users/me/Library/Containers/com.example/Data/a", ["", "/Data"]),
+    ])
+    func foldersInsideOfAContainer(path: String, inside: [String]) {
+        let container = path.split(separator: "/").prefix { !$0.contains(".") && $0 != "6F0C" }
+        let root = "/" + path.split(separator: "/").prefix(container.count + 1).joined(separator: "/")
+        #expect(System.foldersAbove([path], inContainers: true) == inside.map { root + $0 })
+        #expect(System.foldersAbove(["/home/me/a"], inContainers: true) == ["/home", "/home/me"])
+    }
+
     #if os(Linux)
         @Test func aFileThatIsWrittenInPlaceIsSeen() throws {
             let folder = try TemporaryFolder()

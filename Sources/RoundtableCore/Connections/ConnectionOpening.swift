@@ -41,6 +41,8 @@ struct ConnectionOpening: Sendable {
                     OpenFile.note(db, path: path)
                     return try files?.note(db) ?? true
                 }
+                // SQLite may have created the wal-index just now. A process that may not set its class leaves that to others.
+                try? ProtectionClasses.present?.relax(path + "-shm", mappedWith: path)
                 if isFileKnown { return queue }
                 try queue.close()
             }

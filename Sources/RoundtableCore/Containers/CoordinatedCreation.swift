@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableKernel
 
 /// Announces the creation of a database in the container of an App Group to other processes that coordinate access to its files, as
 /// GRDB's guide on sharing recommends.
@@ -9,7 +10,7 @@ import Foundation
 enum CoordinatedCreation {
     static func perform<T>(_ file: DatabaseFile, _ create: () throws -> T) throws -> T {
         #if canImport(Darwin)
-            guard file.isAbsentOrEmpty, AppGroupContainer.holds(file.path) else { return try create() }
+            guard file.isAbsentOrEmpty, AppContainer.isShared(file.path) else { return try create() }
             let coordinator = NSFileCoordinator(filePresenter: nil)
             let canceller = Canceller(coordinator)
             DispatchQueue.global().asyncAfter(deadline: .now() + patience) { canceller.cancel() }

@@ -205,9 +205,9 @@ struct OutboxUsage: Equatable, Sendable {
 extension Outbox.Options {
     /// Sets the protection class of a file, on systems that have protection classes.
     fileprivate func protect(_ path: String) {
-        #if canImport(Darwin) && !os(macOS) && !targetEnvironment(macCatalyst) && !targetEnvironment(simulator)
-            if let fileProtection, let wanted = ProtectionClass(fileProtection) {
-                try? System.setProtectionClass(wanted, ofFileAt: path)
+        #if canImport(Darwin)
+            if let fileProtection, let wanted = ProtectionClass(named: fileProtection.rawValue) {
+                try? ProtectionClasses.present?.set(wanted, path)
             }
         #endif
     }

@@ -302,11 +302,13 @@ package final class SnapshotStore: Sendable {
     private enum Access { case reading, writing }
 
     private func protect(_ unfinished: String, as path: String) throws {
-        #if canImport(Darwin) && !os(macOS) && !targetEnvironment(macCatalyst) && !targetEnvironment(simulator)
-            let wanted = options.fileProtection.flatMap(ProtectionClass.init)
-            guard let target = wanted ?? System.protectionClass(ofFileAt: path) else { return }
-            try System.setProtectionClass(target, ofFileAt: unfinished)
+        guard let classes = ProtectionClasses.present else { return }
+        #if canImport(Darwin)
+            let wanted = options.fileProtection.flatMap { ProtectionClass(named: $0.rawValue) }
+        #else
+            let wanted: ProtectionClass? = nil
         #endif
+        if let target = wanted ?? classes.ofFile(path) { try classes.set(target, unfinished) }
     }
 
     /// - parameter body: called with the path, which the coordinator may have changed.

@@ -46,6 +46,8 @@ extension ControlBlock {
                 throw Unusable.foreign(owner: UInt32(file.status.st_uid))
             }
             if try isShared(file.status, withDatabaseAt: databasePath) { throw Unusable.shared }
+            // Nothing has been read yet. Another program, or an earlier version of the package, may have left the file in a stricter class.
+            try ProtectionClasses.present?.relax(path)
             guard block.hasSeal else { throw Unusable.damaged }
             return block
         } catch let error as Unusable {
@@ -91,7 +93,9 @@ extension ControlBlock {
             try wrappingSystemErrors {
                 let image = Layout.seal() + [UInt8](repeating: 0, count: Layout.fileSize - Layout.seal().count)
                 let current = { try access?.current(ofDatabaseAt: databasePath, in: $0) }
-                _ = try System.createWhole(image, at: path, access: current, unfinished: unfinishedPrefix)
+                _ = try System.createWhole(image, at: path, access: current, unfinished: unfinishedPrefix) {
+                    try ProtectionClasses.present?.relax($0, mappedWith: databasePath)
+                }
             }
         }
         throw last

@@ -152,11 +152,16 @@ extension System {
     package static func refusal(ofReading path: String) -> Int32? { access(path, R_OK) == 0 ? nil : errno }
 
     /// The folders above the given absolute paths, from the top down. The root is left out, because it is never moved.
-    static func foldersAbove(_ paths: [String]) -> [String] {
+    ///
+    /// - parameter inContainers: whether the folders above an app's container are left out, too (``AppContainer``).
+    static func foldersAbove(_ paths: [String], inContainers: Bool = false) -> [String] {
         var folders: Set<String> = []
         for path in paths where path.hasPrefix("/") {
-            let names = path.split(separator: "/").dropLast()
-            for count in names.indices { folders.insert("/" + names[...count].joined(separator: "/")) }
+            let names = path.split(separator: "/")
+            let first = inContainers ? (AppContainer.depth(names) ?? 1) - 1 : 0
+            for count in names.indices.dropLast() where count >= first {
+                folders.insert("/" + names[...count].joined(separator: "/"))
+            }
         }
         return folders.sorted { $0.utf8.count < $1.utf8.count }
     }

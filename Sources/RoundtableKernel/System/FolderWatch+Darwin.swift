@@ -41,8 +41,8 @@
             }
             do {
                 // The watches are added from the top down. Each folder exists while the one above it is already watched, so no move is
-                // missed.
-                for folder in System.foldersAbove(folders) {
+                // missed. The sandbox refuses to open what is above a container, and logs each attempt.
+                for folder in System.foldersAbove(folders, inContainers: true) {
                     do {
                         try watch(folder, for: Self.ends)
                     } catch let error as SystemError where !error.isFolderGone {

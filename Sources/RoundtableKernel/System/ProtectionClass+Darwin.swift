@@ -3,7 +3,7 @@
 
     extension System {
         /// The protection class of a file; nil when there is no file or no such class. getattrlist(2) does not open the file.
-        package static func protectionClass(ofFileAt path: String) -> ProtectionClass? {
+        static func protectionClass(ofFileAt path: String) -> ProtectionClass? {
             var request = attributes
             // The kernel's answer begins with its own length.
             var answer: (length: UInt32, value: UInt32) = (0, 0)
@@ -18,7 +18,7 @@
         }
 
         /// Sets the protection class of a file. setattrlist(2) does not open the file.
-        package static func setProtectionClass(_ value: ProtectionClass, ofFileAt path: String) throws {
+        static func setProtectionClass(_ value: ProtectionClass, ofFileAt path: String) throws {
             var request = attributes
             var number = value.rawValue
             try perform(.chmod, path) {

@@ -78,12 +78,14 @@ extension System {
     /// - Parameters:
     ///   - access: returns the file's permissions in that folder; nil for what the umask leaves of 0644.
     ///   - prefix: the prefix of the unfinished files' names.
+    ///   - prepare: is called with the path of the unfinished file, before that gets its name.
     /// - returns: false when `path` is in use already.
     static func createWhole(
         _ bytes: [UInt8],
         at path: String,
         access: (OpenFolder) throws -> FileAccess?,
-        unfinished prefix: String
+        unfinished prefix: String,
+        prepare: (String) throws -> Void = { _ in }
     ) throws -> Bool {
         let (path, name) = place(of: path)
         let folder = try OpenFolder(at: path, followingLinks: true)
@@ -91,6 +93,7 @@ extension System {
         defer { _ = try? UnfinishedFile.removeAbandoned(in: folder, prefix) }
         try folder.makeFile(temporary, bytes, access: access(folder), isDurable: false)
         do {
+            try prepare(folder.file(temporary))
             try folder.renameFile(temporary, toUnused: name, in: folder)
             return true
         } catch let error as SystemError {
