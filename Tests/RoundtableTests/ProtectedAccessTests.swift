@@ -123,6 +123,19 @@ private final class FakeSystem: SuspensionAssertions {
         assertions.endIfIdle()
     }
 
+    /// **Rule F5**: writes that follow each other without a pause replace the assertion when it is old, and have one all the time.
+    @Test func anOldAssertionIsReplaced() {
+        let assertions = WriteAssertions(renewal: 0)
+        assertions.provider = system
+        for count in 1...3 {
+            assertions.beginUse()
+            #expect(assertions.isProtecting && system.asked.value.count == count && system.held.value.count == 1)
+        }
+        for _ in 0..<3 { assertions.endUse() }
+        assertions.endIfIdle()
+        #expect(system.held.value.isEmpty)
+    }
+
     @Test func inTheForegroundItStaysOpen() async throws {
         let db = try open()
         try await db.withProtectedAccess { try await db.write { _ = try Player(name: "A").inserted($0) } }

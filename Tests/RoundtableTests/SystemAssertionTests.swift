@@ -125,6 +125,16 @@ import Testing
         #expect(told.withLock { $0.count } == 1)
     }
 
+    /// A thread of the system is not kept for ever, even if the system never says that the time is over.
+    @Test func anActivityHasACeiling() async throws {
+        let system = ActivitySystem(answering: true)
+        var activities = system.activities()
+        activities.ceiling = .milliseconds(50)
+        let assertion = try #require(activities.begin("write") { _ in Issue.record("the system has said nothing") })
+        try await eventually("the block returns") { system.running == 0 }
+        assertion.end()
+    }
+
     /// Who does not end it in time loses it: the system would end the process.
     @Test func activityIsTakenBack() async throws {
         let system = ActivitySystem(answering: true)

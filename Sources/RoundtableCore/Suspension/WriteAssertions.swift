@@ -12,6 +12,7 @@ package final class WriteAssertions: Sendable {
         /// The number of the assertion.
         var number = 0
         var isExpired = false
+        var began: Nanoseconds = 0
         var lastUse: Nanoseconds = 0
         var hasTimer = false
         var onExpiry: @Sendable (Duration) -> Void = { _ in }
@@ -19,6 +20,11 @@ package final class WriteAssertions: Sendable {
 
     /// How long the assertion is kept when no write runs.
     private static let linger: Nanoseconds = 100_000_000
+    /// The age at which a write replaces the assertion by another one, while writes follow each other without a pause. An expiring activity
+    /// keeps a thread of the system, and does not do so for ever.
+    private let renewal: Nanoseconds
+
+    package init(renewal: Nanoseconds = 20_000_000_000) { self.renewal = renewal }
 
     private let state = Mutex(State())
     private let uses = Atomic(0)
@@ -46,16 +52,20 @@ package final class WriteAssertions: Sendable {
 
     func beginUse() {
         uses.wrappingAdd(1, ordering: .acquiringAndReleasing)
-        guard hasProvider.load(ordering: .acquiring), !isHeld else { return }
+        guard hasProvider.load(ordering: .acquiring), !isFresh else { return }
         asking.withLock {
-            guard !isHeld, let provider else { return }
-            let (number, expired) = state.withLock { state in
+            guard !isFresh, let provider else { return }
+            let (number, last, isOver) = state.withLock { state in
                 state.number += 1
-                state.isExpired = false
-                defer { state.assertion = nil }
-                return (state.number, state.assertion)
+                defer {
+                    state.assertion = nil
+                    state.isExpired = false
+                }
+                return (state.number, state.assertion, state.isExpired)
             }
-            expired?.end()
+            if isOver { last?.end() }
+            // One that has not expired protects the writes that run, until the next one does.
+            defer { if !isOver { last?.end() } }
             // If the system refuses, writes continue as without a provider.
             let assertion = provider.begin("Roundtable: writing") { [weak self] timeLeft in
                 guard let self else { return }
@@ -65,7 +75,10 @@ package final class WriteAssertions: Sendable {
                 }
                 if isLast { onExpiry(timeLeft) }
             }
-            state.withLock { $0.assertion = assertion }
+            state.withLock {
+                $0.assertion = assertion
+                $0.began = MonotonicClock.now
+            }
         }
     }
 
@@ -115,5 +128,9 @@ package final class WriteAssertions: Sendable {
         assertion?.end()
     }
 
-    private var isHeld: Bool { state.withLock { $0.assertion != nil && !$0.isExpired } }
+    private var isFresh: Bool {
+        state.withLock {
+            $0.assertion != nil && !$0.isExpired && MonotonicClock.now.subtractingSaturating($0.began) < renewal
+        }
+    }
 }

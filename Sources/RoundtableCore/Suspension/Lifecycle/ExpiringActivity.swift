@@ -66,7 +66,7 @@ struct ExpiringActivityMachine: Equatable, Sendable {
     }
 }
 
-/// Assertions by expiring activities, in any process: an app, an extension, a watch app.
+/// Assertions by expiring activities, in any process: an app, or an extension.
 ///
 /// An activity occupies a thread as long as it lasts, because it ends when its block returns. There is one at a time: the gate
 /// requests one for all writes of the process.
@@ -77,9 +77,12 @@ struct ExpiringActivities: SuspensionAssertions {
     var remainder = Duration.seconds(1)
     /// How long to wait for the answer. It comes from another thread, immediately or later if the system is busy.
     var patience = Duration.seconds(1)
+    /// How long one activity keeps its thread. The system should say before that the time is over. If it does not, the process is in the
+    /// foreground, or the system cannot call, because all its threads are kept so.
+    var ceiling = Duration.seconds(60)
 
     func begin(_ name: String, onExpiry: @escaping @Sendable (Duration) -> Void) -> (any SuspensionAssertion)? {
-        let activity = ExpiringActivity(remainder: remainder, onExpiry: onExpiry)
+        let activity = ExpiringActivity(remainder: remainder, ceiling: ceiling, onExpiry: onExpiry)
         // The system takes no empty reason.
         perform(name.isEmpty ? "Roundtable" : name, activity.called)
         return activity.isGranted(within: patience) ? activity : nil
@@ -91,10 +94,12 @@ private final class ExpiringActivity: SuspensionAssertion {
     private let answered = DispatchSemaphore(value: 0)
     private let over = DispatchGroup()
     private let remainder: Duration
+    private let ceiling: Duration
     private let onExpiry: @Sendable (Duration) -> Void
 
-    init(remainder: Duration, onExpiry: @escaping @Sendable (Duration) -> Void) {
+    init(remainder: Duration, ceiling: Duration, onExpiry: @escaping @Sendable (Duration) -> Void) {
         self.remainder = remainder
+        self.ceiling = ceiling
         self.onExpiry = onExpiry
         over.enter()
     }
@@ -104,7 +109,8 @@ private final class ExpiringActivity: SuspensionAssertion {
         switch machine.withLock({ $0.called(expired: expired) }) {
         case .keep:
             answered.signal()
-            over.wait()
+            // A write that lasts longer goes on as without an activity. `WriteAssertions` takes another one for later writes before that.
+            if over.wait(timeout: .now() + ceiling.dispatched) == .timedOut { end() }
         case .refuse:
             answered.signal()
             over.leave()
