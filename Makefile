@@ -218,6 +218,7 @@ test-inspector: dependencies
 # What is for Apple's systems, compiled against stubs of their SDKs. Needs no Mac, and says nothing of how it runs there.
 typecheck-apple: dependencies
 	$(SWIFT) build $(TRAITS) $(BUILD_FLAGS)
+	python3 scripts/privacy.py
 	@sh scripts/typecheck-apple.sh
 
 # The documentation as a static site, in .build/docs: `make docs BASE=roundtable` for a site whose address ends so. Fails at any warning of DocC.

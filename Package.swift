@@ -10,10 +10,12 @@ let service = TargetDependencyCondition.when(traits: ["Service"])
 
 // Compiled when a campaign begins, and preloaded into peers alone, on Linux. Xcode cannot embed files in code.
 let faults = "Sweep/faults.c"
+// Apple's alone, because a resource brings Foundation.
+let privacy = "PrivacyInfo.xcprivacy"
 #if os(Linux)
-    let (embedded, excluded): ([Resource], [String]) = ([.embedInCode(faults)], [])
+    let (embedded, copied): ([Resource], [Resource]) = ([.embedInCode(faults)], [])
 #else
-    let (embedded, excluded): ([Resource], [String]) = ([], [faults])
+    let (embedded, copied): ([Resource], [Resource]) = ([], [.copy(privacy)])
 #endif
 
 let package = Package(
@@ -46,7 +48,12 @@ let package = Package(
     ],
     targets: [
         .target(name: "CRoundtableShims"),
-        .target(name: "RoundtableKernel", dependencies: ["CRoundtableShims"]),
+        .target(
+            name: "RoundtableKernel",
+            dependencies: ["CRoundtableShims"],
+            exclude: copied.isEmpty ? [privacy] : [],
+            resources: copied
+        ),
         // For programs that never open a database: neither GRDB nor SQLite.
         .target(name: "RoundtableFiles", dependencies: ["CRoundtableShims", "RoundtableKernel"]),
         // The core, and one target for each feature: which of them may know of which, the compiler decides.
@@ -118,7 +125,7 @@ let package = Package(
                 "CRoundtableTestShims", "CRoundtableTestSupport", "Roundtable", "RoundtableKernel", "RoundtableTestKit",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
-            exclude: excluded,
+            exclude: embedded.isEmpty ? [faults] : [],
             resources: embedded
         ),
         .executableTarget(
