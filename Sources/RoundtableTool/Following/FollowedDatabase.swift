@@ -91,7 +91,13 @@ final class FollowedDatabase {
     private func makeFirst(from state: DatabaseQueue, in staging: StagingFolder) throws {
         let first = staging.folder.file("first")
         staging.folder.removeIfPossible("first")
-        let queue = try DatabaseQueue(path: first)
+        var configuration = Configuration()
+        configuration.prepareDatabase { db in
+            // The file is unfinished, and synced when it is whole. With a journal, SQLite would open the folder by its path, which waits for ever if
+            // another user has put a pipe there.
+            try db.execute(sql: "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
+        }
+        let queue = try DatabaseQueue(path: first, configuration: configuration)
         try state.backup(to: queue)
         try queue.writeWithoutTransaction { db in
             guard try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL") == "wal" else {

@@ -59,8 +59,8 @@ struct RestoreTarget {
 
     /// How many commands wait in the outbox beside the database.
     var waitingCommands: Int {
-        let names = try? System.names(inFolder: "\(path)-outbox/commands")
-        return (names ?? [])?.count { $0.hasSuffix(".command") } ?? 0
+        let names = try? files.folder("\(name)-outbox").folder("commands").names()
+        return (names ?? []).count { $0.hasSuffix(".command") }
     }
 
     // MARK: Who uses it
