@@ -219,6 +219,31 @@ import Testing
         #expect(job?.failures == 0 && job?.attempt == 1)
     }
 
+    /// A worker that drains ends with its last handler, and not with the grace of ten minutes (rule A13).
+    @Test(.timeLimit(.minutes(1))) func drains() async throws {
+        for round in 1...3 {
+            try await add("A")
+            let stop = JobStop(grace: .seconds(600), cancelGrace: .seconds(600))
+            let (begun, drained) = (Signal(), Signal())
+            let hasEnded = Mutex(false)
+            let task = Task { [mails, db] in
+                try await mails.run(in: db, clock: .system, stop: stop) { _ in
+                    begun.raise()
+                    await drained.wait()
+                    #expect(!Task.isCancelled)
+                }
+                hasEnded.withLock { $0 = true }
+            }
+            // If the worker waits for the grace, this ends it.
+            defer { task.cancel() }
+            await begun.wait()
+            stop.request()
+            drained.raise()
+            try await eventually("the worker of round \(round) ends", within: .seconds(15)) { hasEnded.withLock { $0 } }
+            #expect(try await counts() == JobCounts(done: round))
+        }
+    }
+
     /// An error of the database that does not pass ends the worker, and is thrown.
     @Test(.timeLimit(.minutes(1))) func anErrorThatStays() async throws {
         try await db.write { try $0.execute(sql: "DROP TABLE roundtable_job_worker") }

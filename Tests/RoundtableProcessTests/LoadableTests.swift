@@ -306,6 +306,35 @@
                 }
             }
 
+            /// A program that does not wait, and that a stranger's lock has refused, leaves the turn to the others at once (rules I3, I3b).
+            ///
+            ///     stranger          Python                       other
+            ///     BEGIN IMMEDIATE
+            ///                       takes the turn, and is refused
+            ///                       by the stranger's lock
+            ///     COMMIT
+            ///                                                    writes without a wait
+            @Test(.timeLimit(.minutes(1)))
+            func refusedByAStranger() throws {
+                try PeerFleet.run { fleet in
+                    try fleet.spawnOpen("app").call(.close)
+                    let stranger = try fleet.spawnPython("stranger", loads: false)
+                    let programs = try ["python", "other"].map { try fleet.spawnPython($0) }
+                    for program in programs {
+                        #expect(try program.call("write") == "written")
+                        #expect(try program.call("timeout 0") == "set")
+                    }
+                    #expect(try stranger.call("hold") == "held")
+                    #expect(try programs[0].call("write") == "busy")
+                    #expect(try fleet.participants().map(\.author).sorted() == ["other", "python"])
+                    #expect(try !fleet.participants().contains(where: \.hasTurn))
+                    #expect(try stranger.call("release") == "released")
+                    #expect(try programs[1].call("write") == "written")
+                    let ledger = try Ledger(of: fleet.database)
+                    for program in programs + [stranger] { program.expectEverything(in: ledger) }
+                }
+            }
+
             /// SQLite's shell loads it, too, and shares turns by the name of its program.
             @Test(
                 .timeLimit(.minutes(1)),

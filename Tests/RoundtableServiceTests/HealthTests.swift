@@ -135,6 +135,15 @@ import Testing
         #expect(health.reasons.first?.message.contains("'v2'") == true)
     }
 
+    /// A program that is to go on with a newer schema writes, so it gets requests.
+    @Test(.timeLimit(.minutes(1))) func aNewerSchemaThatIsAccepted() async throws {
+        let db = try open { $0.newerSchemaPolicy = .continue }
+        _ = try open("newer", migrations: ["v1", "v2"])
+        try await db.write { try $0.execute(sql: "INSERT INTO v1 VALUES (1)") }
+        #expect(db.unknownMigrations == ["v2"], "otherwise, its health has nothing to say of the schema")
+        await expectHealthy(db)
+    }
+
     /// A fenced database is read, and not written (**D6**): a restart would not help.
     @Test(.timeLimit(.minutes(1))) func anotherMachineWrites() async throws {
         let db = try open()

@@ -9,6 +9,18 @@
 
     /// Any user of the machine can connect to an abstract socket.
     @Suite struct SecurityDeskTests {
+        /// The desk answers a connection.
+        private func expectToBeServed(_ connection: Int32, sourceLocation: SourceLocation = #_sourceLocation) throws {
+            AbstractSocket.send(.begin(id: 1, name: "work"), to: connection)
+            var lines = SocketLines()
+            var answer: [SuspensionMessage]? = []
+            try eventually("an honest process is answered, or its connection closed") {
+                answer = lines.read(connection).map { (answer ?? []) + $0 }
+                return answer?.isEmpty != true
+            }
+            #expect(answer == [.granted(id: 1)], sourceLocation: sourceLocation)
+        }
+
         /// A connection that sends what is no line is closed, and keeps the police from nothing.
         @Test(.timeLimit(.minutes(1)))
         func aConnectionThatSendsNoLine() throws {
@@ -30,14 +42,7 @@
             #expect(desk.connectedPids(among: [getpid()]).isEmpty)
             let honest = try AbstractSocket.connect(desk.name)
             defer { close(honest) }
-            AbstractSocket.send(.begin(id: 1, name: "work"), to: honest)
-            var lines = SocketLines()
-            var answer: [SuspensionMessage] = []
-            try eventually("an honest process is answered") {
-                answer += lines.read(honest) ?? []
-                return !answer.isEmpty
-            }
-            #expect(answer == [.granted(id: 1)])
+            try expectToBeServed(honest)
         }
 
         /// Connections of another user take a bounded number of files, and those of the judged processes are served.
@@ -59,14 +64,20 @@
             }
             let honest = try AbstractSocket.connect(desk.name)
             defer { close(honest) }
-            AbstractSocket.send(.begin(id: 1, name: "work"), to: honest)
-            var lines = SocketLines()
-            var answer: [SuspensionMessage] = []
-            try eventually("an honest process is answered") {
-                answer += lines.read(honest) ?? []
-                return !answer.isEmpty
-            }
-            #expect(answer == [.granted(id: 1)])
+            try expectToBeServed(honest)
+        }
+
+        /// A user who has as many connections as a user may have keeps no other user from connecting.
+        @Test(.enabled(if: OtherUser.isPossible, "needs root, to become another user"), .timeLimit(.minutes(1)))
+        func manyConnectionsOfOneUserLeaveRoomForAnother() throws {
+            let desk = try SuspensionDesk(grantsAssertions: true)
+            defer { desk.end() }
+            let (name, most) = (desk.name, SuspensionDesk.mostOfOtherUser)
+            let crowd = try OtherUser.runBlocking { try (0..<most).map { _ in try AbstractSocket.connect(name) } }
+            defer { for descriptor in crowd { close(descriptor) } }
+            let honest = try OtherUser.runBlocking(as: 65533) { try AbstractSocket.connect(name) }
+            defer { close(honest) }
+            try expectToBeServed(honest)
         }
 
         /// A process that the system does not show, because this one has too many files open, is an error, and not one that has ended

@@ -130,6 +130,13 @@ import Testing
         for (place, shown) in places { #expect(!shown.lowercased().contains("hunter"), "\(place)") }
     }
 
+    /// A program may name the user without the password, or the password without the user.
+    @Test(arguments: ["sftp://me:hunt%20er2@host/path", "s3://bucket/path?endpoint=https://me:hunt%20er2@host"])
+    func aUserAndAPasswordAreHiddenOneByOne(_ text: String) throws {
+        let shown = try ReplicaURL(text).redacting("me: the passwords 'hunt%20er2' and \"hunt er2\" are refused")
+        #expect(shown == "…: the passwords '…' and \"…\" are refused")
+    }
+
     /// What identifies a place is shown.
     @Test func whatIsKnownToBeHarmlessIsShown() throws {
         let url = try ReplicaURL(
@@ -219,6 +226,18 @@ import Testing
         }
         #expect(throws: ToolError.self) { try GivenPlace("@\(folder.path("none"))") }
         #expect(throws: ToolError.self) { try GivenPlace("@env:\(name)") }
+    }
+
+    /// Who else may use the file with the URL, if only the group or only all others, is worth a warning.
+    @Test(arguments: [(0o600, false), (0o640, true), (0o604, true)])
+    func aFileThatOthersMayReadIsWarnedOf(mode: Int, isWarned: Bool) throws {
+        let path = folder.path("url")
+        try "sftp://me:hunter2@host/path".write(toFile: path, atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+        let result = try run(["restore", "@url", "app.db", "--litestream", "/no/such/program"])
+        #expect(result.code == 1 && !result.errors.contains("hunter"), "\(result.errors)")
+        #expect(result.errors.contains("url: other users may use this file") == isWarned, "\(result.errors)")
+        #expect(result.errors.contains("chmod 600 url") == isWarned, "\(result.errors)")
     }
 
     /// A program that writes its arguments, its environment and its configuration to files, says its version, and fails with all it knows.

@@ -80,6 +80,27 @@
             try expectUntouched(secret)
         }
 
+        /// An outbox of another user, in a folder of this one, is not used, unless the option says so: its owner replaces what is in it.
+        @Test(.enabled(if: OtherUser.isPossible, "needs root, to make folders of another user"))
+        func theOutboxOfAnotherUser() throws {
+            #expect(mkdir(folder.path("data/app.db-outbox"), 0o755) == 0)
+            #expect(chown(folder.path("data/app.db-outbox"), 65534, 65534) == 0)
+            let rclone = try install("rclone", "echo 'rclone v1.60.1'")
+            let reason = "data/app.db-outbox: is the folder of another user, \(FileOwner(user: 65534)), who can replace"
+            for arguments in [["ship", "data/app.db", "--to"], ["collect", "data/app.db", "--from"]] {
+                let command = ["outbox"] + arguments + [folder.path("store"), "--rclone", rclone, "--once"]
+                let result = try Tool.run(command, in: folder)
+                #expect(result.code == 1 && result.errors.contains(reason), "\(arguments): \(result.errors)")
+                #expect(result.errors.contains("--into-others-folder"), "\(arguments): \(result.errors)")
+                #expect(try names(in: "data/app.db-outbox").isEmpty, "\(arguments)")
+                let trusting = try Tool.run(command + ["--into-others-folder"], in: folder)
+                #expect(!trusting.errors.contains("folder of another user"), "\(arguments): \(trusting.errors)")
+                for name in try names(in: "data/app.db-outbox") {
+                    try FileManager.default.removeItem(atPath: folder.path("data/app.db-outbox/\(name)"))
+                }
+            }
+        }
+
         /// Nothing is written to a name that another user can know before, and nothing is left.
         @Test func noNameIsPredictable() throws {
             let secret = try #require(FileManager.default.contents(atPath: folder.path("outside/secret")))
