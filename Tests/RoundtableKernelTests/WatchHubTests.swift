@@ -136,6 +136,18 @@
             #expect(try below.wait(upTo: Self.long) == .gone)
         }
 
+        /// The system reports nothing about a file when a folder above it is moved, so these folders are watched, too.
+        @Test(arguments: ["outer", "outer/inner"]) func aFolderAboveTheFilesIsMoved(moved: String) throws {
+            let folder = try TemporaryFolder()
+            let inner = folder.file("outer/inner")
+            for path in [folder.file("outer"), inner] { try System.makeFolder(at: path) }
+            for name in ["a", "a-wal"] { try makeFile("\(inner)/\(name)") }
+            let watch = FileWatch(path: "\(inner)/a-wal", folder: inner, others: ["\(inner)/a"])
+            try watch.arm()
+            try System.renameFile(at: folder.file(moved), to: folder.file("moved"))
+            #expect(try watch.wait(upTo: Self.long) == .changed)
+        }
+
         /// What the kernel lost may have been anything.
         @Test func anOverflowIsToldToAll() throws {
             let folder = try TemporaryFolder()

@@ -151,6 +151,27 @@
                 }
             }
 
+            /// The system does not let another user see which process holds the lock. The lock is shown without a name.
+            @Test(.timeLimit(.minutes(1)), .enabled(if: OtherUser.isPossible, "needs root, to become another user"))
+            func aReaderThatMayNotBeInspectedIsShown() throws {
+                try PeerFleet.run { fleet in
+                    let writer = try fleet.spawnOpen("writer")
+                    try writer.call(.write(rows: 1))
+                    let database = fleet.database
+                    let path = database.path
+                    for file in [path, path + "-shm", fleet.controlBlock.path] { #expect(chmod(file, 0o644) == 0) }
+                    let reader = try lock(path + "-shm", 120..<121, of: "description", in: fleet)
+                    let (status, error) = try OtherUser.runBlocking(as: Self.user - 1) {
+                        let status = try DatabaseStatus(ofDatabaseAt: database)
+                        return (status, DatabaseError(resultCode: .SQLITE_PROTOCOL).namingFile(path))
+                    }
+                    #expect(status.obstructingLocks == [ObstructingLock(.write, pid: nil)])
+                    let holder = "a process that this one may not inspect holds a read lock on SQLite's write lock"
+                    #expect(error.message?.contains(holder) == true, "\(error)")
+                    try reader.end()
+                }
+            }
+
             /// What the tool prints.
             private func tool(_ arguments: [String]) throws -> String {
                 let (process, output) = (Process(), Pipe())

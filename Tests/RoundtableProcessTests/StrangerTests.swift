@@ -1,4 +1,6 @@
 import Foundation
+import GRDB
+import Roundtable
 import RoundtableTestSupport
 import Testing
 
@@ -85,5 +87,52 @@ extension ProcessTests {
                 try peer.call(.write(rows: 1))
             }
         }
+
+        #if os(Linux)
+            /// A program reads a database with a rollback journal. Another connection of this process waits for that read to
+            /// end, and keeps new readers out meanwhile. The error names the program, because all wait for its read.
+            @Test(.timeLimit(.minutes(1)), .enabled(if: hasShell, "/usr/bin/sqlite3 is not installed"))
+            func aReaderThatAWriterWaitsForIsNamed() throws {
+                try PeerFleet.run { fleet in
+                    let url = fleet.database
+                    try makeDatabase(at: url, PeerSchema())
+                    let shell = ProgramSession(try fleet.spawn(program: Self.shell, arguments: [url.path]))
+                    try shell.send("BEGIN; SELECT 'reading' FROM entry;")
+                    #expect(try shell.receive() == "reading")
+                    var configuration = Configuration()
+                    configuration.busyMode = .timeout(60)
+                    let writer = try DatabaseQueue(path: url.path, configuration: configuration)
+                    let committed = DispatchSemaphore(value: 0)
+                    writer.asyncWrite {
+                        try $0.execute(sql: PeerSchema.insertEntry, arguments: ["test", 2, 0])
+                    } completion: { _, result in
+                        #expect(throws: Never.self) { try result.get() }
+                        committed.signal()
+                    }
+                    try eventually("the writer keeps new readers out") {
+                        do {
+                            try DatabaseQueue(path: url.path).read {
+                                _ = try Row.fetchOne($0, sql: "SELECT * FROM entry")
+                            }
+                            return false
+                        } catch DatabaseError.SQLITE_BUSY {
+                            return true
+                        }
+                    }
+                    var options = SharedDatabase.Options()
+                    options.busyTimeout = .milliseconds(300)
+                    let error = #expect(throws: DatabaseError.self) {
+                        let schema = Schema(PeerSchema().migrator)
+                        _ =
+                            try SharedDatabase.openReadOnly(at: url, schema: schema, as: "reader", options: options)
+                            as SharedDatabase.Availability
+                    }
+                    let expected = "is locked: 'sqlite3' (pid \(shell.process.pid)) is reading it"
+                    #expect(error?.message?.contains(expected) == true, "\(error?.message ?? "")")
+                    try shell.send(".exit")
+                    committed.wait()
+                }
+            }
+        #endif
     }
 }

@@ -117,6 +117,40 @@ import Testing
         try next.close()
     }
 
+    ///     one that opens                     another
+    ///     reads what participants show
+    ///                                        makes the files, and shows them
+    ///     looks at the files
+    ///
+    /// The files belong together, at whichever look they come.
+    @Test func anotherMakesTheFilesMeanwhile() throws {
+        let looks = Shared(0)
+        var turn = 0
+        repeat {
+            turn += 1
+            let world = try LostFileTests.World()
+            let former = try world.open()
+            try Damage.setMoved.make(world.url.path)
+            looks.change { $0 = 0 }
+            let other = Shared<SharedDatabase?>(nil)
+            let found = System.withInterposed { [turn] call in
+                guard call == .stat else { return }
+                looks.change { $0 += 1 }
+                guard looks.value == turn else { return }
+                #expect(throws: Never.self) {
+                    let db = try world.open(as: "other")
+                    other.change { $0 = db }
+                }
+            } _: {
+                ForeignCompanions.find(databasePath: world.url.path)
+            }
+            #expect(found == nil, "at look \(turn): \(found?.explanation ?? "")")
+            try other.value?.close()
+            try former.close()
+        } while turn <= looks.value
+        #expect(turn > DatabaseFiles.Part.allCases.count)
+    }
+
     /// The whole set belongs together, whatever participants of another set show.
     @Test func aWholeSetIsOpened() throws {
         let db = try opened()

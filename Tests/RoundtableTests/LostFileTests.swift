@@ -423,6 +423,55 @@ import Testing
         }
     }
 
+    /// A connection that a statement keeps open writes to the files that it has, so their loss is still reported.
+    @Test func aConnectionThatCannotBeClosed() throws {
+        let world = try World()
+        let db = try world.open()
+        var statement: Statement? = try db.write { try $0.makeStatement(sql: "DELETE FROM player WHERE id = -1") }
+        let held = db.park(until: MonotonicClock.now + 300_000_000)
+        #expect(held == [HeldConnection(use: .writing, isByStatement: true)])
+        db.unpark()
+        try Damage.walRemoved.make(world.url.path)
+        Self.afterTheLook()
+        let insert = "INSERT INTO player (name) VALUES ('after')"
+        expectLost(
+            .walRemoved,
+            #expect(throws: (any Error).self) { try db.write { try $0.execute(sql: insert) } },
+            "write"
+        )
+        statement = nil
+        #expect(statement == nil)
+        try db.close()
+    }
+
+    /// The connection of a detached handle does not count any more: while this participant is parked, its companions may
+    /// come and go.
+    @Test func whileParkedAfterAHandle() throws {
+        let world = try World()
+        let db = try world.open { options in
+            options.process = .early()
+            options.suspensionPolicy = .everything
+        }
+        var raw: RawSQLite? = try RawSQLite(db.path)
+        let handle = try SharedDatabase.Handle(attachedTo: #require(raw).pointer, of: db)
+        try handle.turn { try #require(raw).insert("before") }
+        try handle.detach()
+        try db.checkpoint(.truncate)
+        #expect(db.suspend(deadline: .now + .seconds(30)).outcome == .released)
+        // It closes last, so that no other connection gets its address.
+        raw = nil
+        #expect(raw == nil)
+        for suffix in ["-wal", "-shm"] {
+            try FileManager.default.moveItem(atPath: db.path + suffix, toPath: db.path + ".former" + suffix)
+        }
+        db.resume()
+        #expect(try db.names() == ["before"])
+        try db.insert("after")
+        #expect(try db.names() == ["before", "after"])
+        withExtendedLifetime(handle) {}
+        try db.close()
+    }
+
     /// Others see in the slot which files a participant has open.
     @Test func theSlotShowsTheFiles() throws {
         let world = try World()

@@ -50,6 +50,31 @@ import Testing
         #expect(try DatabaseStatus(ofDatabaseAt: url).unknowns == [])
     }
 
+    /// Another program replaces the file when the first connection has just opened it. The participant then uses the new
+    /// file.
+    @Test func theFileIsReplacedMeanwhile() throws {
+        let other = folder.file("other.sqlite")
+        for (url, name) in [(url, "former"), (other, "present")] {
+            let queue = try DatabaseQueue(path: url.path)
+            try migrator().migrate(queue)
+            try queue.write { try $0.execute(sql: "INSERT INTO player (name) VALUES (?)", arguments: [name]) }
+            try queue.close()
+        }
+        let isReplaced = Shared(false)
+        let db = try open { [url] _ in
+            if isReplaced.value { return }
+            try #require(rename(other.path, url.path) == 0)
+            isReplaced.change { $0 = true }
+        }
+        #expect(isReplaced.value)
+        try db.insert("next")
+        try db.close()
+        let names = try DatabaseQueue(path: url.path).read {
+            try String.fetchAll($0, sql: "SELECT name FROM player ORDER BY id")
+        }
+        #expect(names == ["present", "next"])
+    }
+
     // MARK: Locks of others
 
     /// A database in rollback-journal mode, whose only lock another connection of this process holds until `end` is called.
