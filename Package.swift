@@ -14,8 +14,10 @@ let faults = "Sweep/faults.c"
 let privacy = "PrivacyInfo.xcprivacy"
 #if os(Linux)
     let (embedded, copied): ([Resource], [Resource]) = ([.embedInCode(faults)], [])
+    let attackers: [Resource] = [.embedInCode("Attack/attacker.c")]
 #else
     let (embedded, copied): ([Resource], [Resource]) = ([], [.copy(privacy)])
+    let attackers: [Resource] = []
 #endif
 
 let package = Package(
@@ -202,7 +204,8 @@ let package = Package(
                 "RoundtableTool", "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestSupport",
             ],
             // Compiled when a campaign begins, and preloaded into the tool alone.
-            resources: [.embedInCode("Attack/attacker.c")]
+            exclude: attackers.isEmpty ? ["Attack/attacker.c"] : [],
+            resources: attackers
         ),
         .testTarget(
             name: "RoundtableProcessTests",

@@ -146,6 +146,8 @@ package struct PeerOptions: Codable, Sendable {
     package var suspensionPolicy: SuspensionPolicy?
     /// Whether the peer asks the police for assertions.
     package var takesAssertions: Bool?
+    /// Whether the system freezes the peer without notice, as a widget (rule F5b).
+    package var isUnnoticed: Bool?
     /// For a `SharedDatabase`: whether the peer calls `suspendAllOnTerminalStop()`. Writes wait while the database is suspended.
     package var suspendsOnTerminalStop: Bool?
     package var checkpointing: Checkpointing?
@@ -167,12 +169,14 @@ package struct PeerOptions: Codable, Sendable {
         observesSuspension: Bool? = nil,
         suspensionPolicy: SuspensionPolicy? = nil,
         takesAssertions: Bool? = nil,
+        isUnnoticed: Bool? = nil,
         checkpointing: Checkpointing? = nil
     ) {
         self.priority = priority
         self.observesSuspension = observesSuspension
         self.suspensionPolicy = suspensionPolicy
         self.takesAssertions = takesAssertions
+        self.isUnnoticed = isUnnoticed
         self.checkpointing = checkpointing
         sliceMilliseconds = slice
         patienceMilliseconds = patience

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Roundtable
+import RoundtableCore
 import RoundtableKernel
 import RoundtableTestSupport
 
@@ -40,6 +41,7 @@ final class PeerSession {
             if opening.options.suspensionPolicy != nil {
                 try followPolice(takingAssertions: opening.options.takesAssertions ?? false)
             }
+            if opening.options.isUnnoticed == true { PlatformLifecycle.changePresence { $0.enterBackground() } }
             if opening.options.suspendsOnTerminalStop == true { try SharedDatabase.suspendAllOnTerminalStop() }
             var options = opening.options.options
             options.onEvent = events.note

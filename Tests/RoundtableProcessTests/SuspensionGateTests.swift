@@ -108,6 +108,45 @@
                 }
             }
 
+            /// A process that is frozen without notice, at random moments, and whose assertions are refused and taken back at random: it holds
+            /// no lock then (rule F5b), and loses no write.
+            @Test(.timeLimit(.minutes(isLongRun ? 60 : 2))) func withoutNotices() throws {
+                let freezes =
+                    Int(ProcessInfo.processInfo.environment["ROUNDTABLE_FREEZES"] ?? "") ?? (isLongRun ? 2000 : 40)
+                let random = SeededGenerator(for: "withoutNotices")
+                var terms = SuspensionTerms.reporting()
+                terms.refusedShare = 0.3
+                (terms.assertionTime, terms.expiryNotice) = (.milliseconds(500), .milliseconds(300))
+                try PeerFleet.run(inMemory: true) { fleet in
+                    try withPolice(terms) { police in
+                        let peer = try fleet.spawn("widget", environment: police.environment)
+                        let options = PeerOptions(
+                            suspensionPolicy: .writeLocks,
+                            takesAssertions: true,
+                            isUnnoticed: true,
+                            checkpointing: .automatic(threshold: 50)
+                        )
+                        try peer.call(.open(fleet.opening(peer, options: options)))
+                        // Each write requests an assertion, because the last one has ended meanwhile.
+                        try peer.send(.writeLoop(WriteLoad(seconds: 3600, think: 120, transaction: 40)))
+                        let report = try police.patrol(
+                            peer.pid,
+                            freezes: freezes,
+                            pauses: .zero...(.milliseconds(400)),
+                            seed: random.seed
+                        )
+                        let written = try peer.stopLoop()
+                        print(
+                            "withoutNotices: \(report); \(report.postponed) put off, \(report.expired) expired, \(police.refusals) refusals, \(written.commits) commits"
+                        )
+                        #expect(report.freezes == freezes && report.convicted == 0, "\(report)")
+                        #expect(report.notified == 0 && report.postponed > 0 && police.refusals > 0)
+                        #expect(written.commits > 0 && written.errorCount == 0, "\(written.errors)")
+                        try Ledger(of: fleet.database).expectEverything(acknowledgedBy: [peer])
+                    }
+                }
+            }
+
             /// Closures that compute, and assertions: none is convicted, and all finish.
             @Test(.timeLimit(.minutes(2)), arguments: Terms.all) func assertions(_ terms: Terms) throws {
                 let load = WriteLoad(seconds: 300, transaction: 200)

@@ -92,7 +92,11 @@ package final class WriterConnection: @unchecked Sendable {
         queue.inDatabase(writeTransaction.install)
         gate.add(self)
         gate.add(checkpointer)
-        writeTransaction.didContinue = { if gate.runningContinues() { gate.abort() } }
+        writeTransaction.didContinue = {
+            if gate.runningContinues() { gate.abort() }
+            // The gate may have opened again, so that the write was not aborted.
+            gate.abortIfUnprotected()
+        }
         writeTransaction.didRollback = {
             for companion in companions { companion.didRollback() }
         }

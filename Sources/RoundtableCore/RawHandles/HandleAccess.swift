@@ -313,13 +313,16 @@ final class HandleAccess: @unchecked Sendable {
     /// Releases the turn of a handle that is deallocated. The connection must not be used, so the commits of the turn are not announced:
     /// other participants detect them by themselves.
     func abandon() {
-        let turn = state.withLock { state in
+        let (turn, hasLeft) = state.withLock { state in
             defer { state.turn = nil }
-            return state.turn
+            return (state.turn, state.hasLeft)
         }
         guard database.isInOwnProcess else { return }
-        database.files.closes(raw.number)
-        seat.leave()
+        // A detached connection is none of ours any more. Another one may have its number now.
+        if !hasLeft {
+            database.files.closes(raw.number)
+            seat.leave()
+        }
         if let turn { gate.leave(turn.visit) }
         if turn != nil { turnstile.leave() }
     }

@@ -92,6 +92,7 @@ extension SharedDatabase {
             }
             // The completion may write.
             self.gate.runningContinues()
+            self.gate.abortIfUnprotected()
             completion(db, result)
         }
     }

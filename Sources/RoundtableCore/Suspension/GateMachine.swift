@@ -31,9 +31,9 @@ struct GateMachine: Hashable, Sendable {
         /// none before it counts as inside again (rule F2).
         fileprivate(set) var hasCommitted = false
 
-        /// Whether the operation uses the system's assertion. A checkpoint does not: it is interrupted, because nothing is lost
-        /// with it.
-        var isInUse: Bool { isRunning && kind != .checkpoint }
+        /// Whether the operation uses the system's assertion. A checkpoint does not where a notice precedes the freeze: it is
+        /// interrupted then, because nothing is lost with it.
+        fileprivate(set) var isInUse = false
         var mustNotCommit: Bool { isAborted && kind != .checkpoint }
     }
 
@@ -101,8 +101,8 @@ extension GateMachine {
 // MARK: - Visits
 
 extension GateMachine {
-    /// - parameter isRunning: whether a checkpoint runs immediately. Other visits need an assertion of the system first (rule F5), and
-    ///   `start` later.
+    /// - parameter isRunning: whether a checkpoint runs immediately. Other visits, and checkpoints of a process without notices, need an
+    ///   assertion of the system first (rules F5, F5b), and `start` later.
     /// - returns: nil when the gate is closed, also while it is opening.
     mutating func enter(
         _ kind: Suspension.Access.Kind,
@@ -123,6 +123,7 @@ extension GateMachine {
     mutating func start(_ id: UInt64, at now: Nanoseconds) -> Bool {
         guard !requests.isClosed, let index = visits.lastIndex(where: { $0.id == id }) else { return false }
         visits[index].isRunning = true
+        visits[index].isInUse = true
         visits[index].since = now
         return true
     }
@@ -323,7 +324,8 @@ extension GateMachine.Visit {
 extension GateMachine.Visit: Hashable {
     static func == (one: Self, other: Self) -> Bool {
         one.id == other.id && one.kind == other.kind && one.since == other.since && one.isRunning == other.isRunning
-            && one.isAborted == other.isAborted && one.hasCommitted == other.hasCommitted
+            && one.isInUse == other.isInUse && one.isAborted == other.isAborted
+            && one.hasCommitted == other.hasCommitted
     }
 
     func hash(into hasher: inout Hasher) {
@@ -331,6 +333,7 @@ extension GateMachine.Visit: Hashable {
         hasher.combine(kind)
         hasher.combine(since)
         hasher.combine(isRunning)
+        hasher.combine(isInUse)
         hasher.combine(isAborted)
         hasher.combine(hasCommitted)
     }

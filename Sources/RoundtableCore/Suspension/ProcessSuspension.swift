@@ -5,12 +5,14 @@ import Synchronization
 
 /// All gates of a process, and the requests for all of them (rules F1, F5).
 package final class ProcessSuspension: Sendable {
-    package static let shared = ProcessSuspension()
+    package static let shared = ProcessSuspension { PlatformLifecycle.givesNotices }
 
     private struct State {
         /// The requests for all gates. Its `own` part is unused.
         var requests = SuspensionRequests()
         var gates: [ObjectIdentifier: WeakGate] = [:]
+        /// How many expiries are being handled.
+        var expiries = 0
         var nextID = 0
     }
 
@@ -23,11 +25,14 @@ package final class ProcessSuspension: Sendable {
     /// Held during a change, so that changes reach all gates in the order in which they were made.
     private let changing = NSRecursiveLock()
     private let timeToRollBack: Nanoseconds?
+    private let givesNotices: @Sendable () -> Bool
 
-    /// - parameter timeToRollBack: how long before the deadline of a suspension running accesses are aborted; nil: a fifth of the time,
-    ///   and at most 100 ms. Tests pass a long time, so that a machine that pauses does not make them late.
-    package init(timeToRollBack: Nanoseconds? = nil) {
-        self.timeToRollBack = timeToRollBack
+    /// - Parameters:
+    ///   - timeToRollBack: how long before the deadline of a suspension running accesses are aborted; nil: a fifth of the time, and at most
+    ///     100 ms. Tests pass a long time, so that a machine that pauses does not make them late.
+    ///   - givesNotices: whether the system notifies this process before it freezes it, at this moment.
+    package init(timeToRollBack: Nanoseconds? = nil, givesNotices: @escaping @Sendable () -> Bool = { true }) {
+        (self.timeToRollBack, self.givesNotices) = (timeToRollBack, givesNotices)
         assertions.onExpiry = { [weak self] timeLeft in
             self?.expire(in: timeLeft)
             self?.assertions.drop()
@@ -62,6 +67,9 @@ package final class ProcessSuspension: Sendable {
         }
         for gate in opened { gate.open() }
     }
+
+    /// Whether a notice precedes a freeze. Otherwise, only an assertion keeps the process from being frozen inside an access (rule F5b).
+    var hasNotices: Bool { assertions.provider == nil || givesNotices() }
 
     package var isSuspended: Bool { state.withLock { $0.requests.process.isSuspended } }
     private var isExpired: Bool { state.withLock { $0.requests.isExpired } }
@@ -120,6 +128,8 @@ package final class ProcessSuspension: Sendable {
     /// for all gates.
     private func expire(in timeLeft: Duration) {
         let began = MonotonicClock.now
+        state.withLock { $0.expiries += 1 }
+        defer { state.withLock { $0.expiries -= 1 } }
         change { requests in
             requests.process.protections = [:]
             requests.isExpired = true
@@ -129,11 +139,34 @@ package final class ProcessSuspension: Sendable {
         askAgainLater()
     }
 
+    /// Decides whether an access may begin to which the system has refused an assertion (rule F5b). If not, all gates are closed until the
+    /// system grants one.
+    func mayBeginUnprotected(_ gate: SuspensionGate) -> Bool {
+        if hasNotices || gate.hasBackedProtection { return true }
+        var (isBacked, isFirst) = (false, false)
+        change { requests in
+            isBacked = requests.process.protections.values.contains(where: \.isBacked)
+            if isBacked { return }
+            isFirst = !requests.isExpired
+            requests.isExpired = true
+        }
+        guard isFirst else { return isBacked }
+        // The access that was refused is still inside, and ends when this function has returned.
+        Thread.detachNewThread { [self] in
+            let now = MonotonicClock.now
+            _ = close(gates, until: now &+ Self.longestRollback, since: now)
+            askAgainLater()
+        }
+        return false
+    }
+
     /// Opens the gates when the system grants another assertion. Otherwise, an expired assertion would keep the gates closed for
     /// ever in a process that does not suspend and resume its databases.
     private func askAgainLater() {
         DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
             guard let self, isExpired, !isSuspended else { return }
+            // What is inside has not been aborted yet.
+            if state.withLock({ $0.expiries > 0 }) { return askAgainLater() }
             guard let provider = assertions.provider else { return change { $0.isExpired = false } }
             if let assertion = provider.begin("Roundtable", onExpiry: { _ in }) {
                 change { $0.isExpired = false }
@@ -189,6 +222,7 @@ package final class ProcessSuspension: Sendable {
 
     /// - parameter gate: nil for all databases of the process.
     /// - returns: nil when the system refuses the assertion although nothing is suspended, so that there is nothing to open.
+    /// - throws: ``SharedDatabaseError/assertionRefused(name:)`` if something is suspended, or the process has no notices (rule F5b).
     func beginProtection(_ name: String, of gate: SuspensionGate?) throws -> Protection? {
         let id = state.withLock { state in
             state.nextID += 1
@@ -200,6 +234,7 @@ package final class ProcessSuspension: Sendable {
             assertion = granted
             let answer = provider.begin(name) { [weak self] timeLeft in
                 granted.expire()
+                self?.assertions.expire(granted)
                 self?.expire(in: timeLeft)
                 granted.end()
             }
@@ -207,7 +242,7 @@ package final class ProcessSuspension: Sendable {
                 granted.set(answer)
             } else {
                 let isClosed = gate?.isClosed ?? (isSuspended || isExpired)
-                if !isClosed { return nil }
+                if !isClosed, hasNotices { return nil }
                 throw SharedDatabaseError.assertionRefused(name: name)
             }
         }
@@ -244,13 +279,13 @@ package final class ProcessSuspension: Sendable {
             change { $0.process.protections[protection.id] = nil }
         }
         _ = close(protection.gate.map { [$0] } ?? gates, until: began.addingSaturating(grace), since: began)
-        protection.assertion?.end()
+        if let assertion = protection.assertion, !assertions.take(assertion) { assertion.end() }
         assertions.endIfIdle()
     }
 }
 
 /// An assertion that may expire before the system has returned it.
-private final class EndedOnce: Sendable {
+private final class EndedOnce: SuspensionAssertion {
     private let state = Mutex<(assertion: (any SuspensionAssertion)?, hasEnded: Bool)>((nil, false))
     private let expired = Atomic(false)
 

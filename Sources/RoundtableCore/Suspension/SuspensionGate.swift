@@ -121,11 +121,14 @@ package final class SuspensionGate: Sendable {
     /// - returns: the visit, which `leave` ends; nil when the gate is closed.
     func enter(_ kind: Suspension.Access.Kind, at site: CallSite?, isRunning: Bool) -> UInt64? {
         if isClosed { return nil }
-        let id = state.withLock { $0.machine.enter(kind, site: site, isRunning: isRunning, at: MonotonicClock.now) }
+        let needsAssertion = kind != .checkpoint || !process.hasNotices
+        let id = state.withLock {
+            $0.machine.enter(kind, site: site, isRunning: isRunning && !needsAssertion, at: MonotonicClock.now)
+        }
         guard let id else { return nil }
         // Later interruptions find the visit. An interruption that has already begun ends before this continues.
         if kind == .closing { interrupting.withLock {} }
-        if isRunning, kind != .checkpoint, start(id) == nil {
+        if isRunning, needsAssertion, start(id) == nil {
             leave(id)
             return nil
         }
@@ -134,7 +137,8 @@ package final class SuspensionGate: Sendable {
 
     /// Marks a visit as running. This requests an assertion from the system, which may take a while.
     ///
-    /// - returns: the time of the start; nil when the gate was closed meanwhile, and the caller must leave.
+    /// - returns: the time of the start; nil when the gate was closed meanwhile, and the caller must leave. It is also closed because of a
+    ///   refusal (rule F5b).
     func start(_ id: UInt64) -> Nanoseconds? {
         process.assertions.beginUse()
         let started: Nanoseconds? = state.withLock { state in
@@ -142,8 +146,13 @@ package final class SuspensionGate: Sendable {
             return state.machine.start(id, at: now) ? now : nil
         }
         if started == nil { process.assertions.endUse() }
-        return started
+        // Leaving ends the use.
+        return started != nil && mustNotBegin ? nil : started
     }
+
+    /// Whether a visit must not take its first lock, because the process may be frozen without notice (rule F5b). The machine must know
+    /// already that the visit runs: if the assertion expires after this, the visit is aborted.
+    private var mustNotBegin: Bool { process.assertions.isMissing && !process.mayBeginUnprotected(self) }
 
     /// Leaves the gate. Further calls do nothing.
     ///
@@ -260,6 +269,11 @@ package final class SuspensionGate: Sendable {
         hasReportedHeld.store(false, ordering: .relaxed)
         closed.store(false, ordering: .releasing)
         return state.takeWaiters()
+    }
+
+    /// Whether a protected access of this database runs that the system backs.
+    var hasBackedProtection: Bool {
+        state.withLock { $0.machine.requests.own.protections.values.contains(where: \.isBacked) }
     }
 
     /// Whether the requests say that the gate must be closed. `isClosed` may still differ.
@@ -385,13 +399,18 @@ package final class SuspensionGate: Sendable {
     /// open, the write counts as inside again, so that a later closing waits for the step.
     ///
     /// - returns: false when the gate is closed: the step must not begin.
-    func runningMayBeginStep() -> Bool { state.withLock { $0.machine.runningMayBeginStep() } }
+    func runningMayBeginStep() -> Bool { state.withLock { $0.machine.runningMayBeginStep() } && !mustNotBegin }
 
     /// Notes that the write writes again after its commit, in its observers or its completion.
     ///
     /// - returns: whether the gate is closed.
     @discardableResult
     func runningContinues() -> Bool { state.withLock { $0.machine.runningContinues() } }
+
+    /// Aborts the running write if the process may be frozen without notice. Called after `runningContinues`.
+    func abortIfUnprotected() {
+        if mustNotBegin { abort() }
+    }
 }
 
 /// A continuation that is resumed once, even if the signal comes before the wait.

@@ -20,8 +20,8 @@ struct SuspensionRequests: Hashable, Sendable {
     var process = Request()
     /// Whether the process is about to be stopped by a signal. This overrides all other requests.
     var isStopping = false
-    /// Whether the system takes the process's last assertion back, and is about to freeze the process. This overrides all other
-    /// requests.
+    /// Whether the system takes the process's last assertion back, or refuses one to a process without notices (rule F5b), and is about
+    /// to freeze the process. This overrides all other requests.
     var isExpired = false
 
     /// Removes the protected accesses without an assertion, because they cannot keep the system from freezing the process.

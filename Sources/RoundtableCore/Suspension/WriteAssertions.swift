@@ -12,7 +12,24 @@ package final class WriteAssertions: Sendable {
         /// The number of the assertion.
         var number = 0
         var isExpired = false
+        /// The number of the assertion that is being requested, or was requested last, and whether it has expired already.
+        var requested = (number: 0, isExpired: false)
         var began: Nanoseconds = 0
+
+        var isProtecting: Bool { assertion != nil && !isExpired }
+
+        /// - returns: the number of the assertion that is going to be requested.
+        mutating func request() -> Int {
+            requested = (requested.number + 1, false)
+            return requested.number
+        }
+
+        /// Holds the assertion that was requested.
+        mutating func hold(_ granted: any SuspensionAssertion) {
+            (number, isExpired) = requested
+            assertion = granted
+            began = MonotonicClock.now
+        }
         var lastUse: Nanoseconds = 0
         var hasTimer = false
         var onExpiry: @Sendable (Duration) -> Void = { _ in }
@@ -47,39 +64,61 @@ package final class WriteAssertions: Sendable {
 
     /// Whether running writes have an assertion that has not expired.
     var isProtecting: Bool {
-        uses.load(ordering: .relaxed) > 0 && state.withLock { $0.assertion != nil && !$0.isExpired }
+        uses.load(ordering: .relaxed) > 0 && state.withLock { $0.isProtecting }
     }
 
+    /// Whether the system has refused the assertion, or has taken it back.
+    var isMissing: Bool { hasProvider.load(ordering: .acquiring) && !state.withLock { $0.isProtecting } }
+
+    /// Begins a use, which ``endUse()`` ends, and requests an assertion if there is none.
     func beginUse() {
         uses.wrappingAdd(1, ordering: .acquiringAndReleasing)
         guard hasProvider.load(ordering: .acquiring), !isFresh else { return }
         asking.withLock {
             guard !isFresh, let provider else { return }
-            let (number, last, isOver) = state.withLock { state in
-                state.number += 1
-                defer {
-                    state.assertion = nil
-                    state.isExpired = false
-                }
-                return (state.number, state.assertion, state.isExpired)
-            }
-            if isOver { last?.end() }
-            // One that has not expired protects the writes that run, until the next one does.
-            defer { if !isOver { last?.end() } }
-            // If the system refuses, writes continue as without a provider.
+            drop()
+            let number = state.withLock { $0.request() }
             let assertion = provider.begin("Roundtable: writing") { [weak self] timeLeft in
-                guard let self else { return }
-                let isLast = state.withLock { state in
-                    if state.number == number { state.isExpired = true }
-                    return state.number == number
-                }
-                if isLast { onExpiry(timeLeft) }
+                guard let self, expire(number) else { return }
+                onExpiry(timeLeft)
             }
-            state.withLock {
-                $0.assertion = assertion
-                $0.began = MonotonicClock.now
+            // An earlier one that has not expired protects the writes that run, until another one does.
+            guard let assertion else { return }
+            let last = state.withLock { state in
+                defer { state.hold(assertion) }
+                return state.assertion
             }
+            last?.end()
         }
+    }
+
+    /// - returns: whether the assertion with this number is the present one, or was requested last.
+    private func expire(_ number: Int) -> Bool {
+        state.withLock { state in
+            let (isPresent, isRequested) = (state.number == number, state.requested.number == number)
+            if isPresent { state.isExpired = true }
+            if isRequested { state.requested.isExpired = true }
+            return isPresent || isRequested
+        }
+    }
+
+    // MARK: Assertions of protected accesses
+
+    /// Takes over the assertion of a protected access that has ended, while writes run that have none (rule F5b).
+    ///
+    /// - returns: false when it is not needed.
+    func take(_ assertion: any SuspensionAssertion) -> Bool {
+        state.withLock { state in
+            guard uses.load(ordering: .acquiring) > 0, state.assertion == nil else { return false }
+            _ = state.request()
+            state.hold(assertion)
+            return true
+        }
+    }
+
+    /// Notes that an assertion has expired that may have been taken over.
+    func expire(_ assertion: any SuspensionAssertion & AnyObject) {
+        state.withLock { if $0.assertion as AnyObject? === assertion { $0.isExpired = true } }
     }
 
     func endUse() {
@@ -129,8 +168,6 @@ package final class WriteAssertions: Sendable {
     }
 
     private var isFresh: Bool {
-        state.withLock {
-            $0.assertion != nil && !$0.isExpired && MonotonicClock.now.subtractingSaturating($0.began) < renewal
-        }
+        state.withLock { $0.isProtecting && MonotonicClock.now.subtractingSaturating($0.began) < renewal }
     }
 }

@@ -26,13 +26,17 @@
             /// Processes whose requests for assertions are refused, because the time of their assertions is up.
             var refused: Set<Int32> = []
             var grantsAssertions = true
+            var refusals = 0
             var hasEnded = false
         }
 
         /// The most connections of each other user. Any user of the machine can connect, and must not use up the files of this process.
         static let mostOfOtherUser = 64
 
-        init(grantsAssertions: Bool) throws {
+        private let refusedShare: Double
+
+        init(grantsAssertions: Bool, refusedShare: Double = 0) throws {
+            self.refusedShare = refusedShare
             name = "roundtable-police-\(getpid())-\(String(UInt64.random(in: 0...UInt64.max), radix: 16))"
             let listener = try AbstractSocket.listen(name)
             self.listener = listener
@@ -63,6 +67,8 @@
         }
 
         // MARK: For the police
+
+        var refusals: Int { state.withLock { $0.refusals } }
 
         /// Accepts all pending connections, and reads everything that was sent until now.
         func catchUp() {
@@ -183,8 +189,10 @@
             guard let connection = state.connections[descriptor] else { return }
             switch message {
             case .begin(let id, let name):
-                let isGranted = state.grantsAssertions && !state.refused.contains(connection.pid)
-                if isGranted { state.connections[descriptor]?.assertions[id] = name }
+                let isGranted =
+                    state.grantsAssertions && !state.refused.contains(connection.pid)
+                    && Double.random(in: 0..<1) >= refusedShare
+                if isGranted { state.connections[descriptor]?.assertions[id] = name } else { state.refusals += 1 }
                 AbstractSocket.send(isGranted ? .granted(id: id) : .refused(id: id), to: descriptor)
             case .end(let id):
                 state.connections[descriptor]?.assertions[id] = nil

@@ -29,13 +29,19 @@
         /// - throws: `SuspensionPoliceError` when the socket cannot be created.
         public init(_ terms: SuspensionTerms = SuspensionTerms()) throws {
             self.terms = terms
-            desk = try SuspensionDesk(grantsAssertions: terms.assertionTime > .zero)
+            desk = try SuspensionDesk(
+                grantsAssertions: terms.assertionTime > .zero,
+                refusedShare: terms.refusedShare
+            )
         }
 
         deinit { end() }
 
         /// The environment variables that a process needs to connect. ``launch(_:environment:outputToErrors:)`` sets them.
         public var environment: [String: String] { [AbstractSocket.environmentName: desk.name] }
+
+        /// The number of requests for assertions that were refused.
+        package var refusals: Int { desk.refusals }
 
         /// Kills the processes that it has launched, with their descendants. Resumes all other processes that it keeps frozen.
         public func end() {

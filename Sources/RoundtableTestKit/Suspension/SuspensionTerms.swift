@@ -20,6 +20,9 @@
         public var noticeSignal: Int32? = SIGTSTP
         /// How long after the notice a process is frozen even if it holds an assertion; 0 to grant no assertions.
         public var assertionTime: Duration = .seconds(30)
+        /// The share of the requests for assertions that are refused at random, from 0 to 1. iOS refuses them when the suspension is near.
+        /// Fixed at initialization of the police.
+        public var refusedShare = 0.0
         /// How long before the end of ``assertionTime`` the process is notified.
         public var expiryNotice: Duration = .seconds(2)
         /// What happens to a convicted process.

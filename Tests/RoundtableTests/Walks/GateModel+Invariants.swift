@@ -79,9 +79,10 @@ extension GateModel {
         ofThread index: Int,
         hasStarted: Bool
     ) -> Suspension.Access {
-        // A checkpoint runs at once. The line of code of a write is shown when it runs.
+        // A checkpoint runs at once, where a notice precedes the freeze. The line of code of a write is shown when it runs.
         let isShown = hasStarted && kind == .write
-        let since = hasStarted && kind != .checkpoint ? Moment.starting : Moment.entering
+        let isAtOnce = kind == .checkpoint && !checkpointsNeedAssertion
+        let since = hasStarted && !isAtOnce ? Moment.starting : Moment.entering
         return Suspension.Access(
             kind: kind,
             callSite: "\(isShown ? "shown" : "entered"):\(index)",

@@ -6,6 +6,8 @@ extension GateModel {
         /// What an expiry does in two steps: first to the requests for all databases, then to those for this one.
         case expire, endProtections
         case endExpiry
+        /// The second step of a refusal (rule F5b).
+        case closeAfterRefusal
         /// A protected access that no assertion backs.
         case protectUnbacked
         /// The requests for all databases. Suspending them has a second step.
@@ -23,7 +25,9 @@ extension GateModel {
         /// Whether the thread then waits for the visits inside, and settles the gate.
         var closes: Bool {
             switch self {
-            case .suspend, .endProtection, .stop, .endProtections, .dropUnbacked, .endProtectionOfAll: true
+            case .suspend, .endProtection, .stop, .endProtections, .dropUnbacked, .endProtectionOfAll,
+                .closeAfterRefusal:
+                true
             default: false
             }
         }
@@ -51,7 +55,7 @@ extension GateModel {
             case .endProtectionOfAll: requests.process.protections[1] = nil
             case .forgetExpiry: requests.isExpired = false
             case .assertionExpires, .endExpiredAssertion, .askForProtection, .endProtectingAssertion,
-                .endIdleAssertion, .returnFromSuspending, .dropUnbacked:
+                .endIdleAssertion, .returnFromSuspending, .dropUnbacked, .closeAfterRefusal:
                 break
             }
         }

@@ -11,6 +11,10 @@ extension GateModel {
         var ofProtection = Assertion.none
         /// How many requests for an assertion the system still refuses.
         var refusals = 0
+        /// Whether the system notifies the process before it freezes it. Otherwise it freezes it whenever no assertion is held (rule F5b).
+        var givesNotices = true
+        /// How often it still grants an assertion to the thread that opens the gate after a refusal.
+        var reopenings = 1
         /// The process is suspended: from the call that suspends it to the one that resumes it.
         var isSuspended = false
         /// The call that suspends it has returned.
@@ -21,7 +25,8 @@ extension GateModel {
         var handlers = 0
 
         var mayFreeze: Bool {
-            (isSuspended && isGraceOver || isExpired) && ofWrites != .held && ofProtection != .held && handlers == 0
+            (isSuspended && isGraceOver || isExpired || !givesNotices) && ofWrites != .held && ofProtection != .held
+                && handlers == 0
         }
     }
 
@@ -30,6 +35,8 @@ extension GateModel {
 
     /// Whether a visit that begins must ask for the assertion.
     var needsAssertion: Bool { system.map { $0.ofWrites != .held } ?? false }
+
+    var checkpointsNeedAssertion: Bool { system?.givesNotices == false && broken != .checkpointNeedsNothing }
 
     /// Ends the assertion if no write uses it.
     mutating func endIfIdle() {
@@ -46,15 +53,38 @@ extension GateModel {
 
     func stepsOfAsking(_ index: Int) -> [Change] {
         guard let system, system.ofWrites != .held else { return [{ $0.go(index, .starting) }] }
-        let answers: [System.Assertion] = system.refusals > 0 ? [.held, .none] : [.held]
-        return answers.map { answer in
-            { world in
-                world.system?.ofWrites = answer
-                if answer == .held { world.system?.isExpired = false }
-                if answer == .none { world.system?.refusals -= 1 }
-                world.go(index, .starting)
-            }
+        let grant: Change = { world in
+            world.system?.ofWrites = .held
+            world.system?.isExpired = false
+            world.go(index, .starting)
         }
+        let refuse: Change = { world in
+            world.system?.ofWrites = .none
+            world.system?.refusals -= 1
+            world.go(index, .starting)
+        }
+        return system.refusals > 0 ? [grant, refuse] : [grant]
+    }
+
+    /// A visit leaves that has been refused an assertion, and another thread closes the gate, until the system grants one (rule F5b).
+    mutating func turnBack(_ index: Int) {
+        if !machine.requests.isExpired {
+            threads.append(
+                Thread(
+                    role: .requester([.expire, .closeAfterRefusal, .endExpiry]),
+                    activity: .requesting,
+                    isOfRefusal: true
+                )
+            )
+            request(threads.count - 1)
+        }
+        go(index, .leaving(nil))
+    }
+
+    /// Whether a visit that has started must not go on.
+    var isUnprotected: Bool {
+        guard let system, !system.givesNotices, broken != .refusalIsIgnored else { return false }
+        return system.ofWrites != .held && system.ofProtection != .held
     }
 
     func stepsOfRequest(_ index: Int) -> [Change] {
@@ -123,8 +153,12 @@ extension GateModel {
                 }
             ]
         case .endExpiry:
+            if system.handlers > 0 { return [] }
+            let isOfRefusal = threads[index].isOfRefusal
+            if isOfRefusal, system.reopenings == 0 { return [{ $0.finish(index) }] }
             return [
                 { world in
+                    if isOfRefusal { world.system?.reopenings -= 1 }
                     // The system grants an assertion again.
                     if !world.machine.requests.process.isSuspended { world.system?.isExpired = false }
                     world.request(index)
@@ -133,6 +167,10 @@ extension GateModel {
         case .endProtectingAssertion:
             return [
                 { world in
+                    // Writes that have been refused an assertion take this one over.
+                    if world.uses > 0, system.ofWrites == .none, world.broken != .protectionLeavesNothing {
+                        world.system?.ofWrites = system.ofProtection
+                    }
                     world.system?.ofProtection = .none
                     world.endIfIdle()
                     world.nextRequest(index)
@@ -155,7 +193,9 @@ extension GateModel {
     /// The body runs without an assertion if nothing is suspended, and not at all otherwise.
     private mutating func refuseProtection(_ index: Int) {
         system?.refusals -= 1
-        guard !machine.isClosed, let kind = threads[index].accesses else { return giveUpProtection(index) }
+        guard !machine.isClosed, system?.givesNotices == true, let kind = threads[index].accesses else {
+            return giveUpProtection(index)
+        }
         threads[index].role = .visitor(kind)
         threads[index].accesses = nil
         threads[index].requestsThen = []

@@ -66,6 +66,8 @@ struct GateModel: Hashable {
         /// A protected access: what the thread accesses when its requests are made, and what it requests then.
         var accesses: Suspension.Access.Kind?
         var requestsThen: [Request] = []
+        /// Whether the thread was begun by a visit that was turned back.
+        var isOfRefusal = false
         /// How often an observer may still write after a commit.
         var continuations = 1
 
@@ -116,6 +118,12 @@ struct GateModel: Hashable {
         case lastVisitKeepsAssertion
         /// A suspension keeps the protections that nothing backs.
         case suspensionKeepsUnbackedProtections
+        /// A process without notices goes on when it has been refused an assertion.
+        case refusalIsIgnored
+        /// A checkpoint of a process without notices needs no assertion.
+        case checkpointNeedsNothing
+        /// The end of a protected access ends its assertion, although a write runs that has none.
+        case protectionLeavesNothing
     }
 
     /// - parameter protected: protected accesses: what each requests before and after the access.
@@ -209,6 +217,10 @@ extension GateModel: WalkedModel {
         case .continuing:
             return [
                 { world in
+                    if !world.machine.mustNotCommit, world.isUnprotected {
+                        world.turnBack(index)
+                        return world.go(index, .aborting)
+                    }
                     // The gate may be opening. Then the write is not aborted.
                     world.threads[index].isEarly = !world.machine.mustNotCommit
                     world.go(index, world.machine.mustNotCommit ? .leaving(.partly) : .running)
@@ -303,13 +315,14 @@ extension GateModel: WalkedModel {
         guard let kind = threads[index].kind else { return }
         let wasClosed = machine.requests.isClosed
         let site = CallSite("entered", UInt(index))
-        let id = machine.enter(kind, site: site, isRunning: kind == .checkpoint, at: Moment.entering)
+        let isRunning = kind == .checkpoint && !checkpointsNeedAssertion
+        let id = machine.enter(kind, site: site, isRunning: isRunning, at: Moment.entering)
         guard let id else { return go(index, .outside) }
         if wasClosed { violation = "a visit enters a closed gate" }
         threads[index].visit = id
-        threads[index].hasStarted = kind == .checkpoint
+        threads[index].hasStarted = isRunning
         switch kind {
-        case .checkpoint: go(index, .running)
+        case .checkpoint: go(index, isRunning ? .running : .waitingForConnection)
         case .closing: go(index, .waitingForInterruption)
         default: go(index, .waitingForConnection)
         }
@@ -329,6 +342,7 @@ extension GateModel: WalkedModel {
         if hasStarted, threads[index].kind == .write {
             machine.show(CallSite("shown", UInt(index)), of: threads[index].visit)
         }
+        if hasStarted, isUnprotected { return turnBack(index) }
         go(index, hasStarted ? .running : .refused)
     }
 
@@ -348,13 +362,17 @@ extension GateModel: WalkedModel {
         let mayBegin = machine.runningMayBeginStep()
         threads[index].isEarly = false
         if mayBegin, wasClosed { violation = "a step begins behind a closed gate" }
+        if mayBegin, isUnprotected { return turnBack(index) }
         go(index, mayBegin ? .makingStep : .leaving(nil))
     }
 
     private mutating func continueWriting(_ index: Int) {
         threads[index].continuations -= 1
         threads[index].isEarly = false
-        go(index, machine.runningContinues() ? .aborting : .running)
+        let isClosed = machine.runningContinues()
+        let isUnprotected = !isClosed && isUnprotected
+        if isUnprotected { turnBack(index) }
+        go(index, isClosed || isUnprotected ? .aborting : .running)
     }
 
     private mutating func leave(_ index: Int, _ how: GateMachine.Interruption?, evenIfAborted: Bool) {
@@ -511,6 +529,12 @@ extension GateModel: WalkedModel {
     }
 
     private mutating func removeSettlers() {
-        threads.removeAll { if case .settler = $0.role { $0.activity == .done } else { false } }
+        threads.removeAll { thread in
+            if case .settler = thread.role {
+                thread.activity == .done
+            } else {
+                thread.isOfRefusal && thread.activity == .done
+            }
+        }
     }
 }

@@ -28,7 +28,8 @@ import Testing
             isOfAll: Bool = false,
             resumes: Bool = false,
             expires: GateModel.System.Owner? = nil,
-            refusals: Int = 0
+            refusals: Int = 0,
+            givesNotices: Bool = true
         ) {
             self.visitors = visitors
             (self.protected, self.isOfAll) = (protected, isOfAll)
@@ -37,8 +38,8 @@ import Testing
             let expiry: [[Request]] =
                 expires.map { [[.assertionExpires($0), .expire, .endProtections, .endExpiredAssertion, .endExpiry]] }
                 ?? []
-            requesters = [suspend + [.returnFromSuspending] + resume] + expiry
-            system = GateModel.System(refusals: refusals)
+            requesters = (givesNotices ? [suspend + [.returnFromSuspending] + resume] : []) + expiry
+            system = GateModel.System(refusals: refusals, givesNotices: givesNotices)
         }
 
         func start(broken: GateModel.Break? = nil) -> GateModel {
@@ -64,7 +65,8 @@ import Testing
             let others = requesters.map { $0.map { "\($0)" }.joined(separator: " then ") }
             let protections = protected.map { ["protected \($0.rawValue)"] } ?? []
             let refusals = system.map { $0.refusals > 0 ? ["\($0.refusals) refusals"] : [] } ?? []
-            return (visitors.map(\.rawValue) + protections + others + refusals).joined(separator: ", ")
+            let notices = system?.givesNotices == false ? ["no notices"] : []
+            return (visitors.map(\.rawValue) + protections + others + refusals + notices).joined(separator: ", ")
         }
     }
 
@@ -93,6 +95,10 @@ import Testing
             Scenario(protected: .write, refusals: 2),
             Scenario(protected: .checkpoint, expires: .protection),
             Scenario(.checkpoint, protected: .write, isOfAll: true),
+            Scenario(.write, .checkpoint, refusals: 1, givesNotices: false),
+            Scenario(.write, .write, refusals: 2, givesNotices: false),
+            Scenario(.turn, expires: .writes, refusals: 1, givesNotices: false),
+            Scenario(.opening, protected: .write, refusals: 2, givesNotices: false),
         ]
         + (isLong
             ? [
@@ -103,6 +109,9 @@ import Testing
                 Scenario(protected: .turn, isOfAll: true, resumes: true, expires: .protection),
                 Scenario(protected: .closing, expires: .protection),
                 Scenario(.write, protected: .write),
+                Scenario(.write, expires: .writes, refusals: 1, givesNotices: false),
+                Scenario(protected: .write, isOfAll: true, expires: .protection, refusals: 2, givesNotices: false),
+                Scenario(.write, .closing, refusals: 2, givesNotices: false),
             ] : [])
 
     /// **Invariant**, in every state that can be reached:
@@ -118,6 +127,7 @@ import Testing
     /// - F6: no lock is held behind a gate that was settled. When no thread waits any more, a closed gate was settled.
     /// - F3, F5: where the system may freeze the process, no lock is held, except by a visit that was aborted in time and cannot be
     ///   interrupted. The process may be frozen when the call that suspends it has returned, no assertion is held, and no expiry is being handled.
+    /// - F5b: the same holds for a process without notices, which may be frozen whenever it holds no assertion.
     /// - F1a: no protection that nothing backs outlives a suspension.
     /// - F5: when no thread waits any more, the assertion of writes is not kept behind a closed gate.
     /// - Each state leads to one in which all threads have ended, or wait outside of a closed gate.
@@ -142,6 +152,21 @@ import Testing
                 (
                     Scenario(.write, requesters: [.suspend], [.protectUnbacked, .endProtection]),
                     "F1a: a protected access that nothing backs outlives a suspension"
+                )
+            case .refusalIsIgnored:
+                (
+                    Scenario(.write, refusals: 1, givesNotices: false),
+                    "F3: a process that may be frozen holds the lock of a visitor(\(String(reflecting: Kind.write)))"
+                )
+            case .checkpointNeedsNothing:
+                (
+                    Scenario(.checkpoint, refusals: 1, givesNotices: false),
+                    "F3: a process that may be frozen holds the lock of a visitor(\(String(reflecting: Kind.checkpoint)))"
+                )
+            case .protectionLeavesNothing:
+                (
+                    Scenario(.write, protected: .write, refusals: 1, givesNotices: false),
+                    "F3: a process that may be frozen holds the lock of a visitor(\(String(reflecting: Kind.write)))"
                 )
             }
         let violation = #expect(throws: ModelViolation.self) { try ModelWalk(from: scenario.start(broken: broken)) }

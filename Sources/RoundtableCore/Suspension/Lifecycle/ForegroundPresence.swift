@@ -11,7 +11,7 @@ package struct ForegroundPresence: Equatable, Sendable {
         isInForeground = true
     }
 
-    mutating func enterBackground() { isInForeground = false }
+    package mutating func enterBackground() { isInForeground = false }
 
     mutating func note(_ event: LifecycleFollower.Event) {
         switch event {

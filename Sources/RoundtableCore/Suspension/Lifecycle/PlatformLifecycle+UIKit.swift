@@ -58,7 +58,7 @@
         @MainActor @discardableResult
         static func find() -> UIApplication? {
             if let application = current { return application }
-            guard !Bundle.main.bundlePath.hasSuffix(".appex") else { return nil }
+            guard !PlatformLifecycle.isExtension else { return nil }
             let shared = NSSelectorFromString("sharedApplication")
             guard UIApplication.responds(to: shared) else { return nil }
             let application = UIApplication.perform(shared)?.takeUnretainedValue() as? UIApplication

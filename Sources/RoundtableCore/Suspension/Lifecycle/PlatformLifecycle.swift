@@ -1,3 +1,4 @@
+import Foundation
 import Synchronization
 
 /// The platform's notifications about the life of an app, and its assertions against suspension.
@@ -12,7 +13,25 @@ package enum PlatformLifecycle {
     package static var presence: ForegroundPresence { present.withLock { $0 } }
     private static let present = Mutex(ForegroundPresence.unknown)
 
-    static func changePresence(_ change: (inout ForegroundPresence) -> Void) { present.withLock { change(&$0) } }
+    /// Whether the system notifies this process before it freezes it, as long as it is in the foreground. An extension is never sure of that:
+    /// it gets its host's notifications, if any, and may be frozen as soon as it has done its work (rule F5b).
+    static var givesNotices: Bool {
+        givesNotices(
+            presence,
+            isExtension: isExtension,
+            suspendsInBackground: SharedDatabase.suspendsInBackground
+        )
+    }
+
+    static func givesNotices(_ presence: ForegroundPresence, isExtension: Bool, suspendsInBackground: Bool) -> Bool {
+        !suspendsInBackground || presence.isInForeground && !isExtension
+    }
+
+    static let isExtension = Bundle.main.bundlePath.hasSuffix(".appex")
+
+    package static func changePresence(_ change: (inout ForegroundPresence) -> Void) {
+        present.withLock { change(&$0) }
+    }
 
     #if !canImport(Darwin) || os(macOS) || targetEnvironment(macCatalyst)
         static func follow() {}
