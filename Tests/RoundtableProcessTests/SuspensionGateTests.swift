@@ -115,7 +115,7 @@
                     Int(ProcessInfo.processInfo.environment["ROUNDTABLE_FREEZES"] ?? "") ?? (isLongRun ? 2000 : 40)
                 let random = SeededGenerator(for: "withoutNotices")
                 var terms = SuspensionTerms.reporting()
-                terms.refusedShare = 0.3
+                (terms.refusedShare, terms.refusalSeed) = (0.3, random.seed)
                 (terms.assertionTime, terms.expiryNotice) = (.milliseconds(500), .milliseconds(300))
                 try PeerFleet.run(inMemory: true) { fleet in
                     try withPolice(terms) { police in

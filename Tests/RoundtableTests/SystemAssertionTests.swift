@@ -125,14 +125,19 @@ import Testing
         #expect(told.withLock { $0.count } == 1)
     }
 
-    /// A thread of the system is not kept for ever, even if the system never says that the time is over.
+    /// A thread of the system is not kept for ever, even if the system never says that the time is over. The owner is told once, because nothing
+    /// protects it any more (rule F5b).
     @Test func anActivityHasACeiling() async throws {
         let system = ActivitySystem(answering: true)
-        var activities = system.activities()
+        var activities = system.activities(remainder: .milliseconds(10))
         activities.ceiling = .milliseconds(50)
-        let assertion = try #require(activities.begin("write") { _ in Issue.record("the system has said nothing") })
+        let told = Atomic(0)
+        let assertion = try #require(
+            activities.begin("write") { _ in told.wrappingAdd(1, ordering: .sequentiallyConsistent) }
+        )
         try await eventually("the block returns") { system.running == 0 }
         assertion.end()
+        #expect(told.load(ordering: .sequentiallyConsistent) == 1)
     }
 
     /// Who does not end it in time loses it: the system would end the process.

@@ -82,8 +82,29 @@ import Testing
         #expect(try count() == 0)
     }
 
-    /// Within a protected access that was granted, a write needs no assertion of its own. It keeps that one when it runs for longer than the access.
-    @Test func aProtectedAccessLeavesItsAssertionToWrites() async throws {
+    /// The assertion of a protected access keeps the whole process from being frozen, and so it backs the writes of other databases, too.
+    @Test func aProtectedAccessBacksOtherDatabases() throws {
+        var options = SharedDatabase.Options()
+        options.process = process
+        let other = try SharedDatabase.open(
+            at: folder.file("other.sqlite"),
+            schema: Schema(migrator()),
+            as: "widget",
+            options: options
+        )
+        refuse()
+        system.grants.change { $0 = true }
+        try db.withProtectedAccess("push") {
+            system.grants.change { $0 = false }
+            try other.write { _ = try Player(name: "A").inserted($0) }
+            #expect(!db.isSuspended)
+            try add()
+        }
+        #expect(try count() == 1 && other.read { try Player.fetchCount($0) } == 1)
+    }
+
+    /// Begins a write within a protected access that was granted, which ends before the write. No assertion is granted to the write.
+    private func outlastingWrite() async throws -> (task: Task<Void, any Error>, mayEnd: DispatchSemaphore) {
         process.assertions.endIfIdle()
         let (hasBegun, mayEnd) = (AsyncStream<Void>.makeStream(), DispatchSemaphore(value: 0))
         let write = try await db.withProtectedAccess("push") {
@@ -98,6 +119,12 @@ import Testing
             for await _ in hasBegun.stream { break }
             return write
         }
+        return (write, mayEnd)
+    }
+
+    /// Within a protected access that was granted, a write needs no assertion of its own. It keeps that one when it runs for longer than the access.
+    @Test func aProtectedAccessLeavesItsAssertionToWrites() async throws {
+        let (write, mayEnd) = try await outlastingWrite()
         #expect(system.names == ["push"])
         mayEnd.signal()
         try await write.value
@@ -107,20 +134,7 @@ import Testing
 
     /// If that assertion expires then, the write is aborted as one with an assertion of its own.
     @Test func anAssertionThatWasLeftExpires() async throws {
-        process.assertions.endIfIdle()
-        let (hasBegun, mayEnd) = (AsyncStream<Void>.makeStream(), DispatchSemaphore(value: 0))
-        let write = try await db.withProtectedAccess("push") {
-            system.grants.change { $0 = false }
-            let write = Task {
-                try await db.write { db in
-                    hasBegun.continuation.yield()
-                    mayEnd.wait()
-                    _ = try Player(name: "A").inserted(db)
-                }
-            }
-            for await _ in hasBegun.stream { break }
-            return write
-        }
+        let (write, mayEnd) = try await outlastingWrite()
         let expiry = Task.detached { [system] in system.expireAll(in: .milliseconds(200)) }
         try await eventually("the gate closes") { db.isSuspended }
         #expect(await expiry.value)
@@ -131,20 +145,62 @@ import Testing
     }
 
     /// An assertion that is held stays, if the system refuses its renewal, and its expiry counts.
-    @Test func aRefusedRenewalKeepsTheAssertion() throws {
-        let (assertions, system) = (WriteAssertions(renewal: 0), FakeSystem())
+    @Test func aRefusedRenewalKeepsTheAssertion() async throws {
+        let (assertions, system) = (WriteAssertions(renewal: .milliseconds(5)), FakeSystem())
         assertions.provider = system
         let expiries = Shared(0)
         assertions.onExpiry = { _ in expiries.change { $0 += 1 } }
         assertions.beginUse()
-        let first = try #require(system.held.value.values.first)
         system.grants.change { $0 = false }
-        assertions.beginUse()
+        let asked = system.asked.value.count
+        try await eventually("renewals are refused") { system.asked.value.count >= asked + 2 }
         #expect(assertions.isProtecting && system.held.value.count == 1)
-        first.onExpiry(.seconds(1))
-        #expect(!assertions.isProtecting && expiries.value == 1)
-        assertions.beginUse()
-        #expect(assertions.isMissing && system.held.value.isEmpty)
-        for _ in 0..<3 { assertions.endUse() }
+        try #require(system.held.value.values.first).onExpiry(.seconds(1))
+        #expect(assertions.isMissing && expiries.value == 1)
+        assertions.endUse()
+    }
+
+    /// An assertion is not taken over while another one is being requested, whose expiry would be missed then.
+    @Test func noAssertionIsTakenOverDuringARequest() throws {
+        let (assertions, system) = (WriteAssertions(), SlowSystem())
+        assertions.provider = system
+        let expiries = Shared(0)
+        assertions.onExpiry = { _ in expiries.change { $0 += 1 } }
+        let (hasBegun, hasTaken) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        Thread.detachNewThread {
+            assertions.beginUse()
+            hasBegun.signal()
+        }
+        system.isAsked.wait()
+        let taken = Shared(true)
+        Thread.detachNewThread {
+            taken.change { $0 = assertions.take(SlowSystem.Granted()) }
+            hasTaken.signal()
+        }
+        // The thread waits for the answer. It may also be late, and take nothing for that reason.
+        #expect(hasTaken.wait(timeout: .now() + .milliseconds(50)) == .timedOut)
+        system.mayAnswer.signal()
+        hasBegun.wait()
+        hasTaken.wait()
+        #expect(!taken.value && assertions.isProtecting)
+        let expire = try #require(system.onExpiry.value)
+        expire(.seconds(1))
+        #expect(assertions.isMissing && expiries.value == 1)
+        assertions.endUse()
+    }
+}
+
+/// A system that takes its time to grant an assertion.
+private final class SlowSystem: SuspensionAssertions {
+    final class Granted: SuspensionAssertion { func end() {} }
+
+    let (isAsked, mayAnswer) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    let onExpiry = Shared<(@Sendable (Duration) -> Void)?>(nil)
+
+    func begin(_ name: String, onExpiry: @escaping @Sendable (Duration) -> Void) -> (any SuspensionAssertion)? {
+        self.onExpiry.change { $0 = onExpiry }
+        isAsked.signal()
+        mayAnswer.wait()
+        return Granted()
     }
 }

@@ -141,8 +141,9 @@ package final class ProcessSuspension: Sendable {
 
     /// Decides whether an access may begin to which the system has refused an assertion (rule F5b). If not, all gates are closed until the
     /// system grants one.
-    func mayBeginUnprotected(_ gate: SuspensionGate) -> Bool {
-        if hasNotices || gate.hasBackedProtection { return true }
+    func mayBeginUnprotected() -> Bool {
+        // An assertion keeps the whole process from being frozen, whatever it was requested for.
+        if hasNotices || gates.contains(where: \.hasBackedProtection) { return true }
         var (isBacked, isFirst) = (false, false)
         change { requests in
             isBacked = requests.process.protections.values.contains(where: \.isBacked)

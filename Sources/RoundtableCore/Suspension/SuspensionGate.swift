@@ -152,7 +152,7 @@ package final class SuspensionGate: Sendable {
 
     /// Whether a visit must not take its first lock, because the process may be frozen without notice (rule F5b). The machine must know
     /// already that the visit runs: if the assertion expires after this, the visit is aborted.
-    private var mustNotBegin: Bool { process.assertions.isMissing && !process.mayBeginUnprotected(self) }
+    private var mustNotBegin: Bool { process.assertions.isMissing && !process.mayBeginUnprotected() }
 
     /// Leaves the gate. Further calls do nothing.
     ///

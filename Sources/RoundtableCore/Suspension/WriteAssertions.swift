@@ -14,7 +14,9 @@ package final class WriteAssertions: Sendable {
         var isExpired = false
         /// The number of the assertion that is being requested, or was requested last, and whether it has expired already.
         var requested = (number: 0, isExpired: false)
-        var began: Nanoseconds = 0
+        var lastUse: Nanoseconds = 0
+        var hasTimer = false
+        var onExpiry: @Sendable (Duration) -> Void = { _ in }
 
         var isProtecting: Bool { assertion != nil && !isExpired }
 
@@ -28,25 +30,21 @@ package final class WriteAssertions: Sendable {
         mutating func hold(_ granted: any SuspensionAssertion) {
             (number, isExpired) = requested
             assertion = granted
-            began = MonotonicClock.now
         }
-        var lastUse: Nanoseconds = 0
-        var hasTimer = false
-        var onExpiry: @Sendable (Duration) -> Void = { _ in }
     }
 
     /// How long the assertion is kept when no write runs.
     private static let linger: Nanoseconds = 100_000_000
-    /// The age at which a write replaces the assertion by another one, while writes follow each other without a pause. An expiring activity
-    /// keeps a thread of the system, and does not do so for ever.
-    private let renewal: Nanoseconds
+    /// The age at which another assertion replaces one that is in use. An expiring activity keeps a thread of the system, and does not do so for
+    /// ever.
+    private let renewal: Duration
 
-    package init(renewal: Nanoseconds = 20_000_000_000) { self.renewal = renewal }
+    package init(renewal: Duration = .seconds(20)) { self.renewal = renewal }
 
     private let state = Mutex(State())
     private let uses = Atomic(0)
     private let hasProvider = Atomic(false)
-    /// Held while one write requests the assertion for all.
+    /// Held while the assertion is requested, taken over or ended.
     private let asking = NSLock()
 
     package var provider: (any SuspensionAssertions)? {
@@ -73,22 +71,41 @@ package final class WriteAssertions: Sendable {
     /// Begins a use, which ``endUse()`` ends, and requests an assertion if there is none.
     func beginUse() {
         uses.wrappingAdd(1, ordering: .acquiringAndReleasing)
-        guard hasProvider.load(ordering: .acquiring), !isFresh else { return }
-        asking.withLock {
-            guard !isFresh, let provider else { return }
-            drop()
-            let number = state.withLock { $0.request() }
-            let assertion = provider.begin("Roundtable: writing") { [weak self] timeLeft in
-                guard let self, expire(number) else { return }
-                onExpiry(timeLeft)
+        guard isMissing else { return }
+        asking.withLock { if isMissing { _ = request() } }
+    }
+
+    /// Requests an assertion, which replaces the present one. If the system refuses, that one protects the writes until it expires. Must be called
+    /// with `asking`.
+    ///
+    /// - returns: whether the system grants it.
+    private func request() -> Bool {
+        drop()
+        guard let provider else { return false }
+        let number = state.withLock { $0.request() }
+        let assertion = provider.begin("Roundtable: writing") { [weak self] timeLeft in
+            guard let self, expire(number) else { return }
+            onExpiry(timeLeft)
+        }
+        guard let assertion else { return false }
+        let last = state.withLock { state in
+            defer { state.hold(assertion) }
+            return state.assertion
+        }
+        last?.end()
+        renewLater(number)
+        return true
+    }
+
+    /// Replaces the assertion with this number when it is old, if it is in use then.
+    private func renewLater(_ number: Int) {
+        DispatchQueue.global().asyncAfter(deadline: .now() + renewal.dispatched) { [weak self] in
+            guard let self else { return }
+            let isRenewed = asking.withLock {
+                if state.withLock({ $0.number != number || $0.assertion == nil }) { return true }
+                return uses.load(ordering: .acquiring) > 0 && request()
             }
-            // An earlier one that has not expired protects the writes that run, until another one does.
-            guard let assertion else { return }
-            let last = state.withLock { state in
-                defer { state.hold(assertion) }
-                return state.assertion
-            }
-            last?.end()
+            if !isRenewed { renewLater(number) }
         }
     }
 
@@ -108,11 +125,14 @@ package final class WriteAssertions: Sendable {
     ///
     /// - returns: false when it is not needed.
     func take(_ assertion: any SuspensionAssertion) -> Bool {
-        state.withLock { state in
-            guard uses.load(ordering: .acquiring) > 0, state.assertion == nil else { return false }
-            _ = state.request()
-            state.hold(assertion)
-            return true
+        asking.withLock {
+            let number: Int? = state.withLock { state in
+                guard uses.load(ordering: .acquiring) > 0, state.assertion == nil else { return nil }
+                defer { state.hold(assertion) }
+                return state.request()
+            }
+            number.map(renewLater)
+            return number != nil
         }
     }
 
@@ -165,9 +185,5 @@ package final class WriteAssertions: Sendable {
             return state.assertion
         }
         assertion?.end()
-    }
-
-    private var isFresh: Bool {
-        state.withLock { $0.isProtecting && MonotonicClock.now.subtractingSaturating($0.began) < renewal }
     }
 }

@@ -27,6 +27,7 @@
             var refused: Set<Int32> = []
             var grantsAssertions = true
             var refusals = 0
+            var random = SeededGenerator(seed: 0)
             var hasEnded = false
         }
 
@@ -35,7 +36,7 @@
 
         private let refusedShare: Double
 
-        init(grantsAssertions: Bool, refusedShare: Double = 0) throws {
+        init(grantsAssertions: Bool, refusedShare: Double = 0, seed: UInt64 = 0) throws {
             self.refusedShare = refusedShare
             name = "roundtable-police-\(getpid())-\(String(UInt64.random(in: 0...UInt64.max), radix: 16))"
             let listener = try AbstractSocket.listen(name)
@@ -50,7 +51,7 @@
                 _ = fcntl(end, F_SETFL, O_NONBLOCK)
             }
             wake = (ends[0], ends[1])
-            state.withLock { $0.grantsAssertions = grantsAssertions }
+            state.withLock { ($0.grantsAssertions, $0.random) = (grantsAssertions, SeededGenerator(seed: seed)) }
             Thread.detachNewThread { [self] in serve() }
         }
 
@@ -191,7 +192,7 @@
             case .begin(let id, let name):
                 let isGranted =
                     state.grantsAssertions && !state.refused.contains(connection.pid)
-                    && Double.random(in: 0..<1) >= refusedShare
+                    && Double.random(in: 0..<1, using: &state.random) >= refusedShare
                 if isGranted { state.connections[descriptor]?.assertions[id] = name } else { state.refusals += 1 }
                 AbstractSocket.send(isGranted ? .granted(id: id) : .refused(id: id), to: descriptor)
             case .end(let id):

@@ -31,7 +31,8 @@
             self.terms = terms
             desk = try SuspensionDesk(
                 grantsAssertions: terms.assertionTime > .zero,
-                refusedShare: terms.refusedShare
+                refusedShare: terms.refusedShare,
+                seed: terms.refusalSeed
             )
         }
 

@@ -21,8 +21,10 @@
         /// How long after the notice a process is frozen even if it holds an assertion; 0 to grant no assertions.
         public var assertionTime: Duration = .seconds(30)
         /// The share of the requests for assertions that are refused at random, from 0 to 1. iOS refuses them when the suspension is near.
-        /// Fixed at initialization of the police.
+        /// Fixed at initialization of the police, as is ``refusalSeed``.
         public var refusedShare = 0.0
+        /// The seed of these random choices.
+        public var refusalSeed: UInt64 = 0
         /// How long before the end of ``assertionTime`` the process is notified.
         public var expiryNotice: Duration = .seconds(2)
         /// What happens to a convicted process.

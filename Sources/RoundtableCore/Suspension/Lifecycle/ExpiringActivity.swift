@@ -77,8 +77,8 @@ struct ExpiringActivities: SuspensionAssertions {
     var remainder = Duration.seconds(1)
     /// How long to wait for the answer. It comes from another thread, immediately or later if the system is busy.
     var patience = Duration.seconds(1)
-    /// How long one activity keeps its thread. The system should say before that the time is over. If it does not, the process is in the
-    /// foreground, or the system cannot call, because all its threads are kept so.
+    /// How long one activity keeps its thread; then it counts as expired. The system should say before that the time is over. If it does not,
+    /// the process is in the foreground, or the system cannot call, because all its threads are kept so.
     var ceiling = Duration.seconds(60)
 
     func begin(_ name: String, onExpiry: @escaping @Sendable (Duration) -> Void) -> (any SuspensionAssertion)? {
@@ -109,8 +109,8 @@ private final class ExpiringActivity: SuspensionAssertion {
         switch machine.withLock({ $0.called(expired: expired) }) {
         case .keep:
             answered.signal()
-            // A write that lasts longer goes on as without an activity. `WriteAssertions` takes another one for later writes before that.
-            if over.wait(timeout: .now() + ceiling.dispatched) == .timedOut { end() }
+            // `WriteAssertions` replaces an activity that is in use before that, unless the system refuses.
+            if over.wait(timeout: .now() + ceiling.dispatched) == .timedOut { called(expired: true) }
         case .refuse:
             answered.signal()
             over.leave()
