@@ -66,7 +66,12 @@ struct RecordCommand: ParsableCommand {
         let ending = Mutex<Int32?>(nil)
         let isEnding = MonotonicSemaphore()
         let signals = EndingSignals { number in
-            ending.withLock { $0 = number }
+            let isFirst = ending.withLock { ending in
+                defer { ending = ending ?? number }
+                return ending == nil
+            }
+            // A look may wait without a limit: SQLite opens whatever is at the path, and may meet a pipe. Then the second signal ends it.
+            if !isFirst { _exit(128 + number) }
             isEnding.signal()
         }
         defer { signals.ignore() }
