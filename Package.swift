@@ -8,12 +8,12 @@ let sql: [Target.Dependency] = [
 // What servers use: fetched only by those who ask for the trait.
 let service = TargetDependencyCondition.when(traits: ["Service"])
 
-// Compiled when a campaign begins, and preloaded into peers alone, on Linux. Xcode cannot embed files in code.
-let faults = "Sweep/faults.c"
+// Compiled when a test begins, and preloaded into peers alone, on Linux. Xcode cannot embed files in code.
+let preloaded = ["Sweep/faults.c", "Apple/device.c"]
 // Apple's alone, because a resource brings Foundation.
 let privacy = "PrivacyInfo.xcprivacy"
 #if os(Linux)
-    let (embedded, copied): ([Resource], [Resource]) = ([.embedInCode(faults)], [])
+    let (embedded, copied): ([Resource], [Resource]) = (preloaded.map { .embedInCode($0) }, [])
     let attackers: [Resource] = [.embedInCode("Attack/attacker.c")]
 #else
     let (embedded, copied): ([Resource], [Resource]) = ([], [.copy(privacy)])
@@ -127,7 +127,7 @@ let package = Package(
                 "CRoundtableTestShims", "CRoundtableTestSupport", "Roundtable", "RoundtableKernel", "RoundtableTestKit",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
-            exclude: embedded.isEmpty ? [faults] : [],
+            exclude: embedded.isEmpty ? preloaded : [],
             resources: embedded
         ),
         .executableTarget(

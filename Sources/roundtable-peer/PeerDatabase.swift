@@ -75,7 +75,7 @@ extension PeerOptions {
         }
         options.encryption = encryption?.encryption
         if let newerSchemaPolicy { options.newerSchemaPolicy = newerSchemaPolicy }
-        if suspendsOnTerminalStop == true { options.whileSuspended = .wait }
+        if suspendsOnTerminalStop == true || AppleConditions.areOn { options.whileSuspended = .wait }
         return options
     }
 }

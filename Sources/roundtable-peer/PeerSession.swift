@@ -134,7 +134,7 @@ final class PeerSession {
         case .useAfterFork:
             return PeerReply(message: try errorOfForkedChild(try opened.shared))
         case .inject(let faults):
-            System.inject(faults)
+            System.inject(faults + AppleConditions.faults)
         case .observe(let observing):
             observers.append(try PeerObserver(observing, of: try opened.shared))
         case .runSchedules(let schedules, let checkpointer, let folder):

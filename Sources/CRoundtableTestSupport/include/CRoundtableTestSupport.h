@@ -5,6 +5,11 @@
 
 #include "rt_checkpoint_vfs.h"
 
+#ifdef __linux__
+// Why: Swift's Glibc module leaves the functions for extended attributes out.
+#include <sys/xattr.h>
+#endif
+
 /// Forks `forks` times, one child after the other, while two threads of this process add mappings to the guard's table and remove them.
 /// Each child changes the table, too, and ends. Returns 0, ETIMEDOUT when a child hung for 10 s, or another errno.
 ///

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// When a file can be read, with the numbers of Apple's kernel (`sys/content_protection.h`). The order is by access: a higher class allows
 /// more of it.
 package enum ProtectionClass: UInt32, Comparable, Sendable, CaseIterable {
@@ -56,10 +58,12 @@ package struct ProtectionClasses: Sendable {
 
     /// Those that a test puts in the place of the system's, in its own thread.
     @TaskLocal package static var ofTest: ProtectionClasses?
+    /// Those that a process has that a test starts.
+    package static let ofProcess = Mutex<ProtectionClasses?>(nil)
 
     /// nil where there are none.
     package static var present: ProtectionClasses? {
-        if let ofTest { return ofTest }
+        if let classes = ofTest ?? ofProcess.withLock({ $0 }) { return classes }
         #if canImport(Darwin) && !os(macOS) && !targetEnvironment(macCatalyst) && !targetEnvironment(simulator)
             return ProtectionClasses(
                 ofFile: System.protectionClass(ofFileAt:),

@@ -17,11 +17,12 @@ package enum SystemCall: String, Sendable, CaseIterable, Codable {
 }
 
 /// A fault that a test injects. The calls number `skipping + 1` to `skipping + times` of `call` do not reach the system.
-/// They fail with an errno, or return a value.
+/// They fail with an errno, or return a value. Calls that are hidden reach the system, and those that succeed fail with an errno.
 package struct Fault: Sendable, Equatable, Codable {
     package enum Effect: Sendable, Equatable, Codable {
         case errno(Int32)
         case value(Int64)
+        case hiding(Int32)
     }
 
     package var call: SystemCall
@@ -35,6 +36,11 @@ package struct Fault: Sendable, Equatable, Codable {
 
     package init(_ call: SystemCall, returning value: Int64, skipping: Int = 0, times: Int = .max) {
         self.init(call, effect: .value(value), skipping: skipping, times: times)
+    }
+
+    /// Hides what a call would show, as a sandbox does: where it would succeed, it fails with `errno`.
+    package static func hiding(_ call: SystemCall, errno: Int32) -> Fault {
+        Fault(call, effect: .hiding(errno), skipping: 0, times: .max)
     }
 
     private init(_ call: SystemCall, effect: Effect, skipping: Int, times: Int) {
@@ -111,14 +117,18 @@ package enum System {
         _ path: String? = nil,
         _ body: () -> Value
     ) throws -> Value {
-        switch fault(call) {
+        let fault = fault(call)
+        switch fault {
         case .errno(let errno): throw SystemError(call: call, errno: errno, path: path)
         case .value(let value): return Value(truncatingIfNeeded: value)
-        case nil: break
+        case .hiding, nil: break
         }
         while true {
             let value = body()
-            if value != -1 { return value }
+            if value != -1 {
+                if case .hiding(let errno) = fault { throw SystemError(call: call, errno: errno, path: path) }
+                return value
+            }
             let code = errno
             if code != EINTR { throw SystemError(call: call, errno: code, path: path) }
         }

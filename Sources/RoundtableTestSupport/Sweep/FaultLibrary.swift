@@ -6,28 +6,12 @@
     package enum FaultLibrary {
         package static let folderVariable = "ROUNDTABLE_FAULT_FOLDER"
 
-        package static let compiler: URL? = {
-            let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
-            let candidates = ["cc", "clang", "gcc"].flatMap { name in folders.map { "\($0)/\(name)" } }
-            return candidates.first(where: FileManager.default.isExecutableFile).map { URL(fileURLWithPath: $0) }
-        }()
-
         /// Compiles the library in the folder of the fleet.
         ///
         /// - parameter concerned: the folder whose calls are intercepted.
         /// - returns: the environment of a peer that preloads it.
         package static func environment(_ fleet: PeerFleet, concerning concerned: URL) throws -> [String: String] {
-            let library = fleet.folder.appendingPathComponent("faults.so")
-            if !FileManager.default.fileExists(atPath: library.path) {
-                guard let compiler else { throw TestKitError("there is no C compiler") }
-                let source = fleet.folder.appendingPathComponent("faults.c")
-                try Data(PackageResources.faults_c).write(to: source)
-                let arguments = ["-O1", "-shared", "-fPIC", "-o", library.path, source.path, "-ldl"]
-                let process = try fleet.spawn(program: compiler, arguments: arguments)
-                guard try process.waitForExit(within: .seconds(60)) == .status(0) else {
-                    throw TestKitError("\(compiler.path) does not compile: \(process.errorText)")
-                }
-            }
+            let library = try fleet.library("faults", PackageResources.faults_c)
             return ["LD_PRELOAD": library.path, folderVariable: concerned.path]
         }
 

@@ -14,7 +14,7 @@
     @Suite(
         .serialized,
         .enabled(if: OtherUser.isPossible, "needs root, to work in folders of other users"),
-        .enabled(if: FaultLibrary.compiler != nil, "needs a C compiler")
+        .enabled(if: PeerFleet.compiler != nil, "needs a C compiler")
     ) struct SecurityAttackTests {
         /// How many attacks there are on each command; nil: one on each call, in each kind of folder.
         private static let runs: Int? = {
@@ -89,7 +89,7 @@
             let source = world.folder.path("attacker.c")
             try Data(PackageResources.attacker_c).write(to: URL(fileURLWithPath: source))
             let arguments = ["-O1", "-shared", "-fPIC", "-o", library, source, "-ldl"]
-            let result = try Tool.run(arguments, in: world.folder, program: FaultLibrary.compiler)
+            let result = try Tool.run(arguments, in: world.folder, program: PeerFleet.compiler)
             try #require(result.code == 0, "\(result.errors)")
             try prepare()
             before = try world.trace()
