@@ -49,6 +49,9 @@ build() {
 #undef sqlite3_cancel_auto_extension
 SQLITE_API int sqlite3_auto_extension(void (*entry)(void)) { (void)entry; return SQLITE_MISUSE; }
 SQLITE_API int sqlite3_cancel_auto_extension(void (*entry)(void)) { (void)entry; return 0; }
+// Python's module is linked to them.
+SQLITE_API int sqlite3_enable_load_extension(sqlite3 *db, int on) { (void)db; (void)on; return SQLITE_ERROR; }
+SQLITE_API int sqlite3_load_extension(sqlite3 *db, const char *a, const char *b, char **c) { (void)db, (void)a, (void)b, (void)c; return SQLITE_ERROR; }
 C
     "$compiler" -shared -fPIC -O2 -w -I"$(dirname "$sources")" -o "$work/libsqlite3.so.0" "$work/apple.c" -Wl,-soname,libsqlite3.so.0 \
         -DSQLITE_THREADSAFE=2 -DSQLITE_ENABLE_API_ARMOR -DSQLITE_ENABLE_SETLK_TIMEOUT -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_OMIT_AUTORESET \

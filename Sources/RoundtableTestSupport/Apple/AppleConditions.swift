@@ -8,10 +8,12 @@ import Synchronization
 #endif
 
 /// What peers do without in `make test-ios-mode`, as on Apple's systems: they do not see each other, they have no locks that prove life, and the
-/// system refuses their assertions at random and takes them back.
+/// system refuses their assertions at random.
 package enum AppleConditions {
     /// The number in `ROUNDTABLE_IOS_MODE` is the seed of the random choices.
     private static let seed = ProcessInfo.processInfo.environment["ROUNDTABLE_IOS_MODE"].map { UInt64($0) ?? 1 }
+    /// Whether the system also takes assertions back. This closes the gates for a while, so tests that measure do without.
+    private static let takesBack = ProcessInfo.processInfo.environment["ROUNDTABLE_IOS_EXPIRIES"] == "1"
 
     package static var areOn: Bool { seed != nil }
 
@@ -34,11 +36,11 @@ package enum AppleConditions {
         #endif
         guard let seed else { return }
         System.inject(faults)
-        SharedDatabase.suspensionAssertions = FickleAssertions(seed: seed &+ UInt64(getpid()))
+        SharedDatabase.suspensionAssertions = FickleAssertions(seed: seed &+ UInt64(getpid()), takesBack)
     }
 }
 
-/// Assertions that are refused at random, and that expire at random.
+/// Assertions of which one in eight is refused, and perhaps another one expires within 50 ms.
 private final class FickleAssertions: SuspensionAssertions {
     private struct Assertion: SuspensionAssertion {
         func end() {}
@@ -46,15 +48,22 @@ private final class FickleAssertions: SuspensionAssertions {
 
     private let generator: Mutex<SeededGenerator>
 
-    init(seed: UInt64) { generator = Mutex(SeededGenerator(seed: seed)) }
+    private let takesBack: Bool
+
+    init(seed: UInt64, _ takesBack: Bool) {
+        generator = Mutex(SeededGenerator(seed: seed))
+        self.takesBack = takesBack
+    }
 
     func begin(
         _ name: String,
         onExpiry: @escaping @Sendable (Duration) -> Void
     ) -> (any SuspensionAssertion)? {
-        let (fate, milliseconds) = generator.withLock { (Int.random(in: 0..<8, using: &$0), Int.random(in: 0..<50, using: &$0)) }
+        let (fate, milliseconds) = generator.withLock { generator in
+            (Int.random(in: 0..<8, using: &generator), Int.random(in: 0..<50, using: &generator))
+        }
         if fate == 0 { return nil }
-        if fate == 1 {
+        if fate == 1, takesBack {
             DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(milliseconds)) { onExpiry(.seconds(20)) }
         }
         return Assertion()
