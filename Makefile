@@ -194,7 +194,8 @@ lint: dependencies
 	sh scripts/guides.sh check
 	sh scripts/protocol.sh
 	sh scripts/names.sh
-	@sh scripts/dependencies.sh $(SWIFT) python3
+	@sh scripts/dependencies.sh $(SWIFT) python3 perl ps:procps
+	sh scripts/first-mac-test.sh
 	python3 scripts/by-path.py
 	python3 scripts/manifests.py $(SWIFT)
 	python3 scripts/mutants.py --check
