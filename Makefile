@@ -1,6 +1,6 @@
 # The commands of the README. Each does everything it needs, on a fresh Debian machine with Swift.
 
-.PHONY: demo demo-replication loadable loadable-fairness docs api examples test scrape test-long mutants test-sqlcipher test-replication lint typecheck-apple samples bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4 jobs install uninstall test-install inspector test-inspector
+.PHONY: demo demo-replication loadable loadable-fairness docs api examples test scrape test-long mutants test-sqlcipher test-ios-mode test-replication lint typecheck-apple samples bench bench-build bench-short plots plots-check plots-data format dependencies fuzz test-address-sanitizer test-thread-sanitizer test-grdb torture torture-random soak check-transactions walk powercut powercut-ext4 jobs install uninstall test-install inspector test-inspector
 
 SWIFT ?= swift
 # Given to every debug build, so that lint and test share one.
@@ -110,6 +110,21 @@ test-sqlcipher: dependencies
 		$(SQLCIPHER_SKIPPED:%=--skip %)
 	bash scripts/sqlcipher.sh bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build \
 		--filter '$(if $(ROUNDTABLE_LONG),RoundtableProcessTests,$(SQLCIPHER_PROCESS_TESTS))'
+
+# As on Apple's systems: SQLite with Apple's options; processes that do not see each other, have no locks that prove life, and are refused
+# assertions. With ROUNDTABLE_LONG=1 on two versions, with assertions that are taken back, and the unit tests. Left out is what counts wake-ups:
+# on Linux, the timers of assertions wake a process every second.
+IOS_TESTS = ProcessTests/(Fairness|FrozenHolders|Closing|Opening|Observation|ControlBlockRejoin|SharedCommitsBetweenProcesses|LongReads|SnapshotFiles|OutboxTests|SuspensionOfSharedDatabases|SuspensionLocks|SharingUnderPolice|DeviceLocks)/
+IOS_TAKEN_BACK = ProcessTests/(Observation|LongReads|SnapshotFiles|OutboxTests|SuspensionOfSharedDatabases|DeviceLocks)/
+IOS_RUN = bash scripts/test.sh $(SWIFT) test $(TRAITS) --skip-build --skip anIdleOwnerSleeps
+test-ios-mode: dependencies
+	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
+	set -e; for version in $(if $(ROUNDTABLE_LONG),3.44 3.51,3.51); do \
+		ROUNDTABLE_IOS_MODE=$(or $(SEED),1) bash scripts/apple-sqlite.sh $$version $(IOS_RUN) --filter '$(IOS_TESTS)'; \
+		$(if $(ROUNDTABLE_LONG),ROUNDTABLE_IOS_EXPIRIES=1 ROUNDTABLE_IOS_MODE=$(or $(SEED),1) bash scripts/apple-sqlite.sh $$version \
+			$(IOS_RUN) --filter '$(IOS_TAKEN_BACK)'; \
+		bash scripts/apple-sqlite.sh $$version $(IOS_RUN) --no-parallel --skip RoundtableProcessTests --skip ModelTests --skip RoundtableTestKitTests;) \
+	done
 
 # GRDB's own tests on shared databases, compared with the same tests on GRDB's pools.
 test-grdb: dependencies
