@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #ifndef SYS_close_range
@@ -38,6 +39,12 @@ unsigned rt_peer_user(int socket) {
     struct ucred peer;
     socklen_t size = sizeof(peer);
     return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.uid : (unsigned)-1;
+}
+
+int rt_byte_attribute(const char *path, const char *name) {
+    unsigned char value;
+    // A longer value does not fit, and is an error.
+    return getxattr(path, name, &value, 1) == 1 ? value : -1;
 }
 
 #endif

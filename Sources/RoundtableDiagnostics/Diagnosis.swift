@@ -56,6 +56,9 @@ public struct Diagnosis: Codable, Sendable, Equatable {
         case fuseFileSystem = "fuse_file_system"
         /// The database file is on a network file system.
         case networkFileSystem = "network_file_system"
+        /// Files of other libraries that iOS kills a process for, if it is suspended with a lock on one of them, are in the same App Group's
+        /// container. Only `roundtable doctor` reports databases of SQLite.
+        case otherLocks = "other_locks"
         /// The owner, group or mode of a companion file or of the outbox keeps users of the database out, or lets others in; or this process
         /// cannot open a file.
         case permissions

@@ -41,6 +41,8 @@ struct Doctor {
         var fuseFileSystem: String?
         /// Why this user gets no file watch; nil when it does.
         var watchShortage: SystemError?
+        /// The other files in the App Group's container on iOS; nil when the database lies in none.
+        var container: GroupContainer?
     }
 
     var diagnosis: Diagnosis
@@ -68,6 +70,7 @@ struct Doctor {
         examineReplica(status)
         examineFence(status)
         examineTravel(status.outboxTravel ?? [])
+        if let container = facts.container { examineOtherLocks(container) }
     }
 
     mutating func find(
@@ -425,6 +428,7 @@ extension Doctor.Facts {
         freeSpace = (attributes?[.systemFreeSize] as? NSNumber)?.intValue
         blockSize = try? System.blockSize(ofFileSystemHolding: status.path)
         fuseFileSystem = try? System.fuseFileSystem(holding: status.path)
+        container = GroupContainer(ofDatabaseAt: status.path)
         watchShortage = ProcessTable.watchShortage(at: (status.path as NSString).deletingLastPathComponent)
     }
 

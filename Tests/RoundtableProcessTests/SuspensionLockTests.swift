@@ -95,6 +95,11 @@
                     documented: [.lockedFile],
                     strict: [.lockedFile]
                 ),
+                Case(
+                    name: "WAL, flock of the database",
+                    lines: connectWAL + ["import fcntl; d = open('app.sqlite'); fcntl.flock(d, fcntl.LOCK_EX)"],
+                    strict: [.anyLock]
+                ),
                 Case(name: "WAL, idle", lines: connectWAL, strict: [.anyLock]),
                 Case(
                     name: "WAL, reading",
@@ -161,6 +166,54 @@
                     }
                     // It was let go.
                     try program.run("pass")
+                }
+            }
+
+            /// The attribute is read of the file that is open, whatever its name is now. One byte that is not zero counts.
+            ///
+            /// The documented law exempts such a file, the strict one does not.
+            @Test(.timeLimit(.minutes(1)), arguments: ["1", "0", "11", nil])
+            func attribute(value: String?) throws {
+                try PeerFleet.run { fleet in
+                    let program = try PythonProgram(fleet)
+                    try program.run("import os; os.chdir('\(fleet.databaseFolder.path)')")
+                    try program.run(Self.open)
+                    try program.run("fcntl.flock(f, fcntl.LOCK_EX)")
+                    let name = "user.com.apple.runningboard.can-suspend-locked"
+                    if let value {
+                        let bytes = value.map { "\\x0\($0)" }.joined()
+                        try program.run("os.setxattr('thing.lock', '\(name)', b'\(bytes)'); os.unlink('thing.lock')")
+                    }
+                    try withPolice(.reporting()) { police in
+                        let documented = try police.freeze(program.pid)
+                        #expect(documented.convictions.count == (value == "1" ? 0 : 1), "\(documented)")
+                        police.terms.law = .strict
+                        let strict = try police.freeze(program.pid)
+                        #expect(strict.convictions.count == 1, "\(strict)")
+                    }
+                }
+            }
+
+            private static let libraries = [
+                (
+                    "LMDB",
+                    "f = open('notes-lock', 'wb+'); f.write(b'\\xde\\xc0\\xef\\xbe'); f.flush(); fcntl.lockf(f, fcntl.LOCK_SH, 1)"
+                ),
+                ("MMKV", "f = open('settings.crc', 'w'); g = open('settings', 'w'); fcntl.flock(f, fcntl.LOCK_EX)"),
+                ("Realm", "f = open('default.realm.lock', 'w'); fcntl.flock(f, fcntl.LOCK_SH)"),
+            ]
+
+            /// The lock files of other libraries, as these lock them, are named in the verdict.
+            @Test(.timeLimit(.minutes(1)), arguments: libraries)
+            func library(_ library: String, _ lines: String) throws {
+                try PeerFleet.run { fleet in
+                    let program = try PythonProgram(fleet)
+                    try program.run("import fcntl, os; os.chdir('\(fleet.databaseFolder.path)'); \(lines)")
+                    try withPolice(.reporting()) { police in
+                        let convictions = try police.freeze(program.pid).convictions
+                        #expect(convictions.map(\.library) == [library] && convictions.map(\.rule) == [.lockedFile])
+                        #expect(convictions.first?.description.contains(", a file of \(library): ") == true)
+                    }
                 }
             }
 

@@ -128,7 +128,26 @@ import Testing
             strict: [.exclusive]
         ),
 
+        Case(
+            name: "WAL, all of the file, shared",
+            locks: [shared(everything)],
+            strict: [.anyLock]
+        ),
+
         // Not WAL.
+        Case(
+            name: "rollback, flock",
+            file: Case.rollback,
+            locks: [exclusive(everything, .flock)],
+            strict: [.anyLock]
+        ),
+        Case(
+            name: "rollback, all of the file, shared",
+            file: Case.rollback,
+            locks: [shared(everything)],
+            documented: [.rollbackJournal],
+            strict: [.rollbackJournal]
+        ),
         Case(name: "rollback, no lock", file: Case.rollback, strict: []),
         Case(
             name: "rollback, reading",
@@ -223,6 +242,14 @@ import Testing
             strict: [.lockedFile]
         ),
 
+        Case(
+            name: "other, all of the file, shared",
+            file: [],
+            locks: [shared(everything)],
+            documented: [.lockedFile],
+            strict: [.lockedFile]
+        ),
+
         // Names.
         Case(name: "named -wal", file: [], path: "/group/x-wal", locks: [exclusive(everything)], strict: [.anyLock]),
         Case(name: "named -shm", file: [], path: "/group/x-shm", locks: [exclusive(0...9)], strict: [.anyLock]),
@@ -293,6 +320,55 @@ import Testing
         }
     }
 
+    /// A file that the system may pass over because of its attribute: not examined by the documented law, examined by the strict one. The
+    /// attribute of a database counts for its `-shm`, and that of a `-shm` alone does not.
+    @Test func exemptByAttribute() {
+        let lock = Self.exclusive(Self.everything, .flock)
+        let other = OpenFile(path: "/group/its.lock", locks: [lock], canSuspendLocked: true)
+        #expect(SuspensionLaw.documented.findings(in: [other]).isEmpty)
+        #expect(SuspensionLaw.strict.findings(in: [other]).map(\.rule) == [.lockedFile])
+        #expect(SuspensionLaw(rules: [.lockedFile]).findings(in: [other]).map(\.rule) == [.lockedFile])
+        for isMarked in [true, false] {
+            let files = [
+                OpenFile(path: "/group/a", header: Case.wal, canSuspendLocked: isMarked),
+                OpenFile(path: "/group/a-shm", locks: [Self.exclusive(120...120)], canSuspendLocked: !isMarked),
+            ]
+            #expect(SuspensionLaw.documented.findings(in: files).map(\.rule) == (isMarked ? [] : [.walWriter]))
+            #expect(SuspensionLaw.strict.findings(in: files).map(\.rule) == [.walWriter])
+        }
+    }
+
+    /// An extension's own container is not exempt because that of its app is.
+    @Test func containerOfAnExtension() {
+        let containers = "/var/mobile/Containers/Data"
+        let files = ["Application/1", "PluginKitPlugin/2"].map { folder in
+            OpenFile(path: "\(containers)/\(folder)/its.lock", locks: [Self.shared(0...0)])
+        }
+        var law = SuspensionLaw.documented
+        law.privateContainers = ["\(containers)/Application/1"]
+        #expect(law.findings(in: files).map(\.path) == ["\(containers)/PluginKitPlugin/2/its.lock"])
+    }
+
+    /// A finding names the library whose file is locked. Only a file that is no plain database is another library's.
+    @Test func libraries() {
+        let whole = Self.exclusive(Self.everything, .flock)
+        func library(_ path: String, _ lock: FileLock, _ header: [UInt8] = [], beside others: String...) -> String? {
+            let file = OpenFile(path: path, locks: [lock], header: header)
+            return SuspensionLaw.documented.findings(in: [file] + others.map { OpenFile(path: $0) }).first?.library
+        }
+        #expect(library("/group/lock.mdb", Self.shared(0...0)) == "LMDB")
+        #expect(library("/group/notes-lock", Self.shared(0...0), [0xDE, 0xC0, 0xEF, 0xBE]) == "LMDB")
+        #expect(library("/group/default.realm.lock", whole) == "Realm")
+        #expect(library("/group/settings.crc", whole, beside: "/group/settings") == "MMKV")
+        #expect(library("/group/settings.crc", whole) == nil)
+        #expect(library("/group/secret.db", Self.shared(Self.sharedRange), Case.noise) == "SQLite")
+        #expect(library("/group/secret.db", Self.shared(Self.pending...1_073_742_335), Case.noise) == "SQLite")
+        #expect(library("/group/secret.db", Self.shared((Self.pending - 1)...1_073_742_335), Case.noise) == nil)
+        #expect(library("/group/secret.db", Self.shared(Self.pending...1_073_742_336), Case.noise) == nil)
+        #expect(library("/group/secret.db", whole, Case.noise) == nil)
+        #expect(library("/group/data.mdb", Self.shared(Self.sharedRange), Case.rollback) == nil)
+    }
+
     /// A law of one's own: read marks are forbidden, what an idle connection keeps is not.
     @Test func chosenRules() {
         var law = SuspensionLaw.documented
@@ -311,6 +387,26 @@ import Testing
             conviction.description
                 == "'sync' (pid 42) holds an exclusive fcntl lock on byte 120 (WRITE) of /g/a-shm: a write transaction is open (walWriter)"
         )
+    }
+
+    @Test(arguments: [
+        ("LMDB", "bytes 1073741826-1073742335 of /g/a, a file of LMDB: a file that is no plain"),
+        (
+            "SQLite",
+            "bytes 1073741826-1073742335 (SHARED) of /g/a, an encrypted database of SQLite: a file that is no plain"
+        ),
+    ])
+    func wording(ofLibrary library: String, _ text: String) {
+        let lock = Self.shared(Self.sharedRange)
+        let conviction = Conviction(
+            pid: 42,
+            program: "sync",
+            rule: .lockedFile,
+            path: "/g/a",
+            lock: lock,
+            library: library
+        )
+        #expect(conviction.description.contains(text), "\(conviction)")
     }
 
     @Test(arguments: [

@@ -62,6 +62,21 @@ private final class PlayedProtectionClasses: Sendable {
         #expect(AppContainer.isShared(path) == expected)
     }
 
+    /// iOS kills for locks in the containers of App Groups; macOS kills for none.
+    @Test(arguments: [
+        (
+            "/private/var/mobile/Containers/Shared/AppGroup/6F0C/a/b",
+            "/private/var/mobile/Containers/Shared/AppGroup/6F0C"
+        ),
+        ("/Users/me/data/Containers/Shared/AppGroup/2/a.db", "/Users/me/data/Containers/Shared/AppGroup/2"),
+        ("/private/var/mobile/Containers/Shared/AppGroup/6F0C", nil),
+        ("/private/var/mobile/Containers/Data/Application/6F0C/a.db", nil),
+        ("/Users/me/Library/Group Containers/group.com.example/app.sqlite", nil), ("/home/me/a.db", nil), ("", nil),
+    ])
+    func groupOnIOS(path: String, group: String?) {
+        #expect(AppContainer.groupOnIOS(holding: path) == group)
+    }
+
     /// Nobody asked for a class: that of the database holds for what contains the same, and the database is left alone.
     @Test(arguments: ProtectionClass.allCases)
     func companionsFollowTheDatabase(own: ProtectionClass) {

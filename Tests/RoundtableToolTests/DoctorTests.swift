@@ -365,4 +365,39 @@ import Testing
         let finding = try diagnose("--check", in: folder, comparing: true).finding(.corrupt)
         #expect(finding?.severity == .error)
     }
+
+    /// Only databases for whose readers iOS kills are reported, and only in the container of an App Group. A FIFO, as Realm has, is not
+    /// opened.
+    @Test func `Other databases in the container of an App Group`() throws {
+        let folder = try Folder()
+        let names = ["Containers/Shared/AppGroup/1", "elsewhere"]
+        for name in names {
+            let container = folder.url.appendingPathComponent(name)
+            try FileManager.default.createDirectory(at: container, withIntermediateDirectories: true)
+            let url = container.appendingPathComponent("a.db")
+            try SharedDatabase.open(at: url, schema: .unmanaged, as: "app").close()
+            for mode in ["delete", "wal"] {
+                let queue = try DatabaseQueue(path: container.appendingPathComponent("\(mode).db").path)
+                try queue.inDatabase { try $0.execute(sql: "PRAGMA journal_mode = \(mode); CREATE TABLE t(x)") }
+                try queue.close()
+            }
+            let noise = Data((0..<4096).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 11) })
+            for file in ["secret.db", "noise", "odd.db"] { try noise.write(to: container.appendingPathComponent(file)) }
+            for file in ["secret.db-wal", "odd.db"] { try Data([1]).write(to: container.appendingPathComponent(file)) }
+            try #require(mkfifo(container.appendingPathComponent("default.realm.note").path, 0o600) == 0)
+        }
+        let outcomes = try names.map { name in
+            let result = try Tool.run("doctor", "--json", "\(name)/a.db", in: folder)
+            return try JSONDecoder().decode(Diagnosis.self, from: Data(result.output.utf8)).findings
+                .filter { $0.topic == .otherLocks }
+        }
+        let (found, elsewhere) = (outcomes[0], outcomes[1])
+        #expect(found.count == 2 && found.allSatisfy { $0.severity == .notice } && elsewhere.isEmpty, "\(outcomes)")
+        #expect(found.first?.what.hasPrefix("1 file of Realm is in") == true)
+        #expect(
+            found.last?.what.hasPrefix("2 other databases of SQLite in the App Group's container are not in WAL")
+                == true
+        )
+        #expect(found.last?.location.hasSuffix("/AppGroup/1/delete.db") == true)
+    }
 }

@@ -28,5 +28,11 @@ int rt_peer_pid(int socket);
 /// `/proc` would.
 unsigned rt_peer_user(int socket);
 
+/// Returns the value of an extended attribute of one byte; -1 when the file has none of this name, or a longer or shorter one. The file
+/// is not opened.
+///
+/// Why: Swift does not import `getxattr` from glibc.
+int rt_byte_attribute(const char *path, const char *name);
+
 #endif
 #endif

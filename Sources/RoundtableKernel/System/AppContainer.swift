@@ -15,6 +15,13 @@ package enum AppContainer {
         return depth(names, shared).map { names.count > $0 } ?? false
     }
 
+    /// The container of an App Group on iOS, or in its simulator, in which the file lies; nil if it lies in none.
+    package static func groupOnIOS(holding path: String) -> String? {
+        let names = names(path)
+        guard let depth = depth(names, [shared[0]]), names.count > depth else { return nil }
+        return "/" + names.prefix(depth).joined(separator: "/")
+    }
+
     /// How many of the path's names lead to the container that it is in, at least one of them the container's own; nil if it is in none. The
     /// process may not open folders above it, and they are not moved.
     static func depth(_ names: [Substring]) -> Int? { depth(names, shared + own) }

@@ -10,19 +10,34 @@ public struct Conviction: Codable, Sendable, Equatable {
     public var path: String
     /// The lock that the process held.
     public var lock: FileLock
+    /// The library whose file is locked, if it is recognized: `LMDB`, `MMKV`, `Realm`, or `SQLite` for an encrypted database.
+    public var library: String?
 
-    package init(pid: Int32, program: String, rule: SuspensionRule, path: String, lock: FileLock) {
+    package init(
+        pid: Int32,
+        program: String,
+        rule: SuspensionRule,
+        path: String,
+        lock: FileLock,
+        library: String? = nil
+    ) {
         self.pid = pid
         self.program = program
         self.rule = rule
         self.path = path
         self.lock = lock
+        self.library = library
     }
 }
 
 extension Conviction: CustomStringConvertible {
     public var description: String {
-        "'\(program)' (pid \(pid)) holds \(lockText) of \(path): \(rule.reason) (\(rule.rawValue))"
+        "'\(program)' (pid \(pid)) holds \(lockText) of \(path)\(libraryText): \(rule.reason) (\(rule.rawValue))"
+    }
+
+    private var libraryText: String {
+        guard let library else { return "" }
+        return library == SQLiteBytes.library ? ", an encrypted database of SQLite" : ", a file of \(library)"
     }
 
     /// The lock as text, such as `an exclusive fcntl lock on byte 120 (WRITE)`.
@@ -35,7 +50,7 @@ extension Conviction: CustomStringConvertible {
             let last = end == .max ? " to the end" : "-\(end)"
             let range = start == end ? "byte \(start)" : "bytes \(start)\(last)"
             let isWalIndex = path.hasSuffix(SQLiteBytes.walIndexSuffix)
-            let isSQLite = rule != .lockedFile
+            let isSQLite = rule != .lockedFile || library == SQLiteBytes.library
             let names = isSQLite ? SQLiteBytes.names(in: lock.bytes, ofWalIndex: isWalIndex) : nil
             place = range + (names.map { " (\($0))" } ?? "")
         }
@@ -47,8 +62,15 @@ extension Conviction: CustomStringConvertible {
     import RoundtableKernel
 
     extension Conviction {
-        init(pid: Int32, rule: SuspensionRule, path: String, lock: FileLock) {
-            self.init(pid: pid, program: ProcessTable.name(pid) ?? "?", rule: rule, path: path, lock: lock)
+        init(pid: Int32, _ finding: SuspensionLaw.Finding) {
+            self.init(
+                pid: pid,
+                program: ProcessTable.name(pid) ?? "?",
+                rule: finding.rule,
+                path: finding.path,
+                lock: finding.lock,
+                library: finding.library
+            )
         }
     }
 #endif

@@ -6,11 +6,15 @@ public struct OpenFile: Codable, Hashable, Sendable {
     public var locks: [FileLock]
     /// The first 100 bytes of the file, or all of it if it is shorter. Empty for a file that is exempt by its name (such as `…-shm`).
     public var header: [UInt8]
+    /// Whether the file has the extended attribute `com.apple.runningboard.can-suspend-locked`, with a value of one byte that is not zero.
+    /// On Linux, the name begins with `user.`: `setfattr -n user.com.apple.runningboard.can-suspend-locked -v 1 FILE`.
+    public var canSuspendLocked: Bool
 
-    public init(path: String, locks: [FileLock] = [], header: [UInt8] = []) {
+    public init(path: String, locks: [FileLock] = [], header: [UInt8] = [], canSuspendLocked: Bool = false) {
         self.path = path
         self.locks = locks
         self.header = header
+        self.canSuspendLocked = canSuspendLocked
     }
 
     static let headerSize = 100

@@ -59,9 +59,10 @@
                 let place = Place(device: status.st_dev, inode: status.st_ino, path: path)
                 let locks = try locks("\(folder)/fdinfo/\(descriptor)")
                 if files[place] == nil {
-                    files[place] = OpenFile(path: path)
+                    let link = "\(folder)/fd/\(descriptor)"
+                    files[place] = OpenFile(path: path, canSuspendLocked: rt_byte_attribute(link, attribute) > 0)
                     if !SuspensionLaw.isExemptByName(path) {
-                        files[place]?.header = try header("\(folder)/fd/\(descriptor)", path)
+                        files[place]?.header = try header(link, path)
                     }
                 }
                 // Each descriptor of a file lists all POSIX locks of the process on that file.
@@ -77,6 +78,8 @@
         }
 
         private static let deleted = " (deleted)"
+        /// The attribute of ``canSuspendLocked``. Linux lets a program set only names that begin with `user.` (xattr(7)).
+        private static let attribute = "user.com.apple.runningboard.can-suspend-locked"
 
         /// The first thread that has not ended: the main thread, if it is alive. A thread that has ended lists no files.
         private static func livingThread(of pid: Int32) -> Int32? {

@@ -12,6 +12,8 @@ enum SQLiteBytes {
     static let deadmanSwitch: UInt64 = 128
 
     static let walIndexSuffix = "-shm"
+    /// The name of the library that locks these bytes.
+    static let library = "SQLite"
 
     /// The names of the locks that overlap a range, such as `WRITE, CKPT`; nil when there are none.
     static func names(in bytes: ClosedRange<UInt64>, ofWalIndex isWalIndex: Bool) -> String? {

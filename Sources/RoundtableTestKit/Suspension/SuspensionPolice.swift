@@ -163,9 +163,7 @@
 
         private func examine(_ member: ProcessTree.Member) throws -> [Conviction] {
             guard let files = try OpenFile.all(of: member.pid) else { return [] }
-            return terms.law.findings(in: files).map { finding in
-                Conviction(pid: member.pid, rule: finding.rule, path: finding.path, lock: finding.lock)
-            }
+            return terms.law.findings(in: files).map { Conviction(pid: member.pid, $0) }
         }
 
         // MARK: Notice and assertions

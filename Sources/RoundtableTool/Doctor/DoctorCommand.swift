@@ -63,6 +63,7 @@ struct DoctorCommand: ParsableCommand {
                     checking: check ? full ? .full : .quick : .none
                 )
                 found.unknowns += jobs.unknowns
+                found.findOtherDatabases()
                 if let jobs = jobs.status { JobsFindings(jobs: jobs).add(to: &found) }
                 diagnosis = found
             }
