@@ -1,10 +1,13 @@
 import Foundation
 import GRDB
+import Roundtable
 import RoundtableTestSupport
 
 /// Makes the peer suspend its `SharedDatabase`s when the police is about to freeze the process.
 func followPolice(takingAssertions: Bool) throws {
     #if os(Linux)
+        // The police knows of no other assertions.
+        SharedDatabase.suspensionAssertions = nil
         guard try SuspensionSubject.connectSharedDatabases(takingAssertions: takingAssertions) != nil else {
             throw TestKitError("there is no police to hear of suspensions from")
         }
