@@ -1,5 +1,4 @@
 import Foundation
-import GRDB
 import RoundtableCore
 import RoundtableKernel
 
@@ -8,7 +7,7 @@ import RoundtableKernel
 /// iOS kills a process that is suspended with a lock on any of them. Elsewhere, no process is killed for a lock.
 struct GroupContainer {
     let path: String
-    /// The paths of regular files and folders in it, except the database's own.
+    /// The paths of files in it, except the database's own, and of no folders.
     let files: [String]
     /// Whether there are more files than are listed.
     let isCut: Bool
@@ -24,6 +23,7 @@ struct GroupContainer {
         else { return nil }
         var files: [String] = []
         while files.count <= most, let name = names.nextObject() as? String {
+            guard names.fileAttributes?[.type] as? FileAttributeType != .typeDirectory else { continue }
             let file = "\(path)/\(name)"
             if file != databasePath { files.append(file) }
         }
@@ -49,19 +49,12 @@ struct GroupContainer {
     var riskyDatabases: [String] {
         let all = Set(files)
         return files.filter { file in
-            guard let attributes = try? FileManager.default.attributesOfItem(atPath: file),
-                attributes[.type] as? FileAttributeType == .typeRegular,
-                let size = attributes[.size] as? Int, size > 0, size % Self.smallestPage == 0
+            // Opening does not block, even if another program has put a pipe there.
+            let limit = DatabaseHeader.size - 1
+            guard let bytes = try? System.contents(ofFileAt: file, limit: limit, followingLinks: false), bytes.count > limit
             else { return false }
-            do {
-                return try DatabaseHeader(databasePath: file)?.isWAL == false
-            } catch let error as DatabaseError where error.resultCode == .SQLITE_NOTADB {
-                return ["-wal", "-shm", "-journal"].contains { all.contains(file + $0) }
-            } catch {
-                return false
-            }
+            if let header = DatabaseHeader(bytes) { return !header.isWAL }
+            return ["-wal", "-shm", "-journal"].contains { all.contains(file + $0) }
         }
     }
-
-    private static let smallestPage = 512
 }

@@ -61,7 +61,8 @@
                     #expect(removals > 0)
                     // Otherwise the device has not been locked for anybody.
                     #expect(reports.contains { $0.errorCount > 0 }, "no access was refused")
-                    print("device: \(removals) control blocks removed, \(reports.map(\.commits)) commits, errors:", reports.map(\.errorCount))
+                    let figures = "\(reports.map(\.commits)) commits, \(reports.map(\.errorCount)) errors"
+                    print("device: \(removals) control blocks removed, \(figures)")
                     for text in Set(reports.flatMap(\.errors)) { print("device: \(text)") }
                 }
             }

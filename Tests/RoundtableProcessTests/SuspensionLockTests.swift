@@ -194,6 +194,23 @@
                 }
             }
 
+            /// A file is opened if its locks are to be judged, and no other: opening one that has a lease would end its holder. A database that has
+            /// lost one of its names is judged by the other.
+            @Test(.timeLimit(.minutes(1))) func filesThatAreNotLocked() throws {
+                try PeerFleet.run { fleet in
+                    let program = try PythonProgram(fleet)
+                    try program.run("import fcntl, os; os.chdir('\(fleet.databaseFolder.path)')")
+                    try program.run("f = open('leased', 'w'); fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK)")
+                    for line in Self.connectWAL { try program.run(line) }
+                    try withPolice(.reporting()) { police in
+                        #expect(try police.freeze(program.pid).convictions.isEmpty)
+                        try program.run("n = 'app.sqlite'; os.link(n, 'other'); os.unlink(n); os.rename('other', n)")
+                        try program.run("c.execute('BEGIN IMMEDIATE')")
+                        #expect(try police.freeze(program.pid).convictions.map(\.rule) == [.walWriter])
+                    }
+                }
+            }
+
             private static let libraries = [
                 (
                     "LMDB",

@@ -366,6 +366,8 @@ import Testing
         #expect(library("/group/secret.db", Self.shared((Self.pending - 1)...1_073_742_335), Case.noise) == nil)
         #expect(library("/group/secret.db", Self.shared(Self.pending...1_073_742_336), Case.noise) == nil)
         #expect(library("/group/secret.db", whole, Case.noise) == nil)
+        // It is being created.
+        #expect(library("/group/new.db", Self.shared(Self.pending...1_073_742_335)) == nil)
         #expect(library("/group/data.mdb", Self.shared(Self.sharedRange), Case.rollback) == nil)
     }
 

@@ -144,6 +144,22 @@ import Testing
         #expect(try system.held.value.isEmpty && count() == 0)
     }
 
+    /// The expiry of an assertion counts, even if it comes before the answer to the request.
+    @Test func anAssertionExpiresWhileItIsGranted() {
+        struct Assertion: SuspensionAssertion { func end() {} }
+        struct Hasty: SuspensionAssertions {
+            func begin(_ name: String, onExpiry: @escaping @Sendable (Duration) -> Void) -> (any SuspensionAssertion)? {
+                onExpiry(.seconds(1))
+                return Assertion()
+            }
+        }
+        let assertions = WriteAssertions()
+        assertions.provider = Hasty()
+        assertions.beginUse()
+        defer { assertions.endUse() }
+        #expect(!assertions.isProtecting && assertions.isMissing)
+    }
+
     /// An assertion that is held stays, if the system refuses its renewal, and its expiry counts.
     @Test func aRefusedRenewalKeepsTheAssertion() async throws {
         let (assertions, system) = (WriteAssertions(renewal: .milliseconds(5)), FakeSystem())

@@ -11,7 +11,7 @@ package struct DatabaseHeader: Equatable, Sendable {
     /// Whether the file is encrypted behind its first bytes, which are plain (rule C7).
     package let isEncrypted: Bool
 
-    static let size = 100
+    package static let size = 100
 
     /// Reads the header through SQLite's own file object. Opening and closing the file directly would drop the locks of a connection that
     /// this process has to it (rule G5).
@@ -50,7 +50,7 @@ package struct DatabaseHeader: Equatable, Sendable {
     }
 
     /// - returns: nil when these are not the first bytes of a database.
-    init?(_ bytes: [UInt8]) {
+    package init?(_ bytes: [UInt8]) {
         guard bytes.count >= Self.size, bytes.starts(with: Array("SQLite format 3\0".utf8)) else { return nil }
         func number(_ range: Range<Int>) -> Int { bytes[range].reduce(0) { $0 << 8 | Int($1) } }
         let size = number(16..<18)

@@ -82,7 +82,8 @@ extension SharedDatabase {
     /// of the same name of one database.
     @_disfavoredOverload
     public static func withProtectedAccess<T>(_ name: String, _ body: () throws -> T) throws -> T {
-        try ProcessSuspension.shared.withProtectedAccess(name, grace: Options().suspensionGrace, body)
+        PlatformLifecycle.followOnce()
+        return try ProcessSuspension.shared.withProtectedAccess(name, grace: Options().suspensionGrace, body)
     }
 
     /// Does the same as the blocking function of this name, without blocking the thread.
@@ -91,11 +92,12 @@ extension SharedDatabase {
         isolation: isolated (any Actor)? = #isolation,
         _ body: () async throws -> T
     ) async throws -> T {
-        try await ProcessSuspension.shared.withProtectedAccess(name, grace: Options().suspensionGrace, body)
+        PlatformLifecycle.followOnce()
+        return try await ProcessSuspension.shared.withProtectedAccess(name, grace: Options().suspensionGrace, body)
     }
 
     /// The assertions of the system that keep this process from being suspended. On iOS, Roundtable sets them when the first
-    /// database is opened. nil: no assertions are available.
+    /// database is opened, or the first protected access of the process begins. nil: no assertions are available.
     public static var suspensionAssertions: (any SuspensionAssertions)? {
         get { ProcessSuspension.shared.assertions.provider }
         set { ProcessSuspension.shared.assertions.provider = newValue }

@@ -1,3 +1,5 @@
+import RoundtableKernel
+
 /// A lock that a process held while it was frozen, although the law forbids it.
 public struct Conviction: Codable, Sendable, Equatable {
     /// The pid of the process.
@@ -32,7 +34,7 @@ public struct Conviction: Codable, Sendable, Equatable {
 
 extension Conviction: CustomStringConvertible {
     public var description: String {
-        "'\(program)' (pid \(pid)) holds \(lockText) of \(path)\(libraryText): \(rule.reason) (\(rule.rawValue))"
+        "'\(program)' (pid \(pid)) holds \(lockText) of \(path.withVisibleControls)\(libraryText): \(rule.reason) (\(rule.rawValue))"
     }
 
     private var libraryText: String {
@@ -59,8 +61,6 @@ extension Conviction: CustomStringConvertible {
 }
 
 #if os(Linux)
-    import RoundtableKernel
-
     extension Conviction {
         init(pid: Int32, _ finding: SuspensionLaw.Finding) {
             self.init(

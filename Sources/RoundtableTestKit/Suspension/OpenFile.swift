@@ -4,7 +4,8 @@ public struct OpenFile: Codable, Hashable, Sendable {
     public var path: String
     /// The locks that the process holds on the file.
     public var locks: [FileLock]
-    /// The first 100 bytes of the file, or all of it if it is shorter. Empty for a file that is exempt by its name (such as `…-shm`).
+    /// The first 100 bytes of the file, or all of it if it is shorter. Empty for a file that is exempt by its name (such as `…-shm`),
+    /// or that is not locked.
     public var header: [UInt8]
     /// Whether the file has the extended attribute `com.apple.runningboard.can-suspend-locked`, with a value of one byte that is not zero.
     /// On Linux, the name begins with `user.`: `setfattr -n user.com.apple.runningboard.can-suspend-locked -v 1 FILE`.

@@ -48,25 +48,33 @@
             guard let task = livingThread(of: pid) else { return nil }
             let folder = "/proc/\(pid)/task/\(task)"
             guard let descriptors = try names(in: folder + "/fd") else { return nil }
-            var files: [Place: OpenFile] = [:]
+            var (files, links): ([Place: OpenFile], [Place: String]) = ([:], [:])
             for descriptor in descriptors {
                 var status = stat()
                 // This follows the link to the file itself, even if that file has no name any more.
                 guard stat("\(folder)/fd/\(descriptor)", &status) == 0, status.st_mode & S_IFMT == S_IFREG,
                     var path = target(of: "\(folder)/fd/\(descriptor)")
                 else { continue }
-                if status.st_nlink == 0, path.hasSuffix(deleted) { path.removeLast(deleted.count) }
+                let identity = FileIdentity(status)
+                // The name is gone, but perhaps not the last one of the file.
+                if path.hasSuffix(deleted), (try? System.identity(ofFileAt: path)) != identity {
+                    path.removeLast(deleted.count)
+                }
                 let place = Place(device: status.st_dev, inode: status.st_ino, path: path)
                 let locks = try locks("\(folder)/fdinfo/\(descriptor)")
                 if files[place] == nil {
                     let link = "\(folder)/fd/\(descriptor)"
                     files[place] = OpenFile(path: path, canSuspendLocked: rt_byte_attribute(link, attribute) > 0)
-                    if !SuspensionLaw.isExemptByName(path) {
-                        files[place]?.header = try header(link, path)
-                    }
+                    links[place] = link
                 }
                 // Each descriptor of a file lists all POSIX locks of the process on that file.
                 for lock in locks where files[place]?.locks.contains(lock) == false { files[place]?.locks.append(lock) }
+            }
+            // Only files whose locks are judged are opened. Some cannot be read, and opening one would end another program's lease on it.
+            let locked = Set(files.values.filter { !$0.locks.isEmpty }.map(\.path))
+            for (place, link) in links where !SuspensionLaw.isExemptByName(place.path) {
+                guard !locked.isDisjoint(with: [place.path, place.path + SQLiteBytes.walIndexSuffix]) else { continue }
+                files[place]?.header = try header(link, place.path)
             }
             return files.values.sorted { $0.path < $1.path }
         }

@@ -92,8 +92,9 @@ public struct SuspensionLaw: Codable, Sendable, Equatable {
         if let library = LockingLibrary(ofFileAt: file.path, header: file.header, isThere: isThere) {
             return library.rawValue
         }
+        // An empty file is a database that is being created.
         let isOfSQLite =
-            lock.kind != .flock && SQLiteBytes.pending <= lock.bytes.lowerBound
+            !file.header.isEmpty && lock.kind != .flock && SQLiteBytes.pending <= lock.bytes.lowerBound
             && lock.bytes.upperBound <= SQLiteBytes.shared.upperBound
         return isOfSQLite ? SQLiteBytes.library : nil
     }
