@@ -51,8 +51,8 @@ struct GroupContainer {
         return files.filter { file in
             // Opening does not block, even if another program has put a pipe there.
             let limit = DatabaseHeader.size - 1
-            guard let bytes = try? System.contents(ofFileAt: file, limit: limit, followingLinks: false), bytes.count > limit
-            else { return false }
+            let bytes = try? System.contents(ofFileAt: file, limit: limit, followingLinks: false)
+            guard let bytes, bytes.count > limit else { return false }
             if let header = DatabaseHeader(bytes) { return !header.isWAL }
             return ["-wal", "-shm", "-journal"].contains { all.contains(file + $0) }
         }
