@@ -9,7 +9,7 @@ mkdir "$work/linux" "$work/mac" "$work/hangs"
 
 # The only programs in PATH: neither Swift nor Xcode.
 ln -s "$(command -v "${1:-sh}")" "$work/linux/sh"
-for tool in awk cat date dirname git grep mkdir perl ps rm sed sleep tail; do ln -s "$(command -v "$tool")" "$work/linux/$tool"; done
+for tool in awk cat cut date dirname git grep mkdir perl ps rm sed sleep tail tr; do ln -s "$(command -v "$tool")" "$work/linux/$tool"; done
 
 # play FOLDER PROGRAM: the program notes how it was called, and does what standard input says.
 play() {
@@ -104,7 +104,29 @@ expect summary '| build | **failed** (124) | '
 expect summary 'error: ended after 1 seconds'
 expect logs/build.log 'what process'
 expect logs/build.log 'sleep 60'
-case $(ps -o stat= -p "$(cat "$work/pid")") in
-'' | Z*) ;;
-*) fail "a program that hangs was not ended" ;;
-esac
+expect_end() {
+    case $(ps -o stat= -p "$(cat "$work/pid")") in
+    '' | Z*) ;;
+    *) fail "a program that hangs was not ended" ;;
+    esac
+}
+expect_end
+LIMIT=0
+run "$work/linux" 2 build
+
+# A signal to the script alone ends what it runs.
+LIMIT=60
+rm -f "$work/pid"
+PATH=$work/hangs:$work/linux LOGS=$work/logs sh scripts/first-mac.sh build >"$work/output" 2>&1 &
+script=$!
+tries=100
+until [ -s "$work/pid" ]; do
+    tries=$((tries - 1))
+    [ "$tries" -gt 0 ] || fail "the step did not begin"
+    sleep 0.1
+done
+kill -TERM "$script"
+status=0
+wait "$script" || status=$?
+[ "$status" = 143 ] || fail "a signal ended the script with status $status"
+expect_end

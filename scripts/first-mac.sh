@@ -29,6 +29,12 @@ logs=${LOGS:-.build/first-mac}
 limit=${LIMIT:-2400}
 derived=.build/first-mac-derived
 system=$(uname -s)
+case $limit in
+'' | 0* | *[!0-9]*)
+    echo "first-mac.sh: LIMIT is '$limit', and not a number of seconds." >&2
+    exit 2
+    ;;
+esac
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
@@ -122,15 +128,21 @@ step() {
     esac
 }
 
-# Runs `first-mac.sh --run STEP` in a process group of its own, for at most LIMIT seconds; the status is 124 if it took longer.
+# Replaces the shell by `first-mac.sh --run STEP` in a process group of its own, for at most LIMIT seconds; the status is 124 if it took longer.
+# A signal that ends it ends the group, too, within 5 seconds.
 limited() {
-    has perl || { sh scripts/first-mac.sh --run "$1"; return; }
-    perl -e '
+    has perl || exec sh scripts/first-mac.sh --run "$1"
+    exec perl -e '
         use POSIX ":sys_wait_h";
         my ($limit, $sample, @command) = @ARGV;
         my $child = fork;
         if (!$child) { setpgrp(0, 0); exec @command; exit 127 }
-        sub finish { kill "TERM", -$child; for (1 .. 50) { last if waitpid($child, WNOHANG) > 0; select undef, undef, undef, 0.1 } kill "KILL", -$child; exit shift }
+        sub finish {
+            kill "TERM", -$child;
+            for (1 .. 50) { waitpid $child, WNOHANG; last unless kill 0, -$child; select undef, undef, undef, 0.1 }
+            kill "KILL", -$child;
+            exit shift;
+        }
         $SIG{INT} = $SIG{TERM} = $SIG{HUP} = sub { finish(130) };
         $SIG{ALRM} = sub {
             $| = 1;
@@ -178,6 +190,20 @@ for name in $steps; do
     esac
 done
 
+# The process that runs a step, while there is one.
+runner=
+end() {
+    trap '' INT TERM HUP
+    if [ -n "$runner" ]; then
+        kill -TERM "$runner"
+        wait "$runner"
+    fi
+    exit "$1"
+}
+trap 'end 130' INT
+trap 'end 143' TERM
+trap 'end 129' HUP
+
 mkdir -p "$logs" || exit 2
 report=$logs/report.md
 passed=0 failed=0 skipped=0
@@ -194,8 +220,12 @@ for name in $steps; do
     fi
     echo "$name: running, log in $log"
     begin=$(date +%s)
-    limited "$name" >"$log" 2>&1 </dev/null
+    # In the background, because a shell handles a signal when the program ends that it waits for.
+    limited "$name" >"$log" 2>&1 </dev/null &
+    runner=$!
+    wait "$runner"
     status=$?
+    runner=
     seconds=$(($(date +%s) - begin))
     if [ "$status" = 0 ]; then
         passed=$((passed + 1))
@@ -204,7 +234,7 @@ for name in $steps; do
     else
         failed=$((failed + 1))
         echo "$name: FAILED with status $status in $seconds s. The end of its log:"
-        tail -n 30 "$log" | sed 's/^/    /'
+        tail -n 30 "$log" | cut -c 1-300 | LC_ALL=C tr -d '\000-\010\013-\037' | sed 's/^/    /'
         echo "| $name | **failed** ($status) | $seconds | $(errors "$log") |" >>"$report.rows"
     fi
 done
