@@ -39,6 +39,15 @@
         // MARK: Locks
 
         /// From another pid namespace, the lock alone tells; a mapping for reading will do to ask. It ends with the descriptor, as at death.
+        /// Rule P4d: a start time that is not known proves nothing.
+        @Test func anUnknownStartTime() {
+            let me = ProcessIdentity.current
+            let unknown = ProcessIdentity(pid: me.pid, startTime: 0, namespace: me.namespace)
+            #expect(unknown.liveness(seenFrom: me) == .alive)
+            let another = ProcessIdentity(pid: me.pid, startTime: me.startTime + 1, namespace: me.namespace)
+            #expect(another.liveness(seenFrom: me) == .dead)
+        }
+
         @Test func aLockProvesLife() throws {
             var owned: ControlBlock? = try open()
             var participant: Participant? = try join(owned!)

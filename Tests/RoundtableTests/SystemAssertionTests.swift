@@ -91,6 +91,19 @@ import Testing
         var reasons: [String] { state.withLock { $0.reasons } }
     }
 
+    /// The time that is left after the system has revoked an activity counts from then, however long the handler takes.
+    @Test func theRemainderCountsFromTheExpiry() async throws {
+        let remainder = 2.0
+        let system = ActivitySystem(answering: true)
+        let activities = system.activities(remainder: .seconds(remainder))
+        let assertion = try #require(activities.begin("write") { _ in Thread.sleep(forTimeInterval: remainder) })
+        let began = ContinuousClock.now
+        system.call(expired: true)
+        try await eventually("the blocks return") { system.running == 0 }
+        #expect(ContinuousClock.now - began < .seconds(2 * remainder))
+        assertion.end()
+    }
+
     @Test func activityLastsUntilItIsEnded() async throws {
         let system = ActivitySystem(answering: true)
         let assertion = try #require(system.activities().begin("write") { _ in })
