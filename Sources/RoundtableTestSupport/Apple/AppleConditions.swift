@@ -47,7 +47,6 @@ private final class FickleAssertions: SuspensionAssertions {
     }
 
     private let generator: Mutex<SeededGenerator>
-
     private let takesBack: Bool
 
     init(seed: UInt64, _ takesBack: Bool) {

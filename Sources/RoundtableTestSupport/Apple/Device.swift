@@ -8,8 +8,6 @@
     /// A device that locks, for the peers that preload `device.c`. Its protection classes are extended attributes of the files, which all
     /// processes see; a new file has class A.
     package final class Device {
-        private let folder: URL
-        private let file: URL
         private let memory: UnsafeMutablePointer<Atomic<UInt32>>
         /// The environment of a peer on this device.
         package let environment: [String: String]
@@ -17,8 +15,7 @@
         /// - parameter isUnknown: whether the peers do not know that files have classes, as a library that does without rule B8.
         /// - throws: when the file system of the fleet has no extended attributes.
         package init(_ fleet: PeerFleet, isUnknown: Bool = false) throws {
-            folder = fleet.databaseFolder
-            file = fleet.folder.appendingPathComponent("device")
+            let file = fleet.folder.appendingPathComponent("device")
             let descriptor = open(file.path, O_RDWR | O_CREAT | O_CLOEXEC, 0o666)
             try check(descriptor, "open \(file.path)")
             defer { close(descriptor) }
@@ -27,15 +24,14 @@
             memory = address.bindMemory(to: Atomic<UInt32>.self, capacity: 1)
             environment = [
                 "LD_PRELOAD": try fleet.library("device", PackageResources.device_c).path,
-                "ROUNDTABLE_DEVICE": file.path, "ROUNDTABLE_DEVICE_FOLDER": folder.path,
+                "ROUNDTABLE_DEVICE": file.path, "ROUNDTABLE_DEVICE_FOLDER": fleet.databaseFolder.path,
                 Self.variable: isUnknown ? "" : "1",
             ]
+            // Fails where files have no extended attributes.
             try Self.classes.set(ProtectionClass.none, file.path)
         }
 
         deinit { munmap(memory, 4) }
-
-        package var isLocked: Bool { memory.pointee.load(ordering: .acquiring) & 1 == 1 }
 
         /// Locks or unlocks it. The peers follow within milliseconds.
         package func toggle() {

@@ -65,7 +65,7 @@ static int is_opening_refused(const char *path, int may_create) {
 }
 
 static int opened(int directory, const char *path, int flags, va_list arguments) {
-    int may_create = (flags & (O_CREAT | O_TMPFILE)) != 0;
+    int may_create = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
     mode_t mode = may_create ? va_arg(arguments, mode_t) : 0;
     char whole[2 * PATH_MAX], link[32];
     snprintf(whole, sizeof whole, "%s", path);
