@@ -156,7 +156,8 @@ extension HistoryOldValuesTests {
         let fixture = try keeping(table)
         try fixture.executeElsewhere("PRAGMA recursive_triggers = \(recursive); PRAGMA synchronous = OFF")
         var gone: Set<String> = []
-        for step in 0..<300 {
+        // Some tables refuse most statements. The walk goes on until enough rows have gone.
+        for step in 0..<3_000 where step < 300 || gone.count <= 10 {
             let statement = Self.cascadingStatement(step, &random, hasFolders: table.contains("folder"))
             func alive() throws -> Set<String> {
                 try fixture.stranger.inDatabase { try String.fetchSet($0, sql: "SELECT serverID FROM item") }
