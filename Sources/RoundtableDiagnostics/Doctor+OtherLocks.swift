@@ -24,6 +24,11 @@ extension Doctor {
                 "Locks of other libraries: only \(GroupContainer.most.grouped) files of \(container.path) were looked at."
             )
         }
+        if let first = container.unreadable.first {
+            diagnosis.unknowns.append(
+                "Locks of other libraries: \(container.unreadable.count.of("folder")) cannot be read, such as \(first)."
+            )
+        }
     }
 }
 
@@ -32,8 +37,11 @@ extension Diagnosis {
     ///
     /// The headers of files are read, so this is for a process that has none of these files open, in whatever library (rule G5).
     package mutating func findOtherDatabases() {
-        guard let databases = GroupContainer(ofDatabaseAt: path)?.riskyDatabases, let first = databases.first
-        else { return }
+        guard let (databases, unreadable) = GroupContainer(ofDatabaseAt: path)?.examineHeaders() else { return }
+        if let file = unreadable.first {
+            unknowns.append("Other databases: \(unreadable.count.of("file")) cannot be read, such as \(file).")
+        }
+        guard let first = databases.first else { return }
         find(
             .otherLocks,
             .notice,

@@ -128,7 +128,7 @@ struct Doctor {
             find(
                 .notADatabase,
                 .error,
-                "The file does not begin with the header of a database.",
+                "The file does not begin with the whole header of a database.",
                 next: "Give the path of the database file; an encrypted one looks like this, too."
             )
         case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH:

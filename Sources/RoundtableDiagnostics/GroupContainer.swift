@@ -11,6 +11,8 @@ struct GroupContainer {
     let files: [String]
     /// Whether there are more files than are listed.
     let isCut: Bool
+    /// The folders that could not be read.
+    let unreadable: [String]
 
     /// A limit of the time that a container of many files takes.
     static let most = 10_000
@@ -18,16 +20,23 @@ struct GroupContainer {
     /// - parameter databasePath: without symbolic links.
     /// - returns: nil when the database lies in no such container.
     init?(ofDatabaseAt databasePath: String, most: Int = Self.most) {
-        guard let path = AppContainer.groupOnIOS(holding: databasePath),
-            let names = FileManager.default.enumerator(atPath: path)
-        else { return nil }
+        guard let path = AppContainer.groupOnIOS(holding: databasePath) else { return nil }
+        let refused = Refused()
+        let names = FileManager.default.enumerator(
+            at: URL(fileURLWithPath: path, isDirectory: true),
+            includingPropertiesForKeys: [.isDirectoryKey]
+        ) { folder, _ in
+            refused.folders.append(folder.path)
+            return true
+        }
         var files: [String] = []
-        while files.count <= most, let name = names.nextObject() as? String {
-            guard names.fileAttributes?[.type] as? FileAttributeType != .typeDirectory else { continue }
-            let file = "\(path)/\(name)"
-            if file != databasePath { files.append(file) }
+        while files.count <= most, let url = names?.nextObject() as? URL {
+            let isFolder = try? url.resourceValues(forKeys: [.isDirectoryKey]).isDirectory
+            if isFolder == true { continue }
+            if url.path != databasePath { files.append(url.path) }
         }
         self.path = path
+        unreadable = refused.folders
         isCut = files.count > most
         self.files = files.prefix(most).sorted()
     }
@@ -43,18 +52,30 @@ struct GroupContainer {
         }
     }
 
-    /// The databases of SQLite for whose readers iOS kills, too: in rollback-journal mode, or with an encrypted header.
+    /// Collects the folders that cannot be read, for the enumerator.
+    private final class Refused {
+        var folders: [String] = []
+    }
+
+    /// The databases of SQLite for whose readers iOS kills, too: in rollback-journal mode, or with an encrypted header; and the files that
+    /// cannot be read.
     ///
     /// Headers are read, so this is for a process that has none of these files open, in whatever library (rule G5).
-    var riskyDatabases: [String] {
+    func examineHeaders() -> (risky: [String], unreadable: [String]) {
         let all = Set(files)
-        return files.filter { file in
-            // Opening does not block, even if another program has put a pipe there.
-            let limit = DatabaseHeader.size - 1
-            let bytes = try? System.contents(ofFileAt: file, limit: limit, followingLinks: false)
-            guard let bytes, bytes.count > limit else { return false }
-            if let header = DatabaseHeader(bytes) { return !header.isWAL }
-            return ["-wal", "-shm", "-journal"].contains { all.contains(file + $0) }
+        var (risky, unreadable): ([String], [String]) = ([], [])
+        for file in files {
+            do {
+                // Opening does not block, even if another program has put a pipe there.
+                let limit = DatabaseHeader.size - 1
+                let bytes = try System.contents(ofFileAt: file, limit: limit, followingLinks: false)
+                guard let bytes, bytes.count > limit else { continue }
+                let hasCompanion = ["-wal", "-shm", "-journal"].contains { all.contains(file + $0) }
+                if DatabaseHeader(bytes).map({ !$0.isWAL }) ?? hasCompanion { risky.append(file) }
+            } catch {
+                if (error as? SystemError)?.isMissingFile != true { unreadable.append(file) }
+            }
         }
+        return (risky, unreadable)
     }
 }

@@ -3,6 +3,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableDiagnostics
+@testable import RoundtableKernel
 
 #if canImport(Darwin)
     import Darwin
@@ -67,6 +68,28 @@ import Testing
         doctor.examineOtherLocks(cut)
         #expect(doctor.diagnosis.unknowns.first?.hasPrefix("Locks of other libraries: ") == true)
         #expect(try #require(GroupContainer(ofDatabaseAt: path)).isCut == false)
+    }
+
+    /// What cannot be read is named, and not passed over. A database of SQLite that is no other library's is found by its header.
+    @Test func unreadable() throws {
+        let url = try container("Containers/Shared/AppGroup/1", files: ["secret", "lost"])
+        let container = url.deletingLastPathComponent().deletingLastPathComponent()
+        var diagnosis = try Diagnosis(ofDatabaseAt: url)
+        diagnosis.findOtherDatabases()
+        #expect(diagnosis.unknowns.isEmpty)
+        System.withFaults([Fault(.open, errno: EACCES)]) { diagnosis.findOtherDatabases() }
+        #expect(diagnosis.unknowns.first?.hasPrefix("Other databases: ") == true)
+        #expect(diagnosis.unknowns.first?.contains(" files cannot be read, such as \(container.path)/") == true)
+    }
+
+    @Test(.enabled(if: geteuid() != 0, "the superuser reads each folder")) func unreadableFolder() throws {
+        let url = try container("Containers/Shared/AppGroup/1", files: ["shut/default.realm"])
+        let shut = url.deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("shut").path
+        try #require(chmod(shut, 0) == 0)
+        defer { chmod(shut, 0o700) }
+        let diagnosis = try Diagnosis(ofDatabaseAt: url)
+        #expect(diagnosis.findings.allSatisfy { $0.topic != .otherLocks })
+        #expect(diagnosis.unknowns == ["Locks of other libraries: 1 folder cannot be read, such as \(shut)."])
     }
 
     #if os(Linux)

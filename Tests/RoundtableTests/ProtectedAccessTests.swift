@@ -135,6 +135,13 @@ final class FakeSystem: SuspensionAssertions {
         assertions.endUse()
         assertions.endIfIdle()
         #expect(system.held.value.isEmpty)
+        // Without an assertion, nothing wakes the process. A later one is replaced, too.
+        try await eventually("the timer stops") { !assertions.isRenewing }
+        let asked = system.asked.value.count
+        assertions.beginUse()
+        try await eventually("it was replaced twice") { system.asked.value.count >= asked + 3 }
+        assertions.endUse()
+        assertions.endIfIdle()
     }
 
     @Test func inTheForegroundItStaysOpen() async throws {

@@ -309,6 +309,9 @@ import Testing
         unlink(folder.path("b.db"))
         try Data(repeating: 7, count: 4096).write(to: folder.url.appendingPathComponent("a.db"))
         #expect(try diagnose(in: folder, comparing: true).finding(.notADatabase)?.severity == .error)
+        // A file that was cut off within its header.
+        try Data("SQLite format 3\0\u{10}".utf8).write(to: folder.url.appendingPathComponent("a.db"))
+        #expect(try diagnose(in: folder, comparing: true).finding(.notADatabase)?.severity == .error)
         let missing = try Tool.run("doctor", "c.db", in: folder)
         #expect(missing.code == 2 && missing.output.isEmpty)
         #expect(missing.errors.contains("there is no such file"))

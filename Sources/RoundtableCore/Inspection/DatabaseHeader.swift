@@ -42,8 +42,9 @@ package struct DatabaseHeader: Equatable, Sendable {
         guard result == .SQLITE_OK || result == .SQLITE_IOERR_SHORT_READ else {
             throw DatabaseError(resultCode: result).naming(path)
         }
-        if result == .SQLITE_IOERR_SHORT_READ, bytes.allSatisfy({ $0 == 0 }) { return nil }
-        guard let header = DatabaseHeader(bytes) else {
+        let isWhole = result == .SQLITE_OK
+        if !isWhole, bytes.allSatisfy({ $0 == 0 }) { return nil }
+        guard isWhole, let header = DatabaseHeader(bytes) else {
             throw DatabaseError(resultCode: .SQLITE_NOTADB).naming(path)
         }
         self = header

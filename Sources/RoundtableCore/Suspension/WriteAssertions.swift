@@ -12,6 +12,10 @@ package final class WriteAssertions: Sendable {
         /// The number of the assertion.
         var number = 0
         var isExpired = false
+        /// When the system granted the assertion.
+        var since: Nanoseconds = 0
+        /// Whether the timer of ``renewLater(after:)`` runs.
+        var isRenewing = false
         /// The number of the assertion that is being requested, or was requested last, and whether it has expired already.
         var requested = (number: 0, isExpired: false)
         var lastUse: Nanoseconds = 0
@@ -30,6 +34,7 @@ package final class WriteAssertions: Sendable {
         mutating func hold(_ granted: any SuspensionAssertion) {
             (number, isExpired) = requested
             assertion = granted
+            since = MonotonicClock.now
         }
     }
 
@@ -37,9 +42,9 @@ package final class WriteAssertions: Sendable {
     private static let linger: Nanoseconds = 100_000_000
     /// The age at which another assertion replaces one that is in use. An expiring activity keeps a thread of the system, and does not do so for
     /// ever.
-    private let renewal: Duration
+    private let renewal: Nanoseconds
 
-    package init(renewal: Duration = .seconds(20)) { self.renewal = renewal }
+    package init(renewal: Duration = .seconds(20)) { self.renewal = renewal.nanoseconds }
 
     private let state = Mutex(State())
     private let uses = Atomic(0)
@@ -93,19 +98,37 @@ package final class WriteAssertions: Sendable {
             return state.assertion
         }
         last?.end()
-        renewLater(number)
+        startRenewing()
         return true
     }
 
-    /// Replaces the assertion with this number when it is old, if it is in use then.
-    private func renewLater(_ number: Int) {
-        DispatchQueue.global().asyncAfter(deadline: .now() + renewal.dispatched) { [weak self] in
+    /// Whether the timer for renewals runs. For tests.
+    var isRenewing: Bool { state.withLock { $0.isRenewing } }
+
+    /// Starts the timer for renewals, unless it runs.
+    private func startRenewing() {
+        let isFirst = state.withLock { state in
+            defer { state.isRenewing = true }
+            return !state.isRenewing
+        }
+        if isFirst { renewLater(after: renewal) }
+    }
+
+    /// Replaces the assertion if it is old and in use. One timer serves all assertions, and stops when there is none.
+    private func renewLater(after delay: Nanoseconds) {
+        DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Int(delay))) { [weak self] in
             guard let self else { return }
-            let isRenewed = asking.withLock {
-                if state.withLock({ $0.number != number || $0.assertion == nil }) { return true }
-                return uses.load(ordering: .acquiring) > 0 && request()
+            let next: Nanoseconds? = asking.withLock {
+                let age: Nanoseconds? = state.withLock { state in
+                    state.isRenewing = state.assertion != nil
+                    return state.isRenewing ? MonotonicClock.now &- state.since : nil
+                }
+                guard let age else { return nil }
+                if age < renewal { return renewal - age }
+                if uses.load(ordering: .acquiring) > 0 { _ = request() }
+                return renewal
             }
-            if !isRenewed { renewLater(number) }
+            if let next { renewLater(after: next) }
         }
     }
 
@@ -126,13 +149,14 @@ package final class WriteAssertions: Sendable {
     /// - returns: false when it is not needed.
     func take(_ assertion: any SuspensionAssertion) -> Bool {
         asking.withLock {
-            let number: Int? = state.withLock { state in
-                guard uses.load(ordering: .acquiring) > 0, state.assertion == nil else { return nil }
-                defer { state.hold(assertion) }
-                return state.request()
+            let isTaken = state.withLock { state in
+                guard uses.load(ordering: .acquiring) > 0, state.assertion == nil else { return false }
+                _ = state.request()
+                state.hold(assertion)
+                return true
             }
-            number.map(renewLater)
-            return number != nil
+            if isTaken { startRenewing() }
+            return isTaken
         }
     }
 
