@@ -48,7 +48,7 @@ import Testing
     @Test func whatOthersDoIsSeen() throws {
         let program = try ChildProcess(
             executable: URL(fileURLWithPath: "/bin/sh"),
-            arguments: ["-c", "while :; do :; done"],
+            arguments: ["-c", "while kill -0 $PPID; do :; done"],
             errorOutput: URL(fileURLWithPath: "/dev/null")
         )
         defer { program.end() }

@@ -5,6 +5,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableFiles
 @testable import RoundtableKernel
 
 /// Classes as a device has them: of a file, whatever its name is, and of a new file the same for all.
@@ -150,6 +151,21 @@ private final class PlayedProtectionClasses: Sendable {
             try db.close()
         }
         #expect(looks.value > 0)
+    }
+
+    /// A snapshot file that is replaced keeps its class, if no other one was requested.
+    @Test(arguments: ProtectionClass.allCases) func aSnapshotFileKeepsItsClass(own: ProtectionClass) throws {
+        let folder = try TemporaryFolder()
+        let url = folder.file("state")
+        let classes = PlayedProtectionClasses(ofNewFiles: .untilFirstUnlock)
+        try ProtectionClasses.$ofTest.withValue(classes.classes) {
+            let store = SnapshotStore(url, version: 1, writer: "w", options: .init())
+            _ = try store.write([1], .json)
+            let first = classes.number(url.path)
+            classes.set(own, url.path)
+            _ = try store.write([2], .json)
+            #expect(classes.number(url.path) != first && classes.ofFile(url.path) == own)
+        }
     }
 
     /// Who may not make a control block readable does not map it, and works without.

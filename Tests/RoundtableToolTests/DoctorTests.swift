@@ -385,8 +385,8 @@ import Testing
                 try queue.close()
             }
             let noise = Data((0..<4096).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 11) })
-            for file in ["secret.db", "noise", "odd.db"] { try noise.write(to: container.appendingPathComponent(file)) }
-            for file in ["secret.db-wal", "odd.db"] { try Data([1]).write(to: container.appendingPathComponent(file)) }
+            for file in ["secret.db", "vault.db", "noise", "odd.db"] { try noise.write(to: container.appendingPathComponent(file)) }
+            for file in ["secret.db-wal", "vault.db-journal", "odd.db"] { try Data([1]).write(to: container.appendingPathComponent(file)) }
             try #require(mkfifo(container.appendingPathComponent("default.realm.note").path, 0o600) == 0)
         }
         let outcomes = try names.map { name in
@@ -398,7 +398,7 @@ import Testing
         #expect(found.count == 2 && found.allSatisfy { $0.severity == .notice } && elsewhere.isEmpty, "\(outcomes)")
         #expect(found.first?.what.hasPrefix("1 file of Realm is in") == true)
         #expect(
-            found.last?.what.hasPrefix("2 other databases of SQLite in the App Group's container are not in WAL")
+            found.last?.what.hasPrefix("3 other databases of SQLite in the App Group's container are not in WAL")
                 == true
         )
         #expect(found.last?.location.hasSuffix("/AppGroup/1/delete.db") == true)

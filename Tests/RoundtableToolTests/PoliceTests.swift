@@ -57,7 +57,7 @@
         /// A shell that begins programs all the time, by vfork(2), is judged, with the usual notice.
         @Test func shellLoop() throws {
             let options = ["--pause", "3", "--notice", "5", "--freezes", "300", "--json"]
-            let loop = ["--", "sh", "-c", "while :; do /bin/true; done"]
+            let loop = ["--", "sh", "-c", "while kill -0 $PPID; do /bin/true; done"]
             let result = try Tool.run(["police"] + options + loop, in: folder)
             #expect(result.code == 0, "\(result.errors)")
             #expect(result.json?["freezes"] as? Int == 300)
