@@ -33,6 +33,7 @@ esac
 END
 play mac xcodebuild <<'END'
 case "$*" in
+-version) [ -z "${NO_XCODE:-}" ] ;;
 -showsdks) echo 'visionOS 2.5 -sdk xros2.5' ;;
 *platform=visionOS*) [ -z "${FAILING:-}" ] || { echo 'a.swift:1:2: error: `A` | B<C>'; exit 65; } ;;
 *Roundtable*) [ -n "$ROUNDTABLE_LIBRARY_ONLY" ] ;;
@@ -88,6 +89,11 @@ run "$work/linux" 0
 expect summary '## Roundtable: 1 passed, 0 failed, 10 skipped'
 expect summary '| unit | skipped: needs Swift |'
 expect summary '| simulator | skipped: needs macOS |'
+
+export NO_XCODE=1
+run "$work/mac:$work/linux" 0 ios
+expect summary '| ios | skipped: needs Xcode: sudo xcode-select'
+unset NO_XCODE
 
 rm "$work/mac/xcodegen" "$work/mac/xcrun"
 run "$work/mac:$work/linux" 0 simulator example-xcode

@@ -54,8 +54,9 @@ obstacle() {
     ios | visionos | simulator | example-xcode)
         if [ "$system" != Darwin ]; then
             echo "needs macOS"
-        elif ! has xcodebuild; then
-            echo "needs Xcode"
+        elif ! has xcodebuild || ! xcodebuild -version >/dev/null 2>&1; then
+            # The command is there without Xcode, too, and without its licence.
+            echo "needs Xcode: sudo xcode-select --switch /Applications/Xcode.app, and sudo xcodebuild -license accept"
         elif [ "$1" = visionos ] && ! xcodebuild -showsdks 2>/dev/null | grep -q xros; then
             echo "needs the visionOS SDK"
         elif [ "$1" = simulator ] && [ -z "$(newest_iphone)" ]; then
@@ -120,7 +121,10 @@ step() {
         ;;
     example) swift build --package-path Examples/App ;;
     example-xcode)
-        cd Examples/App/Xcode && xcodegen generate || return
+        cd Examples/App/Xcode || return
+        # A project that is there may be open in Xcode.
+        [ -d Reader.xcodeproj ] || xcodegen generate || return
+        # The build resolves the packages for the second time.
         show xcodebuild -list -project Reader.xcodeproj
         xcodebuild build -project Reader.xcodeproj -scheme ReaderApp -destination 'generic/platform=iOS Simulator' \
             -derivedDataPath "../../../$derived-example" CODE_SIGNING_ALLOWED=NO

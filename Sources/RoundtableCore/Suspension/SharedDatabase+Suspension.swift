@@ -42,8 +42,8 @@ extension SharedDatabase {
     /// - Parameters:
     ///   - name: the purpose, in words for people; nil: ``author``.
     ///   - body: accesses the database.
-    /// - throws: what `body` throws; ``SharedDatabaseError/assertionRefused(name:)`` when the database is suspended and the system
-    ///   grants no assertion.
+    /// - throws: what `body` throws; ``SharedDatabaseError/assertionRefused(name:)`` when the system grants no assertion, and the
+    ///   database is suspended or the process gets no notice before it is frozen (an extension, an app in the background).
     @_disfavoredOverload
     public func withProtectedAccess<T>(_ name: String? = nil, _ body: () throws -> T) throws -> T {
         try gate.process.withProtectedAccess(name ?? author, of: gate, grace: suspensionGrace, body)
