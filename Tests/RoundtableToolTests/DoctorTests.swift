@@ -385,8 +385,12 @@ import Testing
                 try queue.close()
             }
             let noise = Data((0..<4096).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 11) })
-            for file in ["secret.db", "vault.db", "noise", "odd.db"] { try noise.write(to: container.appendingPathComponent(file)) }
-            for file in ["secret.db-wal", "vault.db-journal", "odd.db"] { try Data([1]).write(to: container.appendingPathComponent(file)) }
+            for file in ["secret.db", "vault.db", "noise", "odd.db"] {
+                try noise.write(to: container.appendingPathComponent(file))
+            }
+            for file in ["secret.db-wal", "vault.db-journal", "odd.db"] {
+                try Data([1]).write(to: container.appendingPathComponent(file))
+            }
             try #require(mkfifo(container.appendingPathComponent("default.realm.note").path, 0o600) == 0)
         }
         let outcomes = try names.map { name in
