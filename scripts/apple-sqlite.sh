@@ -64,8 +64,10 @@ C
         -DSQLITE_ENABLE_UNLOCK_NOTIFY -DSQLITE_ENABLE_MATH_FUNCTIONS -DSQLITE_SOUNDEX \
         -lm -lpthread || fail "it does not compile."
     find "$work" -mindepth 1 -maxdepth 1 ! -name libsqlite3.so.0 -exec rm -rf {} +
-    [ -s "$folder/libsqlite3.so.0" ] || rm -rf "$folder"
-    mv -T "$work" "$folder" 2>/dev/null || [ -e "$folder/libsqlite3.so.0" ] || fail "$folder cannot be written."
+    # Another run may have moved its own there. A folder without the library is empty.
+    rmdir "$folder" 2>/dev/null || true
+    mv -T "$work" "$folder" 2>/dev/null || [ -s "$folder/libsqlite3.so.0" ] || fail "$folder cannot be written."
+    rm -rf "$work"
 }
 
 [ -s "$folder/libsqlite3.so.0" ] || build >&2

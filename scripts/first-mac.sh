@@ -211,14 +211,17 @@ trap 'end 129' HUP
 mkdir -p "$logs" || exit 2
 report=$logs/report.md
 passed=0 failed=0 skipped=0
-printf '| step | result | seconds | first errors |\n| --- | --- | --- | --- |\n' >"$report.rows"
+# Of this run alone. The report of an earlier one must not stand for it.
+rows=$report.rows.$$
+rm -f "$report"
+printf '| step | result | seconds | first errors |\n| --- | --- | --- | --- |\n' >"$rows" || exit 2
 for name in $steps; do
     log=$logs/$name.log
     why=$(obstacle "$name")
     if [ -n "$why" ]; then
         skipped=$((skipped + 1))
         echo "$name: skipped: $why"
-        echo "| $name | skipped: $why | | |" >>"$report.rows"
+        echo "| $name | skipped: $why | | |" >>"$rows"
         rm -f "$log"
         continue
     fi
@@ -234,12 +237,12 @@ for name in $steps; do
     if [ "$status" = 0 ]; then
         passed=$((passed + 1))
         echo "$name: passed in $seconds s"
-        echo "| $name | passed | $seconds | |" >>"$report.rows"
+        echo "| $name | passed | $seconds | |" >>"$rows"
     else
         failed=$((failed + 1))
         echo "$name: FAILED with status $status in $seconds s. The end of its log:"
         tail -n 30 "$log" | cut -c 1-300 | LC_ALL=C tr -d '\000-\010\013-\037' | sed 's/^/    /'
-        echo "| $name | **failed** ($status) | $seconds | $(errors "$log") |" >>"$report.rows"
+        echo "| $name | **failed** ($status) | $seconds | $(errors "$log") |" >>"$rows"
     fi
 done
 
@@ -248,7 +251,7 @@ done
     echo
     echo "Commit: $(git rev-parse --short HEAD 2>/dev/null || echo unknown), on $system $(uname -r) $(uname -m), $(date -u +%Y-%m-%dT%H:%M:%SZ)."
     echo
-    cat "$report.rows"
+    cat "$rows"
     case " $steps " in
     *" versions "*)
         printf '\n<details><summary>Versions</summary>\n\n```\n'
@@ -257,7 +260,7 @@ done
         ;;
     esac
 } >"$report"
-rm -f "$report.rows"
+rm -f "$rows"
 echo
 cat "$report"
 [ -z "${GITHUB_STEP_SUMMARY:-}" ] || cat "$report" >>"$GITHUB_STEP_SUMMARY"

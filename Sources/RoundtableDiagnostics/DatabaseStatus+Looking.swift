@@ -199,13 +199,16 @@ extension DatabaseStatus {
             try queue.close()
         } catch {
             unknowns.append("The schema: \(Self.reason(error, files))")
+            if let error = error as? DatabaseError, [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode) {
+                damage = error.message ?? "malformed"
+            }
         }
         if let problem { unknowns.append("The dead letters of the outbox: \(Self.reason(problem, files))") }
         if let extensionProblem { unknowns.append("The extensions: \(Self.reason(extensionProblem, files))") }
         if let further, let furtherProblem {
             unknowns.append("\(further.subject): \(Self.reason(furtherProblem, files))")
         }
-        if state == nil { content?.remember(self, version, onlooker, letters, unknowns: unknowns[known...]) }
+        if state == nil, damage == nil { content?.remember(self, version, onlooker, letters, unknowns: unknowns[known...]) }
         return (state, letters)
     }
 

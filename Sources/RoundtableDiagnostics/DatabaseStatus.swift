@@ -47,6 +47,8 @@ public struct DatabaseStatus: Codable, Sendable, Equatable {
     public var outboxTravel: [OutboxTravelStatus]?
     /// What could not be found out, and why, in plain words.
     public var unknowns: [String]
+    /// What SQLite says of a schema that it cannot read because the file is damaged. Not in JSON.
+    package var damage: String?
 
     /// The participant that holds the turn: it writes now, or next.
     public var turnHolder: ParticipantStatus? { participants.first(where: \.hasTurn) }

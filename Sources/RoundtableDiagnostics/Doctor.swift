@@ -53,6 +53,9 @@ struct Doctor {
     mutating func examine(_ status: DatabaseStatus, _ facts: Facts) {
         diagnosis.path = status.path
         diagnosis.unknowns = status.unknowns
+        if let damage = status.damage {
+            find(.corrupt, .error, "The schema cannot be read: \(damage)", next: Self.whenCorrupt)
+        }
         examineDiskSpace(status, facts)
         examineFiles(status, facts)
         examineLostFiles(facts)

@@ -39,7 +39,7 @@ final class FakeSystem: SuspensionAssertions {
 
     var names: [String] { held.value.values.map(\.name) }
 
-    /// - returns: whether there were any but the one by which the process asks whether it may open its gates again, and which protects nothing.
+    /// - returns: whether there were any but the one by which the process asks whether it may open its gates again.
     @discardableResult
     func expireAll(in time: Duration) -> Bool {
         grants.change { $0 = false }

@@ -144,6 +144,92 @@ import Testing
         #expect(try system.held.value.isEmpty && count() == 0)
     }
 
+    /// An assertion that expires within its protected access is left to no write, which would count as protected from then on.
+    @Test func anExpiredAssertionIsLeftToNoWrite() async throws {
+        process.assertions.endIfIdle()
+        let (hasBegun, mayEnd) = (AsyncStream<Void>.makeStream(), DispatchSemaphore(value: 0))
+        let write = try await db.withProtectedAccess("push") {
+            system.grants.change { $0 = false }
+            let write = Task {
+                try await db.write { db in
+                    hasBegun.continuation.yield()
+                    mayEnd.wait()
+                    _ = try Player(name: "A").inserted(db)
+                }
+            }
+            for await _ in hasBegun.stream { break }
+            await Task.detached { [system] in _ = system.expireAll(in: .milliseconds(200)) }.value
+            return write
+        }
+        #expect(process.assertions.isMissing && system.held.value.isEmpty)
+        mayEnd.signal()
+        await #expect(throws: DatabaseError.self) { try await write.value }
+        #expect(try count() == 0)
+    }
+
+    /// A write that was aborted may still compute, with its lock, when the system grants an assertion again. It keeps that one until it ends.
+    @Test func anAbortedWriteKeepsTheNextAssertion() async throws {
+        let (write, mayEnd) = try await outlastingWrite()
+        await Task.detached { [system] in _ = system.expireAll(in: .milliseconds(200)) }.value
+        system.grants.change { $0 = true }
+        try await eventually("the gate opens") { !db.isSuspended }
+        #expect(system.names == ["Roundtable"] && process.assertions.isProtecting)
+        mayEnd.signal()
+        await #expect(throws: DatabaseError.self) { try await write.value }
+        try await eventually("the assertion ends") { system.held.value.isEmpty }
+        #expect(try count() == 0)
+    }
+
+    /// A visit that starts after the gate has closed requests nothing, because a request takes the system time.
+    @Test func noRequestBehindAClosedGate() throws {
+        let gate = SuspensionGate(path: url.path, policy: .writeLocks, process: process)
+        let id = try #require(gate.enter(.write, at: nil, isRunning: false))
+        process.assertions.endIfIdle()
+        let asked = system.asked.value.count
+        _ = gate.request { $0.own.isSuspended = true }
+        #expect(gate.start(id) == nil && system.asked.value.count == asked)
+        gate.leave(id)
+    }
+
+    /// Whoever suspends waits for a request no longer than until the deadline. The assertion is ended after it.
+    @Test(.timeLimit(.minutes(1))) func suspendingDoesNotWaitForARequest() async throws {
+        let (assertions, system) = (WriteAssertions(), SlowSystem())
+        assertions.provider = system
+        let hasBegun = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            assertions.beginUse()
+            assertions.endUse()
+            hasBegun.signal()
+        }
+        system.isAsked.wait()
+        assertions.endIfIdle(until: MonotonicClock.now + 10_000_000)
+        system.mayAnswer.signal()
+        await onThread { hasBegun.wait() }
+        try await eventually("the assertion ends") { assertions.isMissing }
+    }
+
+    /// A renewal that has expired before it is used does not replace the assertion that protects.
+    @Test func anExpiredRenewalKeepsTheAssertion() async throws {
+        struct Hasty: SuspensionAssertions {
+            let system = FakeSystem()
+            func begin(_ name: String, onExpiry: @escaping @Sendable (Duration) -> Void) -> (any SuspensionAssertion)? {
+                let isRenewal = !system.asked.value.isEmpty
+                let assertion = system.begin(name, onExpiry: onExpiry)
+                if isRenewal { onExpiry(.seconds(1)) }
+                return assertion
+            }
+        }
+        let (assertions, provider) = (WriteAssertions(renewal: .milliseconds(5)), Hasty())
+        assertions.provider = provider
+        assertions.beginUse()
+        let first = try #require(provider.system.held.value.keys.first)
+        try await eventually("it is renewed twice") { provider.system.asked.value.count >= 3 }
+        try await eventually("renewals are ended") { Array(provider.system.held.value.keys) == [first] }
+        #expect(assertions.isProtecting)
+        assertions.endUse()
+        assertions.endIfIdle()
+    }
+
     /// The expiry of an assertion counts, even if it comes before the answer to the request.
     @Test func anAssertionExpiresWhileItIsGranted() {
         struct Assertion: SuspensionAssertion { func end() {} }

@@ -312,6 +312,11 @@ import Testing
         // A file that was cut off within its header.
         try Data("SQLite format 3\0\u{10}".utf8).write(to: folder.url.appendingPathComponent("a.db"))
         #expect(try diagnose(in: folder, comparing: true).finding(.notADatabase)?.severity == .error)
+        // One that was cut off after its first page.
+        unlink(folder.path("a.db"))
+        try Shell.make("a.db", in: folder, wal: false)
+        try #require(truncate(folder.path("a.db"), 4096) == 0)
+        #expect(try diagnose(in: folder, comparing: true).finding(.corrupt)?.severity == .error)
         let missing = try Tool.run("doctor", "c.db", in: folder)
         #expect(missing.code == 2 && missing.output.isEmpty)
         #expect(missing.errors.contains("there is no such file"))

@@ -11,8 +11,9 @@ package final class ProcessSuspension: Sendable {
         /// The requests for all gates. Its `own` part is unused.
         var requests = SuspensionRequests()
         var gates: [ObjectIdentifier: WeakGate] = [:]
-        /// How many expiries are being handled.
+        /// How many expiries are being handled, and how many have begun.
         var expiries = 0
+        var begunExpiries = 0
         var nextID = 0
     }
 
@@ -57,10 +58,12 @@ package final class ProcessSuspension: Sendable {
 
     /// Changes the requests. Gates are opened after the change is complete, so that threads that close other gates do not wait
     /// for that.
-    private func change(_ body: (inout SuspensionRequests) -> Void) {
+    ///
+    /// - parameter expiries: how many expiries have begun, if the change is only right when no other one has; nil: it always is.
+    private func change(unlessExpiredAfter expiries: Int? = nil, _ body: (inout SuspensionRequests) -> Void) {
         let opened = changing.withLock {
             let (requests, gates) = state.withLock { state in
-                body(&state.requests)
+                if expiries.map({ $0 == state.begunExpiries }) ?? true { body(&state.requests) }
                 return (state.requests, state.gates.values.compactMap(\.gate))
             }
             return gates.filter { gate in gate.request { $0.take(requests) } }
@@ -92,7 +95,7 @@ package final class ProcessSuspension: Sendable {
     package func suspend(until deadline: Nanoseconds) -> [Suspension] {
         let began = MonotonicClock.now
         close()
-        defer { assertions.endIfIdle() }
+        defer { assertions.endIfIdle(until: deadline) }
         return close(gates, until: deadline, since: began)
     }
 
@@ -108,7 +111,7 @@ package final class ProcessSuspension: Sendable {
     package func stop(until deadline: Nanoseconds) -> [Suspension] {
         let began = MonotonicClock.now
         change { $0.isStopping = true }
-        defer { assertions.endIfIdle() }
+        defer { assertions.endIfIdle(until: deadline) }
         return close(gates, until: deadline, since: began, givingTime: false)
     }
 
@@ -120,7 +123,7 @@ package final class ProcessSuspension: Sendable {
             requests.own.isSuspended = true
             requests.own.protections = requests.own.protections.filter { $0.value.isBacked }
         }
-        defer { assertions.endIfIdle() }
+        defer { assertions.endIfIdle(until: deadline) }
         return close([gate], until: deadline, since: began)[0]
     }
 
@@ -128,7 +131,10 @@ package final class ProcessSuspension: Sendable {
     /// for all gates.
     private func expire(in timeLeft: Duration) {
         let began = MonotonicClock.now
-        state.withLock { $0.expiries += 1 }
+        state.withLock { state in
+            state.expiries += 1
+            state.begunExpiries += 1
+        }
         defer { state.withLock { $0.expiries -= 1 } }
         change { requests in
             requests.process.protections = [:]
@@ -166,16 +172,33 @@ package final class ProcessSuspension: Sendable {
     private func askAgainLater() {
         DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
             guard let self, isExpired, !isSuspended else { return }
+            let (expiries, begun) = state.withLock { ($0.expiries, $0.begunExpiries) }
             // What is inside has not been aborted yet.
-            if state.withLock({ $0.expiries > 0 }) { return askAgainLater() }
+            if expiries > 0 { return askAgainLater() }
             guard let provider = assertions.provider else { return change { $0.isExpired = false } }
-            if let assertion = provider.begin("Roundtable", onExpiry: { _ in }) {
-                change { $0.isExpired = false }
-                assertion.end()
-            } else {
-                askAgainLater()
-            }
+            guard let assertion = request("Roundtable", of: provider) else { return askAgainLater() }
+            // What was aborted may still be inside, with its lock.
+            if !assertions.take(assertion, unless: { assertion.hasExpired }) { assertion.end() }
+            change(unlessExpiredAfter: begun) { $0.isExpired = false }
         }
+    }
+
+    /// Requests an assertion whose expiry closes all gates.
+    ///
+    /// - returns: nil when the system refuses.
+    private func request(_ name: String, of provider: any SuspensionAssertions) -> EndedOnce? {
+        let granted = EndedOnce()
+        let answer = provider.begin(name) { [weak self] timeLeft in
+            granted.expire()
+            self?.assertions.expire(granted)
+            self?.expire(in: timeLeft)
+            granted.end()
+            // Writes may have taken it over.
+            self?.assertions.drop()
+        }
+        guard let answer else { return nil }
+        granted.set(answer)
+        return granted
     }
 
     // MARK: Draining
@@ -231,17 +254,8 @@ package final class ProcessSuspension: Sendable {
         }
         var assertion: EndedOnce?
         if let provider = assertions.provider {
-            let granted = EndedOnce()
-            assertion = granted
-            let answer = provider.begin(name) { [weak self] timeLeft in
-                granted.expire()
-                self?.assertions.expire(granted)
-                self?.expire(in: timeLeft)
-                granted.end()
-            }
-            if let answer {
-                granted.set(answer)
-            } else {
+            assertion = request(name, of: provider)
+            if assertion == nil {
                 let isClosed = gate?.isClosed ?? (isSuspended || isExpired)
                 if !isClosed, hasNotices { return nil }
                 throw SharedDatabaseError.assertionRefused(name: name)
@@ -280,7 +294,9 @@ package final class ProcessSuspension: Sendable {
             change { $0.process.protections[protection.id] = nil }
         }
         _ = close(protection.gate.map { [$0] } ?? gates, until: began.addingSaturating(grace), since: began)
-        if let assertion = protection.assertion, !assertions.take(assertion) { assertion.end() }
+        if let assertion = protection.assertion, !assertions.take(assertion, unless: { assertion.hasExpired }) {
+            assertion.end()
+        }
         assertions.endIfIdle()
     }
 }
@@ -304,7 +320,7 @@ private final class EndedOnce: SuspensionAssertion {
 
     func end() {
         let assertion = state.withLock { state in
-            state.hasEnded = true
+            defer { state = (nil, true) }
             return state.assertion
         }
         assertion?.end()

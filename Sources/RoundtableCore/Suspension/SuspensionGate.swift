@@ -140,7 +140,8 @@ package final class SuspensionGate: Sendable {
     /// - returns: the time of the start; nil when the gate was closed meanwhile, and the caller must leave. It is also closed because of a
     ///   refusal (rule F5b).
     func start(_ id: UInt64) -> Nanoseconds? {
-        process.assertions.beginUse()
+        // A visit that comes too late requests no assertion. The machine decides again.
+        process.assertions.beginUse(if: { !isClosed })
         let started: Nanoseconds? = state.withLock { state in
             let now = MonotonicClock.now
             return state.machine.start(id, at: now) ? now : nil

@@ -74,10 +74,12 @@ package final class WriteAssertions: Sendable {
     var isMissing: Bool { hasProvider.load(ordering: .acquiring) && !state.withLock { $0.isProtecting } }
 
     /// Begins a use, which ``endUse()`` ends, and requests an assertion if there is none.
-    func beginUse() {
+    ///
+    /// - parameter isNeeded: whether the use is still wanted. A request may have to wait for others, which take the system time.
+    func beginUse(if isNeeded: () -> Bool = { true }) {
         uses.wrappingAdd(1, ordering: .acquiringAndReleasing)
-        guard isMissing else { return }
-        asking.withLock { if isMissing { _ = request() } }
+        guard isMissing, isNeeded() else { return }
+        asking.withLock { if isMissing, isNeeded() { _ = request() } }
     }
 
     /// Requests an assertion, which replaces the present one. If the system refuses, that one protects the writes until it expires. Must be called
@@ -93,11 +95,13 @@ package final class WriteAssertions: Sendable {
             onExpiry(timeLeft)
         }
         guard let assertion else { return false }
-        let last = state.withLock { state in
+        let superseded = state.withLock { state in
+            // The new assertion has expired already. The present one still protects, so it stays.
+            if state.requested.isExpired, state.isProtecting { return assertion as (any SuspensionAssertion)? }
             defer { state.hold(assertion) }
             return state.assertion
         }
-        last?.end()
+        superseded?.end()
         startRenewing()
         return true
     }
@@ -146,11 +150,12 @@ package final class WriteAssertions: Sendable {
 
     /// Takes over the assertion of a protected access that has ended, while writes run that have none (rule F5b).
     ///
-    /// - returns: false when it is not needed.
-    func take(_ assertion: any SuspensionAssertion) -> Bool {
+    /// - parameter hasExpired: whether it has expired. An expiry that comes later is noted by ``expire(_:)``.
+    /// - returns: false when it is not needed, or has expired.
+    func take(_ assertion: any SuspensionAssertion, unless hasExpired: () -> Bool = { false }) -> Bool {
         asking.withLock {
             let isTaken = state.withLock { state in
-                guard uses.load(ordering: .acquiring) > 0, state.assertion == nil else { return false }
+                guard uses.load(ordering: .acquiring) > 0, state.assertion == nil, !hasExpired() else { return false }
                 _ = state.request()
                 state.hold(assertion)
                 return true
@@ -190,15 +195,19 @@ package final class WriteAssertions: Sendable {
     }
 
     /// Ends the assertion if no write uses it. While the gates are closed, no write will need it soon.
-    func endIfIdle() {
-        asking.withLock {
-            let assertion = state.withLock { state in
-                guard uses.load(ordering: .acquiring) == 0 else { return nil as (any SuspensionAssertion)? }
-                defer { state.assertion = nil }
-                return state.assertion
-            }
-            assertion?.end()
+    ///
+    /// - parameter deadline: until when the caller waits for a request that takes the system time. Another thread continues then.
+    func endIfIdle(until deadline: Nanoseconds = .max) {
+        guard asking.lock(until: deadline) else {
+            return DispatchQueue.global().async { [weak self] in self?.endIfIdle() }
         }
+        defer { asking.unlock() }
+        let assertion = state.withLock { state in
+            guard uses.load(ordering: .acquiring) == 0 else { return nil as (any SuspensionAssertion)? }
+            defer { state.assertion = nil }
+            return state.assertion
+        }
+        assertion?.end()
     }
 
     /// Ends the assertion if it has expired.
