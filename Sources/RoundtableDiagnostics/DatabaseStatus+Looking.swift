@@ -208,7 +208,9 @@ extension DatabaseStatus {
         if let further, let furtherProblem {
             unknowns.append("\(further.subject): \(Self.reason(furtherProblem, files))")
         }
-        if state == nil, damage == nil { content?.remember(self, version, onlooker, letters, unknowns: unknowns[known...]) }
+        if state == nil, damage == nil {
+            content?.remember(self, version, onlooker, letters, unknowns: unknowns[known...])
+        }
         return (state, letters)
     }
 
