@@ -140,11 +140,11 @@ package final class SuspensionGate: Sendable {
     /// - returns: the time of the start; nil when the gate was closed meanwhile, and the caller must leave. It is also closed because of a
     ///   refusal (rule F5b).
     func start(_ id: UInt64) -> Nanoseconds? {
-        // A visit that comes too late requests no assertion. The machine decides again.
-        process.assertions.beginUse(if: { !isClosed })
+        // A visit that comes too late requests no assertion.
+        let isInTime = process.assertions.beginUse(unless: { isToBeClosed })
         let started: Nanoseconds? = state.withLock { state in
             let now = MonotonicClock.now
-            return state.machine.start(id, at: now) ? now : nil
+            return isInTime && state.machine.start(id, at: now) ? now : nil
         }
         if started == nil { process.assertions.endUse() }
         // Leaving ends the use.

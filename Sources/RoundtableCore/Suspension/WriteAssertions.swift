@@ -75,11 +75,19 @@ package final class WriteAssertions: Sendable {
 
     /// Begins a use, which ``endUse()`` ends, and requests an assertion if there is none.
     ///
-    /// - parameter isNeeded: whether the use is still wanted. A request may have to wait for others, which take the system time.
-    func beginUse(if isNeeded: () -> Bool = { true }) {
+    /// - parameter isLate: whether the use may no longer begin. A request may have to wait for others, which take the system time.
+    /// - returns: false if nothing was requested for that reason.
+    @discardableResult
+    func beginUse(unless isLate: () -> Bool = { false }) -> Bool {
         uses.wrappingAdd(1, ordering: .acquiringAndReleasing)
-        guard isMissing, isNeeded() else { return }
-        asking.withLock { if isMissing, isNeeded() { _ = request() } }
+        guard isMissing else { return true }
+        if isLate() { return false }
+        return asking.withLock {
+            guard isMissing else { return true }
+            if isLate() { return false }
+            _ = request()
+            return true
+        }
     }
 
     /// Requests an assertion, which replaces the present one. If the system refuses, that one protects the writes until it expires. Must be called
