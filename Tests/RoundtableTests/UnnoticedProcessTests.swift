@@ -222,7 +222,7 @@ import Testing
         let (assertions, provider) = (WriteAssertions(renewal: .milliseconds(5)), Hasty())
         assertions.provider = provider
         assertions.beginUse()
-        let first = try #require(provider.system.held.value.keys.first)
+        let first = try #require(provider.system.held.value.keys.min())
         try await eventually("it is renewed twice") { provider.system.asked.value.count >= 3 }
         try await eventually("renewals are ended") { Array(provider.system.held.value.keys) == [first] }
         #expect(assertions.isProtecting)
