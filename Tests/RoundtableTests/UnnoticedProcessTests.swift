@@ -104,7 +104,11 @@ import Testing
     }
 
     /// Begins a write within a protected access that was granted, which ends before the write. No assertion is granted to the write.
-    private func outlastingWrite() async throws -> (task: Task<Void, any Error>, mayEnd: DispatchSemaphore) {
+    ///
+    /// - parameter body: runs within the access, once the write has begun.
+    private func outlastingWrite(
+        _ body: () async -> Void = {}
+    ) async throws -> (task: Task<Void, any Error>, mayEnd: DispatchSemaphore) {
         process.assertions.endIfIdle()
         let (hasBegun, mayEnd) = (AsyncStream<Void>.makeStream(), DispatchSemaphore(value: 0))
         let write = try await db.withProtectedAccess("push") {
@@ -117,6 +121,7 @@ import Testing
                 }
             }
             for await _ in hasBegun.stream { break }
+            await body()
             return write
         }
         return (write, mayEnd)
@@ -146,20 +151,8 @@ import Testing
 
     /// An assertion that expires within its protected access is left to no write, which would count as protected from then on.
     @Test func anExpiredAssertionIsLeftToNoWrite() async throws {
-        process.assertions.endIfIdle()
-        let (hasBegun, mayEnd) = (AsyncStream<Void>.makeStream(), DispatchSemaphore(value: 0))
-        let write = try await db.withProtectedAccess("push") {
-            system.grants.change { $0 = false }
-            let write = Task {
-                try await db.write { db in
-                    hasBegun.continuation.yield()
-                    mayEnd.wait()
-                    _ = try Player(name: "A").inserted(db)
-                }
-            }
-            for await _ in hasBegun.stream { break }
+        let (write, mayEnd) = try await outlastingWrite {
             await Task.detached { [system] in _ = system.expireAll(in: .milliseconds(200)) }.value
-            return write
         }
         #expect(process.assertions.isMissing && system.held.value.isEmpty)
         mayEnd.signal()

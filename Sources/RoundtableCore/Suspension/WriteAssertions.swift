@@ -85,24 +85,22 @@ package final class WriteAssertions: Sendable {
         return asking.withLock {
             guard isMissing else { return true }
             if isLate() { return false }
-            _ = request()
+            request()
             return true
         }
     }
 
     /// Requests an assertion, which replaces the present one. If the system refuses, that one protects the writes until it expires. Must be called
     /// with `asking`.
-    ///
-    /// - returns: whether the system grants it.
-    private func request() -> Bool {
+    private func request() {
         drop()
-        guard let provider else { return false }
+        guard let provider else { return }
         let number = state.withLock { $0.request() }
         let assertion = provider.begin("Roundtable: writing") { [weak self] timeLeft in
             guard let self, expire(number) else { return }
             onExpiry(timeLeft)
         }
-        guard let assertion else { return false }
+        guard let assertion else { return }
         let superseded = state.withLock { state in
             // The new assertion has expired already. The present one still protects, so it stays.
             if state.requested.isExpired, state.isProtecting { return assertion as (any SuspensionAssertion)? }
@@ -111,7 +109,6 @@ package final class WriteAssertions: Sendable {
         }
         superseded?.end()
         startRenewing()
-        return true
     }
 
     /// Whether the timer for renewals runs. For tests.
@@ -137,7 +134,7 @@ package final class WriteAssertions: Sendable {
                 }
                 guard let age else { return nil }
                 if age < renewal { return renewal - age }
-                if uses.load(ordering: .acquiring) > 0 { _ = request() }
+                if uses.load(ordering: .acquiring) > 0 { request() }
                 return renewal
             }
             if let next { renewLater(after: next) }
