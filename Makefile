@@ -218,7 +218,7 @@ lint: dependencies
 	python3 scripts/troubleshooting.py --check
 	python3 scripts/figures.py --check
 	SWIFT=$(SWIFT) sh scripts/layout.sh check
-	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks Examples Inspector
+	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tool Proof Tests Benchmarks Examples Inspector
 	$(SWIFT) build $(TRAITS) --build-tests $(STRICT)
 
 # The page that shows a database live, and the tool that it needs: docs/INSPECTOR.md.
@@ -254,7 +254,7 @@ samples: dependencies
 	@SWIFT=$(SWIFT) python3 scripts/samples.py
 
 format:
-	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks Examples Inspector
+	$(SWIFT) format --in-place --recursive --parallel Package.swift Sources Tool Proof Tests Benchmarks Examples Inspector
 
 # Power cuts, replayed: a short campaign of each durability.
 powercut: dependencies

@@ -119,7 +119,8 @@ let package = Package(
         // What only the tests of this package need: their scriptable peer, its commands, and the judgement of timed trials.
         .target(
             name: "CRoundtableTestSupport",
-            dependencies: ["CRoundtableShims", .product(name: "GRDBSQLite", package: "GRDB.swift")]
+            dependencies: ["CRoundtableShims", .product(name: "GRDBSQLite", package: "GRDB.swift")],
+            path: "Proof/CRoundtableTestSupport"
         ),
         .target(
             name: "RoundtableTestSupport",
@@ -127,6 +128,7 @@ let package = Package(
                 "CRoundtableTestShims", "CRoundtableTestSupport", "Roundtable", "RoundtableKernel", "RoundtableTestKit",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
+            path: "Proof/RoundtableTestSupport",
             exclude: embedded.isEmpty ? preloaded : [],
             resources: embedded
         ),
@@ -137,7 +139,8 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ]
+            ],
+            path: "Tool/RoundtableTool"
         ),
         .executableTarget(
             name: "roundtable-peer",
@@ -145,7 +148,8 @@ let package = Package(
                 "CRoundtableShims", "CRoundtableTestSupport", "Roundtable", "RoundtableKernel", "RoundtableTestSupport",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
-            ]
+            ],
+            path: "Proof/roundtable-peer"
         ),
         // The campaigns of `make torture`, `make soak` and their like.
         .executableTarget(
@@ -154,11 +158,13 @@ let package = Package(
                 "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestSupport",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ]
+            ],
+            path: "Proof/roundtable-torture"
         ),
         .executableTarget(
             name: "roundtable-c-peer",
-            dependencies: ["CRoundtable", "RoundtableC", .product(name: "GRDBSQLite", package: "GRDB.swift")]
+            dependencies: ["CRoundtable", "RoundtableC", .product(name: "GRDBSQLite", package: "GRDB.swift")],
+            path: "Proof/roundtable-c-peer"
         ),
         // The server of the tests of RoundtableService.
         .executableTarget(
@@ -169,11 +175,12 @@ let package = Package(
                 .product(name: "CoreMetrics", package: "swift-metrics", condition: service),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: service),
                 .product(name: "GRDB", package: "GRDB.swift"),
-            ]
+            ],
+            path: "Proof/roundtable-service-peer"
         ),
         // Models of the protocol's state machines, which tests and `make walk` walk through all their states.
-        .target(name: "RoundtableModels", dependencies: ["RoundtableKernel"]),
-        .executableTarget(name: "roundtable-walk", dependencies: ["RoundtableModels"]),
+        .target(name: "RoundtableModels", dependencies: ["RoundtableKernel"], path: "Proof/RoundtableModels"),
+        .executableTarget(name: "roundtable-walk", dependencies: ["RoundtableModels"], path: "Proof/roundtable-walk"),
         .testTarget(
             name: "RoundtableKernelTests",
             dependencies: ["CRoundtableTestSupport", "RoundtableKernel", "RoundtableModels", "RoundtableTestSupport"]
@@ -260,7 +267,8 @@ if Context.environment["ROUNDTABLE_FUZZING"] != nil {
     package.targets.append(
         .executableTarget(
             name: "roundtable-fuzz",
-            dependencies: ["CRoundtableShims", "RoundtableKernel", "RoundtableFiles"]
+            dependencies: ["CRoundtableShims", "RoundtableKernel", "RoundtableFiles"],
+            path: "Proof/roundtable-fuzz"
         )
     )
     package.traits = []

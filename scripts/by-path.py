@@ -32,12 +32,13 @@ FUNCTION = re.compile(r"\bfunc\s+$")
 
 def calls():
     for place in PLACES:
-        for path in sorted((ROOT / "Sources" / place).rglob("*.swift")):
+        folder = ROOT / ("Tool" if place.startswith("RoundtableTool/") else "Sources")
+        for path in sorted((folder / place).rglob("*.swift")):
             for number, line in enumerate(path.read_text().splitlines(), 1):
                 code = line.split("//")[0]
                 for match in CALLS.finditer(code):
                     if not FUNCTION.search(code[: match.start()]):
-                        yield str(path.relative_to(ROOT / "Sources")), number, line.strip()
+                        yield str(path.relative_to(folder)), number, line.strip()
 
 
 def allowed():

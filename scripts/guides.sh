@@ -96,7 +96,7 @@ generate() {
 
 # Every link to a file, to a heading, or to a guide leads somewhere.
 check_links() {
-    git ls-files -co --exclude-standard '*.md' 'Sources/*.swift' | awk '
+    git ls-files -co --exclude-standard '*.md' 'Sources/*.swift' 'Tool/*.swift' 'Proof/*.swift' | awk '
         function slug(heading) {
             heading = tolower(heading)
             gsub(/[^a-z0-9_ -]/, "", heading)
@@ -154,7 +154,7 @@ check_links() {
             place = path
             if (!sub(/\.docc\/.*/, ".docc", place)) {
                 place = path
-                sub(/^Sources\//, "", place)
+                sub(/^(Sources|Tool|Proof)\//, "", place)
                 sub(/\/.*/, "", place)
                 place = "Sources/" place "/Documentation.docc"
                 # The guides of Roundtable serve the targets that it exports, too.

@@ -44,7 +44,7 @@ def main():
     found = []
     with tempfile.TemporaryDirectory() as place:
         folder = pathlib.Path(place)
-        for name in ("Sources", "Tests"): shutil.copytree(ROOT / name, folder / name)
+        for name in ("Sources", "Tool", "Proof", "Tests"): shutil.copytree(ROOT / name, folder / name)
         # What scripts/test-grdb.sh fills.
         suite = folder / "build-grdb-suite"
         suite.mkdir()

@@ -77,7 +77,7 @@ def make_copy(changes):
         wanted[file] = text.encode()
     for target in {"/".join(file.split("/")[:2]) for file in changes}:
         wanted[f"{target}/MutantSwitch.swift"] = SWITCH.encode()
-    for folder in ("Sources", "Tests"):
+    for folder in ("Sources", "Tool", "Proof", "Tests"):
         for old in (COPY / folder).rglob("*"):
             if old.is_file() and str(old.relative_to(COPY)) not in wanted:
                 old.unlink()

@@ -215,8 +215,9 @@ def collect():
     """The messages, as (file, line, pieces, text), and the cases, as {name: file}."""
     messages, cases = [], {}
     for target in targets():
-        for path in sorted((ROOT / "Sources" / target).rglob("*.swift")):
-            file = str(path.relative_to(ROOT / "Sources"))
+        folder = ROOT / ("Tool" if target == "RoundtableTool" else "Sources")
+        for path in sorted((folder / target).rglob("*.swift")):
+            file = str(path.relative_to(folder))
             source = path.read_text()
             literals, code = scan(source)
             found = list(error_cases(code))
@@ -247,10 +248,10 @@ def check():
     problems = []
     for file, line, pieces, _ in messages:
         if not re.search(pattern(pieces), spans):
-            problems.append(f"Sources/{file}:{line}: the guides lack this message: {' … '.join(pieces)}")
+            problems.append(f"{file}:{line}: the guides lack this message: {' … '.join(pieces)}")
     for name, file in cases.items():
         if not re.search(rf"\b{re.escape(name)}\b", guide):
-            problems.append(f"Sources/{file}: the guides lack {name}")
+            problems.append(f"{file}: the guides lack {name}")
     types = {name.split(".")[0] for name in cases}
     for path in GUIDES:
         for name in sorted(set(re.findall(r"`(\w+\.\w+)`", path.read_text()))):

@@ -74,14 +74,15 @@ for target in ios18.0 ios18.0-simulator ios18.0-macabi macosx15.0 xros2.0 tvos18
     refused "$target" "$stubs/Refused/refused.c" clang_for "$target" -ferror-limit=0 "$stubs/Refused/refused.c" || status=1
 done
 for target in ios18.0 macosx15.0 xros2.0; do
-    for folder in CRoundtable CRoundtableTestShims CRoundtableTestSupport; do compile_c "$target" "Sources/$folder"; done
+    for folder in Sources/CRoundtable Sources/CRoundtableTestShims Proof/CRoundtableTestSupport; do compile_c "$target" "$folder"; done
 done
 compile_c macosx15.0 Sources/CRoundtableLoadable -Wno-missing-field-initializers
 
 # For Swift, the headers of the shims are read without what they declare for Linux.
-for shims in CRoundtableShims CRoundtableTestShims CRoundtableTestSupport CRoundtableLoadable; do
+for folder in Sources/CRoundtableShims Sources/CRoundtableTestShims Proof/CRoundtableTestSupport Sources/CRoundtableLoadable; do
+    shims=${folder##*/}
     mkdir -p "$work/shims/$shims"
-    for header in "Sources/$shims/include"/*.h; do
+    for header in "$folder/include"/*.h; do
         sed -E 's/^#(if|elif) defined\(__linux__\)/#\1 0/; s/defined\(__APPLE__\)/1/; s/^#ifdef __APPLE__/#if 1/' "$header" \
             >"$work/shims/$shims/$(basename "$header")"
     done
@@ -96,7 +97,7 @@ platform() {
     flags="-D TYPECHECK_$os"
     case $platform in visionOS | *-SDK26) flags="$flags -D TYPECHECK_SDK_26" ;; esac
     mkdir -p "$folder"
-    python3 scripts/apple-sources.py "$platform" "$folder/Sources" Sources/* "$stubs"/*
+    python3 scripts/apple-sources.py "$platform" "$folder/Sources" Sources/* Tool/* Proof/* "$stubs"/*
 }
 
 # stub OUT MODULE: compiles one stub of the platform to OUT.

@@ -1,1 +1,0 @@
-../../RoundtableTool/DatabaseCompanions.swift

@@ -1,1 +1,0 @@
-../../RoundtableCore/Locations/DatabaseURI.swift

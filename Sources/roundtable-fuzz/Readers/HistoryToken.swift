@@ -1,1 +1,0 @@
-../../RoundtableHistory/HistoryToken.swift

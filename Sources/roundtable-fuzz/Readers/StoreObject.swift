@@ -1,1 +1,0 @@
-../../RoundtableTool/OutboxTravel/StoreObject.swift
