@@ -213,9 +213,7 @@ lint: dependencies
 	sh scripts/first-mac-test.sh
 	python3 scripts/by-path.py
 	python3 scripts/manifests.py $(SWIFT)
-	python3 scripts/mutants.py --check
 	python3 scripts/terminal-picture.py --check
-	python3 scripts/troubleshooting.py --check
 	python3 scripts/figures.py --check
 	SWIFT=$(SWIFT) sh scripts/layout.sh check
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tool Proof Tests Benchmarks Examples Inspector
@@ -240,6 +238,7 @@ typecheck-apple: dependencies
 # The documentation as a static site, in .build/docs: `make docs BASE=roundtable` for a site whose address ends so. Fails at any warning of DocC.
 docs: dependencies
 	$(SWIFT) build $(TRAITS) --build-tests $(BUILD_FLAGS)
+	python3 scripts/troubleshooting.py --check
 	sh scripts/docs.sh $(SWIFT) .build/docs $(BASE)
 
 # Writes docs/api, the list of all public declarations, anew. `make docs` compares it with the sources.
