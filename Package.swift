@@ -20,6 +20,20 @@ let privacy = "PrivacyInfo.xcprivacy"
     let attackers: [Resource] = []
 #endif
 
+// The tests of one module may open databases with all features, as programs do.
+let features = [
+    "RoundtableDelivery", "RoundtableDiagnostics", "RoundtableExtensions", "RoundtableHistory",
+]
+func unitTests(of module: String, and others: [String]) -> Target {
+    let names = Set(
+        [module, "Roundtable", "RoundtableCore", "RoundtableTestSelection", "RoundtableUnitSupport"] + others
+    )
+    return .testTarget(
+        name: module + "Tests",
+        dependencies: names.sorted().map { Target.Dependency(stringLiteral: $0) } + sql
+    )
+}
+
 let package = Package(
     name: "Roundtable",
     platforms: [.iOS(.v18), .macOS(.v15), .visionOS(.v2)],
@@ -108,34 +122,56 @@ let package = Package(
             name: "RoundtableLoadable",
             dependencies: ["CRoundtableLoadable", "CRoundtableShims", "RoundtableKernel"]
         ),
+        // For programs and tests that start processes: neither GRDB nor SQLite.
+        .target(name: "RoundtableProcesses", dependencies: ["RoundtableKernel"]),
         .target(name: "CRoundtableTestShims"),
         .target(
             name: "RoundtableTestKit",
             dependencies: [
-                "CRoundtableTestShims", "Roundtable", "RoundtableKernel",
+                "CRoundtableTestShims", "Roundtable", "RoundtableKernel", "RoundtableProcesses",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),
-        // What only the tests of this package need: their scriptable peer, its commands, and the judgement of timed trials.
+        // What only the tests of this package need. The first three know no database.
         .target(
             name: "CRoundtableTestSupport",
-            dependencies: ["CRoundtableShims", .product(name: "GRDBSQLite", package: "GRDB.swift")],
+            dependencies: ["CRoundtableShims"],
             path: "Proof/CRoundtableTestSupport"
+        ),
+        .target(
+            name: "RoundtableTrials",
+            dependencies: ["CRoundtableTestShims", "RoundtableProcesses"],
+            path: "Proof/RoundtableTrials"
+        ),
+        .target(name: "RoundtableTestSelection", path: "Proof/RoundtableTestSelection"),
+        .target(
+            name: "CRoundtableCheckpointVFS",
+            dependencies: [.product(name: "GRDBSQLite", package: "GRDB.swift")],
+            path: "Proof/CRoundtableCheckpointVFS"
         ),
         .target(
             name: "RoundtableTestSupport",
             dependencies: [
                 "CRoundtableTestShims", "CRoundtableTestSupport", "Roundtable", "RoundtableKernel", "RoundtableTestKit",
+                "RoundtableTrials",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             path: "Proof/RoundtableTestSupport",
             exclude: embedded.isEmpty ? preloaded : [],
             resources: embedded
         ),
+        .target(
+            name: "RoundtableUnitSupport",
+            dependencies: [
+                "Roundtable", "RoundtableCore", "RoundtableDelivery", "RoundtableFiles", "RoundtableHistory",
+                "RoundtableKernel", "RoundtableTestSelection", "RoundtableTestSupport",
+            ] + sql,
+            path: "Proof/RoundtableUnitSupport"
+        ),
         .executableTarget(
             name: "RoundtableTool",
             dependencies: [
-                "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestKit",
+                "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableProcesses", "RoundtableTestKit",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -145,7 +181,9 @@ let package = Package(
         .executableTarget(
             name: "roundtable-peer",
             dependencies: [
-                "CRoundtableShims", "CRoundtableTestSupport", "Roundtable", "RoundtableKernel", "RoundtableTestSupport",
+                "CRoundtableCheckpointVFS", "CRoundtableShims", "CRoundtableTestSupport", "Roundtable",
+                "RoundtableKernel",
+                "RoundtableTestSupport",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
@@ -157,6 +195,7 @@ let package = Package(
             dependencies: [
                 "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestSupport",
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Proof/roundtable-torture"
@@ -170,11 +209,13 @@ let package = Package(
         .executableTarget(
             name: "roundtable-service-peer",
             dependencies: [
-                "CRoundtableTestSupport", "Roundtable", "RoundtableCore", "RoundtableJobs", "RoundtableService",
+                "CRoundtableCheckpointVFS", "CRoundtableTestSupport", "Roundtable", "RoundtableCore", "RoundtableJobs",
+                "RoundtableService",
                 .product(name: "Logging", package: "swift-log", condition: service),
                 .product(name: "CoreMetrics", package: "swift-metrics", condition: service),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: service),
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
             path: "Proof/roundtable-service-peer"
         ),
@@ -183,33 +224,40 @@ let package = Package(
         .executableTarget(name: "roundtable-walk", dependencies: ["RoundtableModels"], path: "Proof/roundtable-walk"),
         .testTarget(
             name: "RoundtableKernelTests",
-            dependencies: ["CRoundtableTestSupport", "RoundtableKernel", "RoundtableModels", "RoundtableTestSupport"]
-        ),
-        .testTarget(
-            name: "RoundtableTests",
             dependencies: [
-                "Roundtable", "RoundtableC", "RoundtableCore", "RoundtableDelivery", "RoundtableDiagnostics",
-                "RoundtableExtensions",
-                "RoundtableFiles", "RoundtableHistory", "RoundtableKernel", "RoundtableTables", "RoundtableTestSupport",
-                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+                "CRoundtableShims", "CRoundtableTestSupport", "RoundtableKernel", "RoundtableModels",
+                "RoundtableTestSelection", "RoundtableTrials",
             ]
         ),
+        unitTests(
+            of: "RoundtableCore",
+            and: ["CRoundtable", "RoundtableC", "RoundtableFiles", "RoundtableKernel"] + features
+        ),
+        unitTests(of: "RoundtableHistory", and: ["RoundtableTables"]),
+        unitTests(of: "RoundtableExtensions", and: ["RoundtableTables"] + features),
+        unitTests(of: "RoundtableDelivery", and: ["RoundtableFiles", "RoundtableKernel"] + features),
+        unitTests(of: "RoundtableDiagnostics", and: ["RoundtableDelivery", "RoundtableFiles", "RoundtableKernel"]),
         .testTarget(
             name: "RoundtableJobsTests",
-            dependencies: ["Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestSupport"] + sql
+            dependencies: [
+                "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestSelection", "RoundtableTestSupport",
+            ] + sql
         ),
         .testTarget(
             name: "RoundtableTestKitTests",
             dependencies: [
-                "Roundtable", "RoundtableTestKit", "RoundtableTestSupport", "roundtable-torture",
+                "Roundtable", "RoundtableTestKit", "RoundtableTestSelection", "RoundtableTestSupport",
+                "roundtable-torture",
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]
         ),
         .testTarget(
             name: "RoundtableToolTests",
             dependencies: [
-                "RoundtableTool", "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestSupport",
-            ],
+                "RoundtableTool", "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestSelection",
+                "RoundtableTestSupport",
+            ] + sql,
             // Compiled when a campaign begins, and preloaded into the tool alone.
             exclude: attackers.isEmpty ? ["Attack/attacker.c"] : [],
             resources: attackers
@@ -217,20 +265,24 @@ let package = Package(
         .testTarget(
             name: "RoundtableProcessTests",
             dependencies: [
-                "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestSupport", "RoundtableTool",
+                "Roundtable", "RoundtableJobs", "RoundtableKernel", "RoundtableTestSelection", "RoundtableTestSupport",
+                "RoundtableTool",
                 "roundtable-peer", "roundtable-c-peer", "roundtable-torture",
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]
         ),
         .testTarget(
             name: "RoundtableServiceTests",
             dependencies: [
-                "Roundtable", "RoundtableCore", "RoundtableJobs", "RoundtableService", "RoundtableTestSupport",
+                "Roundtable", "RoundtableCore", "RoundtableJobs", "RoundtableService", "RoundtableTestSelection",
+                "RoundtableTestSupport",
                 "roundtable-service-peer",
                 .product(name: "Logging", package: "swift-log", condition: service),
                 .product(name: "CoreMetrics", package: "swift-metrics", condition: service),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: service),
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ]
         ),
     ],
@@ -243,58 +295,12 @@ if Context.environment["ROUNDTABLE_LIBRARY_ONLY"] != nil {
         "CRoundtableShims", "RoundtableKernel", "RoundtableFiles", "RoundtableCore", "RoundtableTables",
         "RoundtableHistory",
         "RoundtableExtensions", "RoundtableDelivery", "RoundtableDiagnostics", "Roundtable", "RoundtableJobs",
-        "CRoundtable", "RoundtableC", "CRoundtableTestShims", "CRoundtableTestSupport", "RoundtableTestKit",
-        "RoundtableTestSupport", "RoundtableTests",
+        "CRoundtable", "RoundtableC", "CRoundtableTestShims", "CRoundtableTestSupport", "RoundtableProcesses",
+        "RoundtableTestKit", "RoundtableTrials", "RoundtableTestSelection", "RoundtableTestSupport",
+        "RoundtableUnitSupport",
+        "RoundtableCoreTests", "RoundtableHistoryTests", "RoundtableExtensionsTests", "RoundtableDeliveryTests",
+        "RoundtableDiagnosticsTests",
     ]
     package.targets.removeAll { !kept.contains($0.name) }
     package.products.removeAll { !["Roundtable", "RoundtableFiles", "RoundtableJobs"].contains($0.name) }
-}
-
-// For builds with a sanitizer, which take long: the unit tests, and no program.
-if Context.environment["ROUNDTABLE_UNIT_TESTS_ONLY"] != nil {
-    let programs: Set = [
-        "RoundtableTool", "roundtable-peer", "roundtable-c-peer", "RoundtableToolTests", "RoundtableProcessTests",
-        "roundtable-service-peer", "RoundtableServiceTests",
-    ]
-    package.targets.removeAll { programs.contains($0.name) }
-    package.products.removeAll { $0.name == "roundtable" }
-}
-
-// The fuzzers of `make fuzz`, without GRDB: the files of other modules that they need are linked into their folder.
-if Context.environment["ROUNDTABLE_FUZZING"] != nil {
-    let kept: Set = ["CRoundtableShims", "RoundtableKernel", "RoundtableFiles"]
-    package.targets.removeAll { !kept.contains($0.name) }
-    package.targets.append(
-        .executableTarget(
-            name: "roundtable-fuzz",
-            dependencies: ["CRoundtableShims", "RoundtableKernel", "RoundtableFiles"],
-            path: "Proof/roundtable-fuzz"
-        )
-    )
-    package.traits = []
-    package.products = [.executable(name: "roundtable-fuzz", targets: ["roundtable-fuzz"])]
-    package.dependencies = []
-}
-
-// `scripts/test-grdb.sh` copies the tests of the resolved GRDB to this folder, and patches them to open shared databases.
-if Context.environment["ROUNDTABLE_GRDB_SUITE"] != nil {
-    // Only they are built and run then.
-    package.targets.removeAll { $0.type == .test }
-    package.targets.append(
-        .testTarget(
-            name: "GRDBSuite",
-            dependencies: ["Roundtable"] + sql,
-            path: "build-grdb-suite",
-            resources: [
-                .copy("Betty.jpeg"), .copy("InflectionsTests.json"), .copy("Issue1383.sqlite"), .copy("db.SQLCipher3"),
-            ],
-            swiftSettings: [
-                .define("SQLITE_ENABLE_FTS5"), .define("SQLITE_ENABLE_SNAPSHOT"), .define("SQLITE_DISABLE_SNAPSHOT"),
-                .swiftLanguageMode(.v5), .enableUpcomingFeature("InferSendableFromCaptures"),
-                .enableUpcomingFeature("GlobalActorIsolatedTypesUsability"),
-                // The tests are not ours to mend.
-                .unsafeFlags(["-Xfrontend", "-suppress-warnings"]),
-            ]
-        )
-    )
 }

@@ -1,1 +1,2 @@
 @_exported import RoundtableTestKit
+@_exported import RoundtableTrials

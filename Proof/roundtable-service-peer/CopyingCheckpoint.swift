@@ -1,5 +1,5 @@
 #if Service
-    import CRoundtableTestSupport
+    import CRoundtableCheckpointVFS
     import Synchronization
 
     /// A checkpoint that stops before it writes the first page to the database file, as on a disk that does not answer.

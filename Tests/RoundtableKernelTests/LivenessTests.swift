@@ -2,7 +2,7 @@
     import CRoundtableTestSupport
     import Foundation
     import Glibc
-    import RoundtableTestSupport
+    import RoundtableTrials
     import Testing
 
     @testable import RoundtableKernel

@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableTestSelection
 import Testing
 
 @testable import RoundtableKernel
@@ -7,7 +8,7 @@ import Testing
 ///
 /// With `ROUNDTABLE_LONG=1` the reader of the larger worlds looks twice.
 @Suite struct RingModelTests {
-    private static let looks = ProcessInfo.processInfo.environment["ROUNDTABLE_LONG"] == "1" ? 2 : 1
+    private static let looks = isLongRun ? 2 : 1
 
     /// **Invariant** (R1–R3): while nothing goes wrong, the reader is told each commit, exactly.
     @Test(arguments: [(2, 2, 2), (2, 1, 3), (1, 3, 3)])

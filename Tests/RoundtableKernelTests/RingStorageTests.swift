@@ -1,4 +1,4 @@
-import RoundtableTestSupport
+import RoundtableTrials
 import Testing
 
 @testable import RoundtableKernel

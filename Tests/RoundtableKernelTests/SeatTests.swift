@@ -1,5 +1,5 @@
 import Foundation
-import RoundtableTestSupport
+import RoundtableTrials
 import Testing
 
 @testable import RoundtableKernel

@@ -1,6 +1,6 @@
 #if os(Linux)
     import Foundation
-    import RoundtableTestSupport
+    import RoundtableTrials
     import Synchronization
     import Testing
 

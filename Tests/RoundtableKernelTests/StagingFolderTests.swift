@@ -241,7 +241,7 @@ import Testing
 }
 
 #if os(Linux)
-    import RoundtableTestSupport
+    import RoundtableTrials
 
     extension StagingFolderTests {
         /// The superuser leaves a folder of another user where it is, and what is in it.

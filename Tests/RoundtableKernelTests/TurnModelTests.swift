@@ -1,17 +1,16 @@
 import Foundation
 import RoundtableKernel
 import RoundtableModels
+import RoundtableTestSelection
 import Testing
 
 /// The writer queue, walked through every interleaving of small worlds (`docs/PROTOCOL-SHARED-MEMORY.md`, section T).
 ///
 /// `make walk` walks larger worlds, optimized.
 @Suite struct TurnModelTests {
-    private static let isLong = ProcessInfo.processInfo.environment["ROUNDTABLE_LONG"] == "1"
-
     private static let budgets: [TurnModel.Budget] =
         [.init(deaths: 1, patience: 1), .init(freezes: 1, patience: 1), .init(patience: 1, deadlines: 1)]
-        + (isLong ? [.init(patience: 2), .init(deaths: 2, patience: 1)] : [])
+        + (isLongRun ? [.init(patience: 2), .init(deaths: 2, patience: 1)] : [])
 
     /// **Invariant** (T1, T2): while nothing goes wrong, one participant at most believes to have the turn, and nobody needs
     /// patience to get it: no wake-up is lost.
@@ -28,12 +27,12 @@ import Testing
     ///   process holds SQLite's write lock.
     @Test(arguments: budgets)
     func nobodyWaitsForEver(budget: TurnModel.Budget) throws {
-        try walk(TurnModel(participants: 3, rounds: 1, budget: budget, lingering: Self.isLong))
+        try walk(TurnModel(participants: 3, rounds: 1, budget: budget, lingering: isLongRun))
     }
 
     /// The same, with several faults in one life, and several turns each, for two participants.
     @Test func nobodyWaitsForEverAfterSeveralFaults() throws {
-        let budget = TurnModel.Budget(deaths: 1, freezes: 1, patience: Self.isLong ? 2 : 1)
+        let budget = TurnModel.Budget(deaths: 1, freezes: 1, patience: isLongRun ? 2 : 1)
         try walk(TurnModel(participants: 2, rounds: 2, budget: budget))
     }
 

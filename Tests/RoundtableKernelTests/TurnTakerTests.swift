@@ -1,6 +1,6 @@
 import Dispatch
 import Foundation
-import RoundtableTestSupport
+import RoundtableTrials
 import Synchronization
 import Testing
 

@@ -1,3 +1,4 @@
+import RoundtableTestSelection
 import Foundation
 import Roundtable
 import RoundtableKernel

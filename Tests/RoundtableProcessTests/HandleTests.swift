@@ -1,3 +1,4 @@
+import RoundtableTestSelection
 import Foundation
 import RoundtableKernel
 import RoundtableTestSupport

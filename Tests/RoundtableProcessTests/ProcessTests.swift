@@ -13,9 +13,6 @@ import Testing
 /// Tests with real processes: one test at a time, since they measure.
 @Suite(.serialized) enum ProcessTests {}
 
-/// `make test-long` sets it: more rounds.
-let isLongRun = ProcessInfo.processInfo.environment["ROUNDTABLE_LONG"] == "1"
-
 let isSuperuser = geteuid() == 0
 /// `nobody`, on every system that we know.
 let nobody: UInt32 = 65534

@@ -1,4 +1,5 @@
 #if os(Linux)
+    import RoundtableTestSelection
     import Foundation
     import RoundtableTestSupport
     import Testing

@@ -2,6 +2,7 @@ import Foundation
 import Roundtable
 import RoundtableFiles
 import RoundtableKernel
+import RoundtableTestSelection
 import RoundtableTestSupport
 import Testing
 
@@ -9,8 +10,6 @@ import Testing
 
 /// Shipper and collector without rclone and without other processes (rules Z).
 @Suite struct OutboxTravelTests {
-    private let isLong = ProcessInfo.processInfo.environment["ROUNDTABLE_LONG"] == "1"
-
     @Test func commandsTravelAndTheirOutcomesReturn() throws {
         let world = try OutboxTravelWorld()
         let machine = world.machines[0]
@@ -34,7 +33,7 @@ import Testing
     /// Everything fails at random: the store, the processes, and system calls of each of them (rules Z4 to Z9).
     @Test func everythingFailsAtRandom() throws {
         var random = SeededGenerator()
-        for number in 1...(isLong ? 200 : 6) {
+        for number in 1...(isLongRun ? 200 : 6) {
             let world = try OutboxTravelWorld(machines: 2)
             world.store.random = SeededGenerator(seed: random.next())
             world.store.faults = .init(refusal: 0.02, hidden: 0.1, damage: 0.05, omission: 0.05, comeback: 0.2)

@@ -3,8 +3,6 @@
 #ifndef ROUNDTABLE_TEST_SUPPORT_H
 #define ROUNDTABLE_TEST_SUPPORT_H
 
-#include "rt_checkpoint_vfs.h"
-
 #ifdef __linux__
 // Why: Swift's Glibc module leaves the functions for extended attributes out.
 #include <sys/xattr.h>

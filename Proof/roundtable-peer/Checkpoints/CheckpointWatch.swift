@@ -1,4 +1,4 @@
-import CRoundtableTestSupport
+import CRoundtableCheckpointVFS
 import GRDB
 import GRDBSQLite
 import RoundtableTestSupport

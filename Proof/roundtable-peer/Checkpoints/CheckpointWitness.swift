@@ -1,4 +1,4 @@
-import CRoundtableTestSupport
+import CRoundtableCheckpointVFS
 import Foundation
 import RoundtableTestSupport
 import Synchronization

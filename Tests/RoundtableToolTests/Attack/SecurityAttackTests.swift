@@ -1,4 +1,5 @@
 #if os(Linux)
+    import RoundtableTestSelection
     import Foundation
     import Roundtable
     import RoundtableDelivery
@@ -19,7 +20,7 @@
         /// How many attacks there are on each command; nil: one on each call, in each kind of folder.
         private static let runs: Int? = {
             if let text = ProcessInfo.processInfo.environment["ROUNDTABLE_ATTACKS"] { return Int(text) }
-            return isLong ? nil : 8
+            return isLongRun ? nil : 8
         }()
         /// The one attack to repeat: ROUNDTABLE_ATTACK="shared 126 pipe all 5", as a failure prints it.
         private static let only: (AttackedFolder, Attack)? = {
@@ -31,8 +32,6 @@
             else { return nil }
             return (kind, Attack(point: point, what: words[2], place: words[3], length: length))
         }()
-        private static let isLong = ProcessInfo.processInfo.environment["ROUNDTABLE_LONG"] == "1"
-
         /// A command that is attacked.
         enum Command: String, CaseIterable, Sendable {
             case restore, promote, follow, followAgain, ship, collect, record, open

@@ -3,7 +3,7 @@ import Dispatch
 import Foundation
 import Roundtable
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableProcesses
 import Synchronization
 
 /// The processes of the demo. They are started and watched together, and none is left behind.

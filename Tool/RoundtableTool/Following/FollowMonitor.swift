@@ -2,7 +2,7 @@ import Foundation
 import Roundtable
 import RoundtableDiagnostics
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableProcesses
 
 /// Decides what state a read replica is in, from what Litestream writes and does, and what was copied. A pure state machine.
 struct FollowMonitor {

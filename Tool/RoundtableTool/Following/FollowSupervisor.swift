@@ -5,7 +5,7 @@ import RoundtableCore
 import RoundtableDiagnostics
 import RoundtableFiles
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableProcesses
 import Synchronization
 
 /// Runs Litestream, which keeps a copy of a database elsewhere up to date, and copies its whole states into the database that others read

@@ -1,5 +1,5 @@
 import Foundation
-import RoundtableTestKit
+import RoundtableProcesses
 
 /// The installed program `rclone`, which does all that concerns a store. Nothing of it is linked.
 struct RcloneProgram: Equatable, Sendable {

@@ -1,7 +1,7 @@
 import Foundation
 import RoundtableFiles
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableProcesses
 
 #if canImport(Darwin)
     import Darwin

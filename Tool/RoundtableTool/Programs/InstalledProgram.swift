@@ -1,5 +1,5 @@
 import Foundation
-import RoundtableTestKit
+import RoundtableProcesses
 
 /// Finds installed programs that this tool runs, and checks their versions.
 enum InstalledProgram {

@@ -1,5 +1,5 @@
 import Foundation
-import RoundtableTestKit
+import RoundtableProcesses
 
 #if canImport(Darwin)
     import Darwin

@@ -1,6 +1,6 @@
 import Foundation
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableProcesses
 import Synchronization
 
 #if canImport(Darwin)

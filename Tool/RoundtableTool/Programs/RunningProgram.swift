@@ -1,6 +1,6 @@
 import Foundation
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableProcesses
 
 #if canImport(Darwin)
     import Darwin

@@ -1,6 +1,6 @@
 import Foundation
 import RoundtableDiagnostics
-import RoundtableTestKit
+import RoundtableProcesses
 
 /// What is wrong with a replication. Made from Litestream's own messages.
 struct LitestreamProblem: Error, Equatable {

@@ -1,7 +1,7 @@
 import Foundation
 import Roundtable
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableProcesses
 
 /// The installed program `litestream`, which does all that concerns a replica. Nothing of it is linked.
 ///

@@ -1,7 +1,7 @@
 import Foundation
 import Roundtable
 import RoundtableDiagnostics
-import RoundtableTestKit
+import RoundtableProcesses
 
 /// Decides what state a replication is in, from what Litestream writes, answers and does. A pure state machine.
 struct ReplicationMonitor {

@@ -5,7 +5,7 @@ import RoundtableCore
 import RoundtableDiagnostics
 import RoundtableFiles
 import RoundtableKernel
-import RoundtableTestKit
+import RoundtableProcesses
 import Synchronization
 
 /// Runs Litestream for one database, and starts it again when it ends (rules Y). While it runs, the participants leave checkpoints to it

@@ -1,0 +1,103 @@
+import Foundation
+import GRDB
+import RoundtableUnitSupport
+import Testing
+
+@testable import Roundtable
+@testable import RoundtableCore
+
+/// The order in which reads and barriers are granted connections.
+@Suite struct ReaderPoolTests {
+    enum Late: CaseIterable, Sendable {
+        case blocking, suspending, later
+    }
+
+    /// Reads would keep a barrier waiting for ever if those that come after it did not wait for it:
+    ///
+    /// | held read | barrier | late read |
+    /// | --- | --- | --- |
+    /// | begins | | |
+    /// | | waits for the held one | |
+    /// | | | waits for the barrier, though a connection is idle |
+    /// | ends | | |
+    /// | | runs | |
+    /// | | | runs |
+    @Test(arguments: Late.allCases) func aReadDoesNotOvertakeABarrier(_ late: Late) async throws {
+        let folder = try TemporaryFolder()
+        let db = try await SharedDatabase.open(
+            at: folder.file("players.sqlite"),
+            schema: Schema(migrator()),
+            as: "app"
+        )
+        let pool = db.readers
+        let held = try take(pool)
+        // Idle when the late read comes.
+        pool.give(try take(pool))
+        let order = Shared<[String]>([])
+        pool.barrier { result in
+            order.change { $0.append("barrier") }
+            guard case .success(let end) = result else { return }
+            end()
+        }
+        #expect(order.value == [])
+        let read: Task<Void, any Error>
+        switch late {
+        case .blocking:
+            read = inThread {
+                try pool.withReader(at: nil, insideWrite: false) { _ in order.change { $0.append("late") } }
+            }
+        case .suspending:
+            read = Task {
+                try await pool.withReader(at: nil) { _, giveBack in
+                    order.change { $0.append("late") }
+                    giveBack()
+                }
+            }
+        case .later:
+            read = Task {}
+            pool.take(at: nil) { result in
+                order.change { $0.append("late") }
+                if case .success(let reader) = result { pool.give(reader) }
+            }
+        }
+        try await eventually("the late one waits, or has overtaken") {
+            pool.waitingCount == 2 || !order.value.isEmpty
+        }
+        #expect(order.value == [], "the barrier waits for the held read, and the late read for the barrier")
+        pool.give(held)
+        try await read.value
+        try await eventually("all have ended") { order.value.count == 2 }
+        #expect(order.value == ["barrier", "late"])
+    }
+
+    /// A connection that could not be closed is used again, and its reads can be interrupted as before.
+    @Test func aConnectionThatCouldNotBeClosedIsInterrupted() throws {
+        let folder = try TemporaryFolder()
+        let url = folder.file("players.sqlite")
+        let db = try SharedDatabase.open(at: url, schema: Schema(migrator()), as: "app")
+        var statement: Statement? = try db.read { try $0.makeStatement(sql: "SELECT * FROM player") }
+        #expect(throws: DatabaseError.self) { try db.close() }
+        #expect(statement != nil)
+        let error = #expect(throws: DatabaseError.self) {
+            try db.read { connection in
+                let interrupt = DatabaseFunction("interrupt", argumentCount: 0) { _ in
+                    db.interrupt()
+                    return nil
+                }
+                connection.add(function: interrupt)
+                let numbers = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT 100)"
+                _ = try Row.fetchAll(connection, sql: "\(numbers) SELECT interrupt() FROM n")
+            }
+        }
+        #expect(error?.resultCode == .SQLITE_INTERRUPT)
+        statement = nil
+        try db.close()
+    }
+
+    /// A connection that is free now.
+    private func take(_ pool: ReaderPool) throws -> ReaderConnection {
+        let taken = Shared<Result<ReaderConnection, any Error>?>(nil)
+        pool.take(at: nil) { result in taken.change { $0 = result } }
+        return try #require(taken.value).get()
+    }
+}

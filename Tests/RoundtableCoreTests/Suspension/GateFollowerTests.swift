@@ -1,0 +1,96 @@
+import RoundtableKernel
+import RoundtableUnitSupport
+import Testing
+
+@testable import Roundtable
+@testable import RoundtableCore
+
+/// The followers of a gate are called in the order in which they were added, each step for all of them (rules F1 to F3).
+@Suite struct GateFollowerTests {
+    private final class Recorder: GateFollower {
+        let name: String
+        let log: Shared<[String]>
+
+        init(_ name: String, _ log: Shared<[String]>) { (self.name, self.log) = (name, log) }
+
+        private func note(_ step: String) {
+            // Writes are interrupted again and again, until they have ended.
+            log.change { if !$0.contains("\(name) \(step)") { $0.append("\(name) \(step)") } }
+        }
+
+        func gateWillAbort() { note("aborts") }
+        func gateInterruptsWrites() { note("interrupts") }
+        func gateInterruptsCheckpoint() { note("interrupts the checkpoint") }
+        func gateDidClose(until deadline: Nanoseconds) -> [Suspension.Access] {
+            note("closed")
+            return []
+        }
+        func gateWillOpen() { note("opens") }
+    }
+
+    private let process = ProcessSuspension()
+    private let log = Shared<[String]>([])
+
+    private func logged(_ body: () -> Void) -> [String] {
+        log.change { $0 = [] }
+        body()
+        return log.value
+    }
+
+    private func suspend(for time: Nanoseconds) { _ = process.suspend(until: MonotonicClock.now + time) }
+
+    @Test func closingAndOpening() {
+        let gate = SuspensionGate(path: "/db", policy: .writeLocks, process: process)
+        let first = Recorder("first", log)
+        var second: Recorder? = Recorder("second", log)
+        gate.add(first)
+        gate.add(second!)
+        #expect(logged { suspend(for: 1_000_000_000) } == ["first closed", "second closed"])
+        #expect(logged(process.resume) == ["first opens", "second opens"])
+        // The gate does not keep a follower alive.
+        weak let gone = second
+        second = nil
+        #expect(gone == nil)
+        #expect(logged { suspend(for: 1_000_000_000) } == ["first closed"])
+        withExtendedLifetime(first) {}
+    }
+
+    @Test func aborting() throws {
+        let gate = SuspensionGate(path: "/db", policy: .writeLocks, process: process)
+        let followers = ["first", "second"].map { Recorder($0, log) }
+        followers.forEach(gate.add)
+        let visit = try #require(gate.enter(.write, at: nil, isRunning: true))
+        let aborted = ["first aborts", "second aborts", "first interrupts", "second interrupts"]
+        #expect(logged { suspend(for: 50_000_000) } == aborted)
+        // The last one that leaves settles what nobody waits for any more.
+        gate.leave(visit, .rolledBack)
+        log.wait { $0.contains("second closed") }
+        #expect(log.value == aborted + ["first closed", "second closed"])
+    }
+
+    /// The suspending thread does not wait for a write that has committed, also when another visit is the last to hold a lock
+    /// (rule F2).
+    @Test func aCommittedWriteIsNotWaitedFor() async throws {
+        let gate = SuspensionGate(path: "/db", policy: .writeLocks, process: process)
+        let write = try #require(gate.enter(.write, at: nil, isRunning: true))
+        let checkpoint = try #require(gate.enter(.checkpoint, at: nil, isRunning: true))
+        gate.runningDidCommit()
+        async let suspension = onThread { [process] in process.suspend(until: MonotonicClock.now + 60_000_000_000) }
+        try await eventually("the gate closes") { gate.isClosed }
+        gate.leave(checkpoint)
+        let answer = try #require(await suspension.first)
+        #expect(answer.outcome == .released)
+        #expect(answer.duration < .seconds(30))
+        gate.leave(write)
+    }
+
+    /// A step that runs outlives a database that is dropped without `close()`: it must be interrupted all the same (rules F3, K10).
+    @Test func theCheckpointerFollowsByItself() throws {
+        let folder = try TemporaryFolder()
+        var db: SharedDatabase? = try SharedDatabase.open(at: folder.file("db"), schema: Schema(migrator()), as: "app")
+        let gate = try #require(db).gate
+        let checkpointer = try #require(db?.writer.checkpointer)
+        db = nil
+        #expect(gate.presentFollowers.contains { $0 === checkpointer })
+    }
+}
