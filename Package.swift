@@ -72,8 +72,13 @@ let package = Package(
         ),
         // For programs that never open a database: neither GRDB nor SQLite.
         .target(name: "RoundtableFiles", dependencies: ["CRoundtableShims", "RoundtableKernel"]),
+        // The gate that closes before the system freezes the process. It knows no database: neither GRDB nor SQLite.
+        .target(name: "RoundtableGate", dependencies: ["RoundtableKernel"]),
         // The core, and one target for each feature: which of them may know of which, the compiler decides.
-        .target(name: "RoundtableCore", dependencies: ["CRoundtableShims", "RoundtableKernel"] + sql),
+        .target(
+            name: "RoundtableCore",
+            dependencies: ["CRoundtableShims", "RoundtableGate", "RoundtableKernel"] + sql
+        ),
         .target(name: "RoundtableTables", dependencies: ["RoundtableCore"] + sql),
         .target(name: "RoundtableHistory", dependencies: ["RoundtableCore", "RoundtableTables"] + sql),
         .target(
@@ -82,7 +87,9 @@ let package = Package(
         ),
         .target(
             name: "RoundtableDelivery",
-            dependencies: ["CRoundtableShims", "RoundtableCore", "RoundtableFiles", "RoundtableKernel"] + sql
+            dependencies: [
+                "CRoundtableShims", "RoundtableCore", "RoundtableFiles", "RoundtableGate", "RoundtableKernel",
+            ] + sql
         ),
         .target(
             name: "RoundtableDiagnostics",
@@ -95,8 +102,7 @@ let package = Package(
             name: "Roundtable",
             dependencies: [
                 "RoundtableCore", "RoundtableDelivery", "RoundtableDiagnostics", "RoundtableExtensions",
-                "RoundtableFiles",
-                "RoundtableHistory",
+                "RoundtableFiles", "RoundtableGate", "RoundtableHistory",
             ] + sql
         ),
         // A product of its own, so that others do not carry it.
@@ -293,8 +299,8 @@ let package = Package(
 if Context.environment["ROUNDTABLE_LIBRARY_ONLY"] != nil {
     let kept: Set = [
         "CRoundtableShims", "RoundtableKernel", "RoundtableFiles", "RoundtableCore", "RoundtableTables",
-        "RoundtableHistory",
-        "RoundtableExtensions", "RoundtableDelivery", "RoundtableDiagnostics", "Roundtable", "RoundtableJobs",
+        "RoundtableGate", "RoundtableHistory", "RoundtableExtensions", "RoundtableDelivery", "RoundtableDiagnostics",
+        "Roundtable", "RoundtableJobs",
         "CRoundtable", "RoundtableC", "CRoundtableTestShims", "CRoundtableTestSupport", "RoundtableProcesses",
         "RoundtableTestKit", "RoundtableTrials", "RoundtableTestSelection", "RoundtableTestSupport",
         "RoundtableUnitSupport",

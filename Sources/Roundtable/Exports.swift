@@ -4,4 +4,5 @@
 @_exported import RoundtableDiagnostics
 @_exported import RoundtableExtensions
 @_exported import RoundtableFiles
+@_exported import RoundtableGate
 @_exported import RoundtableHistory

@@ -9,6 +9,7 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableDelivery
 @testable import RoundtableFiles
+@testable import RoundtableGate
 
 /// What is published before a suspension, and what is not fetched for one (rule V9).
 extension SnapshotPublisherTests {

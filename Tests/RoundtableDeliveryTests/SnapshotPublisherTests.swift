@@ -8,6 +8,7 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableDelivery
 @testable import RoundtableFiles
+@testable import RoundtableGate
 
 /// What keeps a snapshot file equal to a query (rules V7–V9).
 @Suite(.timeLimit(.minutes(2))) struct SnapshotPublisherTests {

@@ -7,6 +7,7 @@ import Testing
 @testable import Roundtable
 @testable import RoundtableCore
 @testable import RoundtableDelivery
+@testable import RoundtableGate
 
 /// When widgets are reloaded, by a clock of the test's own.
 @Suite struct WidgetReloadScheduleTests {

@@ -2,6 +2,7 @@ import Foundation
 import RoundtableCore
 import RoundtableDelivery
 import RoundtableExtensions
+import RoundtableGate
 
 extension SharedDatabase {
     /// Something that happened to a database and that no caller would learn otherwise: a problem, its end, or the progress of work in the

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import GRDBSQLite
+import RoundtableGate
 import RoundtableKernel
 import Synchronization
 

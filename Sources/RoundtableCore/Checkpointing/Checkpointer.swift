@@ -1,5 +1,6 @@
 import Dispatch
 import GRDB
+import RoundtableGate
 import RoundtableKernel
 import Synchronization
 
@@ -465,5 +466,5 @@ final class Checkpointer: @unchecked Sendable {
 
 /// It follows the gate by itself: a step that runs outlives a database that was dropped without `close()`, and its writer connection.
 extension Checkpointer: GateFollower {
-    func gateInterruptsCheckpoint() { link.interrupt() }
+    package func gateInterruptsCheckpoint() { link.interrupt() }
 }

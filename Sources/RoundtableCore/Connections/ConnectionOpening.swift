@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import GRDBSQLite
+import RoundtableGate
 import RoundtableKernel
 
 /// Opens all connections to a shared database. It keys the connections of an encrypted database (rule C6), and opens no

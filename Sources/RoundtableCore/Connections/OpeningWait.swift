@@ -1,4 +1,5 @@
 import GRDB
+import RoundtableGate
 import RoundtableKernel
 
 /// How long a connection that is being opened waits for other processes that create, recover, switch or close the database (rule W9).

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import GRDBSQLite
+import RoundtableGate
 import RoundtableKernel
 import Synchronization
 
@@ -475,9 +476,9 @@ package final class WriterConnection: @unchecked Sendable {
 // MARK: - Suspension gate
 
 extension WriterConnection: GateFollower {
-    func gateWillAbort() { rollBackOpenTransaction() }
+    package func gateWillAbort() { rollBackOpenTransaction() }
 
-    func gateInterruptsWrites() {
+    package func gateInterruptsWrites() {
         interrupt()
         // The writer may be waiting for a step of the checkpointer within its turn.
         checkpointer?.link.interrupt()

@@ -1,5 +1,6 @@
 import Dispatch
 import GRDB
+import RoundtableGate
 import RoundtableKernel
 import Synchronization
 

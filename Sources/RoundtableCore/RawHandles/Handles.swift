@@ -1,4 +1,5 @@
 import CRoundtableShims
+import RoundtableGate
 import RoundtableKernel
 import Synchronization
 
@@ -20,7 +21,7 @@ final class Handles: DatabaseCompanion, GateFollower {
     func isInTurn(onThread thread: UInt) -> Bool { all.contains { $0.isInTurn(onThread: thread) } }
 
     /// Interrupts the statements that run within turns.
-    func gateInterruptsWrites() { all.forEach { $0.interrupt() } }
+    package func gateInterruptsWrites() { all.forEach { $0.interrupt() } }
 
     func databaseWillSuspend(until deadline: Nanoseconds, isCalledOff: @escaping () -> Bool) {
         for handle in all { handle.show(isSuspended: true) }

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import RoundtableGate
 import RoundtableKernel
 
 /// Opens the writer connection of a database, after creating, switching to WAL and migrating it where that is needed

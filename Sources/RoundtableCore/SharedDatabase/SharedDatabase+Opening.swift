@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import GRDB
+import RoundtableGate
 import RoundtableKernel
 
 extension SharedDatabase {
@@ -79,7 +80,7 @@ extension SharedDatabase {
             path: file.path,
             policy: options.suspensionPolicy,
             process: options.process,
-            reporter: options.reporter
+            report: { [reporter = options.reporter] in reporter.report($0) }
         )
         // The opening stays inside the gate until the database follows the gate.
         let database = try gate.opening {
@@ -143,7 +144,7 @@ extension SharedDatabase {
             path: file.path,
             policy: options.suspensionPolicy,
             process: options.process,
-            reporter: options.reporter
+            report: { [reporter = options.reporter] in reporter.report($0) }
         )
         // The first reader may have to recover the wal-index, under locks like a writer's. The opening stays inside the gate
         // until the database follows the gate.

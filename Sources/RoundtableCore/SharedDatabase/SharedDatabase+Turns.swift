@@ -1,5 +1,6 @@
 import Dispatch
 import GRDB
+import RoundtableGate
 import RoundtableKernel
 
 /// All writes reach the writer connection in this way: through the gate, on its queue, marked as writing, with the turn.

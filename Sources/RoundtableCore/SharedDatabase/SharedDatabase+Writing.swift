@@ -1,4 +1,5 @@
 import GRDB
+import RoundtableGate
 import RoundtableKernel
 
 /// Each write acquires the turn first (rule W2). It releases the turn when its closure has returned, or earlier, when its

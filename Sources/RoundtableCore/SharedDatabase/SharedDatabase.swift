@@ -1,6 +1,7 @@
 import CRoundtableShims
 import Foundation
 import GRDB
+import RoundtableGate
 import RoundtableKernel
 import Synchronization
 

@@ -1,4 +1,5 @@
 import GRDB
+import RoundtableGate
 
 extension ResultCode {
     /// `SQLITE_INTERRUPT`, because the database is suspended. The extended code is Roundtable's own: SQLite has none.

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import RoundtableGate
 import RoundtableKernel
 
 /// Closes and opens a gate at GRDB's notifications, on the thread that posts them. When posting returns, the locks are released,
@@ -25,7 +26,7 @@ final class SuspensionNotifications: @unchecked Sendable {
 }
 
 extension SharedDatabase: GateFollower {
-    func gateDidClose(until deadline: Nanoseconds) -> [Suspension.Access] {
+    package func gateDidClose(until deadline: Nanoseconds) -> [Suspension.Access] {
         // In a child after `fork`, the slot belongs to the parent.
         guard isInOwnProcess else { return [] }
         seat.show(isSuspended: true)
@@ -53,7 +54,7 @@ extension SharedDatabase: GateFollower {
         return now.addingSaturating(gate.policy == .everything ? time / 2 : time - time / 10)
     }
 
-    func gateWillOpen() {
+    package func gateWillOpen() {
         guard isInOwnProcess else { return }
         switch gate.policy {
         case .writeLocks:

@@ -1,4 +1,5 @@
 import Foundation
+import RoundtableGate
 import RoundtableKernel
 
 /// These functions suspend one database. See <doc:NeverFrozenWithALock>.
@@ -102,6 +103,16 @@ extension SharedDatabase {
         get { ProcessSuspension.shared.assertions.provider }
         set { ProcessSuspension.shared.assertions.provider = newValue }
     }
+
+    /// Whether databases are suspended when this app, or the app that hosts this extension, enters the background, on iOS and
+    /// visionOS. The default is true.
+    ///
+    /// Set it to false, before the first database is opened, in an app that the system keeps running in the background (location,
+    /// audio), or that suspends its databases by itself.
+    public static var suspendsInBackground: Bool {
+        get { PlatformLifecycle.suspendsInBackground }
+        set { PlatformLifecycle.suspendsInBackground = newValue }
+    }
 }
 
 extension ProcessSuspension {
@@ -116,7 +127,7 @@ extension ProcessSuspension {
         grace: Duration,
         _ body: () throws -> T
     ) throws -> T {
-        let protection = try beginProtection(name, of: gate)
+        let protection = try requestProtection(name, of: gate)
         defer { if let protection { endProtection(protection, grace: grace.nanoseconds) } }
         return try body()
     }
@@ -128,7 +139,7 @@ extension ProcessSuspension {
         isolation: isolated (any Actor)? = #isolation,
         _ body: () async throws -> T
     ) async throws -> T {
-        let protection = try await offThread { Result { try self.beginProtection(name, of: gate) } }.get()
+        let protection = try await offThread { Result { try self.requestProtection(name, of: gate) } }.get()
         let result: T
         do {
             result = try await body()
@@ -138,6 +149,14 @@ extension ProcessSuspension {
         }
         await end(protection, grace: grace)
         return result
+    }
+
+    private func requestProtection(_ name: String, of gate: SuspensionGate?) throws -> Protection? {
+        do {
+            return try beginProtection(name, of: gate)
+        } catch is AssertionRefused {
+            throw SharedDatabaseError.assertionRefused(name: name)
+        }
     }
 
     private func end(_ protection: Protection?, grace: Duration) async {

@@ -1,3 +1,4 @@
+import RoundtableGate
 import RoundtableKernel
 
 extension SharedDatabase {

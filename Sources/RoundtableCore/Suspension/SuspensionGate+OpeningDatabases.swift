@@ -1,4 +1,5 @@
 import GRDB
+import RoundtableGate
 import Synchronization
 
 /// The gate was closed before a database was open.
@@ -31,5 +32,10 @@ extension SuspensionGate {
     /// Checks between two steps of opening that the gate is open.
     func checkOpen() throws {
         if isClosed { throw GateClosed(gate: self) }
+    }
+
+    /// - throws: ``SharedDatabaseError/shuttingDown(path:)``.
+    func checkNotShuttingDown() throws {
+        if isShuttingDown { throw SharedDatabaseError.shuttingDown(path: path) }
     }
 }

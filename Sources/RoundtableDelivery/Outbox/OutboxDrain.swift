@@ -3,6 +3,7 @@ import Foundation
 import GRDB
 import RoundtableCore
 import RoundtableFiles
+import RoundtableGate
 import RoundtableKernel
 import Synchronization
 

@@ -1,4 +1,5 @@
 import RoundtableCore
+import RoundtableGate
 import RoundtableKernel
 
 /// Decides when widgets are reloaded, without side effects, for ``WidgetReloads``.

@@ -1,5 +1,6 @@
 import Dispatch
 import RoundtableCore
+import RoundtableGate
 import RoundtableKernel
 import Synchronization
 

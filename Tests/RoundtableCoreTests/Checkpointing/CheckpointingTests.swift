@@ -8,6 +8,7 @@ import Testing
 @testable import Roundtable
 @testable import RoundtableCore
 @testable import RoundtableFiles
+@testable import RoundtableGate
 
 /// Rules K of `docs/PROTOCOL-SHARED-MEMORY.md`, within one process.
 @Suite struct CheckpointingTests {

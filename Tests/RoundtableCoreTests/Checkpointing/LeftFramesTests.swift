@@ -6,6 +6,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// What a participant that has written leaves in the WAL, when it closes, is suspended or dies (rules K2, K2b, K11a of
 /// `docs/PROTOCOL-SHARED-MEMORY.md`).

@@ -6,6 +6,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// Files that are replaced, removed or moved away while they are open (rules W12).
 @Suite struct LostFileTests {

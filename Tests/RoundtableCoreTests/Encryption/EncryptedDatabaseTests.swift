@@ -14,6 +14,7 @@ import enum RoundtableTestSupport.SQLCipherRequirement
 @testable import RoundtableDelivery
 @testable import RoundtableDiagnostics
 @testable import RoundtableExtensions
+@testable import RoundtableGate
 @testable import RoundtableHistory
 
 /// Databases that SQLCipher encrypts.

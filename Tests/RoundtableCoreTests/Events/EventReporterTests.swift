@@ -4,6 +4,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// The stream of events, without a database: buffers, consumers, and the order of events.
 @Suite struct EventReporterTests {

@@ -9,6 +9,7 @@ import Testing
 @testable import RoundtableDelivery
 @testable import RoundtableExtensions
 @testable import RoundtableFiles
+@testable import RoundtableGate
 
 /// The lines of events: one line each, with the path, the author, and what to do; and without a value of the user's.
 @Suite struct EventTextTests {

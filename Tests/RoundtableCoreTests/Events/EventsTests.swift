@@ -8,6 +8,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// The events of open databases: who receives them, from when to when, and what a consumer may do.
 @Suite struct EventsTests {

@@ -7,6 +7,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 @Suite struct DetachedHandleTests {
     /// A handle that goes after it was detached ends nothing of a connection that has got the address of its own: a write into a lost file

@@ -10,6 +10,7 @@
     @testable import RoundtableCore
     @testable import RoundtableDiagnostics
     @testable import RoundtableFiles
+    @testable import RoundtableGate
 
     /// Users that share a group, and files that keep one of them out. All threads of the process have the group 0.
     @Suite(.enabled(if: OtherUser.isPossible, "needs root, to become another user"))

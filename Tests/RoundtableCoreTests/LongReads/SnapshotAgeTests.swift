@@ -7,6 +7,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// Snapshots that stay at one moment for too long, and the clock that finds it out.
 @Suite struct SnapshotAgeTests {

@@ -8,6 +8,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// Value observations that may write, on a database that is suspended: their fetches are inside the gate (rule F2b).
 @Suite struct AbortedObservationTests {

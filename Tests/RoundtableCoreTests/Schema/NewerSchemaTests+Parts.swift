@@ -8,6 +8,7 @@ import Testing
 @testable import Roundtable
 @testable import RoundtableCore
 @testable import RoundtableDelivery
+@testable import RoundtableGate
 
 /// What else writes: the outbox, raw handles, databases that come back from a suspension.
 extension NewerSchemaTests {

@@ -5,6 +5,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 @testable import RoundtableKernel
 
 /// **Rules S15**: the content of another file replaces that of a database that is in use.

@@ -6,6 +6,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// Rule M7: what is requested after a call of `asyncWriteWithoutTransaction` runs after what the call has scheduled, although another task founds
 /// a group during the call.

@@ -7,6 +7,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// Many shared writes, while every way to lose a transaction is met at random (rules M5, M5a).
 ///

@@ -1,6 +1,7 @@
 import RoundtableUnitSupport
 
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 extension SharedCommitModel: WalkedModel {
     typealias Step = String

@@ -1,6 +1,7 @@
 import RoundtableUnitSupport
 
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// What the thread of the writer's queue does, as `SharedDatabase.run` does it.
 extension SharedCommitModel {

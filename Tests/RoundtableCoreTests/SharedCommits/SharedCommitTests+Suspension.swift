@@ -5,6 +5,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 extension SharedCommitTests {
     /// Rule M5: a write that comes while the gate aborts a transaction has not begun. It does not fail, and runs when the gate opens.

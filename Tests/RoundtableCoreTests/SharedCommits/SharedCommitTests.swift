@@ -6,6 +6,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// Asynchronous writes that wait at the same time are committed together, each with a result of its own (rules M).
 @Suite struct SharedCommitTests {

@@ -6,6 +6,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// A database whose writer is kept busy, so that asynchronous writes form a group.
 final class SharedCommitWorld: @unchecked Sendable {

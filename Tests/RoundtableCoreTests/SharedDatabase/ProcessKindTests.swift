@@ -3,6 +3,7 @@ import RoundtableUnitSupport
 import Testing
 
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// The kinds of process in the table of the guide *AppLifecycle*: which notifications they get, and what that means for a write to which the system
 /// refuses an assertion (rule F5b).

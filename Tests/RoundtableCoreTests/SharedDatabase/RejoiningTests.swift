@@ -6,6 +6,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// Rule L4a: a participant that reads or observes, and never writes, is at the control block that is in place.
 @Suite(.timeLimit(.minutes(1))) struct RejoiningTests {

@@ -6,6 +6,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 @testable import RoundtableKernel
 
 /// How many are at something, and were at most.

@@ -6,6 +6,7 @@ import RoundtableUnitSupport
 import Testing
 
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// A write that waits for its turn: what its error says when it has waited too long, and how it is cancelled.
 @Suite struct TurnWaitTests {

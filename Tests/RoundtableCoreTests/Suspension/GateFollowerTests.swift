@@ -4,6 +4,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// The followers of a gate are called in the order in which they were added, each step for all of them (rules F1 to F3).
 @Suite struct GateFollowerTests {

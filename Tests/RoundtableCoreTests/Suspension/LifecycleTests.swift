@@ -4,6 +4,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// When an app's databases are suspended and resumed.
 @Suite struct LifecycleTests {

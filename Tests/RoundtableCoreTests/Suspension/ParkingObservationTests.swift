@@ -6,6 +6,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// Those who observe a participant that gives up its connections, or is paused, notice nothing but that they are told late.
 @Suite struct ParkingObservationTests {

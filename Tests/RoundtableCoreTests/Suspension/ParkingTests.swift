@@ -6,6 +6,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 @testable import RoundtableHistory
 
 /// A participant gives up all its connections, and has them again.

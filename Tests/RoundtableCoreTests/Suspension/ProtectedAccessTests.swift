@@ -7,6 +7,7 @@ import Synchronization
 import Testing
 
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// The system's side: grants assertions, takes them back, and knows whether the process may run.
 final class FakeSystem: SuspensionAssertions {

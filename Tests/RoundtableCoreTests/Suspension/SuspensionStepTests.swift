@@ -7,6 +7,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// What a write does after its commit, and what it leaves to others, while the gate closes (rules F2, F4, K6, K10).
 @Suite struct SuspensionStepTests {

@@ -8,6 +8,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// What a suspension waits for, and what it does not; what waits after it.
 @Suite struct SuspensionWaitTests {

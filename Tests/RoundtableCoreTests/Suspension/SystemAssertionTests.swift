@@ -6,6 +6,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// What is made of the time that iOS gives, with a system that is played.
 @Suite struct SystemAssertionTests {

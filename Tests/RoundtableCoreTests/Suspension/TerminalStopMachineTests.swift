@@ -3,6 +3,7 @@ import Testing
 
 @testable import Roundtable
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 @Suite struct TerminalStopMachineTests {
     /// A machine that `#expect` may ask to change.

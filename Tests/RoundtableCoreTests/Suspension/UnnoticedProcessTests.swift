@@ -6,6 +6,7 @@ import RoundtableUnitSupport
 import Testing
 
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// A process that the system freezes without notice, such as a widget (rule F5b). The system may refuse it an assertion when the freeze is near.
 @Suite struct UnnoticedProcessTests {

@@ -1,6 +1,7 @@
 import RoundtableUnitSupport
 
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// What must hold in every world of the model.
 extension GateModel {

@@ -1,6 +1,7 @@
 import RoundtableUnitSupport
 
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 extension GateModel {
     enum Request: Hashable {

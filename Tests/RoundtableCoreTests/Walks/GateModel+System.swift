@@ -1,6 +1,7 @@
 import RoundtableUnitSupport
 
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// The system that grants assertions and freezes the process, and what `WriteAssertions` and `ProcessSuspension` do with its assertions.
 extension GateModel {

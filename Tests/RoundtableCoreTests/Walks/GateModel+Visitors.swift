@@ -2,6 +2,7 @@ import RoundtableKernel
 import RoundtableUnitSupport
 
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// What a visit does at the gate, one event of the machine a step.
 extension GateModel {

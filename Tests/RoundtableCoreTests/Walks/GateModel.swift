@@ -2,6 +2,7 @@ import RoundtableKernel
 import RoundtableUnitSupport
 
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// A world of threads that use one `GateMachine` as `SuspensionGate` does, with its locks, its waiters and the uses of the assertion.
 /// Each step is one event of the machine, or one acquisition of a lock, so walking all steps walks all interleavings.

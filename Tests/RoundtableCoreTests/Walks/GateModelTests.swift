@@ -4,6 +4,7 @@ import RoundtableUnitSupport
 import Testing
 
 @testable import RoundtableCore
+@testable import RoundtableGate
 
 /// The suspension gate, walked through every interleaving of small worlds (`docs/PROTOCOL-PROCESS.md`, rules F1 to F6).
 @Suite struct GateModelTests {

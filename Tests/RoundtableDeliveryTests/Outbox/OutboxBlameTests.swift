@@ -9,6 +9,7 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableDelivery
 @testable import RoundtableFiles
+@testable import RoundtableGate
 
 /// Whose fault it is that a batch cannot be committed (rule X7), and what an owner does that has fallen behind (X4, X8, X11).
 @Suite struct OutboxBlameTests {

@@ -8,6 +8,7 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableDelivery
 @testable import RoundtableFiles
+@testable import RoundtableGate
 
 /// An outbox that does not lie beside its database.
 @Suite struct OutboxFolderTests {

@@ -13,6 +13,7 @@ import Testing
     import Darwin
 #else
     import Glibc
+    @testable import RoundtableGate
 #endif
 
 /// When the files of what is applied are removed, and that nobody who asks waits for it (rules X5, X10).

@@ -9,6 +9,7 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableDelivery
 @testable import RoundtableFiles
+@testable import RoundtableGate
 
 /// Submitting, and what the owner makes of it (rules X1 to X8, X11, X13).
 @Suite struct OutboxTests {

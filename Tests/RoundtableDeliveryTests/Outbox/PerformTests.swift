@@ -8,6 +8,7 @@ import Testing
 @testable import RoundtableCore
 @testable import RoundtableDelivery
 @testable import RoundtableFiles
+@testable import RoundtableGate
 
 /// Rule X13.
 @Suite struct PerformTests {

@@ -6,6 +6,7 @@ import Testing
 @testable import Roundtable
 @testable import RoundtableCore
 @testable import RoundtableExtensions
+@testable import RoundtableGate
 
 struct Person: Codable, Sendable, Equatable {
     var name: String

@@ -7,6 +7,7 @@ import Testing
 @testable import Roundtable
 @testable import RoundtableCore
 @testable import RoundtableExtensions
+@testable import RoundtableGate
 
 /// How what is derived becomes complete, and what keeps it from that (rule E6).
 @Suite struct BuildingTests {

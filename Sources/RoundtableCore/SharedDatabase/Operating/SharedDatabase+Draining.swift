@@ -1,4 +1,5 @@
 import GRDB
+import RoundtableGate
 import RoundtableKernel
 
 /// How the writes of a database ended before it is closed.

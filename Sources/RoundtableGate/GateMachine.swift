@@ -16,7 +16,7 @@ import RoundtableKernel
 ///
 /// The requests may change at any time. So a gate that is closing may open, and a gate that is opening may be closed again before a
 /// visit enters.
-struct GateMachine: Hashable, Sendable {
+package struct GateMachine: Hashable, Sendable {
     /// An operation inside the gate.
     struct Visit: Sendable {
         let id: UInt64
@@ -38,7 +38,7 @@ struct GateMachine: Hashable, Sendable {
     }
 
     /// How a visit ended that the gate has interrupted.
-    enum Interruption: Hashable { case rolledBack, partly }
+    package enum Interruption: Hashable { case rolledBack, partly }
 
     /// A visit that the gate has interrupted.
     struct Interrupted: Hashable {

@@ -117,7 +117,7 @@ package final class ProcessSuspension: Sendable {
 
     package func endStop() { change { $0.isStopping = false } }
 
-    func suspend(_ gate: SuspensionGate, until deadline: Nanoseconds) -> Suspension {
+    package func suspend(_ gate: SuspensionGate, until deadline: Nanoseconds) -> Suspension {
         let began = MonotonicClock.now
         _ = gate.request { requests in
             requests.own.isSuspended = true
@@ -238,7 +238,7 @@ package final class ProcessSuspension: Sendable {
     // MARK: Protected accesses
 
     /// A running protected access.
-    struct Protection: Sendable {
+    package struct Protection: Sendable {
         fileprivate let id: Int
         fileprivate let gate: SuspensionGate?
         fileprivate let assertion: EndedOnce?
@@ -246,8 +246,8 @@ package final class ProcessSuspension: Sendable {
 
     /// - parameter gate: nil for all databases of the process.
     /// - returns: nil when the system refuses the assertion although nothing is suspended, so that there is nothing to open.
-    /// - throws: ``SharedDatabaseError/assertionRefused(name:)`` if something is suspended, or the process has no notices (rule F5b).
-    func beginProtection(_ name: String, of gate: SuspensionGate?) throws -> Protection? {
+    /// - throws: ``AssertionRefused`` if something is suspended, or the process has no notices (rule F5b).
+    package func beginProtection(_ name: String, of gate: SuspensionGate?) throws -> Protection? {
         let id = state.withLock { state in
             state.nextID += 1
             return state.nextID
@@ -258,7 +258,7 @@ package final class ProcessSuspension: Sendable {
             if assertion == nil {
                 let isClosed = gate?.isClosed ?? (isSuspended || isExpired)
                 if !isClosed, hasNotices { return nil }
-                throw SharedDatabaseError.assertionRefused(name: name)
+                throw AssertionRefused(name: name)
             }
         }
         let protector = SuspensionRequests.Protector(name: name, isBacked: assertion != nil)
@@ -278,7 +278,7 @@ package final class ProcessSuspension: Sendable {
         }
         if hasExpired {
             assertion?.end()
-            throw SharedDatabaseError.assertionRefused(name: name)
+            throw AssertionRefused(name: name)
         }
         return Protection(id: id, gate: gate, assertion: assertion)
     }
@@ -286,7 +286,7 @@ package final class ProcessSuspension: Sendable {
     /// Ends a protected access: closes the gates that it has opened, and waits for the visits inside.
     ///
     /// - parameter grace: the time for the visits inside, if the system gives none.
-    func endProtection(_ protection: Protection, grace: Nanoseconds) {
+    package func endProtection(_ protection: Protection, grace: Nanoseconds) {
         let began = MonotonicClock.now
         if let gate = protection.gate {
             gate.change { $0.own.protections[protection.id] = nil }

@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// One thread sleeps until signals arrive, and stops the process. Another thread, a new one for each stop, closes the gates
 /// meanwhile. `StopSignals` receives the signals on a thread of its own.
-final class TerminalStop: Sendable {
+package final class TerminalStop: Sendable {
     private struct State {
         var machine = TerminalStopMachine()
         var grace: Nanoseconds
@@ -28,7 +28,7 @@ final class TerminalStop: Sendable {
     private let process: ProcessSuspension
 
     /// - returns: how many of the three stop signals are handled.
-    static func install(grace: Nanoseconds, process: ProcessSuspension = .shared) throws -> Int {
+    package static func install(grace: Nanoseconds, process: ProcessSuspension = .shared) throws -> Int {
         try installed.withLock { installed in
             let result = installed ?? start(grace, process)
             installed = result

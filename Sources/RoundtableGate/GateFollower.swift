@@ -4,7 +4,7 @@ import RoundtableKernel
 /// connection, the raw handles, the database.
 ///
 /// The methods that interrupt, and `gateWillAbort()`, take no lock that is held across a wait: a suspension would miss its deadline.
-protocol GateFollower: AnyObject, Sendable {
+package protocol GateFollower: AnyObject, Sendable {
     /// Called before the first interruption. Takes back what is inside of the gate without running.
     func gateWillAbort()
 
@@ -24,11 +24,11 @@ protocol GateFollower: AnyObject, Sendable {
 }
 
 extension GateFollower {
-    func gateWillAbort() {}
-    func gateInterruptsWrites() {}
-    func gateInterruptsCheckpoint() {}
-    func gateDidClose(until deadline: Nanoseconds) -> [Suspension.Access] { [] }
-    func gateWillOpen() {}
+    package func gateWillAbort() {}
+    package func gateInterruptsWrites() {}
+    package func gateInterruptsCheckpoint() {}
+    package func gateDidClose(until deadline: Nanoseconds) -> [Suspension.Access] { [] }
+    package func gateWillOpen() {}
 }
 
 /// The followers of a gate, which does not keep them alive.

@@ -6,7 +6,7 @@ extension NSLock {
     ///
     /// - parameter deadline: in ns of the monotonic clock.
     /// - returns: whether the lock was acquired.
-    func lock(until deadline: Nanoseconds) -> Bool {
+    package func lock(until deadline: Nanoseconds) -> Bool {
         if deadline == .max {
             lock()
             return true

@@ -16,7 +16,7 @@ import Synchronization
 /// Neither a follower nor a waiter is called with `state`. `ProcessSuspension` holds a lock during `request`, but not during `open`,
 /// which waits for `settling`.
 package final class SuspensionGate: Sendable {
-    typealias Interruption = GateMachine.Interruption
+    package typealias Interruption = GateMachine.Interruption
 
     private struct State {
         var machine = GateMachine()
@@ -31,14 +31,14 @@ package final class SuspensionGate: Sendable {
         }
     }
 
-    let path: String
+    package let path: String
     private let releasesEverything: Atomic<Bool>
-    let process: ProcessSuspension
-    private let reporter: EventReporter
+    package let process: ProcessSuspension
+    private let report: @Sendable (SuspensionEvent) -> Void
     /// Whether it was reported that a lock is held, since the gate was closed.
     private let hasReportedHeld = Atomic(false)
     /// Ends waits for the turn while the gate is closed.
-    let waits = WaitCancellation()
+    package let waits = WaitCancellation()
     private let state = Mutex(State())
     private let followers = Mutex(GateFollowers())
     /// The machine's `isClosed`, stored under `state`. Each access checks this.
@@ -47,9 +47,9 @@ package final class SuspensionGate: Sendable {
     private let aborted = Atomic(false)
     /// The number of times that running visits were aborted. Code that may have run inside a visit can thereby detect that its error
     /// may come from the gate.
-    let aborts = Atomic(0)
+    package let aborts = Atomic(0)
     /// Whether a wait for a lock was given up because the gate was closed.
-    let hasGivenUp = Atomic(false)
+    package let hasGivenUp = Atomic(false)
     /// Whether the database is about to be closed, and writes that have not entered are refused.
     private let refusesNewWrites = Atomic(false)
     /// Held from `beginSettling` to `didSettle`, and from `beginOpening` to `didOpen`.
@@ -59,8 +59,13 @@ package final class SuspensionGate: Sendable {
     /// `gateInterruptsWrites` leaves the gate.
     private let interrupting = NSRecursiveLock()
 
-    init(path: String, policy: SuspensionPolicy, process: ProcessSuspension, reporter: EventReporter = .none) {
-        self.reporter = reporter
+    package init(
+        path: String,
+        policy: SuspensionPolicy,
+        process: ProcessSuspension,
+        report: @escaping @Sendable (SuspensionEvent) -> Void = { _ in }
+    ) {
+        self.report = report
         self.path = path
         releasesEverything = Atomic(policy == .everything)
         self.process = process
@@ -73,13 +78,13 @@ package final class SuspensionGate: Sendable {
         for _ in 0..<state.withLock({ $0.machine.uses }) { process.assertions.endUse() }
     }
 
-    var policy: SuspensionPolicy { releasesEverything.load(ordering: .acquiring) ? .everything : .writeLocks }
+    package var policy: SuspensionPolicy { releasesEverything.load(ordering: .acquiring) ? .everything : .writeLocks }
 
     /// Releases everything from now on, because the readers of this database also hold locks that matter.
-    func releaseEverything() { releasesEverything.store(true, ordering: .releasing) }
+    package func releaseEverything() { releasesEverything.store(true, ordering: .releasing) }
 
     /// Adds a follower, which the gate does not keep alive.
-    func add(_ follower: any GateFollower) { followers.withLock { $0.add(follower) } }
+    package func add(_ follower: any GateFollower) { followers.withLock { $0.add(follower) } }
 
     var presentFollowers: [any GateFollower] { followers.withLock { $0.all } }
 
@@ -90,19 +95,14 @@ package final class SuspensionGate: Sendable {
     package var isAborted: Bool { aborted.load(ordering: .acquiring) }
 
     /// Refuses writes and turns that have not entered, for good (rule F9).
-    func refuseNewWrites() { refusesNewWrites.store(true, ordering: .sequentiallyConsistent) }
+    package func refuseNewWrites() { refusesNewWrites.store(true, ordering: .sequentiallyConsistent) }
 
-    var isShuttingDown: Bool { refusesNewWrites.load(ordering: .relaxed) }
-
-    /// - throws: ``SharedDatabaseError/shuttingDown(path:)``.
-    func checkNotShuttingDown() throws {
-        if isShuttingDown { throw SharedDatabaseError.shuttingDown(path: path) }
-    }
+    package var isShuttingDown: Bool { refusesNewWrites.load(ordering: .relaxed) }
 
     /// Waits until no visit is inside, and neither closes nor opens the gate.
     ///
     /// - returns: whether there is none.
-    func waitUntilEmpty(until deadline: Nanoseconds) -> Bool {
+    package func waitUntilEmpty(until deadline: Nanoseconds) -> Bool {
         while true {
             let semaphore = MonotonicSemaphore()
             let id = onChange { semaphore.signal() }
@@ -119,7 +119,7 @@ package final class SuspensionGate: Sendable {
     ///
     /// - parameter isRunning: whether the operation runs immediately. Otherwise the caller calls `start` later.
     /// - returns: the visit, which `leave` ends; nil when the gate is closed.
-    func enter(_ kind: Suspension.Access.Kind, at site: CallSite?, isRunning: Bool) -> UInt64? {
+    package func enter(_ kind: Suspension.Access.Kind, at site: CallSite?, isRunning: Bool) -> UInt64? {
         if isClosed { return nil }
         let needsAssertion = kind != .checkpoint || !process.hasNotices
         let id = state.withLock {
@@ -139,7 +139,7 @@ package final class SuspensionGate: Sendable {
     ///
     /// - returns: the time of the start; nil when the gate was closed meanwhile, and the caller must leave. It is also closed because of a
     ///   refusal (rule F5b).
-    func start(_ id: UInt64) -> Nanoseconds? {
+    package func start(_ id: UInt64) -> Nanoseconds? {
         // A visit that comes too late requests no assertion.
         let isInTime = process.assertions.beginUse(unless: { isToBeClosed })
         let started: Nanoseconds? = state.withLock { state in
@@ -158,10 +158,10 @@ package final class SuspensionGate: Sendable {
     /// Leaves the gate. Further calls do nothing.
     ///
     /// - parameter interruption: how the gate has ended the visit.
-    func leave(_ id: UInt64, _ interruption: Interruption? = nil) {
+    package func leave(_ id: UInt64, _ interruption: Interruption? = nil) {
         let left = remove(id, interruption) ?? interrupting.withLock { remove(id, interruption, evenIfAborted: true) }
         guard let (departure, waiters, event) = left else { return }
-        if let event { reporter.report(event) }
+        if let event { report(event) }
         waiters.forEach { $0() }
         if departure.mustSettle { settleLater(endingUse: departure.endsUseAfterSettling) }
     }
@@ -187,14 +187,14 @@ package final class SuspensionGate: Sendable {
     }
 
     /// The running write.
-    var running: Suspension.Access? {
+    package var running: Suspension.Access? {
         state.withLock { $0.machine.running }?.access(at: MonotonicClock.now)
     }
 
     // MARK: Waiting
 
     /// Blocks until the gate is open.
-    func waitUntilOpen() {
+    package func waitUntilOpen() {
         while isClosed {
             let semaphore = DispatchSemaphore(value: 0)
             let id = onChange { semaphore.signal() }
@@ -202,7 +202,7 @@ package final class SuspensionGate: Sendable {
         }
     }
 
-    func waitUntilOpen() async throws {
+    package func waitUntilOpen() async throws {
         while isClosed {
             try Task.checkCancellation()
             let wakeUp = WakeUp()
@@ -235,7 +235,7 @@ package final class SuspensionGate: Sendable {
 
     /// Changes the requests. If this opens the gate, everything that belongs to opening has happened on return. If it closes the
     /// gate, the visits are still inside.
-    func change(_ body: (inout SuspensionRequests) -> Void) {
+    package func change(_ body: (inout SuspensionRequests) -> Void) {
         if request(body) { open() }
     }
 
@@ -255,7 +255,7 @@ package final class SuspensionGate: Sendable {
     }
 
     /// Ends the gate after the database was closed. Waiters find that out by themselves.
-    func abandon() {
+    package func abandon() {
         process.remove(ObjectIdentifier(self))
         let waiters = state.withLock { state in
             state.machine.abandon()
@@ -278,7 +278,7 @@ package final class SuspensionGate: Sendable {
     }
 
     /// Whether the requests say that the gate must be closed. `isClosed` may still differ.
-    var isToBeClosed: Bool { state.withLock { $0.machine.requests.isClosed } }
+    package var isToBeClosed: Bool { state.withLock { $0.machine.requests.isClosed } }
 
     /// Opens the gate, unless it must be closed again.
     func open() {
@@ -311,7 +311,7 @@ package final class SuspensionGate: Sendable {
     }
 
     /// Aborts the running visits: they end with their next statement, without a commit.
-    func abort() {
+    package func abort() {
         let isNeeded = state.withLock { state in
             defer { aborted.store(state.machine.mustNotCommit, ordering: .releasing) }
             return state.machine.abort()
@@ -343,7 +343,7 @@ package final class SuspensionGate: Sendable {
             outcome = state.withLock { self.outcome($0, holding: held) }
         }
         if case .held(let access) = outcome, !hasReportedHeld.exchange(true, ordering: .relaxed) {
-            reporter.report(SuspensionEvent.held(access))
+            report(.held(access))
         }
         return Suspension(
             path: path,
@@ -388,10 +388,10 @@ package final class SuspensionGate: Sendable {
     // MARK: The running write
 
     /// Sets the line of code that a visit runs now.
-    func show(_ site: CallSite?, of id: UInt64) { state.withLock { $0.machine.show(site, of: id) } }
+    package func show(_ site: CallSite?, of id: UInt64) { state.withLock { $0.machine.show(site, of: id) } }
 
     /// Notes that the running write has committed. Its observers are not interrupted.
-    func runningDidCommit() {
+    package func runningDidCommit() {
         let waiters = state.withLock { state in state.machine.runningDidCommit() ? state.takeWaiters() : [] }
         waiters.forEach { $0() }
     }
@@ -400,16 +400,16 @@ package final class SuspensionGate: Sendable {
     /// open, the write counts as inside again, so that a later closing waits for the step.
     ///
     /// - returns: false when the gate is closed: the step must not begin.
-    func runningMayBeginStep() -> Bool { state.withLock { $0.machine.runningMayBeginStep() } && !mustNotBegin }
+    package func runningMayBeginStep() -> Bool { state.withLock { $0.machine.runningMayBeginStep() } && !mustNotBegin }
 
     /// Notes that the write writes again after its commit, in its observers or its completion.
     ///
     /// - returns: whether the gate is closed.
     @discardableResult
-    func runningContinues() -> Bool { state.withLock { $0.machine.runningContinues() } }
+    package func runningContinues() -> Bool { state.withLock { $0.machine.runningContinues() } }
 
     /// Aborts the running write if the process may be frozen without notice. Called after `runningContinues`.
-    func abortIfUnprotected() {
+    package func abortIfUnprotected() {
         if mustNotBegin { abort() }
     }
 }

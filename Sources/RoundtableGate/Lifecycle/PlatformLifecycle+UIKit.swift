@@ -1,5 +1,6 @@
 #if canImport(UIKit) && !targetEnvironment(macCatalyst)
     import Foundation
+    import RoundtableKernel
     import Synchronization
     import UIKit
 
@@ -7,16 +8,19 @@
         /// An app uses UIKit's notifications and background tasks. An extension uses the notifications of its host, and expiring
         /// activities.
         static func follow() {
-            if SharedDatabase.suspensionAssertions == nil { SharedDatabase.suspensionAssertions = SystemAssertions() }
+            let process = ProcessSuspension.shared
+            if process.assertions.provider == nil { process.assertions.provider = SystemAssertions() }
             let follower = LifecycleFollower(
                 .init(
-                    close: { time in _ = SharedDatabase.suspendAll(deadline: .now + time) },
-                    open: { SharedDatabase.resumeAll() },
-                    assertions: { SharedDatabase.suspensionAssertions },
+                    close: { time in
+                        process.suspend(until: MonotonicClock.now.addingSaturating(time.nanoseconds))
+                    },
+                    open: { process.resume() },
+                    assertions: { process.assertions.provider },
                     later: { time, body in
                         DispatchQueue.main.asyncAfter(deadline: .now() + time.dispatched, execute: body)
                     },
-                    isFollowing: { SharedDatabase.suspendsInBackground }
+                    isFollowing: { suspendsInBackground }
                 )
             )
             let events: [(NSNotification.Name, LifecycleFollower.Event)] = [

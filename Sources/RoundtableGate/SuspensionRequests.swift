@@ -1,9 +1,9 @@
 /// The requests to suspend a database, and the protected accesses that keep it open nevertheless. It is a pure value, a
 /// part of ``GateMachine`` (rule F1).
-struct SuspensionRequests: Hashable, Sendable {
+package struct SuspensionRequests: Hashable, Sendable {
     /// The requests for one database, or for all databases of the process.
-    struct Request: Hashable, Sendable {
-        var isSuspended = false
+    package struct Request: Hashable, Sendable {
+        package var isSuspended = false
         /// The running protected accesses, by number.
         var protections: [Int: Protector] = [:]
     }
@@ -15,7 +15,7 @@ struct SuspensionRequests: Hashable, Sendable {
     }
 
     /// The requests for this database.
-    var own = Request()
+    package var own = Request()
     /// The requests for all databases of the process.
     var process = Request()
     /// Whether the process is about to be stopped by a signal. This overrides all other requests.

@@ -5,7 +5,7 @@ import Synchronization
 package enum PlatformLifecycle {
     /// Follows the life of this process from now on. Further calls do nothing. On platforms that do not suspend processes, it
     /// does nothing at all.
-    static func followOnce() { _ = follows }
+    package static func followOnce() { _ = follows }
 
     private static let follows: Void = follow()
 
@@ -19,12 +19,20 @@ package enum PlatformLifecycle {
         givesNotices(
             presence,
             isExtension: isExtension,
-            suspendsInBackground: SharedDatabase.suspendsInBackground
+            suspendsInBackground: suspendsInBackground
         )
     }
 
     static func givesNotices(_ presence: ForegroundPresence, isExtension: Bool, suspendsInBackground: Bool) -> Bool {
         !suspendsInBackground || presence.isInForeground && !isExtension
+    }
+
+    private static let suspends = Atomic<Bool>(true)
+
+    /// Whether the gates follow this app, or the app that hosts this extension, into the background.
+    package static var suspendsInBackground: Bool {
+        get { suspends.load(ordering: .relaxed) }
+        set { suspends.store(newValue, ordering: .relaxed) }
     }
 
     static let isExtension = Bundle.main.bundlePath.hasSuffix(".appex")
@@ -36,18 +44,4 @@ package enum PlatformLifecycle {
     #if !canImport(Darwin) || os(macOS) || targetEnvironment(macCatalyst)
         static func follow() {}
     #endif
-}
-
-extension SharedDatabase {
-    private static let suspends = Atomic<Bool>(true)
-
-    /// Whether databases are suspended when this app, or the app that hosts this extension, enters the background, on iOS and
-    /// visionOS. The default is true.
-    ///
-    /// Set it to false, before the first database is opened, in an app that the system keeps running in the background (location,
-    /// audio), or that suspends its databases by itself.
-    public static var suspendsInBackground: Bool {
-        get { suspends.load(ordering: .relaxed) }
-        set { suspends.store(newValue, ordering: .relaxed) }
-    }
 }

@@ -16,3 +16,8 @@ public protocol SuspensionAssertion: Sendable {
     /// Ends the assertion: the process may be suspended from now on. Further calls do nothing.
     func end()
 }
+
+/// The system refuses an assertion that a protected access needs.
+package struct AssertionRefused: Error {
+    package let name: String
+}

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# tests.sh SWIFT WHICH [FILTER]: runs the tests that `swift build --build-tests` has built.
+#   WHICH is 'short', 'all' or 'part:SEED' (see Proof/RoundtableTestSelection); FILTER, a regular expression, leaves only the tests that it matches.
+#
+# The unit tests run in three processes at the same time, in each one test after the other: tests that wait for each other's threads fail in one
+# process by their deadlines. Then the tests with real processes, which measure time, run alone; and then the walks through state machines, which use all
+# processors. The whole output of each run is in .build/tests; here is its last line, and what has failed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+swift=$1 which=$2 filter=${3:-}
+logs=.build/tests
+program=$("$swift" build --show-bin-path)/RoundtablePackageTests.xctest
+mkdir -p "$logs"
+rm -f "$logs"/*.log
+failed=""
+
+# Tests of targets, without those of `skip`.
+start() {
+    local name=$1 targets=$2 mode=$3
+    shift 3
+    # Both filters must match, and the program takes one: a lookahead stands for "and".
+    local chosen="^(?:$targets)"
+    [ -z "$filter" ] || chosen="(?=.*(?:$filter))$chosen"
+    ROUNDTABLE_TESTS=$which "$program" --testing-library swift-testing $mode --filter "$chosen" "$@" >"$logs/$name.log" 2>&1
+}
+
+# Waits for one run, and shows how it went.
+finish() {
+    local name=$1 status=$2
+    local line
+    line=$(grep -aE 'Test run with [0-9]+ tests?' "$logs/$name.log" | tail -1)
+    echo "$name: ${line:-no test ran (status $status)}"
+    if [ "$status" != 0 ] || { [ -z "$line" ] && [ -z "$filter" ]; }; then
+        failed="$failed $name"
+        grep -aE -A 4 '^✘ .*recorded an issue|^✘ Test .* failed|rror: ' "$logs/$name.log" | cut -c 1-600
+        [ -n "$line" ] || tail -30 "$logs/$name.log"
+    fi
+}
+
+start core 'RoundtableCoreTests' --no-parallel --skip ModelTests &
+core=$!
+start tool 'Roundtable(?:Tool|TestKit|Service)Tests' --no-parallel &
+tool=$!
+start others 'Roundtable(?:Kernel|History|Extensions|Delivery|Diagnostics|Jobs)Tests' --no-parallel --skip ModelTests &
+others=$!
+# A run that is cut short leaves none of them.
+trap 'kill $core $tool $others 2>/dev/null' EXIT
+wait $others; finish "others" $?
+wait $tool; finish "tool" $?
+wait $core; finish "core" $?
+trap - EXIT
+start processes 'RoundtableProcessTests' ''
+finish processes $?
+start walks 'Roundtable(?:Core|Kernel)Tests\..*ModelTests' ''
+finish walks $?
+
+[ -z "$failed" ] && exit 0
+echo "failed:$failed. The whole output is in $logs." >&2
+exit 1
